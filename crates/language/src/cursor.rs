@@ -1,5 +1,5 @@
-//! Where in an expression a place is: in which language, inside of which call, in a text or a word. It
-//! reads characters one by one, because what is being typed is not an expression yet.
+//! Determines the position in an expression: the language, the enclosing call, and whether it is in a text or a word.
+//! This reads single characters, because an expression that is being typed cannot be parsed yet.
 
 use super::sketch::{Scalar, Style};
 use std::ops::Range;
@@ -11,19 +11,19 @@ pub(super) enum Language {
     Jinja,
 }
 
-/// A text as it is meant: each character with its byte in the file.
+/// A text without escapes: each character with the offset of its byte in the file.
 pub(super) struct UnescapedText(Vec<(usize, char)>);
 
-/// An expression in a text, by characters.
+/// An expression in a text, as ranges of characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Region {
     pub language: Language,
-    /// Without what it is in.
+    /// The expression without its delimiters.
     pub inner: Range<usize>,
     pub outer: Range<usize>,
 }
 
-/// What is being typed at a place of an expression.
+/// What is being typed in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TypedToken {
     /// A text that is an argument of a call.
@@ -32,11 +32,11 @@ pub(super) enum TypedToken {
         number: usize,
         start: usize,
     },
-    /// A name; of WDL, a function.
+    /// A name; in WDL, of a function.
     Name {
         start: usize,
     },
-    /// A member: of WDL behind a call, of Jinja behind names.
+    /// A member: in WDL of a call's result, in Jinja of names.
     Member {
         of: Vec<String>,
         start: usize,
@@ -47,7 +47,7 @@ pub(super) enum TypedToken {
     Test {
         start: usize,
     },
-    /// Nothing that is known.
+    /// Anything else.
     Other,
 }
 
@@ -75,12 +75,12 @@ impl UnescapedText {
         self.0.get(index).map(|(_, letter)| *letter)
     }
 
-    /// The byte of a character, or the end.
+    /// Returns the byte offset of a character, or `end` after the last one.
     pub fn byte(&self, index: usize, end: usize) -> usize {
         self.0.get(index).map_or(end, |(byte, _)| *byte)
     }
 
-    /// The character at a byte or behind it.
+    /// Returns the index of the first character at or after a byte.
     pub fn index(&self, byte: usize) -> usize {
         self.0.partition_point(|(at, _)| *at < byte)
     }
@@ -95,7 +95,7 @@ impl UnescapedText {
         letters.all(|(offset, letter)| self.char(index + offset) == Some(letter))
     }
 
-    /// The first place from `from` on where `text` is outside of quotes.
+    /// Returns the first position at or after `from` where `text` is outside of quotes.
     fn find(&self, from: usize, text: &str) -> Option<usize> {
         let mut quote = None;
         for index in from..self.0.len() {
@@ -111,7 +111,7 @@ impl UnescapedText {
         None
     }
 
-    /// The expression that a character is in. `bare`: the whole text is one, where nothing marks any.
+    /// Returns the expression that contains a character. `bare`: the whole text is an expression if it has no markers.
     pub fn region(&self, at: usize, dialect: Dialect, bare: bool) -> Option<Region> {
         let length = self.0.len();
         let wdl = matches!(dialect, Dialect::Loom | Dialect::Azure);
@@ -162,7 +162,7 @@ impl UnescapedText {
         })
     }
 
-    /// What is typed at a character of a region.
+    /// Returns what is being typed at a character of a region.
     pub fn typed(&self, region: &Region, at: usize) -> TypedToken {
         match region.language {
             Language::Wdl => self.typed_wdl(region.inner.start, at),
@@ -223,7 +223,7 @@ impl UnescapedText {
         TypedToken::Name { start: word }
     }
 
-    /// The name of the call that ends before a `.` or `?.`, with brackets.
+    /// Returns the call that ends before a `.` or `?.`, as its name and `()`.
     fn call_before(&self, from: usize, dot: usize) -> Option<String> {
         let mut index = dot;
         if index > from && self.char(index - 1) == Some('?') {
@@ -314,7 +314,7 @@ impl UnescapedText {
         quote.is_some()
     }
 
-    /// The word around a character.
+    /// Returns the word that contains a character, or ends before it.
     pub fn word(&self, region: &Region, at: usize) -> Range<usize> {
         let start = self.word_start(region.inner.start, at);
         let mut end = at;
@@ -324,7 +324,7 @@ impl UnescapedText {
         start..end
     }
 
-    /// The call or name at a character, with its arguments and the members behind it: an expression
+    /// Returns the call or name at a character, with its arguments and the members after it. This is an expression
     /// whose value can be shown.
     pub fn operand(&self, region: &Region, at: usize) -> Option<Range<usize>> {
         let word = self.word(region, at);
@@ -334,7 +334,7 @@ impl UnescapedText {
         }
         let mut start = word.start;
         if region.language == Language::Jinja {
-            // Up to the member that is pointed at.
+            // Extend to the member under the cursor, with the names before it.
             while start > region.inner.start && self.char(start - 1) == Some('.') {
                 let before = self.word_start(region.inner.start, start - 1);
                 if before == start - 1 {
@@ -370,7 +370,7 @@ impl UnescapedText {
         Some(start..end.min(region.inner.end))
     }
 
-    /// The bracket that closes the one here.
+    /// Returns the position of the bracket that closes the one at `open`.
     fn close(&self, open: usize, end: usize) -> Option<usize> {
         let (mut depth, mut quoted) = (0_usize, false);
         for index in open..end {
@@ -390,7 +390,7 @@ impl UnescapedText {
     }
 }
 
-/// What names are made of. A place that is marked is within a name.
+/// Returns true for the characters of names. The mark counts as a part of a name.
 fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '_' | super::MARK)
 }

@@ -1,4 +1,4 @@
-//! A dry run of one action: what would leave, or what it gives. Nothing leaves.
+//! A dry run of one action: returns the request that it would send, or its result. Nothing is sent.
 
 use super::iteration_context::IterationContext;
 use serde::{Deserialize, Serialize};
@@ -24,21 +24,21 @@ pub struct DryRunResult {
     pub error: Option<String>,
 }
 
-/// What an action reads, in addition to an iteration of a run.
+/// Values that an action reads, in addition to those of a run's iteration.
 #[derive(Clone, Debug, Default)]
 pub struct DryRunInput {
-    /// By name, in addition to those of the iteration.
+    /// Inputs by name, in addition to those of the iteration.
     pub inputs: Option<Value>,
-    /// By name, likewise.
+    /// Variables by name, in addition to those of the iteration.
     pub variables: Option<Value>,
-    /// By action.
+    /// Outputs by action.
     pub outputs: Option<Value>,
 }
 
-/// Tries the action at a path such as `poll/check`.
+/// Executes the action at a path such as `poll/check` without sending anything.
 ///
 /// # Errors
-/// There is no such action, or it is one that only holds others: in words.
+/// A message if the action does not exist, or only contains other actions.
 pub fn try_action(
     workflow: &Workflow,
     node: &str,
@@ -103,7 +103,7 @@ pub fn try_action(
     }))
 }
 
-/// The context: that of the iteration, with what was given in place of it.
+/// Creates the context: the iteration's context, with the values of `given` in place of its own.
 fn dry_run_context(
     workflow: &Workflow,
     past: Option<&IterationContext>,
@@ -144,7 +144,7 @@ fn dry_run_context(
         );
         members.insert(Name::from(member), Value::object(all));
     }
-    // No secret is read for this.
+    // Secrets are not read for a dry run.
     let hidden = secrets
         .iter()
         .map(|name| (name.clone(), Value::text("***")));

@@ -1,5 +1,5 @@
-//! What there is to say of a place: of a key, a name, a function, and the value of an expression in an
-//! iteration that has ended.
+//! The description of a position: of a key, a name or a function, and the value of an expression in an iteration that
+//! has ended.
 
 use super::complete::{describe_function, is_bare};
 use super::cursor::{Language, Region, TypedToken, UnescapedText};
@@ -33,8 +33,7 @@ pub struct Hover {
     pub error: Option<String>,
 }
 
-/// What there is to say of a place of the first file; with an iteration, also the value of the
-/// expression there.
+/// Describes a position in the first file. With an iteration, includes the value of the expression at the position.
 #[must_use]
 pub fn hover(
     bundle: &Bundle,
@@ -91,7 +90,7 @@ pub fn hover(
     })
 }
 
-/// What the schema says of a key.
+/// Returns the schema's description of a key.
 fn of_key(
     schema: Schema<'_>,
     root: &super::sketch::SketchNode,
@@ -172,7 +171,7 @@ impl HoverRequest<'_> {
         let bytes =
             |range: &Range<usize>| meant.byte(range.start, limit)..meant.byte(range.end, limit);
         let Some(region) = meant.region(index, self.dialect, is_bare(&spot.keys())) else {
-            // A name of an action as a value: `runAfter`, an edge.
+            // The value is a name of an action, as in `runAfter` or an edge.
             let word = self.text.get(scalar.inner.clone())?.trim();
             let action = self.names.action(word)?;
             return Some((scalar.inner.clone(), self.of_action(action), None));
@@ -181,7 +180,7 @@ impl HoverRequest<'_> {
         let typed = meant.typed(&region, index);
         let description = self.of_word(&meant, &region, &word, &typed);
         let call = match &typed {
-            // The call that the text is given to.
+            // The call that has the text as its argument.
             TypedToken::Argument {
                 function,
                 start,
@@ -213,7 +212,7 @@ impl HoverRequest<'_> {
         Some((range, description.unwrap_or_default(), value))
     }
 
-    /// What a word of an expression means.
+    /// Describes a word of an expression.
     fn of_word(
         &self,
         meant: &UnescapedText,
@@ -255,7 +254,7 @@ impl HoverRequest<'_> {
         }
     }
 
-    /// What a name of the text is.
+    /// Describes a name in the text.
     fn of_name(&self, name: &str) -> Option<String> {
         if let Some(action) = self.names.action(name) {
             return Some(self.of_action(action));

@@ -12,23 +12,23 @@ use windlass_expression::{
 };
 use windlass_model::model::Name;
 
-/// Longer values are not shown, in bytes of JSON.
+/// Maximum size of a shown value, in bytes of JSON.
 const MAX_SHOWN: usize = 64 << 10;
 
-/// An iteration that has ended, as expressions see it.
+/// The context of expressions in an iteration that has ended.
 pub struct IterationContext {
     context: Context,
-    /// What the context is made of.
+    /// The value from which the context was created.
     pub(super) seen: Value,
     syntax: Syntax,
-    /// Whether the store has all of it.
+    /// Whether the store has all values of the iteration.
     whole: bool,
 }
 
-/// An iteration of a run: `outer#2/inner#7`.
+/// Loads the context of an iteration of a run, such as `outer#2/inner#7`.
 ///
 /// # Errors
-/// Store errors. There is no such run, loop or iteration.
+/// Errors of the store, also if the run, the loop or the iteration does not exist.
 pub fn load_iteration_context(
     inspector: &Inspector,
     run: &str,
@@ -56,7 +56,7 @@ pub fn load_iteration_context(
 }
 
 impl IterationContext {
-    /// The same with another budget.
+    /// Replaces the budget.
     #[must_use]
     pub fn with_budget(self, budget: Budget) -> Self {
         Self {
@@ -65,10 +65,11 @@ impl IterationContext {
         }
     }
 
-    /// The value of a template; what is wrong, or how large it is, as text.
+    /// Evaluates a template. Fails if its value is too large to be shown.
     ///
     /// # Errors
-    /// The text is not a template, or its evaluation fails with the stored data of the iteration.
+    /// A message if the text is not a template, its evaluation fails with the iteration's stored data, or its value is
+    /// too large.
     pub fn value(&self, template: &str) -> Result<Value, String> {
         let template = Template::parse(template, self.syntax);
         let template = template.map_err(|error| error.to_string())?;
@@ -81,7 +82,7 @@ impl IterationContext {
     }
 }
 
-/// The context of an iteration: its variables, what its actions gave, and where it was.
+/// Creates the context of an iteration: its variables, the results of its actions, and its position.
 fn iteration_value(report: &IterationReport, input: Value, dialect: Dialect) -> Value {
     let variables = report
         .variables
@@ -148,10 +149,10 @@ fn iteration_value(report: &IterationReport, input: Value, dialect: Dialect) -> 
     ])
 }
 
-/// A condition that is tried against the stored iterations of a loop.
+/// A condition that is evaluated in the stored iterations of a loop.
 enum Test {
     Parsed(Condition),
-    /// An object of a definition.
+    /// An object of a workflow definition.
     Object(Value),
 }
 
@@ -190,12 +191,12 @@ pub struct TestedIteration {
 const MAX_TRIED: u64 = 2_000;
 const MAX_LISTED: usize = 100;
 
-/// Tries a condition against the iterations of a loop, `outer#2/inner`, up to the first that it would
-/// have stopped after. Without `stops_when`, a loop that continues while its condition holds stops when this
-/// one is false, and any other when it is true.
+/// Evaluates a condition in the iterations of a loop, such as `outer#2/inner`, up to the first iteration after which
+/// the loop would have stopped. `stops_when` is the value that stops the loop. By default this is false for a loop that
+/// continues while its condition holds, and true for any other loop.
 ///
 /// # Errors
-/// Store errors. There is no such run or loop. The condition cannot be read.
+/// Errors of the store, also if the run or the loop does not exist. The condition is not valid.
 pub fn test_condition(
     inspector: &Inspector,
     run: &str,
@@ -262,7 +263,7 @@ pub fn test_condition(
 }
 
 impl IterationContext {
-    /// A condition as its format writes it.
+    /// Parses a condition as its format writes it.
     fn read(&self, written: &Value) -> Result<Test, String> {
         if let Some(text) = written.as_str() {
             let condition = Condition::parse(text, self.syntax);

@@ -1,10 +1,10 @@
-//! What an editor asks about the text of a workflow: pure functions of the text, which also answer
-//! while it is wrong. Places are those of the Language Server Protocol.
+//! The requests of an editor about a workflow's text. They are pure functions of the text, and also answer for a text
+//! with mistakes. Positions are those of the Language Server Protocol.
 //!
-//! `sketch` reads any text into a tree, `names` finds what can be named, `schema` which keys and values
-//! are allowed where, and `cursor` what is being typed in an expression.
+//! `sketch` reads any text into a tree. `names` finds the names that expressions can use, `schema` the keys and values
+//! that are allowed at a position, and `cursor` what is being typed in an expression.
 //!
-//! It keeps nothing and starts nothing, and knows no server.
+//! This crate stores and starts nothing, and does not depend on a server.
 //!
 //! The most important types: [`Format`], [`Completion`], [`Hover`], [`Symbol`], [`Edit`], [`Panel`].
 //!
@@ -39,12 +39,12 @@ use serde_json::Value;
 use sketch::{Kind, SketchNode};
 use windlass_engine::{Bundle, Dialect, dialect_of};
 
-/// What completion and hover need to know of the format of a text.
+/// The properties of a text's format that completion and hover need.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
-    /// The dialect whose names and expressions it has.
+    /// The dialect that determines names and expressions.
     pub dialect: Dialect,
-    /// Its JSON Schema, which has its keys.
+    /// The JSON Schema that determines keys.
     pub schema: Option<&'static Value>,
 }
 
@@ -55,10 +55,10 @@ impl From<Dialect> for Format {
     }
 }
 
-/// Marks the place in a text where something is being typed. No file has this character.
+/// Marks the position in a text where something is being typed. No file contains this character.
 const MARK: char = '\u{e000}';
 
-/// The format of a text, also while it is wrong.
+/// Returns the format of a text, even if the text has mistakes.
 fn dialect(bundle: &Bundle, explicit: Option<Dialect>, root: &SketchNode, text: &str) -> Dialect {
     if let Some(found) = explicit.or_else(|| {
         let named = root.word("dialect", text)?;

@@ -4,23 +4,23 @@ use super::sketch::{Kind, SketchNode};
 use std::ops::Range;
 use windlass_engine::Dialect;
 
-/// So deep actions are looked for in actions.
+/// Maximum depth at which actions are searched in other actions.
 const MAX_DEPTH: usize = 64;
 
-/// An action, a node.
+/// An action or a node.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Action {
     pub name: String,
-    /// Its type as written; empty where it has none.
+    /// Its type as written; empty if it has no type.
     pub kind: String,
     /// Its title for people.
     pub title: Option<String>,
-    /// The bytes of its name.
+    /// The range of its name.
     pub selection: Range<usize>,
     pub range: Range<usize>,
-    /// The loop or action around it, by its place in the list.
+    /// The index of the enclosing loop or action in the list of actions.
     pub parent: Option<usize>,
-    /// What it takes and gives, of a canvas.
+    /// The input and output ports of a canvas's node.
     pub inputs: Vec<String>,
     pub outputs: Vec<String>,
 }
@@ -29,12 +29,12 @@ pub(super) struct Action {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NamedValue {
     pub name: String,
-    /// Its type, where one is written.
+    /// The type, if one is written.
     pub kind: Option<String>,
     pub description: Option<String>,
 }
 
-/// All names, in the order of the text.
+/// All names in a text, in the order of the text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     pub actions: Vec<Action>,
@@ -82,7 +82,7 @@ impl Names {
         finder.names
     }
 
-    /// The innermost action around a byte, and those around that, from inside.
+    /// Returns the actions that enclose a byte, the innermost first.
     pub fn enclosing_actions(&self, at: usize) -> Vec<&Action> {
         let holds = |action: &&Action| action.range.start <= at && at <= action.range.end;
         let mut next = self.actions.iter().rfind(holds);
@@ -94,7 +94,7 @@ impl Names {
         found
     }
 
-    /// Where an action is in a run: the loops around it and its name.
+    /// Returns the path of an action in a run: the names of the enclosing loops, and its own name.
     pub fn path(&self, action: &Action) -> String {
         let mut parts = vec![&*action.name];
         let mut next = action.parent;
@@ -108,7 +108,7 @@ impl Names {
         parts.join("/")
     }
 
-    /// The action of this name, without case.
+    /// Returns the action with this name, ignoring case.
     pub fn action(&self, name: &str) -> Option<&Action> {
         let mut actions = self.actions.iter();
         actions.find(|action| action.name.eq_ignore_ascii_case(name))
@@ -126,7 +126,7 @@ impl NameFinder<'_> {
         Some(word.to_owned()).filter(|word| !word.is_empty())
     }
 
-    /// Members by their names, with `type` and `description` of theirs.
+    /// Returns the members by name, with their `type` and `description`.
     fn named(&self, part: Option<&SketchNode>) -> Vec<NamedValue> {
         let members = part.map(SketchNode::members).unwrap_or_default().iter();
         let named = members.map(|member| NamedValue {
@@ -165,13 +165,13 @@ impl NameFinder<'_> {
         }
         self.actions(root, None, 0);
         if root.get("actions").is_none() && root.get("type").is_some() {
-            // A bare action.
+            // The text is a single action.
             let name = self.word(root, "name").unwrap_or_default();
             self.action(&name, 0..0, root, None, 0);
         }
     }
 
-    /// Actions anywhere inside of a part.
+    /// Finds the actions at any depth inside of a part.
     fn actions(&mut self, part: &SketchNode, parent: Option<usize>, depth: usize) {
         if depth > MAX_DEPTH {
             return;
@@ -182,7 +182,7 @@ impl NameFinder<'_> {
                     let named = member.name.eq_ignore_ascii_case("actions");
                     let inner = member.value.members();
                     if !named || inner.is_empty() {
-                        // `branches: { a: {…} }`, `else: {…}`: what is inside of them.
+                        // `branches: { a: {…} }`, `else: {…}`: search inside of them.
                         if !matches!(&*member.name, "inputs" | "metadata" | "variables" | "state") {
                             self.actions(&member.value, parent, depth + 1);
                         }
@@ -289,7 +289,7 @@ impl NameFinder<'_> {
         }
     }
 
-    /// The nodes of a canvas, and those of the workflows in it.
+    /// Finds the nodes of a canvas, and of the workflows inside of its nodes.
     fn nodes(&mut self, part: &SketchNode, parent: Option<usize>, depth: usize) {
         if depth > MAX_DEPTH {
             return;

@@ -1,5 +1,5 @@
-//! What a format's JSON Schema says of a place in a tolerant tree: which keys and values it may have.
-//! Only what the schemas of this project use is understood; the rest allows everything.
+//! Finds which keys and values a format's JSON Schema allows at a position in a tolerant tree. Supports only those
+//! parts of JSON Schema that this project's schemas use; all other parts allow everything.
 
 use super::sketch::{Kind, SketchNode, Step};
 use regex::Regex;
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use windlass_engine::{Dialect, json_schema};
 
-/// References and alternatives are followed so deep.
+/// Maximum depth of references and alternatives that are followed.
 const MAX_DEPTH: usize = 40;
 
 fn parsed(text: Option<&str>) -> Value {
@@ -21,7 +21,7 @@ static TEA: LazyLock<Value> = LazyLock::new(|| parsed(json_schema(Dialect::Tea))
 static CANVAS: LazyLock<Value> = LazyLock::new(|| parsed(json_schema(Dialect::Canvas)));
 static PATTERNS: LazyLock<Mutex<HashMap<String, Option<Regex>>>> = LazyLock::new(Mutex::default);
 
-/// The whole schema of a format; none of a Logic Apps definition: its actions are not Loom's.
+/// Returns the schema of a format; none for Logic Apps definitions, whose actions differ from those of Loom.
 pub(super) fn root(dialect: Dialect) -> Option<Rule> {
     match dialect {
         Dialect::Loom => Some(&LOOM),
@@ -38,7 +38,7 @@ pub(super) struct Schema<'t> {
     text: &'t str,
 }
 
-/// A schema that holds at a place.
+/// A schema that applies at a position.
 pub(super) type Rule = &'static Value;
 
 impl<'t> Schema<'t> {
@@ -46,7 +46,7 @@ impl<'t> Schema<'t> {
         Self { root, text }
     }
 
-    /// The schemas that hold at the end of a path.
+    /// Returns the schemas that apply at the end of a path.
     pub fn at(self, root: &SketchNode, path: &[(&SketchNode, Step)]) -> Vec<Rule> {
         let mut rules = Vec::new();
         self.expand(self.root, root, 0, &mut rules);
@@ -76,7 +76,7 @@ impl<'t> Schema<'t> {
         self.root.pointer(reference.strip_prefix('#')?)
     }
 
-    /// All schemas that a schema says hold for a part.
+    /// Adds a schema, and all schemas that it applies to a part.
     fn expand(self, rule: Rule, part: &SketchNode, depth: usize, found: &mut Vec<Rule>) {
         if depth > MAX_DEPTH || !self.is_possible(rule, part) {
             return;
@@ -110,19 +110,19 @@ impl<'t> Schema<'t> {
         }
     }
 
-    /// Whether nothing that is already written speaks against a schema.
+    /// Returns true if what is written so far does not contradict a schema.
     fn is_possible(self, rule: Rule, part: &SketchNode) -> bool {
         let of_kind = match (rule.get("type").map(types), &part.kind) {
             (None, _) | (_, Kind::Nothing) => true,
             (Some(types), Kind::Map(_)) => types.contains(&"object"),
             (Some(types), Kind::List(_)) => types.contains(&"array"),
-            // What is a word now may become anything.
+            // A word that is still being typed may become anything.
             (Some(_), Kind::Text(_)) => true,
         };
         of_kind && self.fits(rule, part)
     }
 
-    /// Whether the members that are there are what `properties` says of their words.
+    /// Returns true if the existing members have words that `properties` allows.
     fn fits(self, rule: Rule, part: &SketchNode) -> bool {
         let Some(properties) = rule.get("properties").and_then(Value::as_object) else {
             return true;
@@ -137,7 +137,7 @@ impl<'t> Schema<'t> {
         })
     }
 
-    /// Whether a word is one that a schema takes.
+    /// Returns true if a schema accepts a word.
     fn is_word(self, rule: Rule, word: &str) -> bool {
         if word.contains(super::MARK) {
             return true;
@@ -162,7 +162,7 @@ impl<'t> Schema<'t> {
         either.is_none_or(|either| either.iter().any(|rule| self.is_word(rule, word)))
     }
 
-    /// Whether a condition of the schema holds: of a member that is not there, as JSON Schema has it.
+    /// Returns true if a condition of the schema holds. As in JSON Schema, only required members must exist.
     fn holds(self, rule: Rule, part: &SketchNode) -> bool {
         let required = rule.get("required").and_then(Value::as_array);
         let there = |key: &Value| key.as_str().is_some_and(|key| part.get(key).is_some());
@@ -180,14 +180,14 @@ impl<'t> Schema<'t> {
             && self.fits(rule, part)
     }
 
-    /// The words of a list in the schema.
+    /// Returns the words of a list in the schema.
     pub fn words(self, path: &[&str]) -> Vec<&'static str> {
         let list = path.iter().try_fold(self.root, |value, key| value.get(key));
         let words = list.and_then(Value::as_array).into_iter().flatten();
         words.filter_map(Value::as_str).collect()
     }
 
-    /// The keys that an action of a type needs, and whether more keys lie in them.
+    /// Returns the required keys of an action type, and whether the value of each is a map.
     pub fn needed_by(self, kind: &str) -> Vec<(&'static str, bool)> {
         let branches = self
             .root
@@ -201,7 +201,7 @@ impl<'t> Schema<'t> {
         let Some(branch) = branches.find(of_kind).and_then(|branch| branch.get("then")) else {
             return Vec::new();
         };
-        // Of several ways to write it, the first.
+        // If there are several ways to write the action, the first one is used.
         let first = branch.pointer("/anyOf/0/required");
         let needed = branch.get("required").or(first).and_then(Value::as_array);
         let needed = needed.into_iter().flatten().filter_map(Value::as_str);
@@ -214,7 +214,7 @@ impl<'t> Schema<'t> {
         with_kind.collect()
     }
 
-    /// What a schema or those that it refers to say in words.
+    /// Returns the description of a schema, or of the schema that it refers to.
     pub fn describe(self, rule: Rule) -> Option<&'static str> {
         let description = |rule: Rule| rule.get("description").and_then(Value::as_str);
         description(rule).or_else(|| {
@@ -240,7 +240,7 @@ pub(super) fn types(types: &'static Value) -> Vec<&'static str> {
     }
 }
 
-/// The schemas of what lies one step inside.
+/// Returns the schemas of the part one step inside.
 fn inside(rule: Rule, step: &Step) -> Vec<Rule> {
     match step {
         Step::Key(key) => {

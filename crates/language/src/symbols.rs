@@ -1,4 +1,4 @@
-//! The actions and nodes of a text, one within the other.
+//! The actions and nodes of a text, as a tree.
 
 use super::names::{Action, Names};
 use super::sketch::read;
@@ -29,7 +29,7 @@ pub struct Symbol {
     pub children: Vec<Symbol>,
 }
 
-/// The symbols of the first file. The graph of a text that is right knows their kinds and paths best.
+/// Returns the symbols of the first file. For a valid text, `graph` provides their kinds and paths.
 #[must_use]
 pub fn symbols(bundle: &Bundle, explicit: Option<Dialect>, graph: Option<&Graph>) -> Vec<Symbol> {
     let Some(file) = bundle.file(0) else {
@@ -40,7 +40,7 @@ pub fn symbols(bundle: &Bundle, explicit: Option<Dialect>, graph: Option<&Graph>
     let names = Names::of(&root, text, dialect(bundle, explicit, &root, text));
     let lines = Lines::new(text);
     let nodes = graph.map(|graph| &graph.nodes).into_iter().flatten();
-    // A diamond has the name of what it belongs to.
+    // A diamond has the name of the node that it belongs to, so it is left out.
     let nodes = nodes.filter(|node| node.kind != "choice" && node.file.is_none());
     let drawn: HashMap<(&str, u32), (&str, &str)> = nodes
         .filter_map(|node| Some(((&*node.name, node.line?), (&*node.kind, &*node.path))))
@@ -92,7 +92,7 @@ impl SymbolTree<'_> {
     }
 }
 
-/// The kind that a type is drawn as.
+/// Returns the kind of node as which a type is drawn.
 fn kind_of(action: &Action) -> &'static str {
     if action.is_foreach() {
         return "foreach";

@@ -1,4 +1,4 @@
-//! What an expression may have: what can be read, functions, members, filters.
+//! Completions in an expression: names that it can read, functions, members and filters.
 
 use super::{CompletionItem, CompletionKind, CompletionRequest, Is};
 use crate::MARK;
@@ -10,7 +10,7 @@ use windlass_engine::Dialect;
 use windlass_expression::{Function, JinjaKind, SCHEDULE_MEMBERS, jinja_functions, wdl_functions};
 
 impl CompletionRequest<'_> {
-    /// What an expression may have at a character of it.
+    /// Returns the completions at a character of an expression.
     pub(super) fn in_expression(
         &self,
         scalar: &Scalar,
@@ -50,7 +50,7 @@ impl CompletionRequest<'_> {
             }
             _ => meant.word(region, index).end.max(start),
         };
-        // A call that is written already keeps its brackets.
+        // If a call is written already, its brackets remain.
         let called = meant.char(end) == Some('(');
         for item in &mut items {
             if called && item.snippet {
@@ -65,7 +65,7 @@ impl CompletionRequest<'_> {
         (meant.byte(start, limit)..meant.byte(end, limit), items)
     }
 
-    /// What the text in quotes may be that a function is given.
+    /// Returns the completions for a quoted argument of a function.
     fn arguments(
         &self,
         names: &Names,
@@ -121,7 +121,7 @@ impl CompletionRequest<'_> {
         }
     }
 
-    /// What may begin in an expression of WDL: what can be read, then the functions.
+    /// Returns the completions at the beginning of a WDL expression: names that it can read, then functions.
     fn wdl(&self, names: &Names, around: &[&Action]) -> Vec<CompletionItem> {
         let own = around.first().map(|own| own.selection.clone());
         let call = |function: &str, item: CompletionItem| {
@@ -158,7 +158,7 @@ impl CompletionRequest<'_> {
         items
     }
 
-    /// The names at the top that an expression of Jinja may read.
+    /// Returns the top-level names that a Jinja expression can read.
     fn jinja(&self, names: &Names, around: &[&Action]) -> Vec<CompletionItem> {
         let root = |name: &str, about: &str| CompletionItem::new(name, Is::Variable).about(about);
         let mut items = match self.dialect {
@@ -213,7 +213,7 @@ impl CompletionRequest<'_> {
         items
     }
 
-    /// The members of a name or of what a function gives.
+    /// Returns the members of a name or of a function's result.
     fn members(&self, names: &Names, around: &[&Action], of: &[String]) -> Vec<CompletionItem> {
         let of: Vec<&str> = of.iter().map(|name| &**name).collect();
         let fields = |fields: &[&str]| {
@@ -324,7 +324,7 @@ fn function_item(function: &Function) -> CompletionItem {
         .about(describe_function(function))
 }
 
-/// The description of a function, in plain text.
+/// Returns the description of a function, in plain text.
 pub(crate) fn describe_function(function: &Function) -> String {
     let example = match function.gives {
         "" => function.example.to_owned(),

@@ -1,5 +1,5 @@
-//! What is allowed at a place: keys and values of the format's schema, names of the text, and in an
-//! expression functions and what it can read.
+//! Completions at a position: keys and values of the format's schema, names in the text, and in an expression the
+//! functions and everything that the expression can read.
 
 mod expression;
 
@@ -103,7 +103,7 @@ impl CompletionItem {
     }
 }
 
-/// Keys whose text is an expression, although nothing in it says so.
+/// Keys whose text is an expression without any marker.
 const CONDITIONS: [&str; 8] = [
     "condition",
     "when",
@@ -115,13 +115,13 @@ const CONDITIONS: [&str; 8] = [
     "while",
 ];
 
-/// Whether the text under these keys is an expression as it is.
+/// Returns true if the text under these keys is an expression without a marker.
 pub(super) fn is_bare(keys: &[&str]) -> bool {
     let last = keys.last().map(|key| key.to_lowercase());
     last.is_some_and(|key| CONDITIONS.contains(&&*key))
 }
 
-/// Completions for a place of the first file.
+/// Returns completions for a position in the first file.
 #[must_use]
 pub fn complete(bundle: &Bundle, format: Option<Format>, at: Position) -> Completion {
     let Some(file) = bundle.file(0) else {
@@ -144,7 +144,7 @@ pub fn complete(bundle: &Bundle, format: Option<Format>, at: Position) -> Comple
         json: text.trim_start().starts_with(['{', '[']),
     };
     let (range, items) = request.items();
-    // Places behind the mark are in the text without it.
+    // The text without the mark is shorter, so positions after the mark must be moved back.
     let place = |byte: usize| match byte > at {
         true => byte.saturating_sub(MARK.len_utf8()).max(at),
         false => byte,
@@ -157,7 +157,7 @@ pub fn complete(bundle: &Bundle, format: Option<Format>, at: Position) -> Comple
 
 struct CompletionRequest<'a> {
     bundle: &'a Bundle,
-    /// With the mark in it.
+    /// The text with the mark.
     text: &'a str,
     root: &'a SketchNode,
     at: usize,
@@ -213,14 +213,14 @@ impl CompletionRequest<'_> {
         }
     }
 
-    /// Whether only blanks and dashes stand before a byte on its line.
+    /// Returns true if only blanks and dashes are before a byte on its line.
     fn own_line(&self, at: usize) -> bool {
         let before = self.text.get(..at).unwrap_or_default();
         let line = before.rsplit('\n').next().unwrap_or_default();
         line.chars().all(|letter| matches!(letter, ' ' | '-'))
     }
 
-    /// The keys that the map at the end of the path may have.
+    /// Returns the keys that the map at the end of the path may have.
     fn keys(
         &self,
         spot: &SketchLocation<'_>,
@@ -299,7 +299,7 @@ impl CompletionRequest<'_> {
                 items.push(item);
             }
         }
-        // What must be there comes first.
+        // Required keys are first.
         items.sort_by_key(|item| item.kind == Is::Key && !required.contains(&*item.label));
         if keys.last() == Some(&"actions") && self.dialect == Dialect::Loom && line && !self.json {
             items.extend(self.whole_actions(schema, map));
@@ -307,7 +307,7 @@ impl CompletionRequest<'_> {
         items
     }
 
-    /// A whole action of each type, with what it needs.
+    /// Returns a whole action of each type, with its required keys.
     fn whole_actions(&self, schema: Schema<'_>, map: &SketchNode) -> Vec<CompletionItem> {
         let words = schema.words(&["$defs", "action", "properties", "type", "examples"]);
         let free = |name: &str| {
@@ -337,7 +337,7 @@ impl CompletionRequest<'_> {
         words.into_iter().map(snippet).collect()
     }
 
-    /// The actions next to the one whose `runAfter` this is.
+    /// Returns the names of the actions next to the one with this `runAfter`.
     fn siblings(&self, path: &[(&SketchNode, Step)]) -> Vec<String> {
         let from_end = |steps: usize| path.len().checked_sub(steps).and_then(|at| path.get(at));
         let (Some((actions, Step::Key(own))), Some(_)) = (from_end(2), from_end(1)) else {
@@ -349,7 +349,7 @@ impl CompletionRequest<'_> {
             .collect()
     }
 
-    /// What a value may be.
+    /// Returns the possible values.
     fn values(&self, spot: &SketchLocation<'_>, scalar: &Scalar) -> Vec<CompletionItem> {
         let mut items = self.references(spot);
         if let Some(schema) = self.schema {
@@ -369,7 +369,7 @@ impl CompletionRequest<'_> {
         items
     }
 
-    /// Names that a value may be, where it names something of the text.
+    /// Returns the possible values if a value refers to a name in the text.
     fn references(&self, spot: &SketchLocation<'_>) -> Vec<CompletionItem> {
         let keys = spot.keys();
         let Some(last) = keys.last().copied() else {
@@ -429,7 +429,7 @@ impl CompletionRequest<'_> {
     ) -> Vec<CompletionItem> {
         let around = names.enclosing_actions(self.at);
         let within = around.first().copied();
-        // The nodes of the graph that an edge is in, or of the loop whose mapping this is.
+        // The nodes of the graph that contains an edge, or of the loop that contains a mapping.
         let graph = |owner: Option<&Action>| {
             let owner = owner.map(|owner| owner.selection.clone());
             let nodes = names.actions.iter().filter(move |node| {
@@ -481,7 +481,7 @@ impl CompletionRequest<'_> {
     }
 }
 
-/// The words that a schema takes as a value.
+/// Returns the words that a schema accepts as a value.
 fn values_of(rule: Rule) -> Vec<CompletionItem> {
     let listed = ["enum", "examples"].into_iter();
     let listed = listed.filter_map(|key| rule.get(key)?.as_array()).flatten();
@@ -511,7 +511,7 @@ fn required(rule: Rule) -> impl Iterator<Item = &'static str> {
     required.into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// Whether YAML would not read a word as this text.
+/// Returns true if YAML would read a word without quotes as something else than this text.
 fn needs_quotes(word: &str) -> bool {
     let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.' | '/');
     word.is_empty()

@@ -1,4 +1,4 @@
-//! Edits of a drawing: connections between ports, and where nodes are drawn.
+//! Edits of a canvas: connections between ports, and positions of nodes.
 
 use super::nodes::word;
 use super::{Document, remove, set};
@@ -11,7 +11,7 @@ struct End {
     port: Option<String>,
 }
 
-/// Where the nodes and edges are that an edit is about: of the top, or of the inside of a loop.
+/// Returns the pointer of the graph that an edit is about: the top graph, or the graph inside of a loop.
 fn graph_of(document: &Document, inside: &str) -> Result<String, String> {
     if document.dialect != Dialect::Canvas {
         return Err(String::from(
@@ -25,12 +25,12 @@ fn graph_of(document: &Document, inside: &str) -> Result<String, String> {
     let inner = format!("{}/data/inlineWorkflow", found.pointer);
     match document.at(&inner) {
         Some(_) => Ok(inner),
-        // What is in a drawn loop lies next to it.
+        // The nodes of a drawn loop are in the list of the loop itself.
         None => Ok(found.among.trim_end_matches("/nodes").to_owned()),
     }
 }
 
-/// Which node a text names, and which of its ports: an id may have points.
+/// Splits a text into a node's id and its port. An id may contain dots.
 fn end(document: &Document, graph: &str, text: &str) -> Result<End, String> {
     let nodes = document
         .at(&format!("{graph}/nodes"))
@@ -70,7 +70,7 @@ fn edge_of(from: &End, to: &End) -> Value {
     Value::Object(edge)
 }
 
-/// A port as a handle; what is one already (`dock:i:output`) stays.
+/// Converts a port to a handle; a handle (`dock:i:output`) remains unchanged.
 fn handle(side: &str, port: &str) -> Value {
     match port.contains(':') {
         true => Value::from(port),
@@ -145,13 +145,13 @@ pub(super) fn disconnect(
     document.become_value(value)
 }
 
-/// A number without a fraction where it has none.
+/// Converts a coordinate to a whole number.
 pub(super) fn whole(number: f64) -> Value {
     let rounded = format!("{:.0}", number).parse::<i64>();
     Value::from(rounded.unwrap_or(0))
 }
 
-/// Where a node is drawn.
+/// Sets the position of a node.
 pub(super) fn place(document: &mut Document, node: &str, x: f64, y: f64) -> Result<(), String> {
     graph_of(document, "")?;
     let found = document.find(node)?;
@@ -181,7 +181,7 @@ pub(super) fn place(document: &mut Document, node: &str, x: f64, y: f64) -> Resu
     document.become_value(value)
 }
 
-/// A graph without some nodes, and without what refers to them.
+/// Removes nodes from a graph, and everything that refers to them.
 pub(super) fn without(value: &mut Value, among: &str, gone: &[String]) {
     let is_gone = |name: &str| gone.iter().any(|one| one == name);
     if let Some(nodes) = value.pointer_mut(among).and_then(Value::as_array_mut) {

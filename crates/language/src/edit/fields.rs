@@ -1,4 +1,4 @@
-//! What a panel is made of: fields with their values, which a form shows without knowing the format.
+//! The fields of a panel with their values. A form can show them without knowing the format.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -149,7 +149,7 @@ impl Field {
         self
     }
 
-    /// At a pointer, with the value there.
+    /// Sets the field's pointer, and the value at that pointer.
     pub(super) fn at(mut self, document: &Value, pointer: String) -> Self {
         self.value = document.pointer(&pointer).cloned().unwrap_or_default();
         self.pointer = pointer;

@@ -1,6 +1,6 @@
-//! Small edits of a workflow's text, as an editor's panel and canvas ask for them. Each is a change of the
-//! tree of values; the text is then changed where that changed, and nowhere else. What the new text says is
-//! compared with what was meant before it is given out.
+//! Small edits of a workflow's text, for the panels and the canvas of an editor. Each edit changes the tree of values.
+//! Then the text is changed only where the tree has changed. Before the new text is returned, its value is compared
+//! with the intended one.
 
 mod canvas;
 mod fields;
@@ -149,7 +149,7 @@ pub struct Edited {
 /// Edits the first file of a bundle.
 ///
 /// # Errors
-/// Why that cannot be done, in words.
+/// A message why an edit is not possible.
 pub fn edit(bundle: &Bundle, dialect: Option<Dialect>, edits: &[Edit]) -> Result<Edited, String> {
     if edits.len() > MANY {
         return Err(format!("at most {MANY} edits are made at a time"));
@@ -173,7 +173,7 @@ pub fn edit(bundle: &Bundle, dialect: Option<Dialect>, edits: &[Edit]) -> Result
     })
 }
 
-/// A workflow's text with the values in it.
+/// A workflow's text with its values.
 struct Document {
     bundle: Bundle,
     dialect: Dialect,
@@ -216,7 +216,7 @@ impl Document {
         self.value.pointer(pointer)
     }
 
-    /// The first error of the workflow, as its author reads it.
+    /// Returns the first error of the workflow, as its author reads it.
     fn mistake(&self) -> Option<String> {
         let (_, found) = windlass_formats::read(&self.bundle, Some(self.dialect), &Caps::default());
         let sorted = found.sorted();
@@ -229,7 +229,7 @@ impl Document {
         Some(format!("line {}: {}{hint}", first.span.line, first.message))
     }
 
-    /// Makes the text say another value.
+    /// Changes the text so that it has another value.
     fn become_value(&mut self, value: Value) -> Result<(), String> {
         if value == self.value {
             return Ok(());
@@ -241,7 +241,7 @@ impl Document {
     fn become_text(&mut self, text: String, meant: &Value) -> Result<(), String> {
         let mut bundle = self.bundle.clone();
         if let Some(file) = bundle.files.first_mut() {
-            // What stood before the content stays.
+            // Retain the byte order mark before the content.
             let mark = file.text.len() - file.content().len();
             file.text.truncate(mark);
             file.text.push_str(&text);
@@ -256,7 +256,7 @@ impl Document {
         Ok(())
     }
 
-    /// Gives a key of a map another name.
+    /// Renames a key of a map.
     fn rename_key(&mut self, map: &str, old: &str, new: &str) -> Result<(), String> {
         let mut meant = self.value.clone();
         let members = meant.pointer_mut(map).and_then(Value::as_object_mut);
@@ -281,7 +281,7 @@ impl Document {
         self.become_text(text, &meant)
     }
 
-    /// Makes one edit; gives the path of a node that is new.
+    /// Applies one edit. Returns the path of a new node.
     fn apply(&mut self, edit: &Edit) -> Result<Option<String>, String> {
         match edit {
             Edit::Set {
@@ -328,7 +328,7 @@ impl Document {
     }
 }
 
-/// The values of a tree.
+/// Converts a tree to a value.
 fn value_of(node: &Node) -> Value {
     match &node.kind {
         Kind::Null => Value::Null,
@@ -345,7 +345,7 @@ fn value_of(node: &Node) -> Value {
     }
 }
 
-/// Whether two values are the same: numbers by what they are, keys in any order.
+/// Returns true if two values are equal. Numbers are compared by value, and the order of keys is ignored.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
@@ -360,7 +360,7 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// The keys of a JSON pointer.
+/// Returns the keys of a JSON pointer.
 fn keys(pointer: &str) -> Result<Vec<String>, String> {
     match pointer.strip_prefix('/') {
         None if pointer.is_empty() => Ok(Vec::new()),
@@ -371,7 +371,7 @@ fn keys(pointer: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// A key of a JSON pointer without its escapes (RFC 6901, 3 and 4).
+/// Returns a key of a JSON pointer without its escapes (RFC 6901, 3 and 4).
 fn unescaped(pointer: &str, key: &str) -> Result<String, String> {
     let mut parts = key.split('~');
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -391,13 +391,13 @@ fn unescaped(pointer: &str, key: &str) -> Result<String, String> {
     Ok(plain)
 }
 
-/// The index that a key of a JSON pointer is (RFC 6901, 4): digits, without a sign or leading zeros.
+/// Parses a key of a JSON pointer as an index (RFC 6901, 4): digits without a sign or leading zeros.
 fn index(key: &str) -> Option<usize> {
     let is_plain = key == "0" || !key.starts_with(['0', '+']);
     key.parse().ok().filter(|_| is_plain)
 }
 
-/// Sets what a pointer names; maps that are not there are made. `-` is behind the last item of a list.
+/// Sets the value at a pointer, and creates missing maps. `-` appends to a list.
 fn set(document: &mut Value, pointer: &str, value: Value) -> Result<(), String> {
     let mut at = document;
     for key in keys(pointer)? {
@@ -424,7 +424,7 @@ fn set(document: &mut Value, pointer: &str, value: Value) -> Result<(), String> 
     Ok(())
 }
 
-/// Takes away what a pointer names; false: there is nothing.
+/// Removes the value at a pointer. Returns false if it does not exist.
 fn remove(document: &mut Value, pointer: &str) -> bool {
     let Ok(mut keys) = keys(pointer) else {
         return false;
@@ -462,7 +462,7 @@ fn written_at<'w>(root: &'w WrittenText, pointer: &str) -> Option<&'w WrittenTex
         })
 }
 
-/// What changed from one text to another, in the fewest lines, and of each the fewest characters.
+/// Returns the changes between two texts: as few lines as possible, and as few characters of each line as possible.
 fn difference(before: &str, after: &str) -> Vec<TextEdit> {
     let lines = source::Lines::new(before);
     let diff = TextDiff::from_lines(before, after);

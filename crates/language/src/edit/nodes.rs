@@ -1,27 +1,27 @@
-//! Where the actions and nodes of a workflow are in its text: found by name and path, in the tree of
-//! values alone, so that a text with mistakes has them too.
+//! Finds the actions and nodes of a workflow in its text, by name and path. Only the tree of values is needed, so this
+//! works for a text with mistakes, too.
 
 use serde_json::Value;
 use windlass_engine::Dialect;
 
-/// An action or node that an author wrote.
+/// An action or node in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AuthoredNode {
     pub name: String,
-    /// The loops around it and its name, with slashes between them.
+    /// The names of the enclosing loops and the node's name, separated by slashes.
     pub path: String,
-    /// Where it is: a JSON pointer.
+    /// The node's position: a JSON pointer.
     pub pointer: String,
-    /// Where its container is: a map of actions, or a list of nodes.
+    /// The pointer of its container: a map of actions, or a list of nodes.
     pub among: String,
     /// Its type as it is written.
     pub kind: String,
 }
 
-/// So deep actions are looked for in actions.
+/// Maximum depth at which actions are searched in other actions.
 const MAX_DEPTH: usize = 128;
 
-/// The keys in which actions of Loom and Logic Apps have further ones.
+/// The keys under which an action of Loom and Logic Apps contains further actions.
 const INSIDE: [&str; 10] = [
     "inputs",
     "else",
@@ -45,7 +45,7 @@ pub(super) fn nodes(document: &Value, dialect: Dialect) -> Vec<AuthoredNode> {
     found
 }
 
-/// The one that a path or a name means.
+/// Returns the node with this path or name.
 pub(super) fn find(nodes: &[AuthoredNode], path_or_name: &str) -> Result<AuthoredNode, String> {
     let exact = nodes.iter().find(|node| node.path == path_or_name);
     if let Some(found) = exact {
@@ -111,7 +111,7 @@ fn actions(value: &Value, at: &str, path: &str, depth: usize, found: &mut Vec<Au
                     actions(action, &pointer, path, depth + 1, found);
                 }
             }
-            // Cases and branches have names of their own.
+            // The keys in these maps are names of cases and branches, not of actions.
             Some(named) if ["cases", "branches"].contains(&key.as_str()) => {
                 for (name, case) in named {
                     let at = format!("{at}/{}", escaped(name));
@@ -169,7 +169,7 @@ fn graph(value: &Value, at: &str, path: &str, depth: usize, found: &mut Vec<Auth
         .flatten()
         .collect();
     let around = |node: &Value| {
-        // A drawn loop is the parent of what lies in it.
+        // A drawn loop is the parent of the nodes inside.
         let mut path = Vec::new();
         let mut parent = word(node, "parentId");
         while !parent.is_empty() && path.len() < MAX_DEPTH {

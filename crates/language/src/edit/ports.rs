@@ -1,4 +1,4 @@
-//! The ports of a canvas's nodes, as far as the text says them: what a panel offers.
+//! The ports of a canvas's nodes that the text declares or implies. A panel offers them.
 
 use super::fields::{Choice, Column, Field, FieldKind};
 use super::nodes::word;
@@ -60,7 +60,7 @@ fn declared(node: &Value, side: &str) -> Vec<Port> {
         .collect()
 }
 
-/// What a node gives.
+/// Returns the output ports of a node.
 pub(super) fn outputs(node: &Value) -> Vec<Port> {
     let mut ports = declared(node, "outputs");
     let none = ports.is_empty();
@@ -99,7 +99,7 @@ pub(super) fn outputs(node: &Value) -> Vec<Port> {
     ports
 }
 
-/// What a node takes.
+/// Returns the input ports of a node.
 pub(super) fn inputs(node: &Value) -> Vec<Port> {
     declared(node, "inputs")
 }
@@ -109,7 +109,7 @@ pub(super) fn nodes_of(graph: &Value) -> impl Iterator<Item = &Value> {
     nodes.into_iter().flatten()
 }
 
-/// The inputs that edges bring to a node.
+/// Returns the inputs of a node to which edges are connected.
 pub(super) fn connected_inputs(graph: &Value, node: &str) -> Vec<Port> {
     let edges = graph.get("edges").and_then(Value::as_array);
     let edges = edges
@@ -120,7 +120,7 @@ pub(super) fn connected_inputs(graph: &Value, node: &str) -> Vec<Port> {
     names.map(|name| Port::new(node, name, "any")).collect()
 }
 
-/// The ports of the graph that contains the node at this path.
+/// Returns the ports of the graph that contains the node at this path.
 pub(super) fn ports_of_graph(graph: &Value, path: &str) -> Vec<PortOf> {
     let above = path.rsplit_once('/').map(|(above, _)| above);
     let of = |port: Port, side: &str| PortOf {
@@ -139,7 +139,7 @@ pub(super) fn ports_of_graph(graph: &Value, path: &str) -> Vec<PortOf> {
     given.chain(taken).collect()
 }
 
-/// The table of the ports that a node declares on a side.
+/// Returns the table field of the ports that a node declares on one side.
 pub(super) fn table_of(id: &str, label: &str) -> Field {
     let column = |(id, label, kind): (&str, &str, FieldKind)| Column {
         id: id.to_owned(),

@@ -1,5 +1,5 @@
-//! From a text that says one value to a text that says another one, with as few changes as it takes:
-//! what stays the same is not touched, in its quotes, its layout and its comments.
+//! Changes a text so that it has another value, with as few changes as possible. Unchanged parts retain their quotes,
+//! layout and comments.
 
 use serde_json::{Map, Value};
 use std::ops::Range;
@@ -8,24 +8,24 @@ use windlass_source::write::{
     WriteStyle, block, double, item_text, line, lines, scalar, value_after_key,
 };
 
-/// Changes of a text, by bytes.
+/// Changes of a text, by byte ranges.
 pub(super) struct Rewrite<'t> {
     text: &'t str,
     json: bool,
     patches: Vec<(Range<usize>, String)>,
 }
 
-/// Where a value is.
+/// The context of a value in the text.
 #[derive(Clone, Copy)]
 struct InsertPoint {
-    /// Inside of brackets.
+    /// Whether the value is inside of brackets.
     flow: bool,
-    /// The indentation of its key or dash.
+    /// The indentation of the value's key or dash.
     indent: usize,
     key_end: Option<usize>,
 }
 
-/// The text with one value in place of another.
+/// Returns the text with the value `new` in place of `old`.
 pub(super) fn rewrite(
     text: &str,
     written: &WrittenText,
@@ -47,7 +47,7 @@ pub(super) fn rewrite(
     rewrite.into_text()
 }
 
-/// The text with another key.
+/// Returns the text with another key.
 pub(super) fn with_key(text: &str, entry: &WrittenEntry, json: bool, key: &str) -> String {
     let manner = WriteStyle {
         json,
@@ -63,7 +63,7 @@ pub(super) fn with_key(text: &str, entry: &WrittenEntry, json: bool, key: &str) 
 
 impl<'t> Rewrite<'t> {
     fn into_text(mut self) -> String {
-        // What is put at the same place stays in its order.
+        // A stable sort: insertions at the same place remain in their order.
         self.patches.sort_by_key(|(range, _)| range.start);
         let mut out = String::with_capacity(self.text.len());
         let mut from = 0;
@@ -92,13 +92,13 @@ impl<'t> Rewrite<'t> {
         self.patches.push((range, new));
     }
 
-    /// Where the line of this byte begins.
+    /// Returns the start of the line with this byte.
     fn line_start(&self, at: usize) -> usize {
         let before = self.text.get(..at).unwrap_or_default();
         before.rfind('\n').map_or(0, |at| at + 1)
     }
 
-    /// Where it ends, before its break.
+    /// Returns the end of the line with this byte, without the line break.
     fn line_end(&self, at: usize) -> usize {
         let rest = self.text.get(at..).unwrap_or_default();
         let end = rest.find('\n').map_or(self.text.len(), |end| at + end);
@@ -114,7 +114,7 @@ impl<'t> Rewrite<'t> {
         before.unwrap_or_default().chars().count()
     }
 
-    /// Whether only blanks stand before it on its line.
+    /// Returns true if only blanks are before this byte on its line.
     fn is_first(&self, at: usize) -> bool {
         let before = self.text.get(self.line_start(at)..at);
         before.unwrap_or_default().trim().is_empty()
@@ -145,7 +145,7 @@ impl<'t> Rewrite<'t> {
         }
     }
 
-    /// False, and nothing done: it cannot be done entry by entry.
+    /// Changes a map entry by entry. If this is not possible, changes nothing and returns false.
     fn map(
         &mut self,
         written: &WrittenText,
@@ -186,7 +186,7 @@ impl<'t> Rewrite<'t> {
                 (None, Some(_)) => {}
             }
         }
-        // The entry after which the next new one is inserted.
+        // The entry after which the next new entry is inserted.
         let mut behind_entry: Option<usize> = None;
         for (key, value) in after {
             let place = entries.iter().position(|entry| entry.key == *key);
@@ -260,7 +260,7 @@ impl<'t> Rewrite<'t> {
             }
         }
         let last = (head + pairs).checked_sub(1);
-        // In the manner of those that are there.
+        // New items have the form of the existing ones.
         let is_flow = |item: &WrittenText| {
             matches!(
                 item.form,
@@ -287,7 +287,8 @@ impl<'t> Rewrite<'t> {
         true
     }
 
-    /// A value among others in brackets: on one line, or where those have lines of their own, in lines.
+    /// Formats a value inside of brackets: on one line, or on several lines if the other values have lines of their
+    /// own.
     fn in_flow(&self, value: &Value, spans: &[Range<usize>], written: &WrittenText) -> String {
         match spans.first() {
             Some(first) if self.json && self.has_lines(written, first) => {
@@ -297,7 +298,7 @@ impl<'t> Rewrite<'t> {
         }
     }
 
-    /// Whether the values in brackets have lines of their own.
+    /// Returns true if the values in brackets have lines of their own.
     fn has_lines(&self, written: &WrittenText, first: &Range<usize>) -> bool {
         let opening = self.text.get(written.range.start..first.start);
         opening.is_some_and(|opening| opening.contains('\n'))
@@ -308,7 +309,7 @@ impl<'t> Rewrite<'t> {
         before.rfind('-').unwrap_or(item)
     }
 
-    /// Removes an entry or an item; false: it is the only one, or shares a line with others.
+    /// Removes an entry or an item. Returns false if it is the only one, or shares a line with others.
     fn remove(&mut self, spans: &[Range<usize>], index: usize, flow: bool) -> bool {
         let Some(span) = spans.get(index).cloned() else {
             return false;
@@ -351,7 +352,7 @@ impl<'t> Rewrite<'t> {
         }
     }
 
-    /// Where what belongs to an entry in brackets ends: behind its comma, and a comment on that line. Comments below
+    /// Returns the end of an entry in brackets: after its comma, and after a comment on the same line. Comments below
     /// belong to the next entry.
     fn end_behind_comma(&self, end: usize, next: usize) -> usize {
         let between = self.text.get(end..next).unwrap_or_default();
@@ -366,13 +367,13 @@ impl<'t> Rewrite<'t> {
         next - rest.trim_start().len()
     }
 
-    /// Whether a comment follows on the line.
+    /// Returns true if a comment follows on the line.
     fn has_comment_behind(&self, end: usize) -> bool {
         let rest = self.text.get(end..self.line_end(end)).unwrap_or_default();
         rest.trim_start().starts_with('#')
     }
 
-    /// Puts an entry or an item behind another one, or before the first.
+    /// Inserts an entry or an item after the one with index `behind`, or before the first one.
     fn insert(
         &mut self,
         spans: &[Range<usize>],
@@ -413,7 +414,7 @@ impl<'t> Rewrite<'t> {
         {
             return self.put(range, quoted);
         }
-        // Lines of a block would begin behind the comment.
+        // The lines of a block value would begin after the comment, so the value must stay on one line.
         let stays_on_line = !current.contains('\n') && self.has_comment_behind(range.end);
         if place.flow || stays_on_line {
             let column = self.column(self.line_start(range.start));
@@ -435,7 +436,7 @@ impl<'t> Rewrite<'t> {
         let between = self.text.get(key_end..range.start).unwrap_or_default();
         let colon = between.find(':').map_or(range.start, |at| key_end + at + 1);
         let text = value_after_key(new, manner, place.indent);
-        // Anchors and comments stay where the value does.
+        // Anchors and comments before the value remain.
         let between = self.text.get(colon..range.start).unwrap_or_default();
         if text.starts_with(' ') && !between.contains('\n') {
             let gap = if between.is_empty() { " " } else { "" };
@@ -449,7 +450,7 @@ impl<'t> Rewrite<'t> {
         line.len() - line.trim_start_matches(' ').len()
     }
 
-    /// A text in the quotes that stood there.
+    /// Formats a text in the style of the current value, if possible.
     fn in_style(
         &self,
         style: Style,
@@ -469,7 +470,7 @@ impl<'t> Rewrite<'t> {
                     .find(|line| !line.trim().is_empty())?;
                 let indent = first.len() - first.trim_start_matches(' ').len();
                 let new = block(text, indent.max(place.indent + 1), self.manner(false))?;
-                // The same header with its comment, unless the end of the text is another one.
+                // Retain the header with its comment, unless the new text needs another header.
                 let own = new.lines().next().unwrap_or_default();
                 match header.split_whitespace().next() == Some(own) {
                     true => Some(format!("{header}{}", new.get(own.len()..)?)),

@@ -1,11 +1,11 @@
-//! Adds and removes nodes, with the edges that lead through them.
+//! Adds and removes nodes, and updates the edges of the nodes next to them.
 
 use super::nodes::{AuthoredNode, word};
 use super::{Document, Edit, Where, keys, remove, set, types};
 use serde_json::{Map, Value, json};
 use windlass_engine::Dialect;
 
-/// Adds a node; returns its path.
+/// Adds a node. Returns its path.
 pub(super) fn add(document: &mut Document, edit: &Edit) -> Result<String, String> {
     let Edit::Add {
         place,
@@ -78,7 +78,7 @@ pub(super) fn add(document: &mut Document, edit: &Edit) -> Result<String, String
                 && among.ends_with("/nodes")
                 && !among.contains(&format!("{}/data/", anchor.pointer))
             {
-                // The inside of a drawn loop lies next to it.
+                // The nodes of a drawn loop are in the same list as the loop.
                 prepend(&mut new, "parentId", Value::from(anchor.name.clone()));
             }
             add_item(&mut value, &among, anchor.as_ref(), *place, new)?;
@@ -92,7 +92,7 @@ pub(super) fn add(document: &mut Document, edit: &Edit) -> Result<String, String
     Ok(found.map_or(name, |found| found.path.clone()))
 }
 
-/// Gives what is in a smallest node names of its own, and a corrector that is there.
+/// Sets unique names for the inner nodes of a new node. For a `retry.loop`, sets an existing node as corrector.
 fn assign_inner_names(document: &Document, new: &mut Value, name: &str) {
     for inside in ["/actions", "/default/actions"] {
         if let Some(actions) = new.pointer_mut(inside).and_then(Value::as_object_mut) {
@@ -116,7 +116,7 @@ fn assign_inner_names(document: &Document, new: &mut Value, name: &str) {
     }
 }
 
-/// Where the new one is to be: a map or a list.
+/// Returns the pointer of the map or list to which the new node is added.
 fn insert_pointer(
     document: &Document,
     value: &Value,
@@ -254,7 +254,7 @@ fn add_item(
     Ok(())
 }
 
-/// Leads the edges of an agent through the new node. Without edges the order of the list counts.
+/// Redirects the edges of an agent through the new node. Without edges, the order of the list determines the order.
 fn order_tea(value: &mut Value, anchor: &str, name: &str, place: Where) {
     let Some(edges) = value.get_mut("edges").and_then(Value::as_array_mut) else {
         return;
@@ -276,7 +276,7 @@ fn order_tea(value: &mut Value, anchor: &str, name: &str, place: Where) {
     }
 }
 
-/// Takes a node away.
+/// Removes a node.
 pub(super) fn delete(document: &mut Document, node: &str) -> Result<(), String> {
     let found = document.find(node)?;
     let mut value = document.value.clone();
@@ -320,7 +320,7 @@ pub(super) fn delete(document: &mut Document, node: &str) -> Result<(), String> 
                 .and_then(Value::as_array)
                 .cloned();
             let nodes = nodes.unwrap_or_default();
-            // With a drawn loop goes what lies in it.
+            // The nodes inside of a drawn loop are removed together with it.
             while let Some(more) = nodes.iter().find(|node| {
                 gone.iter().any(|name| word(node, "parentId") == name)
                     && !gone.iter().any(|name| word(node, "id") == name)
@@ -333,7 +333,7 @@ pub(super) fn delete(document: &mut Document, node: &str) -> Result<(), String> 
     document.become_value(value)
 }
 
-/// What led to a node leads to where it led.
+/// Redirects the edges that end at a node to the node that follows it.
 fn bridge(value: &mut Value, name: &str) {
     let Some(edges) = value.get_mut("edges").and_then(Value::as_array_mut) else {
         return;

@@ -1,4 +1,4 @@
-//! The types of nodes that can be added, each with the smallest right one.
+//! The types of nodes that can be added, each with the smallest valid value.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ pub struct NodeType {
     pub value: Value,
 }
 
-/// The types of a format.
+/// Returns the node types of a format.
 #[must_use]
 pub fn types(dialect: Dialect) -> Vec<NodeType> {
     let one = |(kind, title, description, value): (&str, &str, &str, Value)| NodeType {

@@ -1,12 +1,12 @@
-//! Lists and maps in brackets: all of JSON, and a part of YAML.
+//! Reads lists and maps in brackets: all of JSON, and a part of YAML.
 
 use super::reader::{MAX_DEPTH, Reader};
 use super::{Kind, Member, Scalar, SketchNode, Style};
 use std::ops::Range;
 
 impl Reader<'_> {
-    /// A list or map in brackets. In YAML it ends, closed or not, where a line is indented by no
-    /// more than `indent`.
+    /// Reads a list or map in brackets. In YAML it ends, even without its closing bracket, at a line that is indented
+    /// by `indent` or less.
     pub(super) fn flow(&mut self, indent: Option<usize>) -> SketchNode {
         let start = self.at;
         let is_map = self.byte(start) == Some(b'{');
@@ -27,7 +27,7 @@ impl Reader<'_> {
                 _ if is_map => members.push(self.flow_member(indent)),
                 _ => items.push(self.flow_value(indent)),
             }
-            // The parser must advance.
+            // Advance, so that the loop ends.
             if self.at <= at {
                 self.at = self.after(at);
             }
@@ -42,18 +42,18 @@ impl Reader<'_> {
         }
     }
 
-    /// The byte behind the character at a byte.
+    /// Returns the offset after the character at `at`.
     fn after(&self, at: usize) -> usize {
         let width = self.rest(at).chars().next().map_or(1, char::len_utf8);
         (at + width).min(self.text.len())
     }
 
-    /// The next sign inside of brackets; none where they end.
+    /// Moves to the next character inside of brackets; none at their end.
     fn flow_next(&mut self, indent: Option<usize>) -> Option<usize> {
         let before = self.at;
         loop {
             let at = self.next()?;
-            // Comments of JSON.
+            // Comments in JSON.
             if indent.is_none() && self.rest(at).starts_with("//") {
                 self.at = self.line_end(at);
                 continue;
@@ -126,7 +126,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A word in brackets.
+    /// Reads a word in brackets.
     fn flow_plain(&mut self, key: bool) -> Range<usize> {
         let start = self.at;
         let line = self

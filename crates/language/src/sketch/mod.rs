@@ -1,5 +1,5 @@
-//! A tolerant reading of YAML and JSON: every text has a tree, however wrong it is. It goes by
-//! indentation and brackets, and keeps places, not values. The real readers say what is a mistake.
+//! A tolerant reader of YAML and JSON: any text results in a tree, even with mistakes. It uses indentation and
+//! brackets, and stores ranges of bytes instead of values. The strict readers report mistakes.
 
 mod flow;
 mod reader;
@@ -11,7 +11,7 @@ use std::ops::Range;
 /// A part of the tree.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SketchNode {
-    /// Its bytes, quotes and brackets included.
+    /// The range of its bytes, including quotes and brackets.
     pub range: Range<usize>,
     pub kind: Kind,
 }
@@ -27,7 +27,7 @@ pub(super) enum Kind {
 /// A text, number or word.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Scalar {
-    /// The bytes between its quotes.
+    /// The range of bytes between the quotes.
     pub inner: Range<usize>,
     pub style: Style,
 }
@@ -43,10 +43,10 @@ pub(super) enum Style {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Member {
     pub name: String,
-    /// The bytes of the name, without quotes.
+    /// The range of the name's bytes, without quotes.
     pub key: Range<usize>,
     pub quoted: bool,
-    /// Whether a colon follows: a word without one is still being typed.
+    /// Whether a colon follows. A name without a colon is still being typed.
     pub complete: bool,
     pub value: SketchNode,
 }
@@ -80,14 +80,14 @@ impl SketchNode {
             .map(|member| &member.value)
     }
 
-    /// The same without regard to case.
+    /// Returns a member by its key, ignoring case.
     pub fn get_any_case(&self, key: &str) -> Option<&SketchNode> {
         let mut members = self.members().iter();
         let found = members.find(|member| member.name.eq_ignore_ascii_case(key));
         found.map(|member| &member.value)
     }
 
-    /// A scalar as it is written, without quotes.
+    /// Returns a scalar as it is written, without quotes.
     pub fn text<'t>(&self, text: &'t str) -> Option<&'t str> {
         match &self.kind {
             Kind::Text(scalar) => text.get(scalar.inner.clone()),
@@ -95,7 +95,7 @@ impl SketchNode {
         }
     }
 
-    /// The text of a member.
+    /// Returns the text of a member.
     pub fn word<'t>(&self, key: &str, text: &'t str) -> Option<&'t str> {
         self.get(key)?.text(text).map(str::trim)
     }
@@ -108,21 +108,21 @@ pub(super) enum Step {
     Index(usize),
 }
 
-/// Where a byte is in the tree.
+/// The location of a byte in the tree.
 pub(super) struct SketchLocation<'p> {
-    /// The steps from the root, and the part before each.
+    /// The steps from the root, each with the part that it starts from.
     pub path: Vec<(&'p SketchNode, Step)>,
     pub at: LocationKind<'p>,
 }
 
 pub(super) enum LocationKind<'p> {
-    /// In the name of a member of the last part of the path.
+    /// In the name of a member of the last part.
     Key(&'p Member),
     Value(&'p SketchNode),
 }
 
 impl SketchLocation<'_> {
-    /// The names on the way, from outside.
+    /// Returns the keys of the path, the outermost first.
     pub fn keys(&self) -> Vec<&str> {
         let keys = self.path.iter().filter_map(|(_, step)| match step {
             Step::Key(key) => Some(&**key),
@@ -132,7 +132,7 @@ impl SketchLocation<'_> {
     }
 }
 
-/// The innermost part at a byte; of one between parts, what is around it.
+/// Returns the location of a byte: the innermost part, or the enclosing part if the byte is between two parts.
 pub(super) fn spot(root: &SketchNode, at: usize) -> SketchLocation<'_> {
     let mut path = Vec::new();
     let mut part = root;
@@ -145,7 +145,7 @@ pub(super) fn spot(root: &SketchNode, at: usize) -> SketchLocation<'_> {
                     let at = LocationKind::Key(member);
                     return SketchLocation { path, at };
                 }
-                // What begins where another one ends is nearer.
+                // If a part begins where another one ends, the beginning one is used.
                 let mut found = members.iter().rev();
                 match found.find(|member| covers(&member.value.range)) {
                     Some(member) => {

@@ -1,11 +1,11 @@
-//! Blocks of YAML by their indentation.
+//! Reads block-style YAML by its indentation.
 
 use super::{Kind, Member, Scalar, SketchNode, Style};
 use std::ops::Range;
 
-/// Deeper parts are read as text.
+/// Maximum depth of the tree. Deeper parts are read as text.
 pub(super) const MAX_DEPTH: usize = 128;
-/// Maximum number of lines to search for the end of a text in quotes.
+/// Maximum number of lines to search for the end of a quoted text.
 const MAX_QUOTED: usize = 200;
 
 pub(crate) fn read(text: &str) -> SketchNode {
@@ -47,7 +47,7 @@ pub(crate) fn read(text: &str) -> SketchNode {
 
 pub(super) struct Reader<'t> {
     pub(super) text: &'t str,
-    /// What is read next.
+    /// Offset of the next byte to read.
     pub(super) at: usize,
     pub(super) depth: usize,
 }
@@ -99,7 +99,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `---`, `...` or a directive.
+    /// Returns true at `---`, `...` or a directive.
     fn is_marker(&self) -> bool {
         let rest = self.rest(self.at);
         let line = rest.lines().next().unwrap_or_default().trim_end();
@@ -111,7 +111,7 @@ impl Reader<'_> {
             && matches!(self.byte(at + 1), None | Some(b' ' | b'\n' | b'\r' | b'\t'))
     }
 
-    /// The name before a colon on this line, and the byte behind the colon.
+    /// Returns the key before a colon on this line, whether it is quoted, and the offset after the colon.
     fn key(&self, at: usize) -> Option<(Range<usize>, bool, usize)> {
         let end = self.line_end(at);
         let line = self.text.get(at..end)?;
@@ -140,7 +140,7 @@ impl Reader<'_> {
         Some((at..at + name.len(), false, at + colon + 1))
     }
 
-    /// The bytes between a quote and the one that closes it before `end`.
+    /// Returns the range between a quote and its closing quote before `end`.
     fn closed(&self, at: usize, end: usize) -> Option<Range<usize>> {
         let quote = self.byte(at)?;
         let mut next = at + 1;
@@ -160,7 +160,7 @@ impl Reader<'_> {
         None
     }
 
-    /// What begins here or on a later line, indented by at least so much.
+    /// Reads what begins here or on a later line, if it is indented by at least `least`.
     fn block(&mut self, least: usize) -> SketchNode {
         let Some(at) = self.next() else {
             return SketchNode::nothing(self.at);
@@ -183,7 +183,7 @@ impl Reader<'_> {
         part
     }
 
-    /// Whether a word is followed by the keys of a map: it is the next key, still without a colon.
+    /// Returns true if the keys of a map follow a word: then the word is the map's next key, still without a colon.
     fn key_follows(&mut self, at: usize) -> bool {
         let word = self.text.get(at..self.line_end(at)).unwrap_or_default();
         if word.starts_with(['"', '\'', '{', '[', '|', '>', '*', '&', '!', '@']) {
@@ -208,7 +208,7 @@ impl Reader<'_> {
                 break;
             }
             if column > indent || self.is_dash(at) {
-                // Indented as nothing before it: what the last key holds, or more keys.
+                // Indented differently than anything before: the value of the last key, or more keys.
                 let part = match self.is_dash(at) {
                     true => self.list(column),
                     false => self.block(column),
@@ -262,7 +262,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What is behind the colon of a key at this column.
+    /// Reads the value after the colon of a key at this column.
     fn member_value(&mut self, indent: usize) -> SketchNode {
         let after = self.at;
         self.skip_blanks();
@@ -351,7 +351,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A value that begins here; its other lines are indented by more than `indent`.
+    /// Reads a value that begins here. Its other lines are indented by more than `indent`.
     fn value(&mut self, indent: usize, column: usize) -> SketchNode {
         match self.byte(self.at) {
             Some(b'{' | b'[') if !self.rest(self.at).starts_with("{{") => self.flow(Some(indent)),
@@ -360,7 +360,7 @@ impl Reader<'_> {
             _ => {
                 let start = self.at;
                 let part = self.plain(indent);
-                // Keys below a text that is none: the text is still being written.
+                // Keys below a plain text: it is not finished, and a key is being typed there.
                 let below = self.next().filter(|next| {
                     let below = self.column(*next) > indent;
                     let within = self.column(start) >= column && self.column(*next) > indent;
@@ -376,7 +376,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Text without quotes, over the lines that are indented by more than `indent`.
+    /// Reads text without quotes, including following lines that are indented by more than `indent`.
     fn plain(&mut self, indent: usize) -> SketchNode {
         let start = self.at;
         let mut end = self.plain_end(start);
@@ -407,7 +407,7 @@ impl Reader<'_> {
         at + line.trim_end().len()
     }
 
-    /// Text in quotes. One that is not closed ends with its line.
+    /// Reads text in quotes. Without a closing quote, it ends with its line.
     pub(super) fn quoted(&mut self, indent: Option<usize>) -> SketchNode {
         let start = self.at;
         let style = match self.byte(start) {
@@ -445,7 +445,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The lines behind `|` or `>`.
+    /// Reads the lines after `|` or `>`.
     fn literal(&mut self, indent: usize) -> SketchNode {
         let start = self.at;
         let from = (self.line_end(start) + 1).min(self.text.len());

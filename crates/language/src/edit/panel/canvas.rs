@@ -27,13 +27,13 @@ const DRAWN: [&str; 9] = [
 const OPERATORS: [&str; 6] = ["==", "!=", "<", ">", "<=", ">="];
 
 impl View<'_> {
-    /// The graph that the node is in.
+    /// Returns the graph that contains the node.
     pub(super) fn enclosing_graph(&self) -> &Value {
         let graph = self.found.among.trim_end_matches("/nodes");
         self.document.at(graph).unwrap_or(&Value::Null)
     }
 
-    /// The graph inside: in the text, or in a file that it names.
+    /// Returns the graph inside of the node, from the text or from a file that the text names.
     fn inner(&self) -> Value {
         if let Some(inner) = self.own.pointer("/data/inlineWorkflow") {
             return inner.clone();
@@ -46,7 +46,7 @@ impl View<'_> {
         if let Some(node) = file.and_then(|file| source::parse(bundle, file).0) {
             return value_of(&node);
         }
-        // A drawn loop has its inside next to it.
+        // The nodes of a drawn loop are in the same graph as the loop.
         let nodes = nodes_of(self.enclosing_graph())
             .filter(|node| word(node, "parentId") == self.found.name);
         json!({ "nodes": nodes.cloned().collect::<Vec<_>>() })
@@ -187,13 +187,13 @@ impl View<'_> {
         let data = self.own.get("data").and_then(Value::as_object);
         let skipped = ["inlineWorkflow", "inputMappings", "inputs", "outputs"];
         let fields = self.by_schema(schema, rule, data, "/data", &skipped);
-        // What only drawing tools know is shown where it is written.
+        // Fields that only drawing tools use are shown only if they are set.
         let drawn = |field: &Field| DRAWN.contains(&field.label.as_str()) && field.value.is_null();
         let fields = fields.into_iter().filter(|field| !drawn(field)).collect();
         vec![section("Settings", fields), self.ports()]
     }
 
-    /// The ports that a node declares.
+    /// Returns the section with the ports that a node declares.
     fn ports(&self) -> Section {
         let tables = [("inputs", "Inputs"), ("outputs", "Outputs")];
         let tables = tables.map(|(id, label)| self.at(table_of(id, label), &format!("/data/{id}")));

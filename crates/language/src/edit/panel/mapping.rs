@@ -1,4 +1,4 @@
-//! The mappings of a canvas loop as rows of a table, and rows as mappings.
+//! Converts the mappings of a canvas loop to rows of a table, and rows to mappings.
 
 use crate::edit::fields::{Choice, Column, Field, FieldKind};
 use crate::edit::nodes::word;
@@ -14,7 +14,7 @@ pub(super) fn builtins<'b>(names: &'b [&'b str]) -> impl Iterator<Item = Choice>
     names.iter().map(one)
 }
 
-/// Where an input may come from.
+/// Returns the possible sources of an input.
 pub(super) fn sources(outer: &[Port], given: &[Port], previous: bool) -> Vec<Choice> {
     let outer = outer.iter().map(|port| Choice {
         kind: Some(port.kind.clone()),
@@ -115,7 +115,7 @@ pub(super) fn output_mapping(row: &Value) -> Result<Value, String> {
     Ok(json!({ "source": source, "target": word(row, "target"), "take": take }))
 }
 
-/// Rows as mappings; one that is the same as before keeps how it was written.
+/// Converts rows to mappings. An unchanged mapping remains as it was written.
 pub(super) fn mappings(
     old: Option<&Value>,
     rows: &Value,

@@ -1,4 +1,4 @@
-//! The panel of a node: its fields, made of its format, for a form that knows none.
+//! The panel of a node: its fields, created from the format, for a form that does not know the format.
 
 mod canvas;
 mod loom;
@@ -48,10 +48,10 @@ pub struct Section {
     pub fields: Vec<Field>,
 }
 
-/// The panel of a node; `cap` is the most iterations that the operator allows.
+/// Returns the panel of a node. `cap` is the maximum number of iterations that the operator allows.
 ///
 /// # Errors
-/// There is no such node, in words.
+/// A message if the node does not exist.
 pub fn panel(
     bundle: &Bundle,
     dialect: Option<Dialect>,
@@ -116,7 +116,7 @@ fn of(document: &Document, node: &str, cap: Option<u64>) -> Result<Panel, String
     })
 }
 
-/// The document with a field of a node's panel set.
+/// Returns the document's value with a field of a node's panel set.
 pub(super) fn with_field(
     document: &Document,
     node: &str,
@@ -159,7 +159,7 @@ struct View<'d> {
 }
 
 impl View<'_> {
-    /// A field below the node.
+    /// Sets a field's pointer below the node's pointer, and its value.
     fn at(&self, field: Field, below: &str) -> Field {
         let pointer = format!("{}{below}", self.found.pointer);
         field.at(&self.document.value, pointer)

@@ -1,4 +1,4 @@
-//! Fields as the JSON Schema of a format knows them.
+//! Creates fields from a format's JSON Schema.
 
 use super::View;
 use crate::edit::fields::{Choice, Field, FieldKind};
@@ -6,7 +6,7 @@ use crate::edit::nodes::{escaped, word};
 use serde_json::{Map, Value};
 
 impl View<'_> {
-    /// Fields of a map: those that the schema knows, then all others.
+    /// Returns the fields of a map: the properties of the schema, then all other members.
     pub(super) fn by_schema(
         &self,
         schema: &Value,
@@ -52,14 +52,14 @@ impl View<'_> {
     }
 }
 
-/// What a reference leads to.
+/// Resolves a schema that is a reference.
 fn resolved<'s>(schema: &'s Value, rule: &'s Value) -> &'s Value {
     let reference = word(rule, "$ref").strip_prefix('#');
     let found = reference.and_then(|pointer| schema.pointer(pointer));
     found.unwrap_or(rule)
 }
 
-/// Of several alternatives, the one that is a map.
+/// Returns the first alternative of a schema that is a map.
 pub(super) fn object_of<'s>(schema: &'s Value, rule: &'s Value) -> &'s Value {
     let rule = resolved(schema, rule);
     let any = rule
