@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(decode::<ScheduleState>(&bytes).unwrap(), expected);
     }
 
-    /// How much a bad length can make the decoder reserve goes by how long the record is.
+    /// The memory that a wrong length can make the decoder reserve depends on the length of the record.
     #[test]
     fn a_length_that_a_record_cannot_have_is_refused_before_anything_is_reserved() {
         let refused = |claimed: u64, length: usize| {

@@ -74,7 +74,7 @@ mod tests {
         let once: Vec<u8> = (0..15_000_u32)
             .flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes())
             .collect();
-        // 60 KB apart: the answer of a request, and what its iteration shows.
+        // The result of a request and the row of its iteration, 60 KB apart.
         let twice = [once.as_slice(), b"between", &once].concat();
         let short = compressed(&twice);
         assert!(short.len() < once.len() / 10 * 11, "{}", short.len());

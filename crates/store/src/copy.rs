@@ -381,7 +381,7 @@ mod tests {
     use windlass_source::source::{Bundle, SourceFile};
     use windlass_value::time::Timestamp;
 
-    /// Where a copy goes while others write to the store that is copied: as often as something is written here.
+    /// The target of a copy. At each write to the copy, another thread writes to the copied store.
     struct WriteDuringCopy {
         copy: Memory,
         store: Arc<MemoryStore>,
@@ -417,7 +417,7 @@ mod tests {
         fn others_write(&self) {
             let number = self.written.fetch_add(1, Ordering::SeqCst);
             let store = &self.store;
-            // Another thread, which must not wait for this one. Some are new, some are other ones.
+            // On another thread, which must not wait for this one. Replaces one row, and adds one.
             let write = || {
                 put(store, number % 7, 900_000);
                 put(store, 1_000 + number, 10);
@@ -469,8 +469,7 @@ mod tests {
         }
     }
 
-    /// However long the copy's disk takes, no writer waits for it; and what is copied is what was there
-    /// when it began.
+    /// No writer waits for the disk of a copy, and the copy has the rows from the time when it began.
     #[test]
     fn nobody_waits_for_the_disk_of_a_copy() {
         let store = Arc::new(MemoryStore::default());
@@ -484,7 +483,7 @@ mod tests {
         store.copy_into(&into).unwrap();
         let written = into.written.load(Ordering::SeqCst);
         assert!(written > 10, "{written}");
-        // Its root has the checksum of its rows.
+        // `recover` checks that the root of the copy has the checksum of its rows.
         let copy = MemoryStore::recover(into.copy, store.reader.retention, "the copy").unwrap();
         assert_eq!(copy.check().unwrap().issues, []);
         let copied = copy.workflows(None, usize::MAX).unwrap();

@@ -149,7 +149,7 @@ pub fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
     }
 }
 
-/// Converts an error of the path, such as a missing permission, from an error of the disk.
+/// Converts an I/O error that concerns the store's path, and not the disk, to [`StoreError::Unopened`].
 pub(super) fn not_opened_error(error: StoreError, name: &str) -> StoreError {
     use io::ErrorKind as Kind;
     match error {

@@ -1,5 +1,5 @@
 //! What the store needs from a database: sorted keys, atomic batches of writes, and a way to make them durable.
-//! `memory`, `sled` and `fjall` implement it, and no other file depends on them.
+//! `memory`, `sled` and `fjall` implement it, and the rows of a store use them only through this trait.
 
 use super::disk::Disk;
 use super::write_batch::WriteBatch;

@@ -163,7 +163,7 @@ mod tests {
         memory.apply(&batch).unwrap();
     }
 
-    /// What a power cut takes away: no more and no less than what was written since the last sync.
+    /// A power cut removes exactly what was written since the last sync.
     #[test]
     fn what_was_not_synced_is_forgotten() {
         let memory = Memory::default();

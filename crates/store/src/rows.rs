@@ -114,7 +114,7 @@ impl<K: Kv> Rows<K> {
         read()
     }
 
-    /// Locks the writer. Threads that wait get it in the order of `writer_queue`.
+    /// Locks the writer. If another thread waits for the writer already, that thread gets it first.
     pub(super) fn next_writer(&self) -> MutexGuard<'_, Writer> {
         let _queue = lock(&self.writer_queue);
         lock(&self.writer)

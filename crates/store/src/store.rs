@@ -45,7 +45,7 @@ pub trait RunTable: sealed::Store {
     fn runnable(&self) -> Result<Vec<Name>, StoreError>;
 
     /// Returns at most `limit` runs that are due by `until`, ordered by due time and then by id, after `after`. Rows
-    /// before `after` are not read again, even if they were removed.
+    /// that were removed before `after` are not scanned again.
     fn due(
         &self,
         after: Option<&DueRun>,

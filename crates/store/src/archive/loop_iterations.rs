@@ -272,7 +272,7 @@ mod tests {
         println!("{next} iterations, {bytes} bytes, {:?}", begun.elapsed());
         assert_eq!((next, of.last()), (last + 500, Some(last + 499)));
         assert_eq!(failed, next.div_ceil(500));
-        // A block has less than a third of a megabyte in addition to them.
+        // A block in memory has less than a third of a megabyte in addition.
         assert!(bytes < 5 << 20, "{bytes}");
         assert_eq!(
             of.one(777_777).map(|one| one.started_at),
@@ -298,7 +298,7 @@ mod tests {
         let expected: Vec<u64> = (0..5).chain([7]).chain(10..20).chain([30]).collect();
         assert_eq!(numbers, expected);
         assert_eq!(all.one(12).map(|one| one.attempts), Some(3));
-        // What cannot be read is left out.
+        // Cells that cannot be read are left out.
         early.truncate(3);
         let before = vec![ended(2), ended(40)];
         let some = LoopIterations::new("poll", None, before, vec![early, cells(5..8)], Vec::new());

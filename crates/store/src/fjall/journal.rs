@@ -432,7 +432,7 @@ pub(super) fn readable(path: &Path) -> Result<ReadableRows, StoreError> {
 mod tests {
     use super::*;
 
-    /// fjall makes the next journal, and removes one of which all is in tables.
+    /// Creates the next journal, and removes one as if all of it were in tables.
     fn rotate(folder: &Path, made: u64, removed: u64) {
         File::create(folder.join(format!("{made}.{ENDING}"))).unwrap();
         fs::remove_file(folder.join(format!("{removed}.{ENDING}"))).unwrap();
@@ -453,7 +453,7 @@ mod tests {
             journal.sync().unwrap();
             assert_eq!(lock(&journal.current).0, last + rotations);
         }
-        // The last one is never removed while it is open.
+        // fjall never removes the last journal while it is open.
         let last = lock(&journal.current).0;
         fs::remove_file(dir.path().join(format!("{last}.{ENDING}"))).unwrap();
         assert!(matches!(journal.sync(), Err(KvError::Gone(_))));

@@ -367,7 +367,7 @@ mod tests {
     use super::*;
     use crate::disk::Disk;
 
-    /// `v` and the key: a value that says whose it is.
+    /// Returns true if the value begins with `v` and the key.
     fn is_valid(key: &[u8], value: &[u8]) -> bool {
         value
             .strip_prefix(b"v")
@@ -379,9 +379,9 @@ mod tests {
         out.extend_from_slice(bytes.as_bytes());
     }
 
-    /// A leaf whose keys begin with the first `prefix` bytes of `lo`.
+    /// Encodes a leaf whose keys begin with the first `prefix` bytes of `lo`.
     fn leaf(lo: &str, hi: &str, prefix: usize, keys: &[&str]) -> Bytes {
-        // Where it ends: page 3 in all of these.
+        // The page with the following keys is page 3 in all tests.
         let next = if hi.is_empty() { 0 } else { 3 };
         let mut out = vec![next, 0, 0, u8::try_from(prefix).unwrap()];
         text(&mut out, lo);
@@ -406,7 +406,7 @@ mod tests {
         out
     }
 
-    /// The values of the rows that these messages come to.
+    /// Returns the values of the rows that result from these messages.
     fn rows(messages: &[(u64, Kind, Bytes)]) -> Vec<String> {
         let mut pages = Pages::new(is_valid);
         for (lsn, (page, kind, body)) in (1..).zip(messages) {
@@ -449,7 +449,7 @@ mod tests {
         };
         let values: Vec<Bytes> = whole(&all).unwrap().into_values().collect();
         assert_eq!(values, [&b"vka1"[..], b"vkb1", b"vkb2new"]);
-        // Page 3, or that page 2 ends there; with the first, all that page 3 had before.
+        // Without the message about page 3, or without the message that page 2 ends where page 3 begins.
         for lost in [1, 2] {
             let mut some = all.to_vec();
             some.remove(lost);
@@ -507,7 +507,7 @@ mod tests {
     fn a_beginning_of_keys_that_was_lost_is_found_by_the_values() {
         let all = [
             (2, Kind::Node, leaf("ka", "", 0, &["kaa", "kab", "kb"])),
-            // Lost: the page ends at "kb" since, and its keys begin with "ka".
+            // Lost: the message by which the page ends at "kb" and its keys begin with "ka".
             (2, Kind::Link, set("b", "vkab2")),
             (2, Kind::Link, del("a")),
         ];
@@ -531,7 +531,7 @@ mod tests {
             (2, Kind::Node, leaf("", "b", 0, &["a"])),
             (3, Kind::Node, leaf("b", "", 0, &["b", "c"])),
             (2, Kind::Node, leaf("", "", 0, &["a", "c"])),
-            // Lost: page 3 is free.
+            // Lost: the message that page 3 is free.
         ];
         assert_eq!(rows(&all), ["va", "vc"]);
     }
@@ -540,7 +540,7 @@ mod tests {
     fn what_a_page_gave_up_and_what_it_removed_are_told_apart() {
         let all = [
             (2, Kind::Node, leaf("", "", 0, &["a", "c", "m"])),
-            // Lost: page 3, which has "m". The other one is removed.
+            // Lost: page 3, which has "m". The key "c" is removed.
             (2, Kind::Node, leaf("", "m", 0, &["a"])),
             (2, Kind::Free, Bytes::new()),
         ];
@@ -552,7 +552,7 @@ mod tests {
         let mut all = vec![
             (2, Kind::Node, leaf("", "", 0, &["a", "b"])),
             (3, Kind::Node, leaf("b", "", 0, &["b"])),
-            // Lost: that page 2 ends at "b".
+            // Lost: the message that page 2 ends at "b".
             (2, Kind::Link, set("b", "vb of 2")),
         ];
         assert_eq!(rows(&all), ["va", "vb of 2"]);
@@ -571,7 +571,7 @@ mod tests {
         assert_eq!(rows(&all), ["va", "vm"]);
     }
 
-    /// What a log comes to, and where its last message is.
+    /// Returns the rows of a log, and the position of its last message.
     fn read(path: &std::path::Path) -> (BTreeMap<Bytes, Bytes>, u64) {
         let mut report = crate::IntegrityReport::default();
         let mut last = 0;
@@ -589,7 +589,7 @@ mod tests {
         (rows, last)
     }
 
-    /// Splits and merges of pages, segments that are used again, batches and openings.
+    /// Includes splits and merges of pages, segments that are used again, batches, and opening the database again.
     #[test]
     fn the_rows_are_those_that_the_database_has() {
         use crate::kv::{Kv, prefixed};
@@ -612,7 +612,7 @@ mod tests {
                 batch.clear();
                 for _ in 0..20 {
                     let key = format!("{}-{}", roll(4), roll(200)).into_bytes();
-                    // Some rounds take away most of what there is.
+                    // Some rounds remove most of the rows.
                     if roll(10) < if round % 4 == 3 { 9 } else { 2 } {
                         batch.remove(|out| out.extend_from_slice(&key));
                         expected.remove(&key);

@@ -59,7 +59,7 @@ impl SledStore {
         Self::open_with(dir, StoreOptions::default())
     }
 
-    /// Does the same as [`Self::open`], with options.
+    /// Does the same as [`SledStore::open`], with options.
     pub fn open_with(dir: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         let name = dir.display().to_string();
         let path = dir.join(DIRECTORY);
@@ -377,8 +377,8 @@ fn not_opened(path: &Path, error: io::Error, name: &str) -> StoreError {
     }
 }
 
-/// Does something with a store that is closed. A process that another test starts also holds its lock until it
-/// becomes another program: retries until then.
+/// Retries a call while a closed store is still locked: a process that another test starts inherits the lock until it
+/// executes its own program.
 #[cfg(test)]
 pub(crate) fn retry_while_locked<T>(
     what: impl Fn() -> Result<T, StoreError>,
