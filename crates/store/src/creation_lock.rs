@@ -27,7 +27,7 @@ pub(super) struct CreationLock {
 }
 
 impl CreationLock {
-    /// Begins a store, or takes over one whose process has ended. Returns `None` if there is a finished store.
+    /// Begins a store, also in place of an unfinished one whose process has ended. Returns `None` if one is finished.
     pub fn of(dir: &Path, path: &Path, name: &str) -> Result<Option<Self>, StoreError> {
         let fresh = fresh_store_path(dir);
         let begun = is_vacant(path).then(|| Self::begin(&fresh, path));
