@@ -1,4 +1,4 @@
-//! A run in memory: its state, its header in the store, and what waits to be done with it.
+//! A run in memory: its state, its header in the store, and its pending work.
 
 use super::effects::{EffectContext, EffectRuntime, Tasks};
 use super::traces::Attempts;
@@ -17,74 +17,75 @@ use windlass_value::time::Timestamp;
 /// A run that waits longer than this leaves memory (docs/architecture.md, law 9).
 const MIN_EVICTED_WAIT: Duration = Duration::from_secs(5);
 
-/// A snapshot is written when the journal's tail is this many times as large as the state. A state that grows
-/// by large pieces is never much less than its tail: a snapshot would write all of it again, and load
-/// little faster.
+/// A snapshot is written when the journal's tail is larger than the state by this factor. If a state grows by large
+/// pieces, its tail is never much larger than the state: a snapshot would write all of it again, and hardly speed up
+/// loading.
 const SNAPSHOT_RATIO: u64 = 3;
 
-/// A commit with more bytes takes long to encode.
+/// A commit with more bytes than this is slow to encode.
 pub(super) const LARGE_COMMIT: u64 = 256 << 10;
 
-/// A step whose only effects are safe requests, which have left.
+/// A step that is held: its only effects are safe requests, which have started.
 pub(super) struct HeldStep {
     pub step: Transition,
     pub attempts: Attempts,
-    /// It is stored now at the latest.
+    /// The step is stored at this time at the latest.
     pub until: Timestamp,
 }
 
-/// A step that is being made.
+/// A step that is being computed.
 pub(super) struct Advance {
     pub step: Transition,
     pub attempts: Attempts,
     pub replies: Vec<Reply<RunStatus>>,
     pub now: Timestamp,
-    /// Whether it may be held: only what comes again led to it.
+    /// Whether the step may be held: all events that led to it are redelivered if it is lost.
     pub may_wait: bool,
-    /// Whether nothing was changed anywhere by what led to it.
+    /// Whether no event that led to the step had side effects.
     pub harmless: bool,
 }
 
-/// A step whose event is carried out by a thread of its own.
+/// A step whose event another thread handles.
 pub(super) struct PendingComputation {
-    /// The step until then.
+    /// The step before that event.
     pub advance: Advance,
-    /// Set to cancel the run instead.
+    /// Set to abort the computation and cancel the run.
     pub called_off: Arc<AtomicBool>,
-    /// Replies for the callers that requested the cancellation.
+    /// Replies to the callers that requested the cancel.
     pub cancels: Vec<Reply<RunStatus>>,
 }
 
 pub(super) struct ActiveRun {
     pub hosted: RunHost,
     pub header: RunHeader,
-    /// What carries out its calls.
+    /// The executors of its actions.
     registry: Arc<Registry>,
-    /// Boxed: there are as many of these as runs, and they keep their room.
+    /// Boxed entries: each run has such a queue, and its capacity stays allocated.
     pub inbox: VecDeque<Box<(Event, Option<Reply<RunStatus>>)>>,
-    /// Whether it is among the busy runs.
+    /// Whether the run is in the queue of busy runs.
     pub queued: bool,
-    /// Whether a step of it is on its way to the store. The next one waits: of two commits of a run the later
-    /// could be written first.
+    /// Whether a step of the run is being computed elsewhere or written to the store. The next step waits: of two
+    /// commits of a run, the later one could be written first.
     pub under_way: bool,
     pub tasks: Tasks,
-    /// A step of it that is computed elsewhere.
+    /// The step that another thread computes.
     pub computing: Option<Box<PendingComputation>>,
-    /// The step that was computed elsewhere, to be stored.
+    /// The step that another thread has computed. It is stored next.
     pub computed: Option<Box<Advance>>,
-    /// Its last step took long: the next one is computed elsewhere from the start.
+    /// Whether its last step took long. Then another thread computes the next step from the start.
     pub heavy: bool,
-    /// Its last commit was large, or its next one is: a thread of its own writes it.
+    /// Whether its last commit was large, or its next one is. Then a thread for large batches writes it.
     pub is_large: bool,
-    /// What this process lacks of what the run does when it is cancelled: the cancel is stored, and waits for that.
+    /// What this process lacks to carry out a cancel of the run. The cancel is stored, and the run is parked with this
+    /// reason.
     pub missing: Option<String>,
-    /// What it had to do when it was loaded for a command while memory was short: that begins after its next step.
+    /// Effects that did not start when the run was loaded, because memory was short. They start after its next step.
     pub withheld: Vec<Effect>,
-    /// A step that is stored with the next one, or soon.
+    /// A step that is stored with the next one, or when its time is over.
     pub held: Option<Box<HeldStep>>,
     /// The program's source, until the first commit has stored it.
     source: Option<Box<ProgramSource>>,
-    /// How many bytes the commits behind the last snapshot have.
+    /// Number of bytes of the commits after the last snapshot.
     tail_bytes: u64,
 }
 
@@ -154,7 +155,7 @@ impl ActiveRun {
         }
     }
 
-    /// The commit of a transition that was just applied.
+    /// Makes the commit of a transition that was just applied.
     pub fn commit(&mut self, step: &mut Transition, now: Timestamp) -> Commit {
         let placement = self.placement(now);
         self.header.revision += 1;
@@ -165,7 +166,7 @@ impl ActiveRun {
             .labels
             .extend(self.hosted.state().failed_endings());
         self.header.count_failed_actions(&step.history);
-        // A run that ends has no tail to come, and its last steps are what a retry goes back to.
+        // The journal of a run that ends does not grow further, and a retry continues from one of its last steps.
         let snapshot = !self.header.status.is_final() && self.needs_snapshot();
         let snapshot = snapshot.then(|| self.hosted.state().clone());
         if snapshot.is_some() {
@@ -182,7 +183,7 @@ impl ActiveRun {
         }
     }
 
-    /// Whether the journal's tail has outgrown the state.
+    /// Returns whether the journal's tail is too large compared with the state.
     fn needs_snapshot(&mut self) -> bool {
         let weighed = self.hosted.weigh();
         let needed = weighed.filter(|bytes| self.tail_bytes > bytes.saturating_mul(SNAPSHOT_RATIO));
@@ -190,7 +191,7 @@ impl ActiveRun {
         needed.is_some()
     }
 
-    /// Carries out a request. `runs` is the number of runs in memory.
+    /// Starts the effect of a request. `runs` is the number of runs in memory.
     pub fn start(&mut self, on: &EffectRuntime, runs: usize, id: EffectId, request: Request) {
         let of = EffectContext {
             run: &self.header.id,
@@ -202,12 +203,12 @@ impl ActiveRun {
         self.tasks.start(on, of, id, request);
     }
 
-    /// Whose workflow it runs.
+    /// Returns whether its workflow is the operator's or a guest's.
     pub fn origin(&self) -> Origin {
         self.registry.origin()
     }
 
-    /// Ends what is computed of it.
+    /// Aborts the computation of its step, if there is one.
     pub fn cancel_computation(&self) {
         if let Some(computing) = &self.computing {
             computing.called_off.store(true, Ordering::Relaxed);
@@ -229,8 +230,8 @@ impl ActiveRun {
         }
     }
 
-    /// Which index leads here after a restart. A run that sleeps only briefly stays among the
-    /// runnable ones: moving it twice an iteration would cost more than loading it.
+    /// Returns which index of the store has to list the run. A run that sleeps only briefly stays in the index of
+    /// runnable runs: moving it twice an iteration would cost more than loading it.
     pub fn placement(&self, now: Timestamp) -> Placement {
         match (self.hosted.status(), self.hosted.state().next_due_at()) {
             (RunStatus::Running, _) => Placement::Runnable,
@@ -246,8 +247,8 @@ impl ActiveRun {
         !self.withheld.is_empty()
     }
 
-    /// What it has to do now: what a step asks for, and before it what was withheld and is still to be done. While the run
-    /// is paused nothing begins.
+    /// Returns the effects to start now: the withheld ones that are still needed, then those of the `step`. While the
+    /// run is paused, the withheld ones stay withheld.
     pub fn take_withheld(&mut self, step: Vec<Effect>) -> Vec<Effect> {
         let state = self.hosted.state();
         if self.withheld.is_empty() || state.paused.is_some() {
@@ -261,7 +262,7 @@ impl ActiveRun {
                 let timer = state.timers.get(id);
                 timer.is_some_and(|timer| timer.due_at == *due_at)
             }
-            // A step asks for its own.
+            // A step with effects has its own `Continue`, if it needs one.
             Effect::Continue => step.is_empty(),
             Effect::Abort { .. } | Effect::Disarm { .. } | Effect::Finish(_) => true,
         });
@@ -269,7 +270,7 @@ impl ActiveRun {
         effects
     }
 
-    /// Whether it would continue in the same way after it was loaded again, except for what is in flight.
+    /// Returns whether the run would continue in the same way after another load, except for effects in flight.
     pub fn is_between_steps(&self) -> bool {
         self.inbox.is_empty()
             && self.missing.is_none()
@@ -277,7 +278,7 @@ impl ActiveRun {
             && self.header.placement == Placement::Runnable
     }
 
-    /// Whether it may leave memory: nothing in flight, nothing to do, a long wait ahead.
+    /// Returns whether the run may leave memory: nothing in flight, nothing to do, and it is idle or waits for long.
     pub fn can_evict(&self) -> bool {
         self.inbox.is_empty()
             && self.tasks.is_empty()

@@ -1,18 +1,18 @@
-//! Whether a host answers: after many failures in a row of several runs, one call after the other tries it, and the
+//! Whether a host answers. After many failures in a row of several runs, one call at a time tries the host, and the
 //! others wait. Pure: the time is passed in, in milliseconds.
 
 use windlass_model::model::{Fault, Name, fault_kind};
 
-/// The numbers of failures in a row, and of runs that they are of, after which the host counts as down, and not a
-/// single address of it.
+/// Number of failures in a row, and number of runs with such failures, after which the host counts as down. Failures of
+/// a single run may be caused by one URL of the host.
 const FAILURES: u32 = 10;
 const RUNS: usize = 3;
 
-/// The time between two tries: it doubles up to the longest.
+/// Time between two tries, in milliseconds. It doubles up to the longest.
 const FIRST_INTERVAL: i64 = 1_000;
 const LONGEST_INTERVAL: i64 = 30_000;
 
-/// After this time a further call may try.
+/// After this time another call may try, even if the try has not ended.
 const LONGEST_TRY: i64 = 30_000;
 
 #[derive(Debug, Default)]
@@ -36,9 +36,9 @@ struct Down {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BreakerTurn {
     Begin,
-    /// It begins as a try, which ends under this number.
+    /// The call begins as a try with this number.
     Try(u64),
-    /// It asks again then, or when the try in flight has ended.
+    /// The call checks again at this time, or when the try in flight has ended.
     WaitUntil(i64),
 }
 
@@ -47,12 +47,12 @@ impl Breaker {
         self.down.is_none()
     }
 
-    /// How many calls failed in a row, when the host counts as down.
+    /// Returns how many calls failed in a row, if the host counts as down.
     pub fn failures(&self) -> Option<u32> {
         self.down.as_ref().map(|_| self.failures)
     }
 
-    /// When the next call begins, as far as that is known.
+    /// Returns when the next call begins, as far as that is known.
     pub fn begins_at(&self, now: i64) -> i64 {
         self.down
             .as_ref()
@@ -76,7 +76,7 @@ impl Breaker {
         BreakerTurn::Try(self.last_number)
     }
 
-    /// A try has ended, in whatever way.
+    /// Ends a try, whatever its result.
     pub fn give_back(&mut self, number: u64) {
         if let Some(down) = &mut self.down
             && down.trying.is_some_and(|(trying, _)| trying == number)
@@ -85,7 +85,7 @@ impl Breaker {
         }
     }
 
-    /// What a call of a run gave.
+    /// Learns from the result of a run's call.
     pub fn learn(&mut self, now: i64, run: &Name, fault: Option<&Fault>) {
         if !fault.is_some_and(is_down) {
             let number = self.last_number;
@@ -100,7 +100,7 @@ impl Breaker {
             self.runs.push(run.clone());
         }
         match &mut self.down {
-            // Those that were in flight when it went down say nothing new.
+            // Calls that were in flight when the host went down say nothing new.
             Some(down) if now >= down.next_try_at => {
                 down.interval = down.interval.saturating_mul(2).min(LONGEST_INTERVAL);
                 down.next_try_at = now.saturating_add(down.interval);
@@ -117,7 +117,7 @@ impl Breaker {
     }
 }
 
-/// Whether a failure says that the host is down: no connection, no answer in time, or an error of the server.
+/// Returns whether a fault means that the host is down: no connection, no answer in time, or an error of the server.
 fn is_down(fault: &Fault) -> bool {
     match &*fault.kind {
         fault_kind::CONNECTION | fault_kind::TIMEOUT => true,

@@ -1,4 +1,4 @@
-//! Buffers of the steps in flight, and how many there are.
+//! A pool of buffers for the steps in flight, and its size.
 
 use super::writers::MAX_IN_FLIGHT;
 use windlass_machine::Change;
@@ -6,15 +6,15 @@ use windlass_machine::Change;
 /// Maximum number of runs in a batch. With more, one batch is advanced while another is written.
 pub(super) const BATCH: usize = 100;
 
-/// Buffers for the changes of steps. To allocate one for every step costs a driver of many runs more
-/// than the steps.
+/// Buffers for the changes of steps. For a driver of many runs, allocating one for every step costs more than the
+/// steps.
 #[derive(Default)]
 pub(super) struct BufferPool(Vec<Vec<Change>>);
 
 impl BufferPool {
-    /// The maximum number of buffers that the batches in flight can use.
+    /// Maximum number of buffers that the batches in flight can use.
     const MOST: usize = BATCH * MAX_IN_FLIGHT;
-    /// Steps with more changes are rare.
+    /// Maximum capacity of a buffer that is reused. Steps with more changes are rare.
     const LONGEST: usize = 64;
 
     pub fn take(&mut self) -> Vec<Change> {

@@ -1,5 +1,5 @@
-//! Runs that other runs start and wait for (`type: workflow`). A child has an id made of its call, so a repetition after
-//! a crash finds the run that was started before.
+//! Runs that other runs start and wait for (`type: workflow`). The id of a child run is made from its call, so that a
+//! repeated call after a crash finds the run that was started before.
 
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, OnceLock, Weak};
@@ -8,13 +8,13 @@ use windlass_model::model::{Fault, Name, Request, fault_kind, short_digest};
 use windlass_store::MAX_RUN_ID;
 use windlass_value::first_chars;
 
-/// The label of a child with the run that waits for it.
+/// The label of a child run that names the run that waits for it.
 pub const PARENT_LABEL: &str = "windlass.parent";
 
-/// A `workflow` action that is carried out.
+/// A call of a `workflow` action.
 pub struct ChildCall {
     pub parent: Name,
-    /// The id of the run that it starts.
+    /// The id of the run that the call starts.
     pub child: Name,
     pub request: Request,
 }
@@ -29,7 +29,7 @@ impl ChildCall {
     }
 }
 
-/// The id of the run that a request starts: another one for each place, iteration and attempt.
+/// Returns the id of the run that a request starts. Each action, iteration and attempt has its own id.
 pub fn child_id(parent: &str, request: &Request) -> Name {
     let Request { key, attempt, .. } = request;
     let digest = short_digest(&format!("{key} {attempt}"));
@@ -43,24 +43,24 @@ pub fn child_id(parent: &str, request: &Request) -> Name {
 
 /// Starts the runs of `workflow` actions, and waits for their ends.
 pub trait CallWorkflow: Send + Sync {
-    /// The output of the run. A second call finds the run of the first.
+    /// Starts a run and returns its output. A repeated call finds the run of the first one.
     fn call(self: Arc<Self>, call: ChildCall) -> BoxFuture<'static, Result<Value, Fault>>;
 }
 
-/// What starts runs, once an engine has set it. It does not keep the engine alive.
+/// Starts runs, once an engine is set. The reference is weak, so that it does not keep the engine alive.
 #[derive(Clone, Default)]
 pub struct WorkflowCaller(Arc<OnceLock<Weak<dyn CallWorkflow>>>);
 
 impl WorkflowCaller {
     pub fn set(&self, caller: &Arc<dyn CallWorkflow>) {
-        // An engine is assembled once.
+        // An engine is assembled once, so the cell is empty.
         let _ = self.0.set(Arc::downgrade(caller));
     }
 
     pub async fn call(&self, call: ChildCall) -> Result<Value, Fault> {
         match self.0.get().map(Weak::upgrade) {
             Some(Some(caller)) => caller.call(call).await,
-            // The engine is going down: the call is repeated later.
+            // The engine is stopping: the call is repeated later.
             Some(None) => std::future::pending().await,
             None => {
                 let message = "this engine cannot start workflows of other workflows";

@@ -5,21 +5,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use windlass_value::time::Timestamp;
 
-/// A clock that also runs while the machine is suspended, and is never set.
+/// A clock that also runs while the computer is suspended, and that cannot be set.
 #[cfg(target_os = "linux")]
 const PASSING: ClockId = ClockId::CLOCK_BOOTTIME;
 #[cfg(not(target_os = "linux"))]
 const PASSING: ClockId = ClockId::CLOCK_MONOTONIC;
 
-/// How far this process's time is ahead of [`PASSING`], in microseconds. It only grows.
+/// Difference between this process's time and [`PASSING`], in microseconds. It only grows.
 static AHEAD: AtomicI64 = AtomicI64::new(i64::MIN);
 
-/// The time of this process, in the terms of the wall clock, so that due times mean the same after
-/// a restart. It goes by what has passed: a wall clock that is set back delays nothing, and one
-/// that is set forward is followed.
+/// Returns the time of this process, as wall clock time, so that due times mean the same after a restart. It advances
+/// with [`PASSING`]: if the wall clock is set back, nothing is delayed. If it is set forward, this time follows.
 #[must_use]
 pub fn now() -> Timestamp {
-    // In this order a thread that is held up in between finds too little, which does no harm.
+    // In this order, a thread that is interrupted in between finds too small a difference, which does no harm.
     let wall = micros(ClockId::CLOCK_REALTIME);
     let passing = micros(PASSING);
     let ahead = wall.saturating_sub(passing);
@@ -27,7 +26,7 @@ pub fn now() -> Timestamp {
     Timestamp(passing.saturating_add(ahead).div_euclid(1_000))
 }
 
-/// Moves the time of this process forward to an instant, if it is before that.
+/// Moves the time of this process forward to an instant, if the time is before it.
 fn not_before(instant: Timestamp) {
     let ahead = instant
         .0
@@ -37,7 +36,7 @@ fn not_before(instant: Timestamp) {
 }
 
 fn micros(clock: ClockId) -> i64 {
-    // Only a clock that the system does not have cannot be read.
+    // This fails only if the system does not have the clock.
     clock_gettime(clock).map_or(0, |time| {
         time.tv_sec()
             .saturating_mul(1_000_000)
@@ -45,12 +44,12 @@ fn micros(clock: ClockId) -> i64 {
     })
 }
 
-/// Where a driver's time comes from.
+/// The source of a driver's time.
 #[derive(Clone)]
 pub(super) enum Clock {
-    /// The process's own.
+    /// The clock of the process.
     Process,
-    /// A simulation's.
+    /// The clock of a simulation.
     Virtual(Arc<dyn Fn() -> Timestamp + Send + Sync>),
 }
 
@@ -66,8 +65,8 @@ impl Clock {
         }
     }
 
-    /// What is stored was written at `instant`: a clock that was set back while no process was
-    /// running continues from then, so that what is due is not delayed by as much.
+    /// Moves the time forward to `instant`, when the stored data was written. If the clock was set back while no
+    /// process was running, the time continues from `instant`, so that due timers are not delayed.
     pub fn not_before(&self, instant: Timestamp) {
         let now = self.now();
         if matches!(self, Self::Process) && now < instant {

@@ -1,7 +1,7 @@
-//! The commit pipeline: advance the busy runs, make their steps durable, and release the effects.
-//! No effect of a step starts before its commit is durable, but for requests that change nothing where they go. Where
-//! a timer led to one, it leaves, and the step is held: it is stored with what the answer brings. Where the answer to
-//! one led to it, it leaves while the disk syncs the step.
+//! The commit pipeline: advance the busy runs, make their steps durable, and release the effects. An effect starts when
+//! its step is durable, except for requests without side effects. If a timer led to such a request, it starts at once,
+//! and the step is held: it is stored together with the answer. If the answer to such a request led to the next one,
+//! that starts while the disk syncs the step.
 
 use super::active::{ActiveRun, Advance, HeldStep, LARGE_COMMIT, PendingComputation};
 use super::buffers::BATCH;
@@ -22,26 +22,26 @@ use windlass_model::model::{Name, Origin};
 use windlass_store::{Commit, Committed, Placement, Store, StoreError};
 use windlass_value::time::Timestamp;
 
-/// So few busy runs are stored on the driver's own thread: to wake another one costs more.
+/// Up to this many busy runs are stored on the driver's own thread: to wake another thread costs more.
 const FEW_RUNS: usize = 4;
 
-/// While one batch is written, at least this many busy runs are worth a sync of their own.
+/// While one batch is being written, at least this many busy runs are worth a sync of their own.
 const SMALL_BATCH: usize = 4;
 
-/// A step that is held is stored after so long, so that others can see a call that takes its time.
+/// A held step is stored after this time, so that others can see a slow call.
 const HOLD: Duration = Duration::from_millis(100);
 
-/// The work that one step may do on the driver's thread: some 5 ms. What needs more is computed elsewhere.
+/// Units of work that one step may do on the driver's thread, about 5 ms. A longer step is computed on another thread.
 const STEP_WORK: u64 = 100_000;
 
-/// The same of all steps of a batch. What is left then may do [`LEAST_WORK`] each.
+/// Units of work that all steps of a batch may do together. After that each step may do [`LEAST_WORK`].
 const BATCH_WORK: u64 = 300_000;
 const LEAST_WORK: u64 = 4_000;
 
-/// No timer of a step that is written keeps its requests back.
+/// A time before all timers: the timers of a step that is being written do not hold back its requests.
 const NEVER_DUE: Timestamp = Timestamp(i64::MIN);
 
-/// The outcome of each commit of a group, or why nothing is known to be durable.
+/// The outcome of each commit of a group, or the reason why none of them is known to be durable.
 pub(super) type Outcomes = Result<Vec<Result<Committed, StoreError>>, StoreError>;
 
 /// A step that waits for its commit.
@@ -52,7 +52,7 @@ struct PendingStep {
     stored: bool,
     replies: Vec<Reply<RunStatus>>,
     attempts: Attempts,
-    /// Whether nothing was changed anywhere by what led to it.
+    /// Whether no event that led to the step had side effects.
     harmless: bool,
 }
 
@@ -60,7 +60,7 @@ struct PendingStep {
 pub(super) struct Batch {
     group: Vec<Commit>,
     waiting: Vec<PendingStep>,
-    /// Whether its steps took long, or are large.
+    /// Whether its steps took long or are large.
     is_large: bool,
 }
 
@@ -73,12 +73,12 @@ impl Batch {
         }
     }
 
-    /// Whether it takes long to encode.
+    /// Returns whether the batch is slow to encode.
     pub fn is_large(&self) -> bool {
         self.is_large
     }
 
-    /// Makes it durable.
+    /// Makes the batch durable.
     pub fn write(&self, store: &dyn Store, metrics: &Metrics) -> Outcomes {
         write(&self.group, store, metrics, &mut || ())
     }
@@ -97,8 +97,9 @@ fn write(
 }
 
 impl Driver {
-    /// Advances busy runs, stores their steps and releases the effects. Of more than a few runs, and of large steps, one
-    /// batch is advanced while others are written; not where a caller starts the rounds.
+    /// Advances the busy runs, stores their steps and releases the effects. With more than a few runs, and for large
+    /// steps, one batch is advanced while others are written. A driver whose rounds a caller starts writes one batch
+    /// after the other.
     pub(super) fn run_commits(&mut self) {
         if self.runtime.own.is_none() {
             let mut left = self.busy.len();
@@ -120,7 +121,7 @@ impl Driver {
             if usual.waiting.is_empty() {
                 continue;
             }
-            // This thread would wait for a large batch, too.
+            // While a large batch is being written, a write on this thread would wait for it.
             if size <= FEW_RUNS && self.writers.are_idle() {
                 return self.write_here(usual);
             }
@@ -128,7 +129,7 @@ impl Driver {
         }
     }
 
-    /// Has a batch written by another thread.
+    /// Hands a batch to another thread, which writes it.
     fn hand_over(&mut self, batch: Batch) {
         let (metrics, messages) = (&self.runtime.metrics, &self.runtime.messages);
         let handed = self.writers.write(batch, &self.store, metrics, messages);
@@ -138,12 +139,12 @@ impl Driver {
         }
     }
 
-    /// Makes a batch durable on this thread. Safe requests that follow from what is written, and from nothing that
-    /// changed anything, leave while the disk syncs it.
+    /// Makes a batch durable on this thread. While the disk syncs it, the safe requests of its steps start, if the
+    /// events that led to the step had no side effects.
     fn write_here(&mut self, mut batch: Batch) {
         let may_leave = self.holds && !self.commands_only && self.stopping.is_none();
         let (runs, runtime, waiting) = (&mut self.runs, &self.runtime, &mut batch.waiting);
-        // A run with a call in flight cannot leave memory.
+        // While memory is short, start no call of a guest: a run with a call in flight cannot leave memory.
         let guests_may = self.guests.has_room(0);
         let mut written = || {
             if may_leave {
@@ -154,8 +155,8 @@ impl Driver {
         self.complete(batch, outcome);
     }
 
-    /// Whether the busy runs are worth a batch now. A small one waits for those in flight, which may make more
-    /// runs busy: each sync costs as much as many steps.
+    /// Returns whether there are enough busy runs for a batch. A small batch waits for those in flight, which may make
+    /// more runs busy: each sync costs as much as many steps.
     pub(super) fn can_commit(&self) -> bool {
         let enough = match self.writers.in_flight() {
             0 => 1,
@@ -166,7 +167,7 @@ impl Driver {
         self.is_busy() && self.busy.len() >= enough
     }
 
-    /// Takes back the batches that were written.
+    /// Completes the batches that other threads have written.
     pub(super) fn drain_completed(&mut self) {
         while let Some(written) = self.writers.try_recv_batch() {
             self.on_batch_written(written);
@@ -184,7 +185,7 @@ impl Driver {
         self.complete(batch, outcome.unwrap_or_else(|panic| resume_unwind(panic)));
     }
 
-    /// The steps of the next `size` busy runs, advanced in the order of their ids: the usual ones, and the large ones.
+    /// Advances the next `size` busy runs in the order of their ids. Returns the usual steps and the large ones.
     fn next_batches(&mut self, size: usize) -> [Batch; 2] {
         let size = size.min(self.busy.len());
         let mut runs: Vec<Name> = self.busy.drain(..size).collect();
@@ -239,11 +240,11 @@ impl Driver {
         }
     }
 
-    /// Applies what is in a run's inbox; returns its commit, if anything changed. The rest of the inbox
-    /// waits until that commit is done: of two commits of a run the later could be written first.
+    /// Applies the events in a run's inbox. Returns its commit, if anything changed. Further events wait until that
+    /// commit is durable: of two commits of a run, the later one could be written first.
     ///
-    /// A step to which only timers led may be held instead. Not while the store's index of due times has the run, for
-    /// then it would be found there again and again.
+    /// If only redelivered events led to a step, it may be held instead. It is not held if the store's index of due
+    /// times has the run, because the run would be found there again and again.
     fn advance(&mut self, run: &Name) -> Option<(Option<Commit>, PendingStep)> {
         let clock = self.clock.now();
         let active = self.runs.get_mut(run)?;
@@ -271,7 +272,7 @@ impl Driver {
             harmless: true,
         };
         while let Some(next) = active.inbox.pop_front() {
-            // `Continued` crosses an iteration boundary: it needs a commit of its own.
+            // `Continued` crosses an iteration boundary, so it needs a commit of its own.
             let alone = matches!(next.0, Event::Continued);
             if alone && !advance.step.is_empty() {
                 active.inbox.push_front(next);
@@ -279,7 +280,7 @@ impl Driver {
             }
             let (event, reply) = *next;
             active.is_large |= !event.fits_in_bytes(LARGE_COMMIT as usize);
-            // What came before it may have answered the question, or ended the run.
+            // An earlier event may have answered the question, or ended the run.
             let refused = match &event {
                 Event::Signalled(signal) => refused_signal(run, active, signal),
                 _ => None,
@@ -308,7 +309,7 @@ impl Driver {
             };
             let again = self.pool.is_some().then(|| event.clone());
             let changes = self.buffers.take();
-            // Unwind safety: after a panic the run in memory is discarded.
+            // Unwind safety: after a panic the run is removed from memory.
             let on = AssertUnwindSafe(|| {
                 active
                     .hosted
@@ -355,7 +356,7 @@ impl Driver {
         self.commit_of_step(run, advance)
     }
 
-    /// The commit of a step, if anything changed.
+    /// Makes the commit of a step, if anything changed.
     fn commit_of_step(
         &mut self,
         run: &Name,
@@ -364,7 +365,8 @@ impl Driver {
         let active = self.runs.get_mut(run)?;
         let Advance { mut step, now, .. } = advance;
         active.under_way = true;
-        // A limit that was reached is durable before anything follows from it. The commit takes what says so.
+        // A reached limit has to be durable before anything follows from it. Check this before the commit takes the
+        // changes.
         let harmless = advance.harmless && !step.reaches_limit();
         // A step without changes is not stored, but its replies still go out.
         let commit = (!step.is_empty()).then(|| active.commit(&mut step, now));
@@ -382,8 +384,8 @@ impl Driver {
         ))
     }
 
-    /// Has an event of a run carried out by a thread of its own. `whole`: its state in memory is as it was before;
-    /// else it is no longer valid.
+    /// Hands an event of a run to another thread, which handles it. `whole`: the state in memory is unchanged by the
+    /// event; otherwise that state is no longer valid.
     fn compute_elsewhere(&mut self, run: &Name, advance: Advance, event: Event, whole: bool) {
         let (Some(active), Some(pool)) = (self.runs.get_mut(run), &mut self.pool) else {
             return;
@@ -410,7 +412,7 @@ impl Driver {
         }));
     }
 
-    /// Continues with a run whose event was carried out.
+    /// Continues with a run after another thread has handled its event.
     pub(super) fn on_step_computed(&mut self, done: ComputedStep) {
         let ComputedStep { run, outcome, .. } = done;
         let Some(active) = self.runs.get_mut(&run) else {
@@ -456,7 +458,7 @@ impl Driver {
         }
     }
 
-    /// A bug or a panic in one run must not touch the others.
+    /// Removes a run after a bug or a panic, so that the other runs are not affected.
     fn fail_run(&mut self, run: &Name, replies: Vec<Reply<RunStatus>>, reason: String) {
         let error = ScheduleError::Broken {
             run: run.clone(),
@@ -537,7 +539,7 @@ impl Driver {
                 if !status.is_final()
                     && let Some(missing) = active.missing.take()
                 {
-                    // The next load of the run starts what is outstanding.
+                    // The next load of the run starts the outstanding effects.
                     let placement = active.header.placement;
                     self.remove(&run);
                     self.park(&run, placement, &missing);
@@ -555,8 +557,8 @@ impl Driver {
         }
     }
 
-    /// Nothing of the group is known to be durable, and memory may be ahead of the store. So its runs
-    /// are discarded, and loaded again from the store (docs/architecture.md, law 3).
+    /// Discards the runs of a group that the store refused. Nothing of the group is known to be durable, and memory may
+    /// be ahead of the store. So the runs are loaded again from the store (docs/architecture.md, law 3).
     fn commit_failed(&mut self, waiting: Vec<PendingStep>, error: StoreError) {
         tracing::error!(%error, "the store refused a group of commits");
         let error = ScheduleError::from(error);
@@ -568,7 +570,7 @@ impl Driver {
     }
 }
 
-/// Sends the safe requests of steps that are written and not durable yet.
+/// Starts the safe requests of steps that are written but not durable yet.
 fn release_idempotent(
     runs: &mut HashMap<Name, Box<ActiveRun>>,
     runtime: &EffectRuntime,

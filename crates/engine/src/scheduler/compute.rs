@@ -1,5 +1,5 @@
-//! Steps that compute for long. A few threads do them, and the driver continues with all other runs: the run waits for
-//! its step as for an effect. Workflows of guests and of the operator take turns, and so do the workflows of each.
+//! Long steps. A few threads compute them, and the driver continues with all other runs: the run waits for its step as
+//! for an effect. Workflows of guests and of the operator alternate, and so do the workflows of each.
 
 use super::{Message, ScheduleError};
 use std::any::Any;
@@ -18,43 +18,41 @@ use windlass_model::model::{Name, Origin};
 use windlass_store::Store;
 use windlass_value::time::Timestamp;
 
-/// The most threads that compute. As many processors are left for everything else.
+/// Maximum number of compute threads. With fewer than 8 processors, there is one thread for two processors.
 const MAX_THREADS: usize = 4;
 
-/// Schemas and templates may nest deep.
+/// Size of a thread's stack in bytes: schemas and templates may nest deep.
 const STACK: usize = 8 << 20;
 
-/// One event of a run that is carried out elsewhere.
+/// An event of a run that a compute thread handles.
 pub(super) struct Job {
     pub run: Name,
     pub workflow: Name,
     pub origin: Origin,
     pub program: Arc<Program>,
-    /// The state before the event; none: it has to be made from what is stored.
+    /// The state before the event. `None`: it is rebuilt from the store.
     pub state: Option<Box<RunState>>,
-    /// Where it is stored; none: nothing of the run is yet.
+    /// The store of the run. `None` if nothing of the run is stored yet.
     pub store: Option<Arc<dyn Store>>,
-    /// What happened since it was stored.
+    /// Changes since the last commit.
     pub changes: Vec<Change>,
     pub event: Event,
     pub now: Timestamp,
-    /// Set when the run is to be cancelled instead.
+    /// Set to cancel the run instead.
     pub called_off: Arc<AtomicBool>,
 }
 
-/// What came of it.
 pub(super) struct ComputedStep {
     pub run: Name,
-    /// That of the job.
+    /// The flag of the job, which also identifies the job.
     pub called_off: Arc<AtomicBool>,
     pub outcome: Result<AdvanceResult, ScheduleError>,
 }
 
-/// A run that was advanced.
+/// The new state of a run, and the step that led to it.
 pub(super) struct AdvanceResult {
     pub state: RunState,
     pub step: Transition,
-    /// The work it was.
     pub spent: u64,
     /// Whether the run was cancelled instead.
     pub cancelled: bool,
@@ -110,7 +108,7 @@ impl Job {
         Ok((hosted.into_state(), step))
     }
 
-    /// The state before the event, from what is stored.
+    /// Rebuilds the state before the event from the store and the later changes.
     fn load_stored_state(&self) -> Result<RunState, ScheduleError> {
         let mut state = match &self.store {
             Some(store) => store.load(&self.run)?.state,
@@ -131,17 +129,17 @@ impl Job {
     }
 }
 
-/// The message of a panic.
+/// Returns the message of a panic.
 pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let message = panic.downcast_ref::<String>().map(String::as_str);
     let message = message.or_else(|| panic.downcast_ref::<&str>().copied());
     message.unwrap_or("it does not say why").to_owned()
 }
 
-/// Those of one workflow, by their runs.
+/// The jobs of one workflow, each with its run.
 type WorkflowJobs<T> = (Name, VecDeque<(Name, T)>);
 
-/// Jobs that wait, by origin and then by workflow. The first of each is next.
+/// Waiting jobs, by origin and then by workflow. The first job of the first workflow of the first origin is next.
 struct JobQueue<T>(VecDeque<(Origin, VecDeque<WorkflowJobs<T>>)>);
 
 impl<T> Default for JobQueue<T> {
@@ -169,7 +167,7 @@ impl<T> JobQueue<T> {
         }
     }
 
-    /// The job of a run, out of its turn.
+    /// Removes the job of a run, wherever it is in the queue.
     fn take(&mut self, run: &Name) -> Option<T> {
         let mut taken = None;
         for (_, workflows) in &mut self.0 {
@@ -178,14 +176,14 @@ impl<T> JobQueue<T> {
                     taken = jobs.remove(at);
                 }
             }
-            // An empty place would cost the others a turn.
+            // An entry without jobs would cost the others a turn.
             workflows.retain(|(_, jobs)| !jobs.is_empty());
         }
         self.0.retain(|(_, workflows)| !workflows.is_empty());
         taken.map(|(_, job)| job)
     }
 
-    /// The next job; of an operator's workflow, unless `guests` may be next.
+    /// Removes the next job. Without `guests`, only the operator's workflows are considered.
     fn next(&mut self, guests: bool) -> Option<T> {
         let may_be_next = |origin: Origin| guests || origin == Origin::Operator;
         let at = self.0.iter().position(|(origin, _)| may_be_next(*origin))?;
@@ -205,11 +203,11 @@ impl<T> JobQueue<T> {
 #[derive(Default)]
 struct State {
     waiting: JobQueue<Job>,
-    /// Runs that are to be cancelled: they do not wait for their turn.
+    /// Runs that are to be cancelled. Their jobs are next.
     hurried: Vec<Name>,
-    /// Runs of guests whose step is computed, or is and has not been stored: it may be large.
+    /// Guests' runs whose step is being computed, or is computed and not stored yet. Such a step may be large.
     open: HashSet<Name>,
-    /// Threads that wait for a job.
+    /// Number of threads that wait for a job.
     idle: usize,
     ended: bool,
 }
@@ -229,7 +227,7 @@ impl State {
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
-    /// Steps of guests that are computed before the first of them is stored.
+    /// Maximum number of runs in `State::open`.
     max_open: usize,
 }
 
@@ -238,7 +236,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a job; none when there will be no more.
+    /// Waits for a job. Returns `None` if there will be no more.
     fn next(&self) -> Option<Job> {
         let mut state = self.state();
         loop {
@@ -256,7 +254,7 @@ impl Shared {
     }
 }
 
-/// The threads. They are made when there is something to do, and end with this.
+/// The threads that compute. They start when there are jobs, and end when the pool is dropped.
 pub(super) struct Pool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -281,7 +279,7 @@ impl Pool {
         }
     }
 
-    /// Carries a job out when it is its turn. What comes of it is a message.
+    /// Adds a job to the queue. Its result is sent as a message.
     pub fn add(&mut self, job: Job) {
         let mut state = self.shared.state();
         let more = state.idle == 0 && self.threads.len() < self.most;
@@ -294,7 +292,7 @@ impl Pool {
         }
         match self.thread() {
             Ok(thread) => self.threads.push(thread),
-            // Another thread does it later, or else this one now.
+            // A running thread does the job later. Without threads, this one does it now.
             Err(error) => {
                 tracing::warn!(%error, "no further compute thread");
                 let alone = self.threads.is_empty();
@@ -310,14 +308,14 @@ impl Pool {
         }
     }
 
-    /// The step of a run is stored, or gone.
+    /// Records that the step of a run is stored or discarded.
     pub fn close(&self, run: &Name) {
         if self.shared.state().open.remove(run) {
             self.shared.changed.notify_one();
         }
     }
 
-    /// A run is to be cancelled: it does not wait for its turn.
+    /// Makes the job of a run that is to be cancelled the next one.
     pub fn prioritize(&self, run: &Name) {
         self.shared.state().hurried.push(run.clone());
         self.shared.changed.notify_one();
@@ -338,7 +336,7 @@ impl Pool {
 
 fn send(messages: &UnboundedSender<Message>, job: Job) {
     let done = job.carry_out();
-    // Without a receiver the engine is going down, and the event comes again.
+    // Without a receiver the engine is stopping, and the event is handled again later.
     let _ = messages.send(Message::Computed(Box::new(done)));
 }
 
@@ -350,7 +348,7 @@ impl Drop for Pool {
         drop(state);
         self.shared.changed.notify_all();
         for thread in self.threads.drain(..) {
-            // Its panics are outcomes of its jobs.
+            // Panics of its jobs were caught: they are outcomes.
             let _ = thread.join();
         }
     }

@@ -27,10 +27,10 @@ use windlass_value::time::Timestamp;
 /// Maximum number of cached programs that no run in memory uses.
 pub(super) const MANY_PROGRAMS: usize = 256;
 
-/// As many messages are gathered into one group at most.
+/// Maximum number of messages that are gathered into one group.
 const MAX_GROUP: usize = 4_096;
 
-/// The wall clock may be set forward: with timers armed it is checked this often at least.
+/// Maximum time between checks of the clock while timers are armed: the wall clock may be set forward.
 const CLOCK_CHECK: Duration = Duration::from_secs(1);
 
 pub(super) struct Driver {
@@ -43,7 +43,7 @@ pub(super) struct Driver {
     pub(super) runs: HashMap<Name, Box<ActiveRun>>,
     pub(super) guests: GuestMemory,
     pub(super) programs: HashMap<ProgramHash, Loaded>,
-    /// With this many programs, those that no run in memory uses are dropped.
+    /// With this many cached programs, those that no run in memory uses are dropped.
     pub(super) max_programs: usize,
     pub(super) watchers: Watchers,
     pub(super) timers: Timers,
@@ -51,30 +51,30 @@ pub(super) struct Driver {
     /// Runs with something in their inbox, each once.
     pub(super) busy: VecDeque<Name>,
     pub(super) writers: Writers,
-    /// The runs with a step that is held, and until when.
+    /// The runs with a held step, and when that step is stored.
     pub(super) held: VecDeque<(Timestamp, Name)>,
-    /// Whether steps may be held: not after the store refused a group, until it takes one. Requests would leave
-    /// again and again.
+    /// Whether steps may be held. After the store refused a group, no step is held until the store accepts one.
+    /// Otherwise the same requests would start again and again.
     pub(super) holds: bool,
-    /// Requests to runs that have a step in flight: they wait until that is durable.
+    /// Requests to runs that have a step in flight. They wait until that step is durable.
     pub(super) deferred: HashMap<Name, Vec<Message>>,
     pub(super) buffers: BufferPool,
-    /// Where steps that take long are computed; none where a caller starts the rounds.
+    /// The threads that compute long steps. `None` if a caller starts the rounds.
     pub(super) pool: Option<Pool>,
-    /// The work that may still be done on this thread for the batch that is being made.
+    /// Units of work that the current batch may still do on this thread.
     pub(super) allowance: u64,
-    /// Runs that could not continue.
+    /// Runs that failed and are loaded again later.
     pub(super) retries: RetryQueue,
-    /// While the store takes no writes.
+    /// The current outage, if the store refuses writes.
     pub(super) outage: Option<Outage>,
-    /// How often the store was opened again since it took a group.
+    /// Number of times that the store was reopened since it last accepted a group.
     pub(super) reopened: u32,
     pub(super) stopping: Option<oneshot::Sender<()>>,
-    /// Only commands are taken: steps are stored, but no effect starts and no timer fires.
+    /// Whether only commands are accepted: steps are stored, but no effect starts and no timer fires.
     pub(super) commands_only: bool,
     /// Callers that wait until nothing is in flight.
     draining: Vec<oneshot::Sender<()>>,
-    /// Paused runs that are about to resume, because a caller resumes all of them.
+    /// Receivers for paused runs that are about to resume, because a caller resumes all of them.
     pub(super) resuming: Vec<oneshot::Receiver<Result<RunStatus, ScheduleError>>>,
 }
 
@@ -121,7 +121,7 @@ impl Driver {
         }
     }
 
-    /// The same on another clock.
+    /// Replaces the clock.
     pub fn with_clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
@@ -139,7 +139,7 @@ impl Driver {
                     active.cancel_computation();
                 });
                 let own = self.runtime.own.take();
-                // The store is closed before the caller hears of the stop.
+                // Close the store before the caller learns of the stop.
                 drop(self);
                 own.into_iter().for_each(OwnRuntime::stop);
                 let _ = done.send(());
@@ -148,7 +148,7 @@ impl Driver {
         }
     }
 
-    /// One round. On a thread of its own, it waits for a message or a timer first.
+    /// Does one round. With a thread of its own, the driver first waits for a message or a timer.
     pub fn round(&mut self) {
         self.gather();
         self.runtime.pulse.beat();
@@ -165,7 +165,7 @@ impl Driver {
         !self.busy.is_empty() && self.outage.is_none()
     }
 
-    /// When the next timer, load of due runs, retry or reopening of the store comes.
+    /// Returns when the driver has to act next: timer, load of due runs, retry, held step, or reopening of the store.
     pub fn due_at(&self) -> Option<Timestamp> {
         if let Some(outage) = &self.outage {
             return Some(outage.again_at);
@@ -193,7 +193,7 @@ impl Driver {
         }
     }
 
-    /// Waits for a message until a timer is due; not at all while there is something to do.
+    /// Waits for a message until the next due time. Does not wait while there is something to do.
     fn wait(&mut self) -> Option<Message> {
         let wait = match self.can_commit() {
             true => Some(Duration::ZERO),
@@ -212,7 +212,7 @@ impl Driver {
         self.inbox.try_recv().ok()
     }
 
-    /// Answers callers that wait until nothing is in flight.
+    /// Replies to callers that wait until nothing is in flight.
     fn reply_to_drained(&mut self) {
         let waiting = !self.draining.is_empty();
         let idle = self.busy.is_empty() && self.writers.are_idle();
@@ -229,7 +229,7 @@ impl Driver {
         self.runs.values().map(|active| busy(active)).sum()
     }
 
-    /// How long to wait for a message; none: without an end.
+    /// Returns how long to wait for a message. `None`: without a limit.
     fn wait_for(&self) -> Option<Duration> {
         if self.commands_only {
             return None;
@@ -239,7 +239,7 @@ impl Driver {
     }
 
     pub(super) fn handle_message(&mut self, message: Message) {
-        // A run that computes for long is not waited for.
+        // A cancel does not wait for a long computation, but aborts it.
         if let Message::Deliver(run, Event::CancelRequested, _) = &message
             && let Some(active) = self.runs.get_mut(run)
             && let Some(computing) = &mut active.computing
@@ -288,10 +288,10 @@ impl Driver {
                     let _ = reply.send(outcome);
                     return;
                 }
-                // The answer comes when none of them is paused any more.
+                // The reply is sent when none of these runs is paused any more.
                 self.runtime.handle.spawn(async move {
                     for one in resuming {
-                        // A run that cannot continue has logged why.
+                        // If the run cannot continue, the reason was logged.
                         let _ = one.await;
                     }
                     let _ = reply.send(outcome);
@@ -318,7 +318,7 @@ impl Driver {
         self.make_busy(run, |active| !active.inbox.is_empty());
     }
 
-    /// Makes a run busy if it has something to store, and no step in flight.
+    /// Makes a run busy if `has` finds something to store, and no step of the run is in flight.
     fn make_busy(&mut self, run: &Name, has: impl FnOnce(&ActiveRun) -> bool) {
         if let Some(active) = self.runs.get_mut(run)
             && has(active)
@@ -377,7 +377,7 @@ impl Driver {
         });
     }
 
-    /// Whether a run waits for another one. If not, its call was aborted between the request and the start.
+    /// Returns whether a run waits for this child. If not, the call was aborted between the request and the start.
     fn waits_for_child(&self, parent: &str, child: &Name) -> bool {
         let parent = self.runs.get(parent);
         parent.is_some_and(|parent| parent.tasks.wait_for(child))
@@ -386,13 +386,13 @@ impl Driver {
     /// Cancels the runs of `workflow` actions that were aborted.
     fn cancel_children(&mut self, children: impl IntoIterator<Item = Name>) {
         for child in children {
-            // It may have ended, or not have begun.
+            // The child may have ended, or not have begun.
             let (reply, _) = oneshot::channel();
             self.handle_message(Message::Deliver(child, Event::CancelRequested, reply));
         }
     }
 
-    /// Why no run can be started now.
+    /// Returns the reason if no run can be started now.
     fn check_capacity(&self) -> Option<ScheduleError> {
         if self.commands_only {
             return Some(ScheduleError::Stopped);
@@ -425,7 +425,7 @@ impl Driver {
                     run: run.clone(),
                     status,
                 };
-                // The answer to the signal that ended it was lost.
+                // The caller may repeat the signal that ended the run, because the answer was lost.
                 let repeated = self.has_received(run, &event);
                 let _ = reply.send(repeated.then_some(status).ok_or_else(ended));
             }
@@ -472,7 +472,7 @@ impl Driver {
         self.store_held(now);
     }
 
-    /// Makes the runs busy whose held steps are to be stored by now.
+    /// Makes the runs busy whose held steps are due.
     fn store_held(&mut self, now: Timestamp) {
         while self.held.front().is_some_and(|(until, _)| *until <= now) {
             let Some((until, run)) = self.held.pop_front() else {
@@ -485,10 +485,10 @@ impl Driver {
 
     // ── effects ─────────────────────────────────────────────────────────────────────────────
 
-    /// Carries out effects: those of a durable step, and safe requests.
+    /// Starts effects: those of a durable step, or safe requests.
     pub(super) fn release(&mut self, run: &Name, effects: Vec<Effect>) {
         if self.stopping.is_some() {
-            // The next owner of the store starts what is outstanding.
+            // The next owner of the store starts the outstanding effects.
             return;
         }
         let runs = self.runs.len();
@@ -543,7 +543,7 @@ impl Driver {
     }
 }
 
-/// Why a run cannot use a signal, if so.
+/// Returns the reason if a run cannot use a signal.
 pub(super) fn refused_signal(
     run: &Name,
     active: &ActiveRun,
@@ -564,7 +564,7 @@ pub(super) fn reply_all(
     outcome: &Result<RunStatus, ScheduleError>,
 ) {
     for reply in replies {
-        // The caller may have gone.
+        // The caller may no longer wait.
         let _ = reply.send(outcome.clone());
     }
 }

@@ -1,8 +1,8 @@
-//! Effects in flight: one task each. Aborting a task drops the attempt, which cuts it.
+//! Effects in flight: one task each. To abort a task drops the attempt, which cancels it.
 //!
-//! An effect that only waits, and is the only one in flight of a few runs, runs on the driver's thread: to wake two
-//! threads costs more than most calls. Everything else runs on the workers, which may be busy for long. Guests have
-//! workers of their own: what their calls compute, as when a large output is parsed, delays no request to the API.
+//! If an effect only waits, and is the only one in flight of a few runs, it runs on the driver's thread: to wake two
+//! threads costs more than most calls. All other effects run on worker threads, which may be busy for long. Guests have
+//! worker threads of their own: what their calls compute, such as parsing a large output, delays no request to the API.
 
 use super::Message;
 use super::children::{ChildCall, WorkflowCaller, child_id};
@@ -29,16 +29,16 @@ use windlass_expression::Value;
 use windlass_machine::EffectId;
 use windlass_model::model::{Fault, Name, Origin, Request};
 
-/// With more runs in memory, the driver's thread has enough to do.
+/// With more runs in memory, the driver's thread carries out no effects.
 const FEW_RUNS: usize = 8;
 
 /// Where effects are carried out.
 pub(super) struct EffectRuntime {
     pub handle: Handle,
     pub guests: GuestRuntime,
-    /// On the driver's thread; none where a caller starts its rounds.
+    /// The runtime of the driver's thread. `None` if a caller starts the rounds.
     pub own: Option<OwnRuntime>,
-    /// A clone for each effect in flight.
+    /// Each effect in flight has a clone of this.
     pub in_flight: Arc<()>,
     pub limiter: Limiter,
     pub rates: Rates,
@@ -47,14 +47,14 @@ pub(super) struct EffectRuntime {
     pub pulse: Pulse,
     pub metrics: Metrics,
     pub traces: Traces,
-    /// What starts the runs of `workflow` actions.
+    /// Starts the runs of `workflow` actions.
     pub caller: WorkflowCaller,
-    /// Where they report.
+    /// The driver's inbox for the results of effects.
     pub messages: UnboundedSender<Message>,
 }
 
 impl EffectRuntime {
-    /// Where the next effect of a run is carried out. `runs` is the number of runs in memory.
+    /// Returns where the next effect of a run is carried out. `runs` is the number of runs in memory.
     fn handle_for(&self, origin: Origin, runs: usize, only_waits: bool) -> &Handle {
         let alone = runs <= FEW_RUNS && only_waits && Arc::strong_count(&self.in_flight) == 1;
         match (&self.own, origin) {
@@ -65,7 +65,8 @@ impl EffectRuntime {
     }
 }
 
-/// The runtime of the guests' calls, made for the first one. Without threads for it, they share the others.
+/// The runtime of the guests' calls, made for the first of them. If its threads cannot start, guests share the other
+/// runtime.
 #[derive(Default)]
 pub(super) struct GuestRuntime(OnceCell<Option<Runtime>>);
 
@@ -74,7 +75,7 @@ impl GuestRuntime {
         let runtime = self.0.get_or_init(|| {
             let mut threads = Builder::new_multi_thread();
             threads.thread_name("windlass-guest").enable_all();
-            // tokio panics where the system has no thread left.
+            // tokio panics if the system cannot start another thread.
             let made = catch_unwind(AssertUnwindSafe(|| threads.build()));
             let made = made.ok().and_then(Result::ok);
             if made.is_none() {
@@ -88,14 +89,14 @@ impl GuestRuntime {
 
 impl Drop for GuestRuntime {
     fn drop(&mut self) {
-        // Without waiting for a name that is looked up.
+        // In the background, so that it does not wait for a name that is being resolved.
         if let Some(runtime) = self.0.take().flatten() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// The runtime of the driver's thread. Its tasks continue only while the driver waits in it.
+/// The runtime of the driver's thread. Its tasks continue only while the driver waits in this runtime.
 pub(super) struct OwnRuntime(Runtime);
 
 impl OwnRuntime {
@@ -103,7 +104,7 @@ impl OwnRuntime {
         Builder::new_current_thread().enable_all().build().map(Self)
     }
 
-    /// Waits for a message; none after the timeout, or when all senders are gone.
+    /// Waits for a message. Returns `None` after the timeout, or if all senders are gone.
     pub fn receive(
         &self,
         inbox: &mut UnboundedReceiver<Message>,
@@ -117,18 +118,17 @@ impl OwnRuntime {
         })
     }
 
-    /// Ends without waiting for a name that is looked up.
+    /// Ends the runtime without waiting for a name that is being resolved.
     pub fn stop(self) {
         self.0.shutdown_background();
     }
 
-    /// Runs its tasks with what has arrived.
+    /// Runs its ready tasks once.
     pub fn turn(&self) {
         self.0.block_on(tokio::task::yield_now());
     }
 }
 
-/// An effect's end.
 pub(super) struct Completion {
     pub id: EffectId,
     pub result: Result<Value, Fault>,
@@ -138,9 +138,9 @@ pub(super) struct EffectContext<'a> {
     pub run: &'a Name,
     pub workflow: &'a Name,
     pub registry: &'a Registry,
-    /// How many runs are in memory.
+    /// Number of runs in memory.
     pub runs: usize,
-    /// Whether it may have been begun by a process that no longer exists.
+    /// Whether an earlier process may have begun it.
     pub replayed: bool,
 }
 
@@ -148,7 +148,7 @@ pub(super) struct EffectContext<'a> {
 #[derive(Default)]
 pub(super) struct Tasks {
     running: BTreeMap<EffectId, AbortHandle>,
-    /// The runs that they wait for.
+    /// The child runs that the tasks wait for.
     children: BTreeMap<EffectId, Name>,
 }
 
@@ -157,20 +157,20 @@ impl Tasks {
         self.running.is_empty()
     }
 
-    /// Number of tasks that do something, and do not only wait for another run.
+    /// Returns the number of tasks that do more than wait for a child run.
     pub fn working(&self) -> usize {
         let waits = |id: &EffectId| self.children.contains_key(id);
         self.running.keys().filter(|id| !waits(id)).count()
     }
 
-    /// Notes that an effect waits for another run, also where nothing starts.
+    /// Records that an effect waits for a child run, also if no task starts.
     pub fn note_child(&mut self, run: &Name, id: EffectId, request: &Request) {
         if request.calls_workflow() {
             self.children.insert(id, child_id(run, request));
         }
     }
 
-    /// Whether one of them waits for this run.
+    /// Returns whether a task waits for this child run.
     pub fn wait_for(&self, child: &Name) -> bool {
         self.children.values().any(|known| known == child)
     }
@@ -179,12 +179,12 @@ impl Tasks {
         self.running.remove(&id);
         self.children.remove(&id);
         if self.running.is_empty() {
-            // A tree keeps its last node, and most runs wait for a timer.
+            // `BTreeMap` frees its last node only on `clear`, and most runs wait for a timer.
             self.running.clear();
         }
     }
 
-    /// Aborts a task; returns the run that it waited for.
+    /// Aborts a task. Returns the child run that it waited for.
     pub fn abort(&mut self, id: EffectId) -> Option<Name> {
         if let Some(task) = self.running.get(&id) {
             task.abort();
@@ -194,14 +194,14 @@ impl Tasks {
         child
     }
 
-    /// Aborts all tasks; returns the runs that they waited for.
+    /// Aborts all tasks. Returns the child runs that they waited for.
     pub fn abort_all(&mut self) -> Vec<Name> {
         let all = std::mem::take(&mut self.running);
         all.into_values().for_each(|task| task.abort());
         std::mem::take(&mut self.children).into_values().collect()
     }
 
-    /// Waits for another run. That needs no permit, since the other run may need one.
+    /// Waits for a child run. This needs no permit, because the child run may need one.
     fn call_workflow(
         &mut self,
         on: &EffectRuntime,
@@ -215,13 +215,13 @@ impl Tasks {
         let run = of.run.clone();
         let task = on.handle.spawn(async move {
             let result = caller.call(call).await;
-            // Without a receiver the engine is going down: the call is repeated later.
+            // Without a receiver the engine is stopping: the call is repeated later.
             let _ = to.send(Message::EffectDone(run, Completion { id, result }));
         });
         self.running.insert(id, task.abort_handle());
     }
 
-    /// Carries out a request when there is a permit for it.
+    /// Carries out a request when it has a permit.
     pub fn start(
         &mut self,
         on: &EffectRuntime,
@@ -257,13 +257,13 @@ impl Tasks {
         let (limiter, to) = (on.limiter.clone(), on.messages.clone());
         let (metrics, queue) = (on.metrics.clone(), on.queue.clone());
         let host = registry.host(&request);
-        // The next event of an open stream is not counted.
+        // The next event of a stream that is already open does not count.
         let turn = match host.is_none() && request.reads_events() {
             true => None,
             false => on.rates.turn(host.as_ref(), &registry, &request),
         };
-        // For a server, or for the thread that writes a file. The bytes of a file are work, and a stream of events
-        // stays open between two effects.
+        // Such a call waits for a server, or for the thread that writes a file. But to transfer a file is work, and a
+        // stream of events stays open between two effects.
         let is_work = request.transfers_file() || request.reads_events();
         let only_waits = host.is_some() && !is_work || request.appends();
         let called = host.clone();
@@ -289,7 +289,7 @@ impl Tasks {
                 turn.learn(&run, &result);
             }
             drop((permit, in_flight, prints, counted));
-            // Without a receiver the engine is going down: the effect is repeated later.
+            // Without a receiver the engine is stopping: the effect is repeated later.
             let _ = to.send(Message::EffectDone(run, Completion { id, result }));
         });
         self.running.insert(id, task.abort_handle());

@@ -1,5 +1,5 @@
-//! Which runs a driver executes: all of the store after a recovery, else those that were started, resumed or due
-//! there. Reports contain it; nothing is decided by it.
+//! Which runs a driver executes: all of the store after a recovery, otherwise those that it started, resumed or found
+//! due. Only for reports: nothing is decided by it.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use windlass_model::model::Name;
 #[derive(Default)]
 pub(super) struct ExecutedRuns {
     all: AtomicBool,
-    /// The unfinished ones, unless it is all.
+    /// The unfinished runs. Empty if `all` is set.
     runs: Mutex<HashSet<Name>>,
 }
 
@@ -30,7 +30,7 @@ impl ExecutedRuns {
         }
     }
 
-    /// Every run of the store, also later ones.
+    /// Adds every run of the store, also later ones.
     pub fn insert_all(&self) {
         self.all.store(true, Ordering::Release);
         *self.runs() = HashSet::new();

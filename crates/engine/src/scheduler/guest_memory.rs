@@ -1,6 +1,6 @@
-//! The memory that runs of guests take together. Beyond a bound, a run with more than its share leaves memory: after a
-//! step that is durable, before anything that follows from it has begun. It waits until there is room, and continues
-//! as after a restart.
+//! Limits the memory of guests' runs. If they use more than a bound, a run with more than its share leaves memory:
+//! after its step is durable, and before the effects of that step start. It waits on disk until there is room. Then it
+//! continues as after a restart.
 //!
 //! ```text
 //!            usual        a run with more than its share       leaves even if its calls
@@ -8,7 +8,7 @@
 //!                              leaves if none is in flight     have to be repeated
 //! ```
 //!
-//! A run never waits for room that a run around it takes: see [`GuestMemory::next_admitted`].
+//! A child run never waits for memory of the runs that wait for it: see [`GuestMemory::next_admitted`].
 
 use super::ScheduleError;
 use super::active::ActiveRun;
@@ -21,25 +21,26 @@ use windlass_machine::{Effect, EffectId};
 use windlass_model::model::{Name, Origin};
 use windlass_value::time::Timestamp;
 
-/// While others wait, a run with more than its share leaves after so long.
+/// While other runs wait for room, a run with more than its share leaves after this time in memory.
 const TURN: Duration = Duration::from_secs(10);
 
-/// One that has waited so long is loaded without room: it makes a step at least.
+/// A run that has waited this long is loaded even without room, so that it makes at least one step.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// Number of waiting runs of a depth that are checked for room: smaller ones may pass a large one.
+/// Number of waiting runs of each depth that are checked for room. So a small run may pass a large one.
 const LOOK_AHEAD: usize = 16;
 
-/// The runs of guests in memory, and those that wait for room.
+/// The runs of guests in memory, and those that wait on disk for room.
 pub(super) struct GuestMemory {
     bound: u64,
     used: u64,
     in_memory: HashMap<Name, MemoryUse>,
-    /// Number of those runs by depth: how many runs are around them.
+    /// Number of runs in memory by depth. The depth of a run is the number of runs that wait for it: parent,
+    /// grandparent, …
     depths: BTreeMap<usize, usize>,
-    /// By depth, in the order in which they left.
+    /// Waiting runs by depth, in the order in which they began to wait.
     waiting: BTreeMap<usize, VecDeque<WaitingRun>>,
-    /// The depth of each that waits.
+    /// Depth of each waiting run.
     waiting_depths: HashMap<Name, usize>,
 }
 
@@ -49,14 +50,14 @@ struct MemoryUse {
     since: Timestamp,
 }
 
-/// A run on disk.
+/// A run that waits on disk for room. `bytes` is 0 if its size is not known.
 struct WaitingRun {
     run: Name,
     bytes: u64,
     since: Timestamp,
-    /// The effects from here on have not begun; none: they may have.
+    /// Effects from this id on have not begun. `None`: any effect may have begun.
     first_own: Option<EffectId>,
-    /// Reports show that it waits.
+    /// While this is held, reports show that the run waits.
     _report: MemoryWait,
 }
 
@@ -72,12 +73,12 @@ impl GuestMemory {
         }
     }
 
-    /// How many bytes are in memory, and how many runs wait.
+    /// Returns how many bytes the runs in memory use, and how many runs wait.
     pub fn totals(&self) -> (u64, usize) {
         (self.used, self.waiting_depths.len())
     }
 
-    /// A run in memory takes this many bytes.
+    /// Sets how many bytes a run in memory uses. Adds the run if it is new.
     fn set(&mut self, run: &Name, depth: usize, bytes: u64, now: Timestamp) {
         let depths = &mut self.depths;
         let one = self.in_memory.entry(run.clone()).or_insert_with(|| {
@@ -92,7 +93,7 @@ impl GuestMemory {
         self.used = self.used.saturating_sub(before).saturating_add(bytes);
     }
 
-    /// A run has left memory.
+    /// Removes a run that has left memory.
     pub fn remove(&mut self, run: &Name) {
         let Some(one) = self.in_memory.remove(run) else {
             return;
@@ -106,17 +107,17 @@ impl GuestMemory {
         }
     }
 
-    /// Whether a run that would take this many bytes may be loaded. A large one needs half of the bound.
+    /// Returns whether a run of this size may be loaded. A large run needs at most half of the bound.
     pub fn has_room(&self, bytes: u64) -> bool {
         self.fits_with(self.used, bytes)
     }
 
-    /// Whether a run of this many bytes may be loaded while others take `used`.
+    /// Returns whether a run of this size may be loaded while other runs use `used` bytes.
     fn fits_with(&self, used: u64, bytes: u64) -> bool {
         used.saturating_add(bytes.min(self.bound / 2)) <= self.bound
     }
 
-    /// Whether a run takes more than its share of what is short.
+    /// Returns whether a run has to leave: memory is short or other runs wait, and it uses more than its share.
     fn must_leave(&self, run: &Name, now: Timestamp) -> bool {
         let Some(own) = self.in_memory.get(run) else {
             return false;
@@ -130,7 +131,7 @@ impl GuestMemory {
         }
     }
 
-    /// Whether a run that leaves could be loaded again at once.
+    /// Returns whether the run could be loaded again as soon as it had left.
     fn would_return(&self, own: &MemoryUse) -> bool {
         let is_other = |(depth, runs): &(&usize, &usize)| **depth != own.depth || **runs > 1;
         let deepest = self.depths.iter().rev().find(is_other);
@@ -138,7 +139,7 @@ impl GuestMemory {
         deepest.is_none_or(|(depth, _)| *depth < own.depth) || self.fits_with(others, own.bytes)
     }
 
-    /// Whether so much is taken that calls in flight do not keep a run in memory.
+    /// Returns whether so much memory is used that runs have to leave even with calls in flight.
     fn is_exceeded(&self) -> bool {
         self.used > self.bound.saturating_add(self.bound / 4)
     }
@@ -158,7 +159,7 @@ impl GuestMemory {
         }
     }
 
-    /// A run that waits was loaded. Returns from which effect on none of it has begun, if that is known.
+    /// Ends the wait of a run. Returns the first of its effects that has not begun, if that is known.
     pub fn stop_waiting(&mut self, run: &Name) -> Option<EffectId> {
         let depth = self.waiting_depths.remove(run)?;
         let waiting = self.waiting.get_mut(&depth)?;
@@ -170,8 +171,8 @@ impl GuestMemory {
         first_own
     }
 
-    /// A run that can be loaded now. Without another one in memory that has as many runs around it, there is always one:
-    /// those around it may wait for it. One that has waited for too long needs no room, either.
+    /// Returns a waiting run that can be loaded now. A run that is deeper than all runs in memory needs no room,
+    /// because runs in memory may wait for it. A run that has waited for too long needs no room, either.
     fn next_admitted(&self, now: Timestamp) -> Option<&WaitingRun> {
         let is_overdue = |one: &&WaitingRun| now.since(one.since) > MAX_WAIT;
         let mut fronts = self.waiting.values().filter_map(VecDeque::front);
@@ -188,8 +189,8 @@ impl GuestMemory {
 }
 
 impl Driver {
-    /// Has a guest's run wait on disk if it takes more memory than it may. Its step is durable; of what follows from it,
-    /// `effects`, only ends are carried out.
+    /// Moves a guest's run from memory to disk if it uses too much memory. Returns whether it did. The run's last step
+    /// is durable. Of its `effects`, only aborts and disarms are carried out; the others start after the next load.
     pub(super) fn leave_when_full(&mut self, run: &Name, effects: &mut Vec<Effect>) -> bool {
         if !self.must_leave(run) {
             return false;
@@ -218,7 +219,7 @@ impl Driver {
         if stays || !self.guests.must_leave(run, now) {
             return false;
         }
-        // It may have become smaller.
+        // The first size is an upper estimate: measure before the run has to leave.
         let measured = active.hosted.measure_memory();
         self.guests.set(run, depth, measured, now);
         self.guests.must_leave(run, now)
@@ -231,7 +232,7 @@ impl Driver {
         let mut active = *active;
         self.timers.disarm_all(run, active.hosted.state());
         let first_own = active.tasks.is_empty().then(|| active.hosted.first_own());
-        // They are repeated with the same keys. Runs that it waits for continue.
+        // Aborted calls are repeated with the same keys. Child runs that this run waits for continue.
         active.tasks.abort_all();
         let waiting = WaitingRun {
             run: run.clone(),
@@ -243,7 +244,8 @@ impl Driver {
         self.guests.wait(depth(&active.header.labels), waiting);
     }
 
-    /// Whether a run that was just loaded takes more memory than it may: nothing of it begins before its next step.
+    /// Returns whether a run that was just loaded uses too much memory. Its effects are then withheld until its next
+    /// step, unless [`Driver::admit_waiting`] starts them.
     pub(super) fn lacks_room(&mut self, active: &mut ActiveRun) -> bool {
         if active.origin() != Origin::Guest || self.commands_only {
             return false;
@@ -254,7 +256,7 @@ impl Driver {
         self.guests.must_leave(run, now)
     }
 
-    /// Loads a run that no command asks for, when there is room for it.
+    /// Loads a run that no command needs, if there is room for it. Without room, a guest's run waits on disk.
     ///
     /// # Errors
     /// As [`Driver::load_run`].
@@ -288,7 +290,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Loads the runs of guests that there is room for now, and one that has waited for too long.
+    /// Loads waiting runs as long as there is room. Loads at most one run that has waited for too long without room.
     pub(super) fn admit_waiting(&mut self) {
         let mut overdue = false;
         while !overdue
@@ -307,7 +309,7 @@ impl Driver {
             }
             let active = self.runs.get(&run);
             match active.is_some_and(|active| active.is_withheld()) {
-                // It was not known how large it is.
+                // The size of the run was not known before it was loaded.
                 true if bytes == 0 && !overdue => self.leave(&run),
                 true => self.release_withheld(&run),
                 false => {}
@@ -315,7 +317,7 @@ impl Driver {
         }
     }
 
-    /// Begins what a run has to do that was loaded without room.
+    /// Starts the effects that were withheld because a run was loaded without room.
     pub(super) fn release_withheld(&mut self, run: &Name) {
         if let Some(active) = self.runs.get_mut(run) {
             let effects = active.take_withheld(Vec::new());

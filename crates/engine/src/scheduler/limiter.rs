@@ -1,7 +1,7 @@
-//! How many effects run at a time: in all, of one workflow, and towards one host. An effect that
-//! waits here has started nothing: it has no process, no connection, and its time is not running.
+//! Limits how many effects run at a time: in all, of one workflow, and towards one host. An effect that waits here has
+//! started nothing: it has no process and no connection, and its time is not running.
 //!
-//! The narrowest limit is first, so that an effect that waits for a slow host blocks no other one.
+//! The narrowest limit is first, so that an effect that waits for a slow host does not block other effects.
 
 use super::rates::{HostTry, RateTurn};
 use std::collections::HashMap;
@@ -9,30 +9,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use windlass_model::model::{Name, Origin};
 
-/// With more names of hosts and workflows than this, those that are not in use are forgotten.
+/// With more hosts or workflows than this, the semaphores that are not in use are dropped.
 const REMEMBERED: usize = 1_024;
 
-/// What a scheduler takes upon itself at a time, and how large things may get.
+/// The limits of a scheduler: what it does at a time, and how large things may get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Effects that run at a time.
+    /// Maximum number of effects that run at a time.
     pub effects: usize,
-    /// Of them, those of runs of one workflow.
+    /// Maximum number of effects of the runs of one workflow.
     pub effects_per_workflow: usize,
-    /// Of them, those towards one host and port.
+    /// Maximum number of effects towards one host and port.
     pub effects_per_host: usize,
-    /// Runs in memory; those that wait for long or rest are not. Beyond that no run is started.
+    /// Maximum number of runs in memory, without idle ones and those that wait for long. Beyond it no run is started.
     pub live_runs: usize,
-    /// Commands that wait for their answer at a time.
+    /// Maximum number of commands that wait for their answer.
     pub pending: usize,
-    /// How large the state of a run may grow, in bytes as it is stored. Beyond that the run fails.
+    /// Maximum size of the state of a run, in bytes as it is stored. A larger run fails.
     pub state_bytes: u64,
-    /// About how much memory the runs of guests may take together, in bytes. What does not fit waits on disk.
+    /// Approximate maximum memory of all runs of guests, in bytes. Runs that do not fit wait on disk.
     pub guest_memory: u64,
 }
 
 impl Limits {
-    /// Effects of guests that run at a time: a quarter is left to the operator.
+    /// Returns the maximum number of guests' effects. A quarter of all effects is left to the operator.
     fn of_guests(self) -> usize {
         let effects = self.effects.max(1);
         (effects - effects / 4).max(1)
@@ -60,13 +60,13 @@ pub(super) struct Limiter(Arc<Inner>);
 struct Inner {
     limits: Limits,
     all: Arc<Semaphore>,
-    /// Of them, those of guests: some are left to the operator.
+    /// The part of `all` for guests. The rest is left to the operator.
     guests: Arc<Semaphore>,
     workflows: Mutex<HashMap<Name, Arc<Semaphore>>>,
     hosts: Mutex<HashMap<Name, Arc<Semaphore>>>,
 }
 
-/// Allows an effect to run; given back when it is dropped.
+/// Allows an effect to run. Released on drop.
 pub(super) struct Permit {
     _permits: Vec<OwnedSemaphorePermit>,
     _host_try: Option<HostTry>,
@@ -83,7 +83,7 @@ impl Limiter {
         }))
     }
 
-    /// Waits for its turn: for one of the host's places, then for its rate limit, then for the wider limits.
+    /// Waits for a permit: for one of the host's places, then for its rate limit, then for the wider limits.
     pub async fn acquire(
         &self,
         origin: Origin,
@@ -98,12 +98,12 @@ impl Limiter {
         let of_guests = (origin == Origin::Guest).then(|| Arc::clone(&self.0.guests));
         let mut permits = Vec::with_capacity(4);
         let wide = of_guests.into_iter().chain([Arc::clone(&self.0.all)]);
-        // A call that waits for a quota of its own does not count for other calls to the host.
+        // A call that waits for a named rate does not yet count for its host.
         let mut host_try = None;
         if let Some(turn) = turn.filter(|turn| turn.is_named()) {
             host_try = turn.begin().await;
         }
-        // A semaphore is never closed.
+        // A semaphore is never closed, so this cannot fail.
         if let Some(of_host) = of_host {
             permits.extend(of_host.acquire_owned().await);
         }

@@ -1,5 +1,5 @@
-//! The driver without a thread and a clock, for simulations: the caller gives the time and starts each
-//! round. It is the driver that production runs. Dropping it between two calls is a crash.
+//! The driver without a thread and a clock, for simulations. The caller passes the time and starts each round.
+//! Production uses the same driver. Dropping it between two calls simulates a crash.
 
 use super::clock::Clock;
 use super::driver::Driver;
@@ -27,11 +27,11 @@ pub struct ManualDriver {
     messages: UnboundedSender<Message>,
 }
 
-/// The answer to a command; there after the round that did it.
+/// The answer to a command. It is available after the round that carries out the command.
 pub type ReplyReceiver<T> = oneshot::Receiver<Result<T, ScheduleError>>;
 
 impl ManualDriver {
-    /// A scheduler of a store, on the caller's clock. Its effects run on `tasks`.
+    /// Makes a scheduler of a store, with the caller's clock. Its effects run on `tasks`.
     pub fn new(
         store: Arc<dyn Store>,
         loader: Arc<dyn Loader>,
@@ -63,7 +63,7 @@ impl ManualDriver {
         }
     }
 
-    /// One round: takes messages, fires timers, advances, commits, and releases effects.
+    /// Does one round: reads messages, fires timers, advances, commits, and releases effects.
     pub fn round(&mut self) {
         self.driver.round();
     }
@@ -74,19 +74,19 @@ impl ManualDriver {
         self.driver.is_busy()
     }
 
-    /// When a timer fires, or a run that left memory comes back.
+    /// Returns when a timer fires, or a run that left memory is loaded again.
     #[must_use]
     pub fn due_at(&self) -> Option<Timestamp> {
         self.driver.due_at()
     }
 
-    /// Asks for a start.
+    /// Requests the start of a run.
     #[must_use]
     pub fn start(&self, start: Start) -> ReplyReceiver<()> {
         self.ask(|reply| Message::Start(Box::new(start), reply))
     }
 
-    /// Recovers the runs that a crash left.
+    /// Requests the recovery of the runs that a crash left.
     #[must_use]
     pub fn recover(&self) -> ReplyReceiver<Vec<Name>> {
         self.ask(|reply| Message::Recover(false, reply))
@@ -99,7 +99,7 @@ impl ManualDriver {
 
     fn ask<T>(&self, message: impl FnOnce(Reply<T>) -> Message) -> ReplyReceiver<T> {
         let (reply, answer) = oneshot::channel();
-        // The receiver lives as long as this.
+        // The driver has the receiver, and lives as long as `self`.
         let _ = self.messages.send(message(reply));
         answer
     }

@@ -1,5 +1,4 @@
-//! What the driver counts while it works: atomics that anybody may read at any time. Counting
-//! decides nothing.
+//! Counters of the driver: atomics that any thread may read at any time. Nothing is decided by them.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -14,8 +13,8 @@ use windlass_model::model::{FAILED_ENDINGS, Name};
 use windlass_store::Commit;
 use windlass_value::time::Timestamp;
 
-/// Maximum number of workflows with their own counters. The others count together, as `other`: callers
-/// choose the names, and each one costs memory here and at who collects them.
+/// Maximum number of workflows with their own counters. The others share the label `other`: callers choose the names,
+/// and each name costs memory here and in the system that collects the metrics.
 const WORKFLOWS: usize = 100;
 
 /// The label of a workflow's name.
@@ -30,7 +29,7 @@ const PAIRS: usize = 500;
 /// A commit that took this long is logged.
 const SLOW_COMMIT: Duration = Duration::from_secs(1);
 
-/// The label of what counts together.
+/// The label for all workflows or hosts without their own counters.
 const OTHER: &str = "other";
 
 /// The labels of failed calls.
@@ -47,14 +46,14 @@ pub struct EndedLabels {
     status: &'static str,
 }
 
-/// The counters of one driver. A clone counts into the same ones.
+/// The counters of one driver. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    /// Steps that were made durable.
+    /// Steps that became durable.
     pub commits: Counter,
-    /// How long a group of them took to become durable, in seconds.
+    /// How long a group of commits took to become durable, in seconds.
     pub commit_seconds: Histogram,
-    /// How many there were in a group.
+    /// Number of commits in a group.
     pub group_size: Histogram,
     /// Groups that the store refused.
     pub failed_commits: Counter,
@@ -63,13 +62,12 @@ pub struct Metrics {
     /// How long after its due time a timer fired, in seconds.
     pub timer_lag_seconds: Histogram,
     pub runs_in_memory: Gauge,
-    /// About how much memory the runs of guests take.
+    /// Approximate memory of the guests' runs, in bytes.
     pub guest_memory_bytes: Gauge,
     /// Runs of guests that wait on disk until there is memory for them.
     pub runs_waiting_for_memory: Gauge,
-    /// Effects that are carried out right now.
     pub effects_in_flight: Gauge,
-    /// Effects that were started, those that are repeated after a crash too.
+    /// Effects that were started, including those that are repeated after a crash.
     pub effects: Counter,
     /// Attempts that failed and are followed by another.
     pub retries: Counter,
@@ -78,17 +76,17 @@ pub struct Metrics {
     /// Runs that were started.
     pub runs_started: Family<WorkflowMetrics, Counter>,
     pub runs_finished: Family<EndedLabels, Counter>,
-    /// `on_failure` and `on_finish` of runs that failed: alerts that were lost.
+    /// `on_failure` and `on_finish` that failed: alerts that were lost.
     pub failed_endings: Family<WorkflowMetrics, Counter>,
     /// Calls that failed, by the host that they were sent to.
     pub failed_calls: Family<CallLabels, Counter>,
-    /// Scheduled times that have no run.
+    /// Scheduled times for which no run exists.
     pub missed_times: Family<WorkflowMetrics, Counter>,
-    /// How long they took from their start, in seconds.
+    /// Time from the start of a run to its end, in seconds.
     pub run_seconds: Family<WorkflowMetrics, Histogram>,
     /// The workflows that have counters of their own.
     workflows: Arc<Mutex<HashSet<Name>>>,
-    /// The pairs of a workflow and a host that have.
+    /// The pairs of a workflow and a host that have counters of their own.
     pairs: Arc<Mutex<HashSet<CallLabels>>>,
 }
 
@@ -126,7 +124,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// A commit of a group, timed.
+    /// Commits a group, and counts its time and its size.
     #[allow(
         clippy::disallowed_methods,
         reason = "how long it took decides nothing"
@@ -213,7 +211,7 @@ impl Metrics {
         WorkflowMetrics { workflow }
     }
 
-    /// A call of a workflow to a host that failed.
+    /// Counts a failed call of a workflow to a host.
     pub(super) fn failed_call(&self, workflow: &Name, host: &Name) {
         let WorkflowMetrics { workflow } = self.of(workflow);
         let mut labels = CallLabels {
@@ -231,19 +229,19 @@ impl Metrics {
         self.failed_calls.get_or_create(&labels).inc();
     }
 
-    /// Scheduled times of a workflow that have no run.
+    /// Counts scheduled times of a workflow for which no run exists.
     pub(crate) fn missed(&self, workflow: &Name, times: u64) {
         let of = self.of(workflow);
         self.missed_times.get_or_create(&of).inc_by(times);
     }
 
-    /// A timer that fired.
+    /// Records how late a timer fired.
     pub(super) fn fired(&self, due_at: Timestamp, now: Timestamp) {
         self.timer_lag_seconds
             .observe(now.since(due_at).as_secs_f64());
     }
 
-    /// What is in memory. `guests`: the bytes of their runs, and how many of those wait for memory.
+    /// Sets the gauges of what is in memory. `guests`: the bytes of guests' runs, and how many runs wait for memory.
     pub(super) fn held(&self, runs: usize, timers: usize, guests: (u64, usize)) {
         let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         let (bytes, waiting) = guests;
@@ -254,7 +252,7 @@ impl Metrics {
         self.timers.set(count(timers));
     }
 
-    /// An effect, for as long as this is held.
+    /// Counts an effect. It is in flight until the returned guard is dropped.
     pub(super) fn effect(&self) -> InFlight {
         self.effects.inc();
         self.effects_in_flight.inc();
@@ -262,7 +260,6 @@ impl Metrics {
     }
 }
 
-/// An effect that is carried out.
 pub(super) struct InFlight(Gauge);
 
 impl Drop for InFlight {

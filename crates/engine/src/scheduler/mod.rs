@@ -1,5 +1,4 @@
-//! The driver: it feeds events to the machine, makes each step durable, and only then does what
-//! the step asks for.
+//! The driver: it passes events to the machine, makes each step durable, and only then starts the effects of the step.
 //!
 //! ```text
 //!   commands, completions ─▶ inbox of a run ─▶ advance ─▶ group ─▶ store.commit ─▶ release
@@ -8,9 +7,9 @@
 //!        └──────────────── tasks of executors, armed timers ◀─────────────────────────┘
 //! ```
 //!
-//! One thread owns all runs. While it syncs, the next group gathers in its channel, so a lone
-//! commit is never delayed and a thousand share one sync. This module owns the clock and the tasks; it
-//! never interprets a program.
+//! One thread owns all runs. While it writes a group to the store, the messages of the next group wait in its channel.
+//! So a lone commit is never delayed, and a thousand commits share one sync. This module owns the clock and the tasks;
+//! it never interprets a program.
 
 mod active;
 mod breaker;
@@ -74,46 +73,47 @@ use windlass_machine::{
 use windlass_model::model::{Fault, Name, Request, fault_kind};
 use windlass_store::{ProgramSource, RunHeader, Store, StoreError};
 
-/// A program ready to run, with the executors its workflow may call.
+/// A program that is ready to run, with the executors that its workflow may call.
 #[derive(Clone)]
 pub struct Loaded {
     pub program: Arc<Program>,
-    /// What carries out its calls.
+    /// The executors of its actions.
     pub registry: Arc<Registry>,
 }
 
-/// Turns a stored source into a program again; given by the engine, which knows the dialects.
+/// Compiles stored sources. The engine implements this trait, because it knows the dialects.
 pub trait Loader: Send + Sync + 'static {
-    /// Compiles what was stored.
+    /// Compiles a stored source.
     ///
     /// # Errors
-    /// Why this version of the engine cannot run it, in words.
+    /// Returns the reason, in words, if this version of the engine cannot run it.
     fn load(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, String>;
 
-    /// The same for a run that is only to be ended: whatever its actions lack, none of them starts.
+    /// Compiles the source of a run that is only loaded to be ended. None of its actions starts, so what they lack is
+    /// not an error.
     ///
     /// # Errors
-    /// Why this version of the engine cannot compile it, in words.
+    /// Returns the reason, in words, if this version of the engine cannot compile it.
     fn load_to_end(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, String> {
         self.load(hash, source)
     }
 
-    /// What this process lacks of what a run does when it is cancelled, in words.
+    /// Returns, in words, what this process lacks to carry out a cancel of a run. `None` if it lacks nothing.
     fn missing_to_cancel(&self, _source: &ProgramSource) -> Option<String> {
         None
     }
 
-    /// The run that a call starts, when all that it needs travels with the run that calls.
+    /// Returns the start of the run that a call requests, if the calling run stores all that it needs.
     ///
     /// # Errors
-    /// Why it cannot be started, as the call's fault.
+    /// Returns the call's fault if the run cannot be started.
     fn child(&self, _caller: &CallingRun<'_>, _call: &Request) -> Result<Start, Fault> {
         let message = "this engine cannot start workflows of other workflows";
         Err(Fault::new(fault_kind::WORKFLOW, message))
     }
 }
 
-/// A run that calls other workflows, and its sources.
+/// A run that calls another workflow, and its sources.
 pub struct CallingRun<'a> {
     pub run: &'a Name,
     pub labels: &'a BTreeMap<String, String>,
@@ -121,7 +121,7 @@ pub struct CallingRun<'a> {
     pub saved: &'a BTreeMap<Name, ProgramSource>,
 }
 
-/// Checks a signal to a run.
+/// Checks whether a run accepts a signal.
 #[doc(hidden)]
 pub fn check_signal(
     name: &Name,
@@ -148,7 +148,7 @@ pub fn check_signal(
     })
 }
 
-/// Why a command to the scheduler came to nothing.
+/// Why a command to the scheduler failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScheduleError {
@@ -171,7 +171,6 @@ pub enum ScheduleError {
     #[error("run {run} waits for no signal `{name}`")]
     NoSignal {
         run: Name,
-        /// The signal.
         name: Name,
         /// The signals that its workflow waits for.
         known: Vec<Name>,
@@ -180,25 +179,23 @@ pub enum ScheduleError {
     #[error("run {run} does not accept this answer to `{name}`: {reason}")]
     RefusedAnswer {
         run: Name,
-        /// The signal.
         name: Name,
-        /// What the question wants.
+        /// The reason: which answers the question accepts.
         reason: String,
     },
-    /// The wait that the signal answers is over: another answer was first, or its time was over.
+    /// The wait that the signal answers is over: it received another answer, or its time was over.
     #[error("run {run} does not wait for this `{name}` any more")]
     Answered {
         run: Name,
-        /// The signal.
         name: Name,
     },
-    /// There is a run of this name already.
+    /// A run with this id exists already.
     #[error("there is a run {0} already")]
     Exists(Name),
-    /// The engine stumbled over this run.
+    /// The engine failed at this run, because of a bug or a panic.
     #[error("the engine failed at run {run}: {reason}")]
     Broken { run: Name, reason: String },
-    /// There is as much to do as the operator allows: later there may be room.
+    /// The engine has as many runs or commands as its limits allow. Later there may be room.
     #[error("engine at capacity, retry later")]
     Busy,
     /// The scheduler has stopped.
@@ -207,7 +204,7 @@ pub enum ScheduleError {
 }
 
 impl ScheduleError {
-    /// Whether the store is to blame, and not a run.
+    /// Returns whether the store is the cause of the error, and not a run.
     fn is_of_store(&self) -> bool {
         let Self::Store(reason) = self else {
             return false;
@@ -225,33 +222,30 @@ impl From<StoreError> for ScheduleError {
     }
 }
 
-/// One durable step, as watchers see it.
+/// One durable step, as watchers receive it.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// What the history reports about it.
+    /// The history events of the step.
     pub history: Vec<HistoryEvent>,
-    /// The loops that changed.
+    /// The loops that the step changed.
     pub loops: Vec<LoopState>,
-    /// The run's head.
     pub header: RunHeader,
 }
 
 /// A run to be started.
 pub struct Start {
-    /// Its id.
     pub run: Name,
-    /// Its program.
     pub loaded: Loaded,
-    /// What the program was compiled from.
+    /// The source that the program was compiled from.
     pub source: ProgramSource,
     pub input: Value,
-    /// What its program reads of the environment: an object.
+    /// The values of the environment that the program reads, as an object.
     pub environment: Value,
-    /// Where it continues, if it does not start at its beginning.
+    /// The state to continue from. `None`: the run starts at its beginning.
     pub from: Option<Box<RunState>>,
-    /// What the caller marks it with.
+    /// The labels that the caller sets.
     pub labels: BTreeMap<String, String>,
-    /// Who watches it from the start.
+    /// Receives the updates of the run from its start.
     pub watcher: Option<Watcher>,
     /// The saved workflows that it calls, and those that these call, where no store has them for it.
     pub saved: BTreeMap<Name, ProgramSource>,
@@ -265,17 +259,17 @@ enum Message {
     Deliver(Name, Event, Reply<RunStatus>),
     Watch(Name, Watcher, Reply<RunHeader>),
     EffectDone(Name, effects::Completion),
-    /// A step that took long.
+    /// Another thread has computed a long step.
     Computed(Box<compute::ComputedStep>),
     InFlight(oneshot::Sender<usize>),
-    /// A batch of steps was written.
+    /// Another thread has written a batch of steps.
     Written,
     Recover(bool, Reply<Vec<Name>>),
     Drain(oneshot::Sender<()>),
     Stop(oneshot::Sender<()>),
 }
 
-/// The scheduler of one store. Dropping it stops it at the next durable point.
+/// The scheduler of one store. If it is dropped, it stops at the next durable point.
 pub struct Scheduler {
     messages: UnboundedSender<Message>,
     metrics: Metrics,
@@ -283,19 +277,19 @@ pub struct Scheduler {
     printing: OutputLog,
     pulse: Pulse,
     caller: WorkflowCaller,
-    /// Commands that wait for their answer, and how many may.
+    /// Number of commands that wait for their answer, and its maximum.
     pending: AtomicUsize,
     max_pending: usize,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
 impl Scheduler {
-    /// Starts a scheduler on a store. Nothing runs before [`Scheduler::recover`] or
-    /// [`Scheduler::start`]. A `commands_only` one only stores what events change and never advances a run
-    /// on its own: for a command to a store that no process owns.
+    /// Starts a scheduler on a store. No run moves before [`Scheduler::recover`] or [`Scheduler::start`]. With
+    /// `commands_only`, it only stores what events change and never advances a run on its own: for a command to a store
+    /// that no process owns.
     ///
     /// # Errors
-    /// When no thread or no runtime of its own can be made.
+    /// Returns an error if its thread or its runtime cannot be made.
     pub fn new(
         store: Arc<dyn Store>,
         loader: Arc<dyn Loader>,
@@ -341,25 +335,25 @@ impl Scheduler {
         })
     }
 
-    /// What its driver counts.
+    /// Returns the counters of the driver.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// Which effects wait for a permit.
+    /// Returns the effects that wait for a permit.
     #[must_use]
     pub fn queue(&self) -> &Queue {
         &self.queue
     }
 
-    /// What commands print while they run.
+    /// Returns the output of running commands.
     #[must_use]
     pub fn printing(&self) -> &OutputLog {
         &self.printing
     }
 
-    /// Starts a run; on return its first step is durable.
+    /// Starts a run. On return its first step is durable.
     ///
     /// # Errors
     /// [`ScheduleError::Exists`], [`ScheduleError::Busy`], [`ScheduleError::Store`].
@@ -369,8 +363,8 @@ impl Scheduler {
             .await
     }
 
-    /// Continues the runs that a crash or a stop left: those that were running or waiting, and with
-    /// `paused` those that were paused too. Returns the ones it loaded or resumed.
+    /// Continues the runs that a crash or a stop interrupted: running and waiting ones, and with `paused` also paused
+    /// ones. Returns the runs that it loaded or resumed, and up to 1,024 that wait for a due time.
     ///
     /// # Errors
     /// [`ScheduleError::Store`].
@@ -378,7 +372,7 @@ impl Scheduler {
         self.ask(|reply| Message::Recover(paused, reply)).await
     }
 
-    /// Delivers an event to a run, loading it if need be; on return the step is durable.
+    /// Delivers an event to a run, which is loaded if necessary. On return the step is durable.
     ///
     /// # Errors
     /// [`ScheduleError`].
@@ -388,7 +382,7 @@ impl Scheduler {
             .await
     }
 
-    /// Watches a run: gives its head, and from then on every durable step.
+    /// Watches a run. Returns its header; the watcher receives every later durable step.
     ///
     /// # Errors
     /// [`ScheduleError::Store`].
@@ -397,18 +391,18 @@ impl Scheduler {
             .await
     }
 
-    /// From now on `workflow` actions start runs through this.
+    /// Sets what starts the runs of `workflow` actions.
     pub(crate) fn set_caller(&self, caller: &Arc<dyn CallWorkflow>) {
         self.caller.set(caller);
     }
 
-    /// For how long its driver has done one and the same thing; none while it waits for something to do.
+    /// Returns for how long the driver has worked on the same message or step. `None` while it waits for work.
     #[must_use]
     pub fn stalled_for(&self) -> Option<Duration> {
         self.pulse.stalled_for()
     }
 
-    /// How many effects are in flight.
+    /// Returns the number of effects and long computations in flight. Waits for child runs do not count.
     pub async fn in_flight(&self) -> usize {
         let (reply, answer) = oneshot::channel();
         if self.messages.send(Message::InFlight(reply)).is_err() {
@@ -425,8 +419,8 @@ impl Scheduler {
         }
     }
 
-    /// Stops: takes no more work, cuts effects in flight (they are repeated with the same keys by
-    /// the process that recovers the store), and releases the store.
+    /// Stops the scheduler and releases the store. It accepts no more work and aborts effects in flight; the process
+    /// that recovers the store repeats them with the same keys.
     pub async fn stop(&self) {
         let (reply, answer) = oneshot::channel();
         if self.messages.send(Message::Stop(reply)).is_ok() {
@@ -438,7 +432,7 @@ impl Scheduler {
         }
     }
 
-    /// Waits until its thread has ended, which a panic may do, too.
+    /// Waits until the driver's thread has ended, also because of a panic.
     pub async fn ended(&self) {
         self.messages.closed().await;
     }
@@ -453,7 +447,7 @@ impl Scheduler {
 }
 
 impl Scheduler {
-    /// A place among the commands that wait for their answer.
+    /// Reserves a slot for a command that waits for its answer.
     fn reserve_slot(&self) -> Result<QueueSlot<'_>, ScheduleError> {
         let place = QueueSlot(&self.pending);
         if self.pending.fetch_add(1, Ordering::Relaxed) >= self.max_pending {
@@ -463,7 +457,7 @@ impl Scheduler {
     }
 }
 
-/// Given back when it is dropped, also by one who does not wait for the answer any more.
+/// A reserved slot, released on drop: also if the caller no longer waits for the answer.
 struct QueueSlot<'a>(&'a AtomicUsize);
 
 impl Drop for QueueSlot<'_> {

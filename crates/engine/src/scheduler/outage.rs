@@ -1,5 +1,5 @@
-//! What waits to be tried again: runs that could not continue, and a store that takes no writes. Such a store is opened
-//! again until it takes writes; then every run continues from what is stored.
+//! What is tried again: runs that failed, and a store that refuses writes. Such a store is reopened until it accepts
+//! writes. Then every run continues from what is stored.
 
 use super::ScheduleError;
 use super::driver::Driver;
@@ -9,12 +9,12 @@ use windlass_model::model::Name;
 use windlass_store::StoreError;
 use windlass_value::time::Timestamp;
 
-/// The first wait before a run is loaded again, or the store opened again. Each wait doubles.
+/// First wait before a run is loaded again, or the store is reopened. Each further wait is twice as long.
 pub(super) const FIRST_WAIT: Duration = Duration::from_millis(250);
 
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
-/// Runs that could not continue, and when each is loaded again.
+/// Runs that failed, and when each of them is loaded again.
 #[derive(Default)]
 pub(super) struct RetryQueue {
     pub tries: HashMap<Name, u32>,
@@ -22,12 +22,12 @@ pub(super) struct RetryQueue {
 }
 
 impl RetryQueue {
-    /// Whether a run is loaded again.
+    /// Returns whether a run waits to be loaded again.
     pub fn is_queued(&self, run: &Name) -> bool {
         self.again.iter().any(|(_, queued)| queued == run)
     }
 
-    /// When the first of them is loaded again.
+    /// Returns when the first run is loaded again.
     pub fn first(&self) -> Option<Timestamp> {
         self.again.first().map(|(at, _)| *at)
     }
@@ -39,7 +39,7 @@ impl RetryQueue {
         self.again.pop_first().map(|(_, run)| run)
     }
 
-    /// The run made a durable step: its failures no longer count.
+    /// Resets the failures of a run that made a durable step.
     pub fn clear_failures(&mut self, run: &Name) {
         if !self.tries.is_empty() {
             self.tries.remove(run);
@@ -47,23 +47,22 @@ impl RetryQueue {
     }
 }
 
-/// The store takes no writes.
+/// A time in which the store refuses writes.
 pub(super) struct Outage {
-    /// The first error.
+    /// The error that began the outage, or that of the last try to end it.
     pub error: ScheduleError,
     pub tries: u32,
-    /// When the store is opened again.
     pub again_at: Timestamp,
 }
 
-/// The wait before the next try.
+/// Returns the wait before the next try.
 pub(super) fn wait(tries: u32) -> Duration {
     let doubled = FIRST_WAIT.saturating_mul(1 << tries.min(16));
     doubled.min(LONGEST_WAIT)
 }
 
 impl Driver {
-    /// Begins an outage when the store takes no writes any more.
+    /// Begins an outage if the store failed or is corrupt.
     pub(super) fn begin_outage(&mut self, error: &ScheduleError) {
         let is_corrupt = matches!(
             error,
@@ -78,7 +77,7 @@ impl Driver {
         }
     }
 
-    /// Begins an outage when not one read failed, but the store refuses all.
+    /// Begins an outage if the store refuses all requests, and not only one read failed.
     pub(super) fn begin_outage_if_closed(&mut self, error: &ScheduleError) {
         if let ScheduleError::Store(reason) = error
             && matches!(
@@ -90,9 +89,9 @@ impl Driver {
         }
     }
 
-    /// Opens the store again and recovers its runs.
+    /// Reopens the store and recovers its runs.
     pub(super) fn reopen_store(&mut self, now: Timestamp) {
-        // What is in flight fails, and its runs are discarded before they are loaded.
+        // Batches in flight fail. Their runs have to be discarded before they are loaded again.
         self.await_completed();
         let outage = self.outage.take();
         let tries = outage.map_or(1, |outage| outage.tries.saturating_add(1));
@@ -103,8 +102,8 @@ impl Driver {
             .and_then(|()| self.recover(false));
         let error = match (outcome, self.outage.take()) {
             (Ok(runs), None) => {
-                // A store on a full disk can be opened, but refuses the next group: what is in flight would begin again
-                // and again.
+                // A store on a full disk can be reopened, but refuses the next group. Without longer waits, the effects
+                // in flight would be repeated again and again.
                 self.reopened = tries;
                 tracing::warn!(runs = runs.len(), "the store accepts writes again");
                 return;

@@ -1,6 +1,5 @@
-//! What commands print while they run, for those who follow their run. The last lines of a command are
-//! remembered until it has ended and a little longer, for who comes later. No command waits for a reader: a
-//! slow one misses lines.
+//! The output of commands while they run, for followers of the run. The last lines of a command stay in memory until a
+//! little after its end, for followers that connect later. No command waits for a reader: a slow reader misses lines.
 
 use super::clock::now;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -15,34 +14,34 @@ use windlass_value::time::Timestamp;
 /// Maximum number of lines that may wait for a reader.
 const CHANNEL_CAPACITY: usize = 2_048;
 
-/// Maximum number of lines of a command in memory, and of their bytes.
+/// Maximum number of lines of a command in memory, and maximum number of their bytes.
 const MAX_LINES: usize = 1_000;
 const MAX_BYTES: usize = 64 << 10;
 
-/// A caller that starts a run follows it a little later: output that ended within this time is still sent to it.
+/// How long the output of an ended command stays in memory: a caller that starts a run follows it a little later.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// With more runs than this, those that print nothing any more are forgotten.
+/// With more runs than this, runs without listeners and recent output are removed.
 const SWEEP_ABOVE: usize = 256;
 
 /// A line that a command printed.
 #[derive(Clone, Debug)]
 pub struct OutputLine {
     pub action: Name,
-    /// Where it printed it.
+    /// The stream that the command printed the line to.
     pub stream: OutputStream,
-    /// The line, without its end.
+    /// The line, without its line end.
     pub text: String,
 }
 
-/// What commands print.
+/// The output of commands, by run.
 #[derive(Clone, Default)]
 pub struct OutputLog(Arc<Mutex<HashMap<Name, RunOutput>>>);
 
 #[derive(Default)]
 struct RunOutput {
     listeners: Vec<mpsc::Sender<OutputLine>>,
-    /// By the calls whose output is in memory.
+    /// The recent output by call.
     recent: BTreeMap<EffectId, CallOutput>,
 }
 
@@ -54,7 +53,7 @@ struct CallOutput {
     ended_at: Option<Timestamp>,
 }
 
-/// A call whose command may print, for as long as this is held.
+/// A call whose command may print. On drop, its output begins to expire.
 pub(super) struct OutputGuard {
     printing: OutputLog,
     run: Name,
@@ -62,7 +61,7 @@ pub(super) struct OutputGuard {
 }
 
 impl OutputLog {
-    /// Listens to a run: what its commands that run now have printed, and will print.
+    /// Listens to a run. The receiver gets the recent output of its commands, and then each new line.
     #[must_use]
     pub fn listen(&self, run: &str) -> mpsc::Receiver<OutputLine> {
         let (to, from) = mpsc::channel(CHANNEL_CAPACITY);
@@ -70,14 +69,14 @@ impl OutputLog {
         sweep(&mut runs);
         let of = runs.entry(Name::from(run)).or_default();
         for printed in of.recent.values().flat_map(|recent| &recent.lines) {
-            // There may be more than it takes.
+            // There may be more lines than the channel accepts.
             let _ = to.try_send(printed.clone());
         }
         of.listeners.push(to);
         from
     }
 
-    /// The last lines of a run's commands that run now.
+    /// Returns the recent output of a run's commands.
     #[must_use]
     pub fn recent(&self, run: &str) -> Vec<OutputLine> {
         let runs = self.runs();
@@ -93,7 +92,7 @@ impl OutputLog {
         }
     }
 
-    /// A command printed a line.
+    /// Adds a line that a command printed.
     pub(super) fn add_line(&self, run: &Name, effect: EffectId, printed: OutputLine) {
         let mut runs = self.runs();
         let of = runs.entry(run.clone()).or_default();
@@ -139,7 +138,7 @@ impl CallOutput {
     }
 }
 
-/// Forgets those that have gone, and what commands printed that ended long ago.
+/// Removes closed listeners, and the output of commands that ended some time ago.
 fn sweep(runs: &mut HashMap<Name, RunOutput>) {
     runs.retain(|_, of| {
         of.listeners.retain(|one| !one.is_closed());

@@ -1,4 +1,4 @@
-//! Whether the driver moves: others may ask without waiting for it.
+//! Shows whether the driver makes progress. To read this does not wait for the driver.
 
 use super::clock::now;
 use std::sync::Arc;
@@ -6,22 +6,22 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use windlass_value::time::Timestamp;
 
-/// Since when the driver has been busy; 0 while it waits. A clone is about the same driver.
+/// Since when the driver has been busy, in milliseconds; 0 while it waits. Clones share the value.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pulse(Arc<AtomicI64>);
 
 impl Pulse {
-    /// The driver begins something.
+    /// Records that the driver begins something.
     pub fn beat(&self) {
         self.0.store(now().0, Ordering::Relaxed);
     }
 
-    /// The driver waits for something to do.
+    /// Records that the driver waits for something to do.
     pub fn rest(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// For how long it has done one and the same thing; none while it waits.
+    /// Returns for how long the driver has done the same thing. `None` while it waits.
     pub fn stalled_for(&self) -> Option<Duration> {
         let since = self.0.load(Ordering::Relaxed);
         (since != 0).then(|| now().since(Timestamp(since)))

@@ -1,5 +1,5 @@
-//! Which effects wait for a permit, and when those began that had to wait; and which runs are executed. Reports
-//! contain it; nothing is decided by it, and nothing of it is stored.
+//! Which effects wait for a permit, when effects that had to wait began, and which runs are executed. Only for reports:
+//! nothing is decided by it, and nothing of it is stored.
 
 use super::clock::now;
 use super::executed::ExecutedRuns;
@@ -11,7 +11,7 @@ use windlass_model::model::Name;
 use windlass_store::{Feed, Wake};
 use windlass_value::time::Timestamp;
 
-/// The effects of all runs that wait, or had to wait and have not ended.
+/// The effects of all runs that wait for a permit, or that had to wait and have not ended.
 #[derive(Clone, Default)]
 pub struct Queue(Arc<Inner>);
 
@@ -28,12 +28,12 @@ struct State {
     runs: HashMap<Name, Queued>,
 }
 
-/// Those of one run.
+/// The effects of one run that had to wait.
 #[derive(Clone, Debug, Default)]
 pub struct Queued {
-    /// Another one whenever one begins to wait or stops waiting; 0: none does.
+    /// Changes whenever an effect begins to wait or stops waiting. 0 if none had to wait.
     pub number: u64,
-    /// Whether it waits on disk until there is memory for it.
+    /// Whether the run waits on disk until there is memory for it.
     pub waits_for_memory: bool,
     calls: HashMap<EffectId, QueuedCall>,
 }
@@ -46,7 +46,7 @@ enum QueuedCall {
 }
 
 impl Queued {
-    /// None: it did not have to wait. Else when it began, if it has.
+    /// Returns `None` if the effect did not have to wait. Otherwise returns when it began, if it has.
     #[must_use]
     pub fn began(&self, effect: EffectId) -> Option<Option<Timestamp>> {
         self.calls.get(&effect).map(|call| match call {
@@ -55,7 +55,7 @@ impl Queued {
         })
     }
 
-    /// What it waits for, if that is a rate limit.
+    /// Returns the wait of an effect for a rate limit, if it waits for one.
     #[must_use]
     pub fn rate_wait(&self, effect: EffectId) -> Option<RateLimitWait> {
         match self.calls.get(&effect)? {
@@ -65,14 +65,14 @@ impl Queued {
     }
 }
 
-/// An effect that had to wait, for as long as this is held.
+/// An effect that had to wait. Removed from the queue on drop.
 pub(super) struct QueueGuard {
     queue: Queue,
     run: Name,
     effect: EffectId,
 }
 
-/// A run that waits for memory, for as long as this is held.
+/// A run that waits for memory. The wait ends on drop.
 pub(super) struct MemoryWait {
     queue: Queue,
     run: Name,
@@ -94,12 +94,12 @@ impl Queue {
         &self.0.executed
     }
 
-    /// From now on this is called when something changes after [`Queue::changed`].
+    /// Sets what is called when something changes after [`Queue::changed`].
     pub fn on_change(&self, wake: Wake) {
         self.0.feed.on_change(wake);
     }
 
-    /// The runs for which something changed since the last call; none when that is not known.
+    /// Returns the runs for which something changed since the last call. `None` if that is not known.
     #[must_use]
     pub fn changed(&self) -> Option<Vec<Name>> {
         self.0.feed.take()
@@ -139,7 +139,7 @@ impl Queue {
         self.0.feed.changed(std::iter::once(run.clone()));
     }
 
-    /// Something that a run waited for is over.
+    /// Removes an effect or a wait of a run that is over.
     fn end(&self, run: &Name, end: impl FnOnce(&mut Queued)) {
         let mut state = self.state();
         if let Some(queued) = state.runs.get_mut(run) {
@@ -156,7 +156,7 @@ impl Queue {
 }
 
 impl QueueGuard {
-    /// It has its permit.
+    /// Records that the effect has its permit.
     pub fn mark_begun(&self) {
         let began = QueuedCall::Began(now());
         self.queue.put(&self.run, self.effect, began);

@@ -1,82 +1,82 @@
-//! The calls to one host that count for its rate limit, and how the limit is learned from the answers. Pure: the time
-//! is passed in, in milliseconds.
+//! The calls that count for a rate limit, and how the limit is learned from the answers. Pure: the time is passed in,
+//! in milliseconds.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 use windlass_model::model::Rate;
 use windlass_value::LONGEST_REQUESTED_WAIT;
 
-/// Answers that are remembered to learn a rate.
+/// Maximum number of accepted calls that are remembered to learn a rate.
 const REMEMBERED: usize = 4_096;
 
-/// A server counts a request when it arrives. What the fastest answers take is on the way for all requests, so only
-/// what an answer took longer may be a late arrival, and counts as one up to this part of the rate's time, which is
-/// bounded in milliseconds.
+/// A server counts a request when it arrives. All requests need the time of the fastest answers. So a request may have
+/// arrived late only by the time that its answer took longer. That time counts up to this fraction of the rate's
+/// period, and up to `LATEST` milliseconds.
 const LATE_PART: i64 = 4;
 const LATEST: i64 = 250;
 
-/// Number of answers of which the fastest is known.
+/// Number of answers of which the fastest one is found.
 const COMPARED: u32 = 64;
 
-/// Number of the last calls among which an answer is found.
+/// Number of the last calls that are searched for the call of an answer.
 const SEARCHED: usize = 1_024;
 
-/// The shortest stretch for which a rate is learned, in milliseconds.
+/// Shortest period for which a rate is learned, in milliseconds.
 const LEAST_LEARNED: u64 = 100;
 
-/// Fewer accepted calls say nothing about a rate.
+/// Minimum number of accepted calls to learn a rate from.
 const LEAST_COUNT: u32 = 5;
 
-/// How long all calls wait after a refusal that does not say how long, in milliseconds: doubled with each further one
-/// in a row, up to the longest.
+/// How long all calls wait after a refusal that does not state a wait, in milliseconds. The wait doubles with each
+/// further one in a row, up to the longest.
 const FIRST_WAIT: u64 = 1_000;
 const LONGEST_WAIT: u64 = 60_000;
 
-/// After this time without a refusal, a learned rate is forgotten.
+/// A learned rate is dropped after this time without a refusal, in milliseconds.
 pub(super) const FORGOTTEN_AFTER: i64 = 600_000;
 
 /// What the answer to a call says about the quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QuotaAnswer {
     Accepted,
-    /// It was refused for this time, if the server says so.
+    /// The call was refused for this time, if the server states a time.
     Refused(Option<Duration>),
-    /// It was accepted as the last one, until then.
+    /// The call was accepted, but no other one is for this time.
     LastOne(Duration),
 }
 
 #[derive(Debug, Default)]
 pub(super) struct RateWindow {
-    /// Configured; no answer changes it.
+    /// The configured rate. No answer changes it.
     declared: Option<Rate>,
     learned: Option<Rate>,
-    /// When the last calls began, the oldest first, and later by what their requests were late: as many as the rate
-    /// allows.
+    /// When the last calls began, the oldest first, plus the time by which their requests were late. As many calls as
+    /// the rate allows.
     arrivals: VecDeque<i64>,
-    /// When calls were accepted, while nothing is configured.
+    /// When calls were accepted. Recorded only while no rate is configured.
     accepted: VecDeque<i64>,
     blocked_until: i64,
     refused_at: i64,
-    /// How many refusals in a row did not say how long to wait.
+    /// Number of refusals in a row that did not state how long to wait.
     refusals: u32,
     latency: Latency,
-    /// When the next call begins while calls begin at even distances, in microseconds.
+    /// When the next call begins while calls are evenly spaced, in microseconds.
     next_slot: i64,
-    /// Until then they do: the rate is used up, and a burst would only be slower.
+    /// Calls are evenly spaced until this time: the rate is used up, and a burst would only be slower.
     paced_until: i64,
 }
 
-/// How long the fastest of the last answers took, in milliseconds.
+/// The time of the fastest of the last answers, in milliseconds.
 #[derive(Debug, Default)]
 struct Latency {
-    /// Of the answers that are compared now, and of those before.
+    /// The fastest of the current group of answers, and of the group before.
     current: Option<i64>,
     before: Option<i64>,
     compared: u32,
 }
 
 impl Latency {
-    /// Counts an answer; returns how much longer it took than the fastest.
+    /// Counts an answer. Returns how much longer it took than the fastest.
     fn excess(&mut self, latency: i64) -> i64 {
         self.current = Some(self.current.map_or(latency, |fastest| fastest.min(latency)));
         let fastest = self.before.into_iter().chain(self.current).min();
@@ -90,7 +90,7 @@ impl Latency {
 }
 
 impl RateWindow {
-    /// The window that a process left.
+    /// Restores the window that an earlier process stored.
     pub fn restored(
         arrivals: impl IntoIterator<Item = i64>,
         (blocked_until, learned): (i64, Option<Rate>),
@@ -101,13 +101,14 @@ impl RateWindow {
             arrivals: arrivals.into(),
             blocked_until,
             learned,
-            // It is not known, and no refusal was long ago.
+            // The time of the last refusal is not stored. The learned rate was not dropped, so assume that it is
+            // recent.
             refused_at: blocked_until,
             ..Self::default()
         }
     }
 
-    /// What holds without a configuration: until when all calls wait, and the learned rate.
+    /// Returns the limits without a configuration: until when all calls wait, and the learned rate.
     pub fn limits(&self) -> (i64, Option<Rate>) {
         (self.blocked_until, self.learned)
     }
@@ -121,7 +122,7 @@ impl RateWindow {
         self.declared.or(self.learned)
     }
 
-    /// When the last calls arrived at the latest.
+    /// Returns the latest possible arrival times of the last calls.
     pub fn latest_arrivals(&self) -> impl Iterator<Item = i64> {
         let latest = self.rate().map_or(0, latest);
         self.arrivals
@@ -134,9 +135,9 @@ impl RateWindow {
         self.rate().is_none() && self.blocked_until <= now
     }
 
-    /// When the call begins before which `ahead` others wait.
+    /// Returns when a call begins that has `ahead` calls before it.
     pub fn begins_at(&self, now: i64, ahead: usize) -> i64 {
-        // Times in the future are of a clock that was set back.
+        // A time in the far future was recorded before the clock was set back.
         let longest = now.saturating_add(millis(LONGEST_REQUESTED_WAIT));
         let from = self.blocked_until.min(longest).max(now);
         let Some(rate) = self.rate() else {
@@ -158,17 +159,17 @@ impl RateWindow {
         first.saturating_add(rounds.saturating_mul(per))
     }
 
-    /// A call has to wait.
+    /// Records that a call has to wait. Calls are evenly spaced for the next two periods.
     pub fn wait(&mut self, now: i64) {
         if let Some(rate) = self.rate() {
             self.paced_until = now.saturating_add(2 * millis(rate.per()));
         }
     }
 
-    /// When the call begins before which `ahead` others wait, while calls begin at even distances.
+    /// Returns when a call begins that has `ahead` calls before it, while calls are evenly spaced.
     fn slot(&self, now: i64, rate: Rate, ahead: usize) -> i64 {
         let ahead = i64::try_from(ahead).unwrap_or(i64::MAX);
-        // A clock that was set back delays nothing for long.
+        // After the clock was set back, calls are not delayed for long.
         let next = self
             .next_slot
             .min(now.saturating_mul(1_000).saturating_add(gap(rate)));
@@ -176,12 +177,12 @@ impl RateWindow {
         slot.saturating_add(999) / 1_000
     }
 
-    /// A call begins; returns when it arrives at the latest, as far as that is known.
+    /// Counts a call that begins. Returns its latest arrival time if a rate is known, else `now`.
     pub fn begin(&mut self, now: i64) -> i64 {
         let Some(rate) = self.rate() else {
             return now;
         };
-        // After a call that began late, the next ones begin earlier, as long as it was a little late.
+        // If a call began a little late, the next calls begin earlier, up to this part of the period.
         let late = millis(rate.per()) * 1_000 / LATE_PART;
         let slot = now.saturating_mul(1_000).saturating_sub(late);
         self.next_slot = self.next_slot.max(slot).saturating_add(gap(rate));
@@ -192,7 +193,7 @@ impl RateWindow {
         now.saturating_add(latest(rate))
     }
 
-    /// A call that began then was answered.
+    /// Records the answer to the call that began at `began`.
     pub fn arrived(&mut self, began: i64, now: i64) {
         let excess = self.latency.excess(now.saturating_sub(began).max(0));
         let Some(rate) = self.rate() else {
@@ -204,7 +205,7 @@ impl RateWindow {
         }
     }
 
-    /// Learns from an answer; `policy` is a rate that the server states.
+    /// Learns from an answer. `policy` is a rate that the server states.
     pub fn learn(&mut self, now: i64, answer: QuotaAnswer, policy: Option<Rate>) {
         if policy.is_some() {
             self.learned = policy;
@@ -225,7 +226,7 @@ impl RateWindow {
             QuotaAnswer::LastOne(wait) => self.block(now, wait),
             QuotaAnswer::Refused(stated) => {
                 self.refused_at = now;
-                // Of several that were in flight, the first one says it all.
+                // Of several calls that were refused together, only the first one counts.
                 let is_first = self.blocked_until <= now;
                 let wait = match stated {
                     Some(wait) => wait,
@@ -240,7 +241,7 @@ impl RateWindow {
         }
     }
 
-    /// How long to wait after a refusal that does not say it.
+    /// Returns how long to wait after a refusal that does not state a wait.
     fn unstated_wait(&mut self) -> Duration {
         let factor = 1_u64.checked_shl(self.refusals).unwrap_or(LONGEST_WAIT);
         self.refusals = self.refusals.saturating_add(1);
@@ -252,14 +253,14 @@ impl RateWindow {
         self.blocked_until = self.blocked_until.max(now.saturating_add(wait));
     }
 
-    /// As many as were accepted in a stretch of that length may be accepted in the next one; if that was too fast,
-    /// fewer.
+    /// Learns a rate from a refusal. The number of calls that were accepted in the last period of this length is
+    /// allowed in the next one. If the learned rate was too fast, the new rate is slower.
     fn learn_refusal(&mut self, now: i64, wait: Duration) {
         let stretch = wait.clamp(Duration::from_millis(LEAST_LEARNED), LONGEST_REQUESTED_WAIT);
         let since = now.saturating_sub(millis(stretch));
         let accepted = self.accepted.iter().rev().take_while(|at| **at > since);
         let count = accepted.count();
-        // How many there were before those that are remembered is not known.
+        // If the list is full, it does not have all calls of the period.
         let count = u32::try_from(count).ok().filter(|_| count < REMEMBERED);
         let seen = count.filter(|count| *count >= LEAST_COUNT);
         let seen = seen.and_then(|count| Rate::new(count, stretch));
@@ -273,14 +274,14 @@ impl RateWindow {
     }
 }
 
-/// The distance of calls that begin evenly, in microseconds: somewhat more than the rate allows, so that a request that
-/// is late does not meet a full quota.
+/// Returns the distance of evenly spaced calls, in microseconds. It is a little more than the rate requires, so that a
+/// late request is not refused.
 fn gap(rate: Rate) -> i64 {
     let per = millis(rate.per()).saturating_mul(1_000) / i64::from(rate.count());
     per.saturating_add(per / 200)
 }
 
-/// How much longer than the fastest a request may be on its way.
+/// Returns by how much more than the fastest a request may be late, in milliseconds.
 fn latest(rate: Rate) -> i64 {
     (millis(rate.per()) / LATE_PART).clamp(1, LATEST)
 }

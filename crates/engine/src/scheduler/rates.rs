@@ -1,7 +1,7 @@
-//! Rate limits of calls, over all runs of a store: configured for a host or a name, or learned from the answers of one;
-//! and hosts that are down. A call that may not begin yet waits in a line, first come, first served. Nothing of it is
-//! part of a run. What has begun is in a file of the state directory, so that a process that continues after a crash
-//! does not spend the quota again.
+//! Rate limits of calls, over all runs of a store, and hosts that are down. A limit is configured for a host or a name,
+//! or learned from the answers of a host. A call that may not begin yet waits in a line, first come, first served. No
+//! limit is part of a run. The times of calls are in files of the state directory, so that a process that continues
+//! after a crash does not spend the quota again.
 
 use super::breaker::{Breaker, BreakerTurn};
 use super::clock::now;
@@ -23,16 +23,16 @@ use windlass_model::model::{Fault, HostRate, Name, Origin, Rate, Request, is_hos
 use windlass_value::time::Timestamp;
 use windlass_value::{first_chars, has_spent_quota, requested_wait, stated_rate};
 
-/// With more lines than this, those without a call are forgotten: their files have what they know.
+/// Maximum number of lines in memory. Beyond it, lines without a call are dropped; their files have what they learned.
 const REMEMBERED: usize = 1_024;
 
-/// The length of a name up to which a file has it as it is.
+/// Maximum length of a rate's name that is used unchanged in a file name, in bytes.
 const LONGEST_NAME: usize = 100;
 
-/// After this time without a call, a file is removed if its limits are over.
+/// A file is removed when its limits have been over for this time, and no call changed it for this time.
 const QUIET: Duration = Duration::from_secs(3_600);
 
-/// The folder of the files, within the state directory.
+/// The folder of the files, in the state directory.
 const FOLDER: &str = "rates";
 
 /// The rate limits of an engine.
@@ -41,20 +41,21 @@ pub struct Rates(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// Those of the command line.
+    /// The rates of the command line.
     configured: Vec<HostRate>,
     folder: Option<PathBuf>,
     lines: Mutex<HashMap<Name, Arc<Line>>>,
 }
 
-/// The calls to one host, or where nothing is configured to one account of a host; or those that name a rate.
+/// Calls that share a quota: to one host, to one account of a host if no rate is configured, or with the name of one
+/// rate.
 struct Line {
     /// The host, or the name of the rate.
     host: Name,
-    /// Held by the call that is next.
+    /// Locked by the call that is next.
     next: tokio::sync::Mutex<()>,
     state: Mutex<LineState>,
-    /// A try of a host that was down has ended.
+    /// Notified when a try of a host that was down has ended.
     tried: Notify,
 }
 
@@ -63,18 +64,18 @@ struct LineState {
     window: RateWindow,
     breaker: Breaker,
     file: Option<ArrivalsFile>,
-    /// Where the window is stored, once it has a rate.
+    /// The file of the window. It is written when the window has a rate.
     path: Option<PathBuf>,
-    /// The numbers of those that wait.
+    /// The numbers of the waiting calls.
     waiting: BTreeSet<u64>,
     last_number: u64,
 }
 
-/// The turn of one call.
+/// A call that may have to wait in a line.
 #[derive(Clone)]
 pub struct RateTurn {
     line: Arc<Line>,
-    /// Whether it goes to a host, and so says whether that is down.
+    /// Whether the call goes to a host, so that its result shows whether the host is down.
     has_host: bool,
     is_named: bool,
     at: Arc<Mutex<TurnState>>,
@@ -88,9 +89,9 @@ impl fmt::Debug for RateTurn {
 
 #[derive(Default)]
 struct TurnState {
-    /// Its place in the line, while it waits there.
+    /// The number of the call in the line, while it waits there.
     number: Option<u64>,
-    /// When the call began, if it is counted.
+    /// When the call began, in milliseconds, if it is counted.
     began: Option<i64>,
 }
 
@@ -109,8 +110,8 @@ pub struct RateLimitWait {
 }
 
 impl Rates {
-    /// Those of the command line, and the state directory in which the calls are remembered. What no longer limits
-    /// anything is removed there.
+    /// Makes the rate limits from the rates of the command line. `state` is the state directory with the files of
+    /// calls. Files that no longer limit anything are removed.
     #[must_use]
     pub fn new(configured: Vec<HostRate>, state: Option<&Path>) -> Self {
         if let Some(state) = state {
@@ -123,9 +124,9 @@ impl Rates {
         }))
     }
 
-    /// The turn of a request: of the rate that it names, or of its host. The rates of a guest's file hold for guests,
-    /// and only where the operator has configured none. The name of a guest's rate counts unless the operator has
-    /// configured a rate of the host or of that name.
+    /// Returns the turn of a request: in the line of the rate that it names, or of its host. The rates of a guest's
+    /// file apply to guests, and only if the operator has configured none. The rate name of a guest's request counts
+    /// unless the operator has configured a rate for the host or for that name.
     pub(super) fn turn(
         &self,
         host: Option<&Name>,
@@ -139,7 +140,7 @@ impl Rates {
         let is_guest = registry.origin() == Origin::Guest;
         let is_bound =
             is_guest && host.is_some_and(|host| lowest(&self.0.configured, host).is_some());
-        // Else a guest's server could make calls of the operator wait.
+        // Otherwise a guest's server could make calls of the operator wait.
         let is_own =
             |name: &Name| !is_guest || !is_host(name) && lowest(&self.0.configured, name).is_none();
         let named = registry.rate_name(request);
@@ -196,7 +197,7 @@ impl Rates {
     }
 }
 
-/// The line of a rate's name, and whether it is only a name: a host has its port, by default 443.
+/// Returns the key for the name of a rate, and whether the name is not a host. A host gets its port, by default 443.
 fn named_host(name: &str) -> (Name, bool) {
     match (is_host(name), name.contains(':')) {
         (false, _) => (Name::from(name.to_lowercase()), true),
@@ -208,7 +209,7 @@ fn named_host(name: &str) -> (Name, bool) {
     }
 }
 
-/// The file of a line, which is also its name: other lines have other files.
+/// Returns the file name of a line, which also identifies the line: different lines have different files.
 fn file_name(key: &str, is_name: bool) -> Name {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || ".-".contains(letter);
     let plain = key.replace(|letter| !is_plain(letter), "_");
@@ -224,7 +225,7 @@ fn file_name(key: &str, is_name: bool) -> Name {
 }
 
 impl RateTurn {
-    /// Whether the rate is that of a name, and not of a host.
+    /// Returns whether the rate belongs to a name, not to a host.
     pub(super) fn is_named(&self) -> bool {
         self.is_named
     }
@@ -233,7 +234,7 @@ impl RateTurn {
         self.at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its place in the line, if it has to wait there. Calls with a place begin in its order.
+    /// Returns a place in the line, if the call has to wait. Calls with a place begin in the order of their places.
     pub(super) fn line_up(&self) -> Option<PlaceInLine<'_>> {
         let mut state = self.line.state();
         if state.is_open(now().0) {
@@ -247,7 +248,8 @@ impl RateTurn {
         Some(PlaceInLine { turn: self, number })
     }
 
-    /// Waits until the call may begin, and counts it; returns what is held while it tries a host that was down.
+    /// Waits until the call may begin, and counts it. If the call tries a host that was down, returns a guard to hold
+    /// meanwhile.
     pub(super) async fn begin(&self) -> Option<HostTry> {
         if self.line.state().is_open(now().0) {
             return None;
@@ -255,7 +257,7 @@ impl RateTurn {
         let _next = self.line.next.lock().await;
         loop {
             let tried = self.line.tried.notified();
-            // The lock is not held while it waits.
+            // A separate statement, so that the lock is not held during the wait.
             let begun = self.line.state().begin(now().0);
             match begun {
                 Begun::Yes(at) => {
@@ -284,7 +286,7 @@ impl RateTurn {
         }
         state.learn(now.0, answer, policy);
         let was_closed = state.breaker.is_closed();
-        // A command says nothing about a host.
+        // The result of a command does not show whether a host is down.
         if self.has_host {
             state.breaker.learn(now.0, run, result.as_ref().err());
         }
@@ -294,7 +296,7 @@ impl RateTurn {
         }
     }
 
-    /// What it waits for, if it waits for its turn.
+    /// Returns what the call waits for, if it waits in the line.
     pub(super) fn wait(&self) -> Option<RateLimitWait> {
         let number = self.at().number;
         let state = self.line.state();
@@ -309,7 +311,7 @@ impl RateTurn {
     }
 }
 
-/// A call that tries whether a host is up again; the next one may when this is dropped.
+/// A call that tries whether a host is up again. On drop, the next call may try.
 pub(super) struct HostTry {
     line: Arc<Line>,
     number: u64,
@@ -322,16 +324,16 @@ impl Drop for HostTry {
     }
 }
 
-/// Whether a call begins now.
+/// The answer to the question whether a call begins now.
 enum Begun {
-    /// At this time.
+    /// It begins at this time, in milliseconds.
     Yes(i64),
-    /// As a try of a host that was down.
+    /// It begins as a try of a host that was down, with this number.
     Try(u64),
     NotBefore(Duration),
 }
 
-/// A place in the line, which is left when this is dropped.
+/// A place in the line, left on drop.
 pub(super) struct PlaceInLine<'a> {
     turn: &'a RateTurn,
     number: u64,
@@ -350,12 +352,12 @@ impl Line {
 }
 
 impl LineState {
-    /// Whether a call begins without waiting in the line.
+    /// Returns whether a call begins without waiting in the line.
     fn is_open(&self, now: i64) -> bool {
         self.breaker.is_closed() && self.window.is_open(now)
     }
 
-    /// Whether it has a rate that no file has.
+    /// Returns whether it has a rate that no file has.
     fn is_only_here(&self) -> bool {
         self.path.is_none() && self.window.rate().is_some()
     }
@@ -365,7 +367,7 @@ impl LineState {
         window.max(self.breaker.begins_at(now))
     }
 
-    /// Counts a call that begins now.
+    /// Counts a call that begins now, or returns how long it has to wait.
     fn begin(&mut self, now: i64) -> Begun {
         let after = |at: i64| {
             let wait = u64::try_from(at.saturating_sub(now)).unwrap_or_default();
@@ -411,23 +413,23 @@ impl LineState {
     }
 }
 
-/// Without the file a limit holds as long as the process lives.
+/// Logs a failed write. Without its file, a limit holds as long as the process lives.
 fn log(stored: io::Result<()>) {
     if let Err(error) = stored {
         tracing::debug!("a rate limit is not stored: {error}");
     }
 }
 
-/// The limits of a host, and behind them when its last calls arrived: a ring of as many times as the rate allows.
-/// All are milliseconds.
+/// The file of a line: its limits, then a ring with the arrival times of its last calls, one for each call of the rate.
+/// All times are in milliseconds.
 struct ArrivalsFile {
     file: File,
     rate: Option<Rate>,
     next: u64,
 }
 
-/// The numbers before the times: until when all calls wait, the count and the time of the learned rate, and the time of
-/// the rate that holds.
+/// Number of values before the arrival times: until when all calls wait, the count and the period of the learned rate,
+/// and the period of the rate that applies.
 const LIMITS: usize = 4;
 
 impl ArrivalsFile {
@@ -465,12 +467,13 @@ impl ArrivalsFile {
         self.file.write_all_at(numbers.as_flattened(), 0)
     }
 
-    /// Whether nothing has removed it, such as `prune` after a quiet time.
+    /// Returns whether the file still exists. `prune`, for example, removes it after a quiet time.
     fn is_linked(&self) -> bool {
         self.file.metadata().is_ok_and(|file| file.nlink() > 0)
     }
 
-    /// No sync: a process that ends loses nothing, and after a power cut most quotas are full again.
+    /// Adds an arrival without a sync. The end of the process loses nothing, and after a power cut most quotas are
+    /// available again.
     fn add(&mut self, arrival: i64) -> io::Result<()> {
         let at = 8 * (LIMITS as u64 + self.next);
         self.next = (self.next + 1) % slots(self.rate);
@@ -478,12 +481,12 @@ impl ArrivalsFile {
     }
 }
 
-/// How many times the file of a rate has.
+/// Returns the number of arrival times in the file of a rate.
 fn slots(rate: Option<Rate>) -> u64 {
     rate.map_or(1, |rate| u64::from(rate.count()))
 }
 
-/// The window of a file. What is not a time counts as none.
+/// Restores the window from the bytes of a file. An invalid time counts as none.
 fn restored(bytes: &[u8]) -> RateWindow {
     let numbers = bytes.as_chunks().0.iter();
     let mut numbers = numbers.map(|number| i64::from_be_bytes(*number));
@@ -494,8 +497,8 @@ fn restored(bytes: &[u8]) -> RateWindow {
     RateWindow::restored(numbers.filter(|time| *time > 0), (blocked_until, learned))
 }
 
-/// Removes the files of a state directory whose limits were over an hour ago, and what a crash left of others. Those that
-/// changed since then are not read.
+/// Removes files of a state directory whose limits ended over an hour ago, and unfinished files that a crash left.
+/// Files that changed in the last hour are not read.
 pub fn remove_old_rates(state: &Path, now: Timestamp) {
     let files = fs::read_dir(state.join(FOLDER)).into_iter();
     for entry in files.flatten().flatten() {
@@ -514,7 +517,7 @@ pub fn remove_old_rates(state: &Path, now: Timestamp) {
     }
 }
 
-/// When nothing in a file limits a call any more.
+/// Returns when nothing in a file limits a call any more, in milliseconds.
 fn ends_at(bytes: &[u8]) -> i64 {
     let numbers: Vec<i64> = bytes
         .as_chunks()
@@ -534,7 +537,7 @@ fn ends_at(bytes: &[u8]) -> i64 {
     learned.max(last.saturating_add(*per))
 }
 
-/// A host with what identifies the caller there: another token has another quota.
+/// Returns the host with a digest of what identifies the caller there: another token has another quota.
 fn account(host: &Name, request: &Request) -> Name {
     const HEADERS: [&str; 5] = [
         "authorization",
@@ -561,7 +564,7 @@ fn account(host: &Name, request: &Request) -> Name {
     }
 }
 
-/// What an answer says about a quota, and the rate that its server states.
+/// Returns what an answer says about a quota, and the rate that its server states.
 fn quota(result: &Result<Value, Fault>, now: Timestamp) -> (QuotaAnswer, Option<Rate>) {
     let output = match result {
         Ok(output) => Some(output),

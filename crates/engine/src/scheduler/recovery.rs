@@ -1,5 +1,5 @@
-//! How runs come back into memory: after a start, when they are due, and after an error. A run with
-//! an error is loaded again a few times, then parked; the others continue.
+//! Loads runs into memory: after a start, when they are due, and after an error. A run with an error is loaded again a
+//! few times, then parked; the other runs continue.
 
 use super::active::ActiveRun;
 use super::driver::{Driver, MANY_PROGRAMS};
@@ -17,22 +17,22 @@ use windlass_model::model::Name;
 use windlass_store::{Placement, QUARANTINE_LABEL, StoreError};
 use windlass_value::time::Timestamp;
 
-/// Number of due runs loaded at a time: other runs wait meanwhile.
+/// Maximum number of due runs that are loaded at a time, because other runs wait meanwhile.
 const DUE_PAGE: usize = 256;
 
-/// Number of heads read at a time.
+/// Number of headers that are read at a time.
 const PAGE: usize = 1_024;
 
-/// After so long a run that could not be read is loaded again.
+/// A run that could not be read is loaded again after this time.
 const READ_AGAIN: Duration = Duration::from_secs(4);
 
-/// After this many failures in a row a run is parked.
+/// Number of failures in a row after which a run is parked.
 const MAX_LOAD_ATTEMPTS: u32 = 3;
 
-/// The reason in a parked run's label is cut to this many characters.
+/// Maximum length of the reason in the label of a parked run, in characters.
 const MAX_REASON_BYTES: usize = 500;
 
-/// Loads a program; a panic of the loader is an error of this run.
+/// Loads a program. A panic of the loader becomes an error of this run.
 fn load_program(
     run: &Name,
     load: impl FnOnce() -> Result<Loaded, String>,
@@ -48,7 +48,7 @@ fn load_program(
 impl Driver {
     // ── loading runs ───────────────────────────────────────────────────────────────────────
 
-    /// Recovers on a command. A store that takes no writes is opened again at once.
+    /// Recovers runs for a command. A store that refuses writes is reopened at once.
     pub(super) fn recover_now(&mut self, paused: bool) -> Result<Vec<Name>, ScheduleError> {
         if self.outage.is_some() {
             self.reopen_store(self.clock.now());
@@ -125,7 +125,7 @@ impl Driver {
         }
         let mut active = ActiveRun::from_stored(stored, loaded);
         if self.runs.is_empty() && self.due.load_at.is_none() {
-            // No other run is in memory whose time would move.
+            // No other run is in memory, so the time of no other run moves.
             self.clock.not_before(active.header.updated_at);
         }
         if active.header.labels.remove(QUARANTINE_LABEL).is_some() {
@@ -146,8 +146,8 @@ impl Driver {
         Ok(status)
     }
 
-    /// Loads a run only to end it, although its workflow lacks what it needs. Nothing of it starts but what cancels its
-    /// operations. Its program is not cached, so that a resume of another run still says what is lacking.
+    /// Loads a run only to end it, although its workflow lacks something. Only what cancels its operations starts. Its
+    /// program is not cached, so that a resume of another run still reports what is missing.
     pub(super) fn load_run_to_end(&mut self, run: &Name) -> Result<RunStatus, ScheduleError> {
         let stored = self.store.load(run)?;
         let status = stored.state.status();
@@ -176,7 +176,7 @@ impl Driver {
         Ok(loaded)
     }
 
-    /// Caches a program. With many, those of no run in memory are dropped.
+    /// Caches a program. If there are many programs, those that no run in memory uses are dropped.
     pub(super) fn keep_program(&mut self, loaded: Loaded) {
         if self.programs.len() >= self.max_programs {
             let runs = self.runs.values();
@@ -188,7 +188,8 @@ impl Driver {
         self.programs.insert(loaded.program.hash, loaded);
     }
 
-    /// Loads the runs that are due soon, which arms their timers: before their time, so that many of them are not late.
+    /// Loads the runs that are due soon, which arms their timers. Many due runs would be late if they were loaded only
+    /// when they are due.
     pub(super) fn load_due(&mut self, now: Timestamp) {
         let again = Some(now.plus(FIRST_WAIT));
         let until = now.plus(self.load_ahead());
@@ -203,7 +204,7 @@ impl Driver {
         };
         let full = page.len() == DUE_PAGE;
         for due in page {
-            // A run that failed a moment ago waits for its own retry.
+            // A run that has just failed waits for its own retry.
             if !self.retries.is_queued(&due.1)
                 && let Err(error) = self.load_if_room(&due.1)
             {
@@ -217,7 +218,8 @@ impl Driver {
         };
     }
 
-    /// How long before their time runs are loaded: not at all while they could take the places of runs to be started.
+    /// Returns how long before their due time runs are loaded: zero while they could occupy the places of runs to be
+    /// started.
     fn load_ahead(&self) -> Duration {
         match self.runs.len() < self.limits.live_runs / 2 {
             true => LOAD_AHEAD,
@@ -225,7 +227,7 @@ impl Driver {
         }
     }
 
-    /// When the next waiting runs are to be loaded.
+    /// Returns when the next waiting runs have to be loaded.
     fn next_load(&self) -> Result<Option<Timestamp>, StoreError> {
         let last = self.due.last.as_ref();
         let next = self.store.due(last, Timestamp(i64::MAX), 1)?;
@@ -233,7 +235,7 @@ impl Driver {
         Ok(next.first().map(|(due, _)| due.minus(ahead)))
     }
 
-    /// Loads failed runs again, and opens the store again after an outage, when it is time.
+    /// Loads failed runs again, and reopens the store after an outage, when it is time.
     pub(super) fn retry_due(&mut self, now: Timestamp) {
         if self
             .outage
@@ -254,7 +256,7 @@ impl Driver {
 
     // ── errors of one run ────────────────────────────────────────────────────────
 
-    /// A run could not continue: it is loaded again later, or parked after too many failures.
+    /// Handles a run that could not continue. It is loaded again later, or parked after too many failures.
     pub(super) fn on_run_failed(&mut self, run: &Name, error: ScheduleError) {
         tracing::error!(%run, %error, "the run cannot continue");
         self.watchers.notify(run, || Update::Stuck(error.clone()));
@@ -281,7 +283,7 @@ impl Driver {
         self.park(run, Placement::Idle, &error.to_string());
     }
 
-    /// Labels a run with the reason why it does not continue.
+    /// Parks a run: labels it with the reason why it does not continue.
     pub(super) fn park(&mut self, run: &Name, placement: Placement, reason: &str) {
         let line = reason.lines().next().unwrap_or_default();
         let reason: String = line.chars().take(MAX_REASON_BYTES).collect();
@@ -291,13 +293,13 @@ impl Driver {
         }
     }
 
-    /// Drops a run from memory, which may be ahead of the store.
+    /// Removes a run whose state in memory may be ahead of the store, and handles its error.
     pub(super) fn discard(&mut self, run: &Name, error: ScheduleError) {
         self.remove(run);
         self.on_run_failed(run, error);
     }
 
-    /// Drops a run from memory with all that it does.
+    /// Removes a run from memory. Aborts its tasks and its computation.
     pub(super) fn remove(&mut self, run: &Name) {
         if let Some(mut active) = self.runs.remove(run) {
             active.tasks.abort_all();

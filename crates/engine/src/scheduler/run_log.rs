@@ -1,14 +1,14 @@
-//! The starts and ends of runs in the log.
+//! Logs the starts and ends of runs.
 
 use windlass_machine::{HistoryKind, RunState};
 use windlass_model::model::{Name, Status};
 use windlass_store::Commit;
 use windlass_value::shortened;
 
-/// Where the events are logged: `WINDLASS_LOG=run=info`.
+/// The log target of the events: `WINDLASS_LOG=run=info`.
 const TARGET: &str = "run";
 
-/// Maximum length of an error in the log, in letters.
+/// Maximum length of an error in the log, in characters.
 const MAX_ERROR: usize = 500;
 
 /// Logs what a durable step of a run began or ended.

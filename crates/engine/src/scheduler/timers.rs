@@ -1,5 +1,4 @@
-//! The timers of the runs in memory, earliest first. Runs that wait for long are not here but in
-//! the store's index.
+//! The timers of the runs in memory, earliest first. Runs that wait for long are only in the store's index.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,10 +7,9 @@ use windlass_model::model::Name;
 use windlass_store::DueRun;
 use windlass_value::time::Timestamp;
 
-/// Waiting runs that are due within this time are loaded together. They are read when half of it is left.
+/// Waiting runs that are due within this time are loaded together, when half of this time is left.
 pub(super) const LOAD_AHEAD: Duration = Duration::from_secs(2);
 
-/// Armed timers.
 #[derive(Default)]
 pub(super) struct Timers(BTreeSet<(Timestamp, Name, TimerId)>);
 
@@ -31,17 +29,15 @@ impl Timers {
         }
     }
 
-    /// When the first one fires.
     pub fn first(&self) -> Option<Timestamp> {
         self.0.first().map(|(due_at, ..)| *due_at)
     }
 
-    /// How many are armed.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Takes the first one that is due, with its due time.
+    /// Removes the first timer that is due. Returns it with its due time.
     pub fn pop_due(&mut self, now: Timestamp) -> Option<(Timestamp, Name, TimerId)> {
         if self.first()? > now {
             return None;
@@ -50,17 +46,17 @@ impl Timers {
     }
 }
 
-/// How far the store's index of waiting runs is loaded.
+/// How far the store's index of waiting runs has been loaded.
 #[derive(Default)]
 pub(super) struct DueRuns {
-    /// The last one that was looked at.
+    /// The last entry that was read.
     pub last: Option<DueRun>,
-    /// When the next ones are to be loaded; none: there are none.
+    /// When the next entries have to be loaded. `None` if no run waits.
     pub load_at: Option<Timestamp>,
 }
 
 impl DueRuns {
-    /// A run waits there now.
+    /// Records that a run now waits in the index until `due`.
     pub fn add(&mut self, due: Timestamp) {
         if self.last.as_ref().is_some_and(|(last, _)| due <= *last) {
             self.last = None;

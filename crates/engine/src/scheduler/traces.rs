@@ -1,4 +1,4 @@
-//! The spans of a run, reported after the step that ended them is durable. Reporting decides nothing.
+//! The spans of a run, reported when the step that ended them is durable. Nothing is decided by them.
 
 use std::sync::Arc;
 use windlass_machine::program::{Program, ScopeKind};
@@ -7,32 +7,32 @@ use windlass_model::model::{Name, SpanOf, Status, path_part};
 use windlass_store::Commit;
 use windlass_value::time::Timestamp;
 
-/// What ended: a run, an iteration or an attempt.
+/// A span that ended: a run, an iteration or an attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceSpan {
     pub run: Name,
     pub of: SpanOf,
-    /// What it is inside of.
+    /// The enclosing span.
     pub parent: Option<SpanOf>,
-    /// What it is called.
+    /// The name of the run, iteration or action.
     pub name: String,
     /// When it began.
     pub started_at: Timestamp,
     pub ended_at: Timestamp,
-    /// Whether it failed, and why, as far as that is known.
+    /// The error, if it failed; empty if the reason is not known.
     pub error: Option<String>,
-    /// What else is known of it: `windlass.…`.
+    /// Further attributes: `windlass.…`.
     pub attributes: Vec<(&'static str, String)>,
 }
 
-/// Receives the spans. It must not wait.
+/// Receives the spans. It must not block.
 pub type SpanSink = Arc<dyn Fn(TraceSpan) + Send + Sync>;
 
-/// The listener, if there is one.
+/// The receiver of the spans, if there is one.
 #[derive(Clone, Default)]
 pub(super) struct Traces(pub Option<SpanSink>);
 
-/// The attempts that were in flight before a step, and how the event of the step ended them.
+/// The attempts in flight before a step, and how the event of the step ended them.
 #[derive(Default)]
 pub(super) struct Attempts(Vec<Attempt>);
 
@@ -43,7 +43,7 @@ struct Attempt {
 }
 
 impl Traces {
-    /// Reads the attempts before an event is applied.
+    /// Records the attempts in flight before an event is applied.
     pub fn attempts_before(
         &self,
         attempts: &mut Attempts,
@@ -65,7 +65,7 @@ impl Traces {
         }
     }
 
-    /// Reports the spans that ended in a step that is durable.
+    /// Reports the spans that ended in a durable step.
     pub fn step(&self, commit: &Commit, mut attempts: Attempts, run: &RunState, program: &Program) {
         let Some(sink) = &self.0 else {
             return;
@@ -149,8 +149,8 @@ impl Attempts {
     }
 }
 
-/// The innermost iteration of a loop that a place is in, or the run. A place is what an idempotency key has
-/// behind the run. Items of a foreach have no span.
+/// Returns the innermost iteration of a loop that encloses a place, or the run. A place is the part of an idempotency
+/// key after the run. Items of a foreach have no span.
 fn enclosing_span(place: &str, program: &Program) -> SpanOf {
     let inside = place.rsplit_once('/').map_or("", |(inside, _)| inside);
     let mut steps: Vec<&str> = inside.split('/').collect();

@@ -11,11 +11,10 @@ use windlass_model::model::Name;
 /// Maximum number of updates that may wait for a watcher.
 const MAX_UPDATES: usize = 1_024;
 
-/// Maximum number of steps among them, so that a slow watcher does not hold memory. The rest is for
-/// pauses and the end.
+/// Maximum number of steps among them, so that a slow watcher uses little memory. The rest is for pauses and the end.
 const MAX_STEP_UPDATES: usize = 64;
 
-/// Approximate number of runs without watchers that may still be listed.
+/// Approximate number of runs with only closed watchers that may still be listed.
 const SWEEP_ABOVE: usize = 128;
 
 /// What the scheduler sends to a watcher, after it is durable.
@@ -28,7 +27,7 @@ pub enum Update {
     Paused(PauseReason),
     /// The run ended.
     Finished(Outcome),
-    /// The run cannot continue in this process. In the store nothing of it changed.
+    /// The run cannot continue in this process. Its stored state is unchanged.
     Stuck(ScheduleError),
 }
 
@@ -44,7 +43,7 @@ pub struct Updates {
     only_end: Arc<AtomicBool>,
 }
 
-/// A channel of updates.
+/// Makes a channel of updates.
 #[must_use]
 pub fn watch() -> (Watcher, Updates) {
     let (to, from) = mpsc::channel(MAX_UPDATES);
@@ -61,25 +60,25 @@ pub fn watch() -> (Watcher, Updates) {
 }
 
 impl Updates {
-    /// Waits for the next step, pause or end; none when the run has ended.
+    /// Waits for the next step, pause or end. Returns `None` when the run has ended.
     pub async fn next(&mut self) -> Option<Update> {
         self.updates.recv().await
     }
 
-    /// The next update, if it is there already.
+    /// Returns the next update, if it has arrived already.
     pub fn try_next(&mut self) -> Option<Update> {
         self.updates.try_recv().ok()
     }
 
-    /// From now on only pauses, the end and failed attempts are sent: to wake a watcher for each step of a
-    /// long loop costs as much as the step.
+    /// Limits the updates to pauses, the end and failed attempts. To wake a watcher for each step of a long loop costs
+    /// as much as the step.
     pub fn only_end(&self) {
         self.only_end.store(true, Ordering::Relaxed);
     }
 }
 
 impl Watcher {
-    /// Whether it wants a step. `retries`: an attempt failed in it.
+    /// Returns whether the watcher wants a step. `retries`: an attempt failed in the step.
     fn wants_step(&self, retries: bool) -> bool {
         let waiting = self.updates.max_capacity() - self.updates.capacity();
         (retries || !self.only_end.load(Ordering::Relaxed)) && waiting < MAX_STEP_UPDATES
@@ -90,7 +89,7 @@ impl Watcher {
 #[derive(Default)]
 pub struct Watchers {
     of: HashMap<Name, Vec<Watcher>>,
-    /// With more runs than this, watchers that have gone are dropped: a channel costs some kilobytes.
+    /// With more runs than this, closed watchers are dropped: a channel costs some kilobytes.
     sweep_at: usize,
 }
 
@@ -106,7 +105,7 @@ impl Watchers {
         }
     }
 
-    /// Sends a step to the watchers that want steps. A slow one misses some and finds them in the store.
+    /// Sends a step to the watchers that want steps. A slow watcher misses some and finds them in the store.
     pub fn step(&mut self, run: &Name, retries: bool, step: impl FnOnce() -> Step) {
         let Some(watchers) = self.of.get(run) else {
             return;
@@ -119,14 +118,14 @@ impl Watchers {
         }
     }
 
-    /// Sends a pause or the end to all watchers. One whose channel is full is dropped, so that it notices.
+    /// Sends a pause or the end to all watchers. A watcher whose channel is full is dropped, so that it notices.
     pub fn notify(&mut self, run: &Name, update: impl FnOnce() -> Update) {
         if self.of.contains_key(run) {
             self.send(run, update(), |_| true);
         }
     }
 
-    /// Drops the watchers that have gone.
+    /// Sends an update to the watchers that `to` selects, and drops the closed ones.
     fn send(&mut self, run: &Name, update: Update, to: impl Fn(&Watcher) -> bool) {
         let Some(watchers) = self.of.get_mut(run) else {
             return;
@@ -150,14 +149,14 @@ impl Watchers {
         }
     }
 
-    /// Whether anybody watches a run.
+    /// Returns whether a run has a watcher that is not closed.
     pub fn has(&self, run: &Name) -> bool {
         self.of
             .get(run)
             .is_some_and(|of| of.iter().any(|watcher| !watcher.updates.is_closed()))
     }
 
-    /// The run has ended: nothing more is sent.
+    /// Removes the watchers of a run that has ended.
     pub fn close(&mut self, run: &Name) {
         self.of.remove(run);
     }

@@ -1,5 +1,5 @@
-//! The threads that make batches of steps durable, while the driver advances the next ones. They are made
-//! when many runs are busy for the first time.
+//! The threads that make batches of steps durable, while the driver advances the next ones. They start when there is a
+//! first batch for them.
 
 use super::Message;
 use super::commits::{Batch, Outcomes};
@@ -13,23 +13,23 @@ use std::thread::{self, JoinHandle};
 use tokio::sync::mpsc::UnboundedSender;
 use windlass_store::Store;
 
-/// Number of batches written at a time: the database takes one while the disk syncs another.
+/// Number of batches that are written at a time: the database accepts one while the disk syncs another.
 pub(super) const WRITERS: usize = 2;
-/// Maximum number of batches in flight: those that are written, and one that waits. Large ones are not counted.
+/// Maximum number of batches in flight, without large ones: those that are being written, and one that waits.
 pub(super) const MAX_IN_FLIGHT: usize = WRITERS + 1;
 
-/// A batch that came back, and what became of it: an outcome, or what the store panicked with.
+/// A batch that a thread has written, with its outcome or with the panic of the store.
 pub(super) type WrittenBatch = (Batch, Result<Outcomes, Box<dyn Any + Send>>);
 
-/// The threads, and the batches that they have.
+/// The threads, and the batches that they write.
 #[derive(Default)]
 pub(super) struct Writers {
     usual: Lane,
-    /// One thread writes the large batches: the others do not wait for them.
+    /// A single thread for the large batches, so that the others do not wait for them.
     large: Lane,
 }
 
-/// Threads that take the next batch in turn.
+/// Threads that share a queue of batches.
 #[derive(Default)]
 struct Lane {
     threads: Option<Threads>,
@@ -37,27 +37,27 @@ struct Lane {
 }
 
 struct Threads {
-    /// Dropped first: that ends the threads.
+    /// Dropped first, which ends the threads.
     batches: Option<Sender<Batch>>,
     written: Receiver<WrittenBatch>,
     handles: Vec<JoinHandle<()>>,
 }
 
 impl Writers {
-    /// How many batches are on their way, without the large ones.
+    /// Returns the number of batches in flight, without the large ones.
     pub fn in_flight(&self) -> usize {
         self.usual.in_flight
     }
 
-    /// Whether no batch is on its way.
+    /// Returns whether no batch is in flight.
     pub fn are_idle(&self) -> bool {
         self.usual.in_flight + self.large.in_flight == 0
     }
 
-    /// Hands a batch over. [`Message::Written`] says when one is back.
+    /// Hands a batch to a thread. [`Message::Written`] reports when a batch is done.
     ///
     /// # Errors
-    /// Returns the batch, and why no thread can be started.
+    /// Returns the batch, and the reason, if no thread accepts it.
     pub fn write(
         &mut self,
         batch: Batch,
@@ -71,13 +71,13 @@ impl Writers {
         }
     }
 
-    /// A batch that is back, if one is.
+    /// Returns a batch that was written, if there is one.
     pub fn try_recv_batch(&mut self) -> Option<WrittenBatch> {
         let usual = self.usual.try_recv_batch();
         usual.or_else(|| self.large.try_recv_batch())
     }
 
-    /// Waits for a batch; none when none is in flight.
+    /// Waits until a batch is written. Returns `None` if none is in flight.
     pub fn recv_batch(&mut self) -> Option<WrittenBatch> {
         let usual = self.usual.recv_batch();
         usual.or_else(|| self.large.recv_batch())
@@ -150,10 +150,10 @@ impl Threads {
             };
             let work = move || {
                 while let Ok(batch) = next() {
-                    // The panic goes to the driver, which would wait for this batch for ever.
+                    // Report a panic to the driver, which would otherwise wait for this batch forever.
                     let write = AssertUnwindSafe(|| batch.write(&*store, &metrics));
                     let outcome = catch_unwind(write);
-                    // Without a driver no one receives it.
+                    // If the driver has ended, nothing receives the batch.
                     let _ = done.send((batch, outcome));
                     let _ = messages.send(Message::Written);
                 }
@@ -171,7 +171,7 @@ impl Drop for Threads {
     fn drop(&mut self) {
         drop(self.batches.take());
         for handle in self.handles.drain(..) {
-            // What it panicked with was caught.
+            // Panics of the store were caught above.
             let _ = handle.join();
         }
     }
