@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use utoipa::ToSchema;
 
-/// The names of the Unix users that were looked up: a directory service may be slow.
+/// Cached names of Unix users: a directory service may be slow.
 static USERS: Mutex<BTreeMap<u32, String>> = Mutex::new(BTreeMap::new());
 
 /// The sender of a command, as audit entries and records of a run name it.
@@ -19,7 +19,7 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// A client that no token identifies.
+    /// Makes the actor of a client without a token.
     #[must_use]
     pub fn anonymous(from: impl Into<String>) -> Self {
         Self {
@@ -28,7 +28,7 @@ impl Actor {
         }
     }
 
-    /// A process of a Unix user on this machine.
+    /// Makes the actor of a Unix user's process on this machine.
     #[must_use]
     pub fn unix(uid: u32, from: impl Into<String>) -> Self {
         Self {
@@ -37,14 +37,14 @@ impl Actor {
         }
     }
 
-    /// The user of this process.
+    /// Makes the actor of this process's user.
     #[must_use]
     pub fn command_line() -> Self {
         Self::unix(Uid::effective().as_raw(), "command line")
     }
 }
 
-/// A user's name, or its number if it has no name.
+/// Returns a user's name, or its number if it has no name.
 fn user_name(uid: u32) -> String {
     let mut users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(name) = users.get(&uid) {

@@ -1,8 +1,8 @@
-//! The audit log: the changes by clients, with names and addresses. It is a file of JSON lines next to the store, so
-//! that pruning, restoring and migrating a store leave it alone.
+//! The audit log: the changes that clients made, with names and addresses. It is a file of JSON lines next to the
+//! store, so that pruning, restoring and migrating a store do not change it.
 //!
-//! A command has two lines. The first one is on the disk before the command is carried out, so nothing is changed
-//! without an entry. The second one has the result; a process that is killed in between leaves `unknown`.
+//! A command has two lines. The first line is on the disk before the command is carried out, so nothing is changed
+//! without an entry. The second line has the result. If the process is killed in between, the result is `unknown`.
 
 use crate::scheduler::now;
 use crate::{Actor, EngineError, ErrorCode};
@@ -19,17 +19,17 @@ use utoipa::ToSchema;
 use windlass_store::StoreError;
 use windlass_value::time::Timestamp;
 
-/// The files in a state directory: the current one, and the one before.
+/// The files in a state directory: the current one, and the previous one.
 const FILE: &str = "audit.jsonl";
 const OLD: &str = "audit.jsonl.old";
 
-/// A file of this size becomes the old one, in bytes: about 80,000 commands.
+/// When a file has this size in bytes, about 80,000 commands, it becomes the previous file.
 const MAX_FILE: u64 = 16 << 20;
 
 /// The longest line that is read, in bytes.
 const MAX_LINE: u64 = 64 << 10;
 
-/// Maximum length of a target: names of workflows and values have limits of their own.
+/// Maximum length of a target in characters: names of workflows and values have limits of their own.
 const MAX_TARGET: usize = 1_024;
 
 /// The result of a command that was carried out.
@@ -57,7 +57,7 @@ fn unknown() -> String {
     String::from("unknown")
 }
 
-/// The second line of a command.
+/// The second line of a command, with its result.
 #[derive(Serialize, Deserialize)]
 struct Ending {
     id: String,
@@ -73,16 +73,16 @@ enum Line {
     Ending(Ending),
 }
 
-/// Which entries are listed.
+/// Selects the entries of a report.
 #[derive(Clone, Debug, Default)]
 pub struct AuditFilter {
-    /// Only those of this name.
+    /// Only entries of the actor with this name.
     pub name: Option<String>,
     pub action: Option<String>,
     pub target: Option<String>,
-    /// Only those at this time or later.
+    /// Only entries at this time or later.
     pub since: Option<Timestamp>,
-    /// Maximum number; the newest ones are listed.
+    /// Maximum number of entries. The newest ones are listed.
     pub limit: Option<usize>,
 }
 
@@ -109,7 +109,7 @@ pub struct AuditReport {
 /// Reads the audit log in a state directory.
 ///
 /// # Errors
-/// When a file of it cannot be read.
+/// Returns an error if a file of the log cannot be read.
 pub fn audit(state: &Path, filter: &AuditFilter) -> Result<AuditReport, EngineError> {
     let mut read = Entries::default();
     for file in [OLD, FILE] {
@@ -131,11 +131,11 @@ pub fn audit(state: &Path, filter: &AuditFilter) -> Result<AuditReport, EngineEr
     Ok(report)
 }
 
-/// Entries in the order of the files.
+/// Entries in the order in which they were written.
 #[derive(Default)]
 struct Entries {
     list: Vec<AuditEntry>,
-    /// Their places by id.
+    /// The positions in `list`, by id.
     places: HashMap<String, usize>,
 }
 
@@ -153,7 +153,7 @@ impl Entries {
             if read? == 0 {
                 return Ok(());
             }
-            // A crash may have cut a line.
+            // A crash may have truncated a line.
             match serde_json::from_slice(&line) {
                 Ok(Line::Entry(entry)) => {
                     self.places.insert(entry.id.clone(), self.list.len());
@@ -179,23 +179,23 @@ fn failed(error: io::Error) -> EngineError {
     StoreError::Io(error).into()
 }
 
-/// The audit log of the process that owns a store. One thread writes it; entries that arrive together are
-/// synchronised together.
+/// The audit log of the process that owns a store. One thread writes the log; it syncs entries that arrive together
+/// once.
 pub struct AuditLog {
     state: PathBuf,
-    /// To the thread, once there is something to write.
+    /// The channel to the thread, which starts with the first entry.
     appends: Mutex<Option<mpsc::Sender<Append>>>,
 }
 
 /// A line to write.
 struct Append {
     line: Vec<u8>,
-    /// Whether it must be on the disk.
+    /// Whether the line must be on the disk before `done` is sent.
     sync: bool,
     done: oneshot::Sender<Result<(), io::ErrorKind>>,
 }
 
-/// A command that is under way.
+/// A command that has begun and not ended.
 #[must_use]
 pub struct Audited<'l> {
     log: &'l AuditLog,
@@ -203,7 +203,7 @@ pub struct Audited<'l> {
 }
 
 impl AuditLog {
-    /// The log in a state directory. The file is created with the first entry.
+    /// Opens the log in a state directory. The file is created with the first entry.
     #[must_use]
     pub fn open(state: &Path) -> Self {
         Self {
@@ -212,7 +212,7 @@ impl AuditLog {
         }
     }
 
-    /// Passes a line to the thread, which is started with the first one.
+    /// Sends a line to the thread, which starts with the first line.
     fn send(&self, append: Append) -> Result<(), io::ErrorKind> {
         let mut appends = self.appends.lock().unwrap_or_else(PoisonError::into_inner);
         let sender = match &*appends {
@@ -229,10 +229,10 @@ impl AuditLog {
         sender.send(append).map_err(|_| io::ErrorKind::BrokenPipe)
     }
 
-    /// Records a command that begins; its entry is on the disk when this returns.
+    /// Records that a command begins. Its entry is on the disk when this returns.
     ///
     /// # Errors
-    /// When it cannot be stored: then the command must not be carried out.
+    /// Returns an error if the entry cannot be stored. Then the command must not be carried out.
     pub async fn begin(
         &self,
         at: Timestamp,
@@ -253,10 +253,10 @@ impl AuditLog {
         Ok(Audited { log: self, entry })
     }
 
-    /// Carries out a command between the two lines of its entry; `code` is that of its error.
+    /// Carries out a command between the two lines of its entry. `code` returns the code of the command's error.
     ///
     /// # Errors
-    /// Those of the command, and of [`Self::begin`].
+    /// Returns the errors of the command, and of [`Self::begin`].
     pub async fn record<T, E: From<EngineError>>(
         &self,
         actor: Actor,
@@ -275,10 +275,10 @@ impl AuditLog {
         outcome
     }
 
-    /// Reads it, as [`audit`].
+    /// Reads the log, as [`audit`] does.
     ///
     /// # Errors
-    /// When a file of it cannot be read.
+    /// Returns an error if a file of the log cannot be read.
     pub fn read(&self, filter: &AuditFilter) -> Result<AuditReport, EngineError> {
         audit(&self.state, filter)
     }
@@ -325,7 +325,7 @@ fn write_all(path: &Path, appends: &mpsc::Receiver<Append>) {
         let batch: Vec<Append> = std::iter::once(first).chain(appends.try_iter()).collect();
         let written = writer.write(&batch).map_err(|error| error.kind());
         for append in batch {
-            // A client that left does not wait for it.
+            // The client may no longer wait.
             let _ = append.done.send(written);
         }
     }
@@ -337,7 +337,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Appends lines. After an error the file is opened again.
+    /// Appends lines. After an error, the next call opens the file again.
     fn write(&mut self, batch: &[Append]) -> io::Result<()> {
         let mut file = match self.file.take() {
             Some(file) => file,
@@ -361,7 +361,7 @@ impl Writer {
     }
 }
 
-/// Opens the file for appending. A line that a crash cut is ended first.
+/// Opens the file for appending. If a crash truncated the last line, ends that line first.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true).mode(0o600);
@@ -374,7 +374,7 @@ fn open(path: &Path) -> io::Result<File> {
     if last != *b"\n" {
         file.write_all(b"\n")?;
     }
-    // A new file must survive a power cut with its first entry.
+    // Sync the folder, so that a new file survives a power cut together with its first entry.
     if let Some(folder) = path.parent() {
         File::open(folder)?.sync_all()?;
     }

@@ -1,4 +1,4 @@
-//! Copies of a store: backups, with or without a running engine, and what is made of them.
+//! Copies of a store: backups, with or without a running engine, and restored, compacted and migrated stores.
 
 use super::error::existing;
 use super::{Engine, EngineError};
@@ -6,43 +6,42 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use windlass_store::{IntegrityReport, StoreError, StoreKind, open_for_inspection};
 
-/// A copy of a store that was read in full.
+/// A copy of a store that was read completely.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackedUp {
-    /// The state directory that it is in.
+    /// The state directory of the copy.
     pub dir: String,
-    /// How many runs it has.
+    /// Number of runs in the copy.
     pub runs: u64,
-    /// Where the store is that was there before.
+    /// Path of the store that was in `dir` before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub old: Option<String>,
 }
 
-/// How much room a store took, in bytes, and takes.
+/// Size of a store before and after it was compacted, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compacted {
-    /// Before.
     pub before: u64,
-    /// Now.
     pub after: u64,
 }
 
 impl Engine {
-    /// Copies the store, as it is at one moment, into another state directory, while runs continue. Blocks.
+    /// Copies the store to another state directory, as the store is at one moment. Runs continue meanwhile. Blocks.
     ///
     /// # Errors
-    /// [`EngineError::StoreExists`] when there is one already; store errors: there is no copy then.
+    /// Returns [`EngineError::StoreExists`] if the directory has a store already, or store errors. After an error there
+    /// is no copy.
     pub fn backup(&self, dir: &Path) -> Result<BackedUp, EngineError> {
         check_no_store(dir)?;
         check_intact(self.launcher.store.backup(dir)?)?.into_report(dir, None)
     }
 }
 
-/// Puts the store of the state directory `from`, copied, into `dir`. One that is there already is
-/// replaced only when that is requested, and stays next to it.
+/// Copies the store of the state directory `from` to `dir`. A store that `dir` already has is replaced only with
+/// `replace`, and remains next to the new one.
 ///
 /// # Errors
-/// [`EngineError::NoStore`], [`EngineError::StoreExists`]; store errors: `dir` is as it was then.
+/// Returns [`EngineError::NoStore`], [`EngineError::StoreExists`], or store errors. After an error `dir` is unchanged.
 pub fn restore(from: &Path, dir: &Path, replace: bool) -> Result<BackedUp, EngineError> {
     existing(from)?;
     if !replace {
@@ -52,33 +51,33 @@ pub fn restore(from: &Path, dir: &Path, replace: bool) -> Result<BackedUp, Engin
     check_intact(found)?.into_report(dir, old.as_deref())
 }
 
-/// Rewrites the store of a state directory that no process owns, without the space of deleted rows.
+/// Rewrites the store of a state directory that no process owns. This frees the space of deleted rows.
 ///
 /// # Errors
-/// [`EngineError::NoStore`]; store errors: it is as it was then.
+/// Returns [`EngineError::NoStore`] or store errors. After an error the store is unchanged.
 pub fn compact(dir: &Path) -> Result<Compacted, EngineError> {
     existing(dir)?;
     let (before, after) = windlass_store::compact(dir)?;
     Ok(Compacted { before, after })
 }
 
-/// A store that another database keeps now.
+/// A store that was migrated to another database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Migrated {
-    /// What keeps it: `sled` or `fjall`.
+    /// The database of the store: `sled` or `fjall`.
     pub store: String,
-    /// How many records were compared.
+    /// Number of records that were compared.
     pub records: u64,
-    /// Where the old store is; none if it used this database already.
+    /// Path of the old store. `None` if it used this database already.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub old: Option<String>,
 }
 
-/// Migrates the store of a state directory that no process owns to another database. Every record is
-/// compared before the new store replaces the old one, which stays next to it.
+/// Migrates the store of a state directory that no process owns to another database. Every record is compared before
+/// the new store replaces the old one. The old store remains next to the new one.
 ///
 /// # Errors
-/// [`EngineError::NoStore`]; store errors: it is as it was then.
+/// Returns [`EngineError::NoStore`] or store errors. After an error the store is unchanged.
 pub fn migrate(dir: &Path, to: StoreKind) -> Result<Migrated, EngineError> {
     existing(dir)?;
     let converted = windlass_store::convert(dir, to)?;
@@ -96,7 +95,7 @@ fn check_no_store(dir: &Path) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// A copy has all that its original has, or it is none.
+/// Checks that a copy was read without an error. Otherwise it is not a valid copy.
 fn check_intact(found: IntegrityReport) -> Result<IntactRuns, StoreError> {
     match found.issues.first() {
         None => Ok(IntactRuns(found.whole)),
@@ -106,7 +105,7 @@ fn check_intact(found: IntegrityReport) -> Result<IntactRuns, StoreError> {
     }
 }
 
-/// The number of runs in a copy that was read in full.
+/// Number of runs in a copy that was read completely.
 struct IntactRuns(u64);
 
 impl IntactRuns {

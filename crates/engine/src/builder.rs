@@ -1,4 +1,4 @@
-//! What an engine is made from: executors and secrets, limits, and the store.
+//! What an engine is assembled from: executors and secrets, limits, and the store.
 
 use super::error::existing;
 use super::launch::Launcher;
@@ -21,20 +21,20 @@ use windlass_formats::Caps;
 use windlass_model::model::{HandlerTarget, HostRate, Origin, Policy};
 use windlass_store::{MemoryStore, StateKey, Store, StoreKind};
 
-/// Connects to runs that others keep. It is given what compiles their sources, and the workflows that
-/// are stored under names.
+/// Connects to a backend that has the runs. Its arguments compile stored sources, and read the workflows that are
+/// stored under names.
 pub type Connect = dyn Fn(Arc<dyn Loader>, Arc<dyn RunReader>) -> Result<Arc<dyn RunBackend>, EngineError>
     + Send
     + Sync;
 
-/// What an engine is made from.
+/// Assembles an engine.
 #[derive(Default)]
 pub struct EngineBuilder {
     registry: Registry,
     caps: Caps,
     limits: Limits,
     rates: Vec<HostRate>,
-    /// The directory of the store.
+    /// The state directory, which has the store.
     state: Option<PathBuf>,
     commands_only: bool,
     key: Option<StateKey>,
@@ -44,8 +44,8 @@ pub struct EngineBuilder {
 }
 
 impl EngineBuilder {
-    /// Exports a span of each run, iteration and attempt to a collector, and passes the calling span to the
-    /// services that an action calls (`traceparent`). Spans never keep a run waiting: some may be lost.
+    /// Exports a span of each run, iteration and attempt to a collector. Also sends the calling span to the services
+    /// that an action calls (`traceparent`). Runs never wait for spans: some may be lost.
     #[cfg(feature = "http")]
     #[must_use]
     pub fn otlp(mut self, target: OtlpTarget) -> Self {
@@ -54,16 +54,16 @@ impl EngineBuilder {
         self
     }
 
-    /// Seals secure values in the store with this key; without it they lie there readable.
+    /// Encrypts secure values in the store with this key. Without a key they are stored as plain text.
     #[must_use]
     pub fn state_key(mut self, key: StateKey) -> Self {
         self.key = Some(key);
         self
     }
 
-    /// A Rust closure that carries out activities and actors of this name. Its input is decoded from
-    /// the action's input, what it gives is the action's output; both by serde. A panic in it is a
-    /// failure that is retried. An attempt is cut by dropping its future, so code that blocks belongs on
+    /// Registers a Rust closure that carries out activities and actors of this name. Its input is decoded from the
+    /// action's input, and its result is the action's output; both with serde. A panic in the closure is a failure that
+    /// is retried. An attempt is aborted by dropping its future, so blocking code belongs on
     /// `tokio::task::spawn_blocking`.
     ///
     /// ```
@@ -100,94 +100,92 @@ impl EngineBuilder {
         self
     }
 
-    /// A command or URL that carries out activities and actors of this name.
+    /// Registers a command or URL that carries out activities and actors of this name.
     #[must_use]
     pub fn register_handler(mut self, name: &str, target: HandlerTarget) -> Self {
         self.registry.register_handler(name, target);
         self
     }
 
-    /// Where secrets come from; without this, the credentials that systemd hands over and the
-    /// environment (`WINDLASS_SECRET_NAME`).
+    /// Sets where secrets are read from. By default: the credentials that systemd passes, and the environment
+    /// (`WINDLASS_SECRET_NAME`).
     #[must_use]
     pub fn secrets(mut self, sources: SecretSources) -> Self {
         self.registry.set_secrets(sources);
         self
     }
 
-    /// Which secrets workflows from elsewhere may name; a `*` matches any text. Without this
-    /// none.
+    /// Sets which secrets guest workflows may name; a `*` matches any text. By default none.
     #[must_use]
     pub fn guest_secrets(mut self, patterns: Vec<String>) -> Self {
         self.registry.allow_guest_secrets(patterns);
         self
     }
 
-    /// The variables of the environment that expressions may read; a `*` matches any text.
-    /// Without this none, but for TEA files of the operator.
+    /// Sets which environment variables expressions may read; a `*` matches any text. By default none, except for TEA
+    /// files of the operator.
     #[must_use]
     pub fn allow_env(mut self, patterns: &[String]) -> Self {
         self.registry.allow_env(patterns);
         self
     }
 
-    /// Raises or lowers the cap on the count of a loop.
+    /// Sets the cap on the count of a loop.
     #[must_use]
     pub fn max_count(mut self, count: u64) -> Self {
         self.caps.count = Some(count);
         self
     }
 
-    /// Raises or lowers the cap on the timeout of a loop.
+    /// Sets the cap on the timeout of a loop.
     #[must_use]
     pub fn max_timeout(mut self, timeout: Duration) -> Self {
         self.caps.timeout = Some(timeout);
         self
     }
 
-    /// What workflows from elsewhere may do, such as those that come over HTTP; without this
-    /// [`Policy::GUEST`]: nothing. It counts for every action that starts here, whatever was allowed
-    /// where its run began.
+    /// Sets what guest workflows may do, such as those that arrive over HTTP. By default [`Policy::GUEST`]: nothing.
+    /// The policy applies to every action that starts here, whatever was allowed where its run began.
     #[must_use]
     pub fn guest_policy(mut self, policy: Policy) -> Self {
         self.registry.set_guest_policy(policy);
         self
     }
 
-    /// How much runs at a time, and how large things may get.
+    /// Sets how much runs at a time, and how large things may get.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// How often hosts are called, over all runs. What the files of workflows say holds, too: the slower one.
+    /// Sets how often hosts are called, over all runs. The rates in workflow files apply, too: the slower one counts.
     #[must_use]
     pub fn rates(mut self, rates: Vec<HostRate>) -> Self {
         self.rates = rates;
         self
     }
 
-    /// An engine that only takes commands to runs: it stores what they change and never moves a
-    /// run. For a store that no other process owns.
+    /// Makes an engine that only accepts commands to runs: it stores what they change and never advances a run. For a
+    /// store that no other process owns.
     #[must_use]
     pub fn commands_only(mut self) -> Self {
         self.commands_only = true;
         self
     }
 
-    /// The database that keeps the store. Without this it is sled, or whatever keeps one that is there.
+    /// Sets the database of the store. By default sled, or the database of an existing store.
     #[must_use]
     pub fn store(mut self, kind: StoreKind) -> Self {
         self.store = Some(kind);
         self
     }
 
-    /// Opens the store in a directory, making it when it is not there. Runs that a crash left are
-    /// not touched before [`Engine::recover`]. Must be called inside a tokio runtime.
+    /// Opens the store in a directory, or creates it. Runs that a crash left are not touched before
+    /// [`Engine::recover`]. Must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// [`EngineError::Store`]: locked by another process, damaged, not writable.
+    /// Returns [`EngineError::Store`] if the store is locked by another process, damaged or not writable.
     pub fn open(mut self, dir: impl AsRef<Path>) -> Result<Engine, EngineError> {
         let store = windlass_store::open(dir.as_ref(), self.store)?;
         self.registry.set_state(dir.as_ref());
@@ -195,42 +193,42 @@ impl EngineBuilder {
         self.with_store(store)
     }
 
-    /// Opens a store that exists, as [`EngineBuilder::open`] does.
+    /// Opens an existing store, as [`EngineBuilder::open`] does.
     ///
     /// # Errors
-    /// [`EngineError::NoStore`], and those of [`EngineBuilder::open`].
+    /// Returns [`EngineError::NoStore`], and the errors of [`EngineBuilder::open`].
     pub fn open_existing(self, dir: impl AsRef<Path>) -> Result<Engine, EngineError> {
         existing(dir.as_ref())?;
         self.open(dir)
     }
 
-    /// An engine that keeps its runs in memory: for tests, and for what need not survive.
+    /// Makes an engine that has its runs only in memory: for tests, and for runs that need not survive.
     ///
     /// # Errors
-    /// [`EngineError::Thread`].
+    /// Returns [`EngineError::Thread`].
     pub fn in_memory(self) -> Result<Engine, EngineError> {
         self.with_store(Arc::new(MemoryStore::default()))
     }
 
-    /// An engine on a store of any kind.
+    /// Makes an engine on a store of any kind.
     ///
     /// # Errors
-    /// [`EngineError::Thread`].
+    /// Returns [`EngineError::Thread`].
     pub fn with_store(self, store: Arc<dyn Store>) -> Result<Engine, EngineError> {
         self.assemble(store, None)
     }
 
-    /// Turns stored sources into programs again, with the executors of this builder.
+    /// Returns a loader that compiles stored sources, with the executors of this builder.
     #[doc(hidden)]
     pub fn loader(self) -> Arc<dyn Loader> {
         Arc::new(self.workflows())
     }
 
-    /// An engine whose runs another backend keeps. The store in `dir` has only the named workflows;
-    /// without `dir` there are none.
+    /// Makes an engine whose runs are in another backend. The store in `dir` has only the named workflows; without
+    /// `dir` there are none.
     ///
     /// # Errors
-    /// Store errors, [`EngineError::Thread`], and what connecting fails with.
+    /// Returns store errors, [`EngineError::Thread`], and the error of `connect`.
     #[doc(hidden)]
     pub fn elsewhere(
         mut self,
@@ -270,7 +268,7 @@ impl EngineBuilder {
         let (limits, commands_only) = (self.limits, self.commands_only);
         let state = self.state.clone();
         let rates = Rates::new(std::mem::take(&mut self.rates), state.as_deref());
-        // Others carry the runs out: nothing can be missing here.
+        // The other backend carries the runs out: nothing can be missing here.
         self.commands_only |= connect.is_some();
         #[cfg(feature = "http")]
         let exporter = self.otlp.take().map(otlp::Exporter::start).transpose()?;

@@ -1,4 +1,4 @@
-//! When a schedule's next time is: pure, on the calendar of its time zone.
+//! Calculates the times of a schedule, on the calendar of its time zone. Pure.
 
 use chrono::{
     DateTime, Datelike, Days, Months, NaiveDate, NaiveDateTime, TimeDelta, Timelike, Utc,
@@ -9,50 +9,50 @@ use windlass_model::model::{Frequency, Missed, Overlap, Recurrence, Schedule, Wh
 use windlass_store::SchedulePause;
 use windlass_value::time::Timestamp;
 
-/// A time that passed longer ago than this was missed: no process was running.
+/// A time that passed longer ago than this was missed, because no process was running.
 const LATE_AFTER: Duration = Duration::from_secs(60);
 
-/// How soon it is looked again whether a run that is in the way has ended.
+/// Time until the next check whether a run that delays a queued time has ended.
 const QUEUED_AFTER: Duration = Duration::from_secs(2);
 
-/// The same while missed times are made up for.
+/// The same while missed times are caught up.
 const BEHIND_AFTER: Duration = Duration::from_millis(500);
 
-/// Maximum number of candidates checked for one time: enough for every weekday of some years.
+/// Maximum number of candidates that are checked for one time: enough for every weekday of some years.
 const CANDIDATES: u32 = 3_000;
 
-/// Maximum number of times that are made up for with a run each: the newest ones.
+/// Maximum number of missed times that are caught up with a run each: the newest ones.
 pub(super) const MAX_DUE: usize = 1_000;
 
-/// Times beyond [`MAX_DUE`] are counted up to here.
+/// Times beyond [`MAX_DUE`] are counted up to this number.
 const MAX_COUNTED: u64 = 10_000;
 
-/// What is to be done about a schedule now.
+/// What to do for a schedule now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decision {
-    /// Start a run for this time.
+    /// Start a run for this time, if there is one.
     pub start: Option<Timestamp>,
     /// All times up to this one are decided.
     pub until: Option<Timestamp>,
-    /// Look again then.
+    /// Time of the next check.
     pub next: Option<Timestamp>,
-    /// The number of past times that have no run and get no run.
+    /// Number of past times that have no run and get none.
     pub missed: u64,
-    /// The last of them.
+    /// The last of the missed times.
     pub last_missed: Option<Timestamp>,
 }
 
-/// The run of an earlier time.
+/// The run that the schedule started before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PreviousRun {
-    /// There is none, or it is not known any more.
+    /// No run was started, or it is no longer known.
     None,
-    /// It has not ended.
+    /// The run has not ended.
     UnderWay {
-        /// Whether it was started long after its time.
+        /// Whether the run was started long after its time.
         is_late: bool,
     },
-    /// It began and ended then.
+    /// The run has ended.
     Ended { began: Timestamp, at: Timestamp },
 }
 
@@ -61,7 +61,7 @@ impl PreviousRun {
         matches!(self, Self::UnderWay { .. })
     }
 
-    /// Whether a time was due before it ended.
+    /// Returns whether a time was due before this run ended.
     fn delayed(self, time: Timestamp) -> bool {
         match self {
             Self::None => false,
@@ -71,26 +71,26 @@ impl PreviousRun {
     }
 }
 
-/// What a schedule has behind it.
+/// What is known of a schedule's past.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Past<'a> {
-    /// When it began.
+    /// When the schedule began.
     pub anchor: Timestamp,
-    /// Up to when its times are decided.
+    /// Its times are decided up to this one.
     pub until: Timestamp,
     pub pauses: &'a [SchedulePause],
 }
 
-/// The times that are not decided.
+/// The past times that are not decided.
 #[derive(Default)]
 struct Due {
-    /// The newest, in order.
+    /// The newest times, in order.
     times: Vec<Timestamp>,
-    /// How many there are before them, up to [`MAX_COUNTED`].
+    /// Number of earlier times, up to [`MAX_COUNTED`].
     dropped: u64,
 }
 
-/// What is to be done.
+/// Decides what to do for a schedule now.
 pub(super) fn decide(
     schedule: &Schedule,
     past: Past<'_>,
@@ -117,7 +117,7 @@ pub(super) fn decide(
         return decide_each(schedule, &due.times, now, earlier, dropped);
     }
     let queues = schedule.overlap == Overlap::Queue;
-    // A time that waited for a run was not missed, however long that took.
+    // A time that waited for a run was not missed, however long it waited.
     let waited = |time: &Timestamp| queues && earlier.delayed(*time);
     let missed = now.since(*last) > LATE_AFTER && !waited(last);
     let start = match (schedule.overlap, earlier.is_under_way()) {
@@ -154,7 +154,7 @@ pub(super) fn decide(
     }
 }
 
-/// The same where each time has a run of its own: the first of them is decided now, and what was `dropped` before.
+/// Decides the first of several times, when each time has a run of its own. `dropped` is the decision on earlier times.
 fn decide_each(
     schedule: &Schedule,
     times: &[Timestamp],
@@ -186,7 +186,7 @@ fn decide_each(
             }
         }
         (PreviousRun::UnderWay { .. }, Overlap::Skip) => until_then(first, false),
-        // Times that were due while the run continued were not missed: one run waited.
+        // Times that were due while the run continued were not missed: one run waited for them.
         (PreviousRun::Ended { began, at }, Overlap::Queue) if first >= began => {
             let waited = times.iter().rev().find(|time| **time <= at);
             until_then(waited.copied().unwrap_or(first), true)
@@ -195,7 +195,7 @@ fn decide_each(
     }
 }
 
-/// The times that are not decided, up to `to`.
+/// Returns the times up to `to` that are not decided.
 fn due(schedule: &Schedule, past: Past<'_>, to: Timestamp) -> Due {
     let (times, all) = between(schedule, past, to, MAX_DUE);
     if all {
@@ -213,11 +213,11 @@ fn due(schedule: &Schedule, past: Past<'_>, to: Timestamp) -> Due {
     Due { times, dropped }
 }
 
-/// The newest of many times, from a span before `to` with about the maximum number.
+/// Returns the newest times before `to`. Searches for a span of time with about [`MAX_DUE`] times.
 fn newest(schedule: &Schedule, past: Past<'_>, to: Timestamp) -> Vec<Timestamp> {
     let (mut few, mut many, mut span) = (0_i64, None::<i64>, 60_000_i64);
     let mut newest = Vec::new();
-    // Neighbours of a second: nothing is between them.
+    // Stop at spans that differ by a second: nothing is between them.
     while many.is_none_or(|many| many - few > 1_000) {
         let until = Timestamp(to.0.saturating_sub(span)).max(past.until);
         let (times, all) = between(schedule, Past { until, ..past }, to, 2 * MAX_DUE);
@@ -235,7 +235,7 @@ fn newest(schedule: &Schedule, past: Past<'_>, to: Timestamp) -> Vec<Timestamp> 
     newest.split_off(newest.len().saturating_sub(MAX_DUE))
 }
 
-/// The first times up to `to` that are not decided, and whether they are all of them.
+/// Returns the first times up to `to` that are not decided, and whether they are all of them.
 fn between(
     schedule: &Schedule,
     past: Past<'_>,
@@ -253,9 +253,9 @@ fn between(
     (times, true)
 }
 
-/// The last time up to `to` that is not decided.
+/// Returns the last time up to `to` that is not decided.
 fn last_between(schedule: &Schedule, past: Past<'_>, to: Timestamp) -> Option<Timestamp> {
-    // The nearest past first: of a schedule that fires every second, not all are walked through.
+    // Search the nearest past first: a schedule that fires every second has too many times for a full search.
     let spans = [60_u64, 3_600, 86_400, 40 * 86_400, 4_000 * 86_400];
     spans.into_iter().find_map(|seconds| {
         let back = i64::try_from(seconds * 1_000).unwrap_or(i64::MAX);
@@ -274,7 +274,7 @@ fn last_between(schedule: &Schedule, past: Past<'_>, to: Timestamp) -> Option<Ti
     })
 }
 
-/// The first time after `after` that is in no pause.
+/// Returns the first time after `after` that is not in a pause.
 fn next_unpaused(schedule: &Schedule, past: Past<'_>, mut after: Timestamp) -> Option<Timestamp> {
     loop {
         let next = next_after(schedule, past.anchor, after)?;
@@ -287,8 +287,8 @@ fn next_unpaused(schedule: &Schedule, past: Past<'_>, mut after: Timestamp) -> O
     }
 }
 
-/// The scheduled times before and after a time of a cron pattern. A recurrence counts from a beginning and has
-/// neither.
+/// Returns the times of a cron pattern before and after `time`. A recurrence has no neighbours, because it counts from
+/// a beginning.
 pub(super) fn neighbours(
     schedule: &Schedule,
     time: Timestamp,
@@ -305,7 +305,7 @@ pub(super) fn neighbours(
     (before, next_after(schedule, time, time))
 }
 
-/// The times from `from` to before `to`, up to the maximum number, and whether these are all.
+/// Returns the times from `from` to before `to`, up to [`MAX_DUE`], and whether they are all of them.
 pub(super) fn range(
     schedule: &Schedule,
     anchor: Timestamp,
@@ -320,7 +320,7 @@ pub(super) fn range(
     between(schedule, past, Timestamp(to.0.saturating_sub(1)), MAX_DUE)
 }
 
-/// The first time after `after`; none when there are no more.
+/// Returns the first time after `after`. `None` if there are no more.
 pub(super) fn next_after(
     schedule: &Schedule,
     anchor: Timestamp,
@@ -338,7 +338,7 @@ pub(super) fn next_after(
     }
 }
 
-/// When a day begins on the clock of a schedule.
+/// Returns when a day begins on the clock of a schedule.
 pub(super) fn start_of_day(schedule: &Schedule, day: NaiveDate) -> Option<Timestamp> {
     let zone = match &schedule.when {
         When::Cron { zone, .. } => zone,
@@ -347,7 +347,7 @@ pub(super) fn start_of_day(schedule: &Schedule, day: NaiveDate) -> Option<Timest
     on_the_clock(day.and_hms_opt(0, 0, 0)?, &zone_of(zone.as_deref()))
 }
 
-/// Whether the time is behind the recurrence's end.
+/// Returns whether a time is after the end of the recurrence.
 fn is_over(recurrence: &Recurrence, at: Timestamp) -> bool {
     let zone = zone_of(recurrence.time_zone.as_deref());
     let end = recurrence.end.and_then(|wall| on_the_clock(wall, &zone));
@@ -393,7 +393,7 @@ fn recurring(recurrence: &Recurrence, anchor: Timestamp, after: Timestamp) -> Op
     ))
 }
 
-/// Days and weeks, at the requested hours and minutes.
+/// Returns the first time after `after` of a daily or weekly recurrence, at its hours and minutes.
 fn by_day(
     recurrence: &Recurrence,
     start: NaiveDateTime,
@@ -446,7 +446,7 @@ fn by_day(
     None
 }
 
-/// A wall clock's time; one that the clock skips is an hour later.
+/// Converts a time of the wall clock. A time that the clock skips becomes one hour later.
 fn on_the_clock(wall: NaiveDateTime, zone: &Zone) -> Option<Timestamp> {
     zone_to_utc(wall, zone)
         .or_else(|| zone_to_utc(wall.checked_add_signed(TimeDelta::hours(1))?, zone))

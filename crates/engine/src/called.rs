@@ -14,13 +14,13 @@ use windlass_source::diagnostic::Diagnostics;
 use windlass_source::source::{Bundle, SourceFile};
 use windlass_store::ProgramSource;
 
-/// The workflow that a request names.
+/// Returns the name of the workflow that a request calls.
 pub(super) fn called_name(request: &Request) -> String {
     let inputs = request.inputs.revealed();
     inputs.get(WORKFLOW).map(Value::to_text).unwrap_or_default()
 }
 
-/// What the run of a request is started with. What is secure stays so.
+/// Returns the input of the run that a request starts. Secure values remain secure.
 pub(super) fn input(request: &Request) -> Value {
     let is_secure = matches!(request.inputs, Value::Secure(_));
     let inputs = request.inputs.revealed();
@@ -35,7 +35,7 @@ pub(super) fn input(request: &Request) -> Value {
     }
 }
 
-/// The result of a call whose run has ended.
+/// Returns the result of a call whose run has ended.
 pub fn result(run: &Name, outcome: Outcome) -> Result<Value, Fault> {
     let Outcome { status, error, .. } = outcome;
     if status == Status::Succeeded {
@@ -57,13 +57,14 @@ pub fn result(run: &Name, outcome: Outcome) -> Result<Value, Fault> {
     Err(Fault::new(fault_kind::WORKFLOW, message).output(Value::from_pairs(output)))
 }
 
-/// The bundle of a workflow that is a file of another bundle, if it is one.
+/// Returns the bundle of a called workflow, if it is a file of the calling workflow's bundle.
 pub(super) fn bundle_of(bundle: &Bundle, name: &str) -> Option<Bundle> {
     let file = bundle.named_by(0, name)?;
     Some(part_of(bundle, file)?.0)
 }
 
-/// A file of a bundle as a workflow of its own, with the files that it names; and which files of the bundle these are.
+/// Returns a file of a bundle as a workflow of its own, with the files that it names. Also returns the numbers that
+/// these files have in the bundle.
 fn part_of(bundle: &Bundle, file: u16) -> Option<(Bundle, Vec<u16>)> {
     let first = bundle.file(file)?;
     let folder = match file {
@@ -97,26 +98,26 @@ fn part_of(bundle: &Bundle, file: u16) -> Option<(Bundle, Vec<u16>)> {
     }
 }
 
-/// How many runs are around one that a run with these labels starts.
+/// Returns the depth of a child run of a run with these labels.
 pub(super) fn depth_below(labels: &BTreeMap<String, String>) -> usize {
     depth(labels).saturating_add(1)
 }
 
-/// How many runs wait for one with these labels.
+/// Returns the number of runs that wait, directly or indirectly, for a run with these labels.
 pub(super) fn depth(labels: &BTreeMap<String, String>) -> usize {
     let depth = labels.get(DEPTH_LABEL);
     let depth = depth.and_then(|depth| depth.parse::<usize>().ok());
     depth.unwrap_or_default()
 }
 
-/// The fault of a call that would be one too many inside of each other.
+/// Returns the fault of a call that exceeds the maximum depth.
 pub(super) fn too_deep(workflow: &str) -> Fault {
     let message =
         format!("`{workflow}` was not started: {MAX_DEPTH} runs wait for each other already");
     Fault::new(fault_kind::WORKFLOW, message)
 }
 
-/// The saved workflows that a workflow starts runs of, also through its files.
+/// Returns the names of the saved workflows that a workflow calls, directly or through its files.
 pub(super) fn saved_names(source: &ProgramSource) -> BTreeSet<Name> {
     let mut names = BTreeSet::new();
     let mut checked = BTreeSet::from([0]);
@@ -144,14 +145,14 @@ pub(super) fn saved_names(source: &ProgramSource) -> BTreeSet<Name> {
 }
 
 impl Workflows {
-    /// The run that a call starts where all of its sources travel with the run that calls.
+    /// Returns the start of the run that a call requests, if the calling run stores all sources.
     pub(super) fn start_of(&self, caller: &CallingRun<'_>, call: &Request) -> Result<Start, Fault> {
         let name = called_name(call);
         let failed = |why: String| {
             let message = format!("`{name}` was not started: {why}");
             Fault::new(fault_kind::WORKFLOW, message)
         };
-        // Where its actions are carried out is decided later: here, nothing of them can be missing.
+        // Where its actions are carried out is decided later, so nothing can be missing here.
         let reader = Self {
             commands_only: true,
             ..self.with(&LoadOptions::default())
@@ -195,7 +196,7 @@ impl Workflows {
         })
     }
 
-    /// Reports the mistakes of the files that a workflow starts runs of, and of those that these name.
+    /// Reports the mistakes in the files of called workflows, and in the files that these call.
     pub(super) fn check_called(
         &self,
         workflow: &hir::Workflow,
@@ -225,7 +226,7 @@ impl Workflows {
     }
 }
 
-/// The files of a bundle that a workflow starts runs of.
+/// Returns the files of a bundle that a workflow calls.
 fn called_files<'a>(
     workflow: &'a hir::Workflow,
     bundle: &'a Bundle,
@@ -233,7 +234,7 @@ fn called_files<'a>(
     called_by(workflow, bundle).filter_map(Result::ok)
 }
 
-/// What a workflow starts runs of: files of its bundle, and the names of others.
+/// Returns what a workflow calls: files of its bundle, or else the names of saved workflows.
 fn called_by<'a>(
     workflow: &'a hir::Workflow,
     bundle: &'a Bundle,

@@ -1,4 +1,4 @@
-//! The health of a store that no process owns: what of it can be read, and a new one made of that.
+//! The health of a store that no process owns: what can be read of it, and a new store made of that.
 
 use super::error::{existing, is_full};
 use super::report::{RawReport, RepairReport, StoreReport, Unreadable};
@@ -9,10 +9,10 @@ use windlass_actions::MASK;
 use windlass_expression::mask_printed_marks;
 use windlass_store::{DiskStore, IntegrityReport, StoreError};
 
-/// Reads everything in a store. A store that cannot be opened is a report, not an error.
+/// Reads everything in a store. If the store cannot be opened, that is a report, not an error.
 ///
 /// # Errors
-/// [`EngineError::NoStore`]; a locked store, one that is not ours, a full disk.
+/// Returns [`EngineError::NoStore`], or store errors: the store is locked, not of this program, or on a full disk.
 pub fn examine(dir: impl AsRef<Path>) -> Result<StoreReport, EngineError> {
     let dir = existing(dir.as_ref())?;
     match windlass_store::open(dir, None).and_then(|store| store.check()) {
@@ -20,7 +20,7 @@ pub fn examine(dir: impl AsRef<Path>) -> Result<StoreReport, EngineError> {
             runs: found.whole,
             unreadable: unreadable(found),
         }),
-        // A disk that is full says nothing of what is on it.
+        // A full disk says nothing about the data on it.
         Err(StoreError::Io(error)) if is_full(&error) => Err(StoreError::Io(error).into()),
         Err(error @ (StoreError::Corrupt { .. } | StoreError::Io(_))) => Ok(StoreReport {
             runs: 0,
@@ -34,10 +34,10 @@ pub fn examine(dir: impl AsRef<Path>) -> Result<StoreReport, EngineError> {
     }
 }
 
-/// What can be read of a store that does not open because it is damaged, and what cannot.
+/// Opens what can be read of a damaged store that cannot be opened. Also returns what cannot be read.
 ///
 /// # Errors
-/// As [`repair`].
+/// Returns the errors of [`repair`].
 pub fn inspect_damaged(dir: impl AsRef<Path>) -> Result<(Inspector, Vec<Unreadable>), EngineError> {
     let (store, wrong) = windlass_store::inspect_damaged(existing(dir.as_ref())?)?;
     Ok((
@@ -46,11 +46,11 @@ pub fn inspect_damaged(dir: impl AsRef<Path>) -> Result<(Inspector, Vec<Unreadab
     ))
 }
 
-/// The rows of a store that no process owns, as they lie there: all, or those of a run. Of one that is
-/// damaged or on a full disk those that can be read.
+/// Passes the rows of a store that no process owns to `sink`, as they are stored: all rows, or those of a run. If the
+/// store is damaged or on a full disk, passes the rows that can be read.
 ///
 /// # Errors
-/// [`EngineError::NoStore`]; store errors.
+/// Returns [`EngineError::NoStore`] or store errors.
 pub fn raw(
     dir: impl AsRef<Path>,
     run: Option<&str>,
@@ -76,11 +76,11 @@ pub fn raw(
     Ok(())
 }
 
-/// Makes a new store of what can be read, and keeps the old one next to it.
+/// Makes a new store of what can be read. The old store remains next to it.
 ///
 /// # Errors
-/// [`EngineError::NoStore`]; a locked store, one of which nothing can be read, no room: nothing
-/// was changed then.
+/// Returns [`EngineError::NoStore`], or store errors: the store is locked, nothing of it can be read, or the disk is
+/// full. After an error nothing was changed.
 pub fn repair(dir: impl AsRef<Path>) -> Result<RepairReport, EngineError> {
     let dir = existing(dir.as_ref())?;
     let repaired = windlass_store::repair(dir)?;

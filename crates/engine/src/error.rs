@@ -1,4 +1,4 @@
-//! What can go wrong with a use case, as the caller sees it.
+//! The errors of the use cases, as the caller sees them.
 
 use super::ErrorCode;
 use super::report::{CurrentWorkflow, StateReport};
@@ -18,16 +18,16 @@ use windlass_store::{StoreError, StoreKind};
 pub enum EngineError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The scheduler.
+    /// An error of the scheduler.
     #[error(transparent)]
     Schedule(ScheduleError),
-    /// The input is not what the workflow declares.
+    /// The input does not have the form that the workflow declares.
     #[error("{0}")]
     Input(String),
-    /// An input without a default is missing, and where it is declared.
+    /// An input without a default is missing. The second text says where it is declared.
     #[error("input `{0}` has no default and must be given{1}")]
     MissingInput(String, String),
-    /// The caller's key began another run.
+    /// The caller's idempotency key was used for another run.
     #[error("the idempotency key began run {0} with another input, other labels or another text")]
     KeyReused(windlass_model::model::Name),
     /// Another run has the same key of `concurrency`.
@@ -36,23 +36,20 @@ pub enum EngineError {
         run: windlass_model::model::Name,
         key: String,
     },
-    /// A run that is not started again.
+    /// A run that cannot be retried because of its status.
     #[error(
         "run {run} is {}: only one that failed, timed out or was cancelled is started again",
         status.as_str()
     )]
     NotRetried {
         run: windlass_model::model::Name,
-        /// What it is doing.
         status: windlass_machine::RunStatus,
     },
-    /// A place that a run cannot be retried from.
+    /// A position that a run cannot be retried from.
     #[error("run {run} cannot be retried from `{from}`: {why}")]
     NoPlace {
         run: windlass_model::model::Name,
-        /// The place.
         from: String,
-        /// Why not.
         why: String,
     },
     /// A loop that a run does not have.
@@ -61,10 +58,10 @@ pub enum EngineError {
         run: windlass_model::model::Name,
         /// The requested path or name.
         path: String,
-        /// The paths of those that ran, and the names of the others.
+        /// The paths of the loops that ran, and the names of the other loops.
         known: Vec<String>,
     },
-    /// A node of a workflow's graph that is not there, or has no inside.
+    /// A node of a workflow's graph that does not exist, or that has no inner graph.
     #[error(
         "the graph has {} `{}`; {}",
         if .0.flat { "nothing in the node" } else { "no node" },
@@ -72,45 +69,42 @@ pub enum EngineError {
         with_inside(.0)
     )]
     NoNode(NoNode),
-    /// An iteration that a run does not have, or of which nothing is stored.
+    /// An iteration that a run does not have, or that is not stored.
     #[error(
         "run {run} has no stored iteration `{path}`; an iteration is a loop's path, `#` and a \
          number from 0, as in `poll#14`"
     )]
     NoIteration {
         run: windlass_model::model::Name,
-        /// The requested path.
         path: String,
     },
-    /// A place in a list that is none.
+    /// An invalid page token.
     #[error("`{0}` is not a valid page token: use `next` from the previous page")]
     NoPage(String),
-    /// A name that no workflow is stored under.
+    /// An unknown name of a workflow.
     #[error("unknown workflow `{name}`{}", hint_suffix(hint))]
     NoWorkflow {
         name: windlass_model::model::Name,
-        /// What was meant.
+        /// The name that was probably meant.
         hint: Option<String>,
     },
-    /// A version that a stored workflow never had, or that is not stored any more.
+    /// A version that a stored workflow never had, or that is no longer stored.
     #[error(
         "the workflow `{name}` has no version `{version}`; a version is a hash of its list, or the first six \
          digits of it or more"
     )]
     NoVersion {
-        /// The workflow.
         name: windlass_model::model::Name,
-        /// The requested version.
         version: String,
     },
-    /// The name now has another workflow than the one that was to be replaced.
+    /// The name has another workflow by now than the one that was to be replaced.
     #[error(
         "{}: put it again when what changed is part of it", 
         of_current(name, current.as_deref())
     )]
     WorkflowChanged {
         name: windlass_model::model::Name,
-        /// What is stored there now.
+        /// The workflow that is stored now.
         current: Option<Box<CurrentWorkflow>>,
     },
     /// A value between runs that was never written, or was deleted.
@@ -121,21 +115,21 @@ pub enum EngineError {
     NoState {
         workflow: windlass_model::model::Name,
         name: windlass_model::model::Name,
-        /// What was meant.
+        /// The name that was probably meant.
         hint: Option<String>,
     },
-    /// A value between runs is another one than the caller expects.
+    /// The value between runs is not the one that the caller expects.
     #[error("nothing was written: {}", of_state(workflow, name, current.as_deref()))]
     StateChanged {
         workflow: windlass_model::model::Name,
         name: windlass_model::model::Name,
-        /// What is stored there now.
+        /// The value that is stored now.
         current: Option<Box<StateReport>>,
     },
     /// No saved workflow of this name has a webhook.
     #[error("no saved workflow `{0}` has `triggers: {{ webhook: … }}`")]
     NoWebhook(String),
-    /// A request to a webhook that is not signed by its secret.
+    /// A request to a webhook that is not signed with the secret of the webhook.
     #[error("{0}")]
     Unsigned(String),
     /// The secret of a webhook cannot be read.
@@ -149,27 +143,26 @@ pub enum EngineError {
     )]
     NoSignal {
         run: windlass_model::model::Name,
-        /// The signal that was sent.
         name: windlass_model::model::Name,
-        /// Those that its workflow waits for.
+        /// The signals that the workflow waits for.
         known: Vec<String>,
     },
-    /// The workflow.
+    /// The workflow cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// There is no thread to be had.
+    /// The thread of the scheduler cannot be started.
     #[error("the scheduler's thread cannot be started: {0}")]
     Thread(#[source] std::io::Error),
-    /// There is no store in the directory.
+    /// The directory has no store.
     #[error("no store in {}", .0.display())]
     NoStore(std::path::PathBuf),
-    /// There is a store already where one was to be put.
+    /// The directory has a store already.
     #[error("there is a store in {} already: nothing was written", .0.display())]
     StoreExists(std::path::PathBuf),
-    /// The engine of others that has the runs.
+    /// An error of the other backend that has the runs.
     #[error("{0}")]
     Elsewhere(String),
-    /// Spans cannot be sent as configured.
+    /// The configuration for sending spans is invalid.
     #[error("spans cannot be sent: {0}")]
     Otlp(String),
     /// Called outside a tokio runtime.
@@ -177,13 +170,13 @@ pub enum EngineError {
     NoRuntime,
 }
 
-/// The state directory, when there is a store in it.
+/// Returns the state directory if it has a store.
 pub(super) fn existing(dir: &Path) -> Result<&Path, EngineError> {
     if StoreKind::of(dir).is_some() {
         return Ok(dir);
     }
     match fs::read_dir(dir.join("store")) {
-        // Whether there is one cannot be seen.
+        // The directory cannot be read, so it is not known whether it has a store.
         Err(error)
             if matches!(
                 error.kind(),
@@ -198,7 +191,7 @@ pub(super) fn existing(dir: &Path) -> Result<&Path, EngineError> {
 }
 
 impl EngineError {
-    /// Its kind.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -227,7 +220,7 @@ impl EngineError {
         }
     }
 
-    /// Whether the disk has no room: who waits for some may try again.
+    /// Returns whether the disk is full: the caller may wait for free space and try again.
     #[must_use]
     pub fn is_out_of_space(&self) -> bool {
         let error = match self {
@@ -242,7 +235,7 @@ impl EngineError {
     }
 }
 
-/// Whether a disk refuses because it, or what its user may have of it, is full.
+/// Returns whether the disk or the user's quota on it is full.
 #[must_use]
 pub fn is_full(error: &io::Error) -> bool {
     matches!(
@@ -302,14 +295,14 @@ impl From<NoNode> for EngineError {
     }
 }
 
-/// The nodes that can be requested instead.
+/// Lists the nodes that can be requested instead.
 fn with_inside(error: &NoNode) -> String {
     let known = listed_names(&error.known);
     let meant = did_you_mean_suffix(&error.name, &error.known);
     format!("those with an inside are {known}{meant}")
 }
 
-/// What a name was meant to be, to be put behind a sentence.
+/// Returns a hint to what a name was meant to be, for the end of a sentence.
 fn did_you_mean_suffix(name: &str, known: &[String]) -> String {
     hint_suffix(&did_you_mean(name, known))
 }
@@ -337,7 +330,7 @@ fn of_state(workflow: &str, name: &str, current: Option<&StateReport>) -> String
     }
 }
 
-/// The first of several names.
+/// Lists the first of several names.
 fn listed_names(names: &[String]) -> String {
     const SHOWN: usize = 20;
     if names.is_empty() {
@@ -351,29 +344,26 @@ fn listed_names(names: &[String]) -> String {
     text
 }
 
-/// Why a workflow was not loaded.
+/// Why a workflow cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The file cannot be read.
     #[error("{path} cannot be read: {error}")]
     Unreadable {
-        /// The file.
         path: String,
         #[source]
         error: std::io::Error,
     },
-    /// The file is refused.
     #[error("{}", diagnostics.render(bundle, false))]
     Refused {
-        /// All of its mistakes, and what only looks wrong.
+        /// All of its errors and warnings.
         diagnostics: Diagnostics,
-        /// What was read, for rendering them.
+        /// The files that were read, for rendering the diagnostics.
         bundle: Bundle,
     },
 }
 
 impl LoadError {
-    /// Its kind. A file that is there but too large, or no text, is an invalid workflow.
+    /// Returns the kind of the error. A file that exists but is too large or not text is an invalid workflow.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {

@@ -1,4 +1,4 @@
-//! Runs that signed requests to a webhook start. Each event has a key, so that a repeated one starts no second run.
+//! Starts runs for signed requests to a webhook. Each event has a key, so that a repeated event starts no second run.
 
 use super::{Engine, EngineError, Started, Workflow};
 use std::collections::BTreeMap;
@@ -10,10 +10,10 @@ use windlass_value::time::Timestamp;
 
 /// A request to a webhook.
 pub struct Delivery<'r> {
-    /// Its headers, with names in lower case. Of several of one name, the first.
+    /// The headers, with names in lower case. If several have one name, the first one.
     pub headers: BTreeMap<String, String>,
     pub body: &'r [u8],
-    /// What is behind the question mark, by name.
+    /// The parameters of the query, by name.
     pub query: BTreeMap<String, String>,
 }
 
@@ -25,10 +25,10 @@ pub struct SavedWebhook {
 }
 
 impl SavedWebhook {
-    /// Checks that a request has a signature, before its body is read.
+    /// Checks that a request has a signature header, before its body is read.
     ///
     /// # Errors
-    /// [`EngineError::Unsigned`].
+    /// Returns [`EngineError::Unsigned`].
     pub fn check_headers(&self, headers: &BTreeMap<String, String>) -> Result<(), EngineError> {
         let needed = signature_header(self.webhook.signature);
         match headers.contains_key(needed) {
@@ -48,10 +48,11 @@ pub struct SignedDelivery<'w> {
 }
 
 impl Engine {
-    /// The webhook of a saved workflow. Blocks.
+    /// Returns the webhook of a saved workflow. Blocks.
     ///
     /// # Errors
-    /// [`EngineError::NoWebhook`]: no workflow of this name has one. Those of [`Engine::workflow`].
+    /// Returns [`EngineError::NoWebhook`] if no workflow of this name has a webhook, and the errors of
+    /// [`Engine::workflow`].
     pub fn webhook(&self, name: &str) -> Result<SavedWebhook, EngineError> {
         let missing = || EngineError::NoWebhook(name.to_owned());
         let workflow = self.workflow(name)?.ok_or_else(missing)?;
@@ -66,7 +67,7 @@ impl Engine {
     /// Checks the signature of a request.
     ///
     /// # Errors
-    /// [`EngineError::Unsigned`], for the sender; [`EngineError::NoWebhookSecret`], for the operator.
+    /// Returns [`EngineError::Unsigned`] for the sender, or [`EngineError::NoWebhookSecret`] for the operator.
     pub async fn check_delivery<'w>(
         &self,
         webhook: &'w SavedWebhook,
@@ -90,7 +91,7 @@ impl Engine {
             .map_err(EngineError::Unsigned)?;
         let text = String::from_utf8_lossy(delivery.body);
         let body = Value::from_json(&text).unwrap_or_else(|_| Value::text(text));
-        // A client that may only read the run could repeat the request with its signature.
+        // Remove the signature: a client that may only read the run could repeat the request with it.
         let signature = signature_header(of.signature);
         let headers = delivery.headers.iter();
         let headers = headers.filter(|(name, _)| *name != signature);
@@ -105,10 +106,10 @@ impl Engine {
         })
     }
 
-    /// Starts a run for a request to a webhook. A repeated delivery finds its run.
+    /// Starts a run for a request to a webhook. A repeated request finds the run of the first one.
     ///
     /// # Errors
-    /// Those of [`Engine::start_once`].
+    /// Returns the errors of [`Engine::start_once`].
     pub async fn start_by_webhook(
         &self,
         delivery: SignedDelivery<'_>,
@@ -121,7 +122,8 @@ impl Engine {
         self.start_by_event(&webhook.workflow, &key, members).await
     }
 
-    /// The run gets those members that its workflow declares as inputs; all of them if it declares none.
+    /// Starts a run for an event. Its input has the members that the workflow declares, or all if it declares no
+    /// inputs.
     pub(super) async fn start_by_event<const N: usize>(
         &self,
         workflow: &Workflow,
@@ -135,7 +137,7 @@ impl Engine {
         let input: Object = members.map(|(name, value)| (name.into(), value)).collect();
         let started = self.start_once(workflow, Value::object(input), key, BTreeMap::new(), None);
         match started.await {
-            // Only the signed part identifies a delivery: other headers may differ in a repetition.
+            // The key identifies a delivery: other headers may differ when it is repeated.
             Err(EngineError::KeyReused(run)) => Ok(Started { run, fresh: false }),
             other => other,
         }

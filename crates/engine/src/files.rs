@@ -1,6 +1,6 @@
-//! The files that a workflow names: read from its folder when it is loaded, so that a run is
-//! pinned to them and never needs them again. What lies outside of the folder is never read, except
-//! what a Standard app of Logic Apps has for all of its workflows.
+//! Reads the files that a workflow names from its folder when it is loaded. So a run is pinned to these files and never
+//! needs them again. Files outside of the folder are never read, except the files that a Standard app of Logic Apps
+//! shares between its workflows.
 
 use super::LoadError;
 use super::load::read_text;
@@ -13,11 +13,11 @@ use windlass_model::model::Dialect;
 use windlass_source::diagnostic::Diagnostic;
 use windlass_source::source::{Bundle, MAX_BYTES, SourceFile, Span};
 
-/// How many files a workflow names at most, also through others.
+/// Maximum number of files that a workflow names, also through others.
 const MAX_FILES: usize = 64;
 
-/// Adds every file that the workflow names, and those that these name, to the bundle. Without a
-/// folder nothing is read: everything must be in the bundle already. Returns what is wrong.
+/// Adds every file that the workflow names to the bundle, and the files that these name. Without a folder nothing is
+/// read: the bundle must have everything already. Returns the mistakes.
 pub(super) fn gather(
     bundle: &mut Bundle,
     folder: Option<&Path>,
@@ -40,26 +40,26 @@ pub(super) fn gather(
     }
 }
 
-/// What a workflow is given besides its own file.
+/// What a workflow has in addition to its own file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WorkflowContext {
-    /// The values of parameters.
+    /// The file with the values of parameters.
     pub parameters: Option<SourceFile>,
-    /// Which workflow of several is meant.
+    /// The name of the chosen workflow, if a file has several.
     pub workflow: Option<String>,
     pub app_settings: Option<SourceFile>,
-    /// Further values.
+    /// Files with further values.
     pub further: Vec<SourceFile>,
     /// Whether a run of an agent does not wait at interrupts.
     pub auto_continue: bool,
 }
 
-/// The file of a workflow in a Standard app: it lies in a folder of its own.
+/// The file name of a workflow in a Standard app. Each workflow has a folder of its own.
 const WORKFLOW: &str = "workflow.json";
 
 impl WorkflowContext {
-    /// Adds it to a definition's bundle, with what a Standard app has next to the folder. Of app
-    /// settings only those that the files read are added. Returns what is wrong.
+    /// Adds this context to the bundle of a definition, with the files that a Standard app has next to the folder. Of
+    /// the app settings, only those that the files use are added. Returns the mistakes.
     pub(super) fn add_to(
         &self,
         bundle: &mut Bundle,
@@ -117,7 +117,7 @@ impl WorkflowContext {
     }
 }
 
-/// The folder around the one of a workflow, as it is written: that one may be a link.
+/// Returns the parent of a workflow's folder, from the path as it is written: the folder may be a link.
 fn app_folder_of(folder: &Path) -> PathBuf {
     match (folder.file_name(), folder.parent()) {
         (Some(_), Some(parent)) if parent.as_os_str().is_empty() => PathBuf::from("."),
@@ -126,7 +126,7 @@ fn app_folder_of(folder: &Path) -> PathBuf {
     }
 }
 
-/// A file of a Standard app; none when the app has none of that name.
+/// Reads a file of a Standard app. Returns `None` if the app does not have the file.
 fn read_sibling(app: &Path, name: &str) -> Result<Option<SourceFile>, Diagnostic> {
     let path = format!("../{name}");
     match read_below(app, name, MAX_BYTES) {
@@ -140,7 +140,7 @@ fn read_sibling(app: &Path, name: &str) -> Result<Option<SourceFile>, Diagnostic
     }
 }
 
-/// The chosen or only workflow of a Standard app's folder.
+/// Returns the path of the chosen or only workflow in a Standard app's folder.
 pub(super) fn app_workflow(app: &Path, chosen: Option<&str>) -> Result<PathBuf, LoadError> {
     let refused = |message: String| LoadError::Unreadable {
         path: app.display().to_string(),
@@ -173,7 +173,7 @@ pub(super) fn app_workflow(app: &Path, chosen: Option<&str>) -> Result<PathBuf, 
     }
 }
 
-/// The workflows in the folder of a Standard app, by name.
+/// Returns the names of the workflows in a Standard app's folder.
 pub(super) fn app_workflows(app: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(app).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| {
@@ -226,7 +226,7 @@ fn add(
     }
 }
 
-/// The text of a file that lies in a folder or below it, also when links are followed.
+/// Reads the text of a file in a folder or below it, also after links are followed.
 fn read_below(folder: &Path, path: &str, limit: usize) -> std::io::Result<String> {
     let folder = folder.canonicalize()?;
     let file = folder.join(path).canonicalize()?;
@@ -234,7 +234,7 @@ fn read_below(folder: &Path, path: &str, limit: usize) -> std::io::Result<String
         let message = "it is a link that leads out of the folder";
         return Err(Error::new(ErrorKind::PermissionDenied, message));
     }
-    // A pipe or a device would be waited for.
+    // Reading a pipe or a device could block.
     if !file.metadata()?.is_file() {
         return Err(Error::new(
             ErrorKind::InvalidInput,

@@ -1,4 +1,4 @@
-//! Runs that new files start: the folders that saved workflows watch.
+//! Starts runs for new files in the folders that saved workflows watch.
 
 use super::{Engine, EngineError, ErrorCode, Started, Workflow};
 use std::collections::BTreeMap;
@@ -15,14 +15,14 @@ use windlass_model::model::{Name, WatchedFolder};
 /// The saved workflows that watch a folder, by name.
 pub type WatchingWorkflows = BTreeMap<Name, Arc<Workflow>>;
 
-/// What was seen in folders, by workflow.
+/// The files that were found in folders, by workflow.
 #[derive(Debug, Default)]
 pub struct SeenFiles(BTreeMap<Name, SeenFolder>);
 
 #[derive(Debug, Default)]
 struct SeenFolder {
     files: Files,
-    /// Why the folder could not be read the last time.
+    /// Why the folder could not be read the last time, if so.
     failed: Option<String>,
 }
 
@@ -34,29 +34,29 @@ struct SeenFile {
     progress: Progress,
 }
 
-/// A file counts again when one of these changes.
+/// The version of a file. If one of these values changes, the file counts as new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileVersion {
     size: u64,
     modified_ms: u128,
 }
 
-/// How far the start for a file is.
+/// Progress of the start for a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Progress {
     /// The file may still change.
     Seen,
-    /// Its start failed for this reason, and is tried again.
+    /// The start failed for this reason, and will be tried again.
     Failed(String),
-    /// It has a run, or never gets one.
+    /// The file has a run, or never gets one.
     Handled,
 }
 
 impl Engine {
-    /// The saved workflows that watch a folder. Blocks.
+    /// Returns the saved workflows that watch a folder. Blocks.
     ///
     /// # Errors
-    /// Store errors.
+    /// Returns store errors.
     pub fn watching_workflows(&self) -> Result<WatchingWorkflows, EngineError> {
         let (mut after, mut watching) = (None, WatchingWorkflows::new());
         loop {
@@ -74,8 +74,8 @@ impl Engine {
         }
     }
 
-    /// Starts runs for the new files in the folders of these workflows. A file counts once it has not changed since the
-    /// last look.
+    /// Starts runs for the new files in the folders of these workflows. A file counts when it has not changed since the
+    /// last call.
     pub async fn start_by_files(&self, watching: &WatchingWorkflows, seen: &mut SeenFiles) {
         seen.0.retain(|name, _| watching.contains_key(name));
         for (name, workflow) in watching {
@@ -133,7 +133,7 @@ impl Engine {
                             tracing::warn!(workflow = saved_as, file = %path.display(), %error, "no run starts for a file");
                         }
                         match error.code() {
-                            // The file will not fit later.
+                            // The file will not be accepted later, either.
                             ErrorCode::RefusedInput => Progress::Handled,
                             _ => next,
                         }
@@ -168,7 +168,7 @@ impl Engine {
     }
 }
 
-/// Whether no other file can start a run either.
+/// Returns whether the error would occur for every other file, too.
 fn concerns_all(error: &EngineError) -> bool {
     matches!(
         error.code(),
@@ -176,7 +176,7 @@ fn concerns_all(error: &EngineError) -> bool {
     )
 }
 
-/// The regular files in a folder whose names fit.
+/// Returns the regular files in a folder whose names match its pattern.
 fn files_in(folder: &WatchedFolder) -> io::Result<BTreeMap<PathBuf, FileVersion>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(&folder.path)? {

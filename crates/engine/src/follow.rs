@@ -1,5 +1,5 @@
-//! Following a run: what happened so far and what happens from now on, as plain data that a
-//! socket can carry. It never changes the run, and it may join at any time.
+//! Follows a run: what happened so far and what happens from now on, as plain data that a socket can transfer. A
+//! follower never changes the run, and may join at any time.
 
 use super::report::{OutcomeReport, PauseReport};
 use super::{EngineError, Inspector, Run};
@@ -18,69 +18,62 @@ use windlass_model::model::Status;
 use windlass_source::source::Bundle;
 use windlass_value::time::Timestamp;
 
-/// Number of events read at a time.
+/// Number of events that are read at a time.
 const PAGE: usize = 200;
 
-/// What a follower of a run receives. `Finished` and `Stuck` are the last, and so is `Paused`
-/// without [`Follower::through_pauses`].
+/// What a follower of a run receives. `Finished` and `Stuck` are the last notices, and so is `Paused` without
+/// [`Follower::through_pauses`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "notice", rename_all = "snake_case")]
 pub enum Notice {
     /// A durable step, or the state of the run when it was first read.
     Step {
-        /// What it is doing.
+        /// The status of the run.
         status: RunStatus,
         /// The loops that changed.
         loops: Vec<LoopState>,
-        /// The actions that began, those in a loop.
+        /// The actions of loops that began.
         #[serde(default)]
         began: Vec<ActionBegan>,
-        /// The attempt that failed, if another follows.
+        /// The attempt that failed, if another one follows.
         #[serde(default)]
         retry: Option<Retry>,
     },
-    /// An event of the history; only for followers that request events.
+    /// An event of the history. Only for followers that request events.
     Event {
-        /// Its place in the history, from 1.
+        /// The position of the event in the history, from 1.
         sequence: u64,
-        /// What happened.
         event: HistoryEvent,
     },
-    /// A command of it printed a line. Nothing of it is stored.
+    /// A command of the run printed a line. It is not stored.
     Printed {
         action: String,
-        /// Where.
+        /// The stream that the line was printed to.
         stream: OutputStream,
-        /// The line.
         text: String,
     },
-    /// The run is paused.
     Paused {
-        /// Why.
         pause: PauseReport,
     },
-    /// The run ended.
     Finished {
-        /// How.
         outcome: Box<OutcomeReport>,
     },
-    /// The engine cannot continue with it now; it is safe in the store.
+    /// The engine cannot continue the run now. The run is safe in the store.
     Stuck {
-        /// Whether the store is to blame.
+        /// Whether the store is the cause.
         store: bool,
-        /// Why.
         message: String,
     },
 }
 
-/// An attempt that failed and that another follows.
+/// A failed attempt that is followed by another one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retry {
-    /// The action or block.
+    /// The name of the action or block.
     pub action: String,
-    /// Why it failed.
+    /// The error of the attempt.
     pub error: String,
-    /// When the next one begins.
+    /// When the next attempt begins.
     pub next_at: Timestamp,
 }
 
@@ -102,17 +95,17 @@ impl Retry {
     }
 }
 
-/// An action of a loop that began.
+/// An action in a loop that began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActionBegan {
-    /// The path of the innermost loop around it.
+    /// The path of the innermost loop that encloses the action.
     pub path: String,
-    /// What people call it: its title, where it has one, else its name.
+    /// The action's title if it has one, else its name.
     pub action: String,
 }
 
 impl ActionBegan {
-    /// The action that an event says has begun, if it is in a loop.
+    /// Returns the action that an event reports as begun, if it is in a loop.
     fn of(event: &HistoryEvent) -> Option<Self> {
         match &event.what {
             HistoryKind::ActionStarted {
@@ -127,7 +120,7 @@ impl ActionBegan {
         }
     }
 
-    /// The same of an action in flight.
+    /// The same for an action in flight.
     fn in_flight(program: &Program, run: &RunState, effect: &PendingEffect) -> Option<Self> {
         let (path, _) = innermost_iteration(program, run, effect.cursor)?;
         Some(Self {
@@ -137,18 +130,19 @@ impl ActionBegan {
     }
 }
 
-/// What a follower sends first.
+/// Where a follower begins.
 #[derive(Clone, Copy)]
 pub(super) enum FirstNotice {
-    /// Where the run is now.
+    /// With the current state of the run.
     CurrentState,
-    /// What the handle has received since the run started: its current state would come before the steps that led to it.
+    /// With the first update of the handle, which has received all updates since the run started. The current state
+    /// would be sent before the steps that led to it.
     FirstStep,
 }
 
-/// What a follower does after the events that are stored.
+/// What a follower sends after all stored events.
 enum FollowState {
-    /// It reads where the run is.
+    /// The current state of the run, which it reads.
     Look {
         is_last: bool,
     },
@@ -160,21 +154,20 @@ pub struct Follower {
     handle: Run,
     inspector: Inspector,
     printed: mpsc::Receiver<OutputLine>,
-    /// The last event that was sent; none: events are not requested.
+    /// The sequence number of the last event that was sent. `None` if events are not requested.
     last_sent: Option<u64>,
     ready: VecDeque<Notice>,
-    /// What follows when all events that are stored were sent. They are read a page at a time, as the client
-    /// takes them.
+    /// What is sent after all stored events. The events are read a page at a time, as the client receives them.
     next: Option<FollowState>,
     done: bool,
     /// Whether it continues to follow a run that is paused.
     patient: bool,
-    /// What it runs, if that can be read; none before it is needed.
+    /// The run's program, if it can be read. Outer `None`: it was not needed yet.
     program: Option<Option<Arc<Program>>>,
 }
 
 impl Follower {
-    /// Follows as `begin` says; with `events`, also the history after that sequence number.
+    /// Makes a follower that begins with `begin`. With `events`, it also sends the history after that sequence number.
     pub(super) fn new(
         handle: Run,
         inspector: Inspector,
@@ -199,36 +192,36 @@ impl Follower {
         }
     }
 
-    /// The same, but it continues through pauses: until the run has ended, or stops being moved.
+    /// Continues through pauses, until the run has ended or its engine stops.
     #[must_use]
     pub fn through_pauses(mut self) -> Self {
         self.patient = true;
         self
     }
 
-    /// The same without steps, for a caller that shows none: to wake it for each costs as much as the step.
+    /// Receives no steps, for a caller that does not show them: to wake the caller for each step costs as much as the
+    /// step.
     #[must_use]
     pub fn without_steps(self) -> Self {
         self.handle.only_end();
         self
     }
 
-    /// The last event that was sent.
+    /// Returns the sequence number of the last event that was sent.
     #[must_use]
     pub fn last_event(&self) -> u64 {
         self.last_sent.unwrap_or(0)
     }
 
-    /// The run's id.
     #[must_use]
     pub fn id(&self) -> &str {
         self.handle.id()
     }
 
-    /// The next notice; none when nothing more comes.
+    /// Returns the next notice. `None` after the last one.
     ///
     /// # Errors
-    /// Store errors.
+    /// Returns store errors.
     pub async fn next(&mut self) -> Result<Option<Notice>, EngineError> {
         loop {
             if let Some(notice) = self.ready.pop_front() {
@@ -246,7 +239,7 @@ impl Follower {
                 }
                 continue;
             }
-            // What was printed comes before what was made of it.
+            // Send printed lines before the step that follows from them.
             let update = tokio::select! {
                 biased;
                 Some(printed) = self.printed.recv() => return Ok(Some(notice_of(printed))),
@@ -274,7 +267,7 @@ impl Follower {
     /// Reads the run's current state from the store.
     fn read_current(&mut self) -> Result<(), EngineError> {
         let state = self.inspector.load(self.handle.id())?.state;
-        // It may have moved since.
+        // The run may have continued since the events were read.
         while self.catch_up()? {}
         if let Some(outcome) = &state.outcome {
             return self.finished(outcome);
@@ -343,7 +336,7 @@ impl Follower {
         });
     }
 
-    /// What it runs, if that can be read.
+    /// Returns the run's program, if it can be read.
     fn program(&mut self) -> Option<Arc<Program>> {
         let (handle, inspector) = (&self.handle, &self.inspector);
         let program = self.program.get_or_insert_with(|| {
@@ -371,7 +364,7 @@ impl Follower {
     fn finished(&mut self, outcome: &Outcome) -> Result<(), EngineError> {
         let bundle = self.bundle();
         let loops = self.inspector.loops(self.handle.id())?;
-        // What a run ended with may be large, and for most runs nothing more is reported.
+        // The state of a run may be large, and most successful runs need nothing from it.
         let succeeded = matches!(outcome.status, Status::Succeeded | Status::Skipped);
         let lists = succeeded
             && self
@@ -386,14 +379,14 @@ impl Follower {
         self.end_with(Notice::Finished { outcome })
     }
 
-    /// For the positions in an error; without it the error is reported without them.
+    /// Returns the sources for the positions in an error. Without them the error is reported without positions.
     fn bundle(&self) -> Option<Bundle> {
         let header = self.inspector.header(self.handle.id()).ok()?;
         Some(self.inspector.source(header.program).ok()?.bundle)
     }
 
-    /// Reads a page of the events that were stored since the last one: from the store, so that none is missed or
-    /// sent twice however late this follower joined. Returns whether there may be more.
+    /// Reads the next page of events from the store, so that no event is missed or sent twice however late this
+    /// follower joined. Returns whether there may be more.
     fn catch_up(&mut self) -> Result<bool, EngineError> {
         let Some(last) = self.last_sent else {
             return Ok(false);

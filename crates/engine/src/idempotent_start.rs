@@ -1,5 +1,5 @@
-//! Starting a run under a key of the caller's: however often the same request comes, there is one
-//! run. The key is part of the run's id, so that the store itself keeps the promise.
+//! Starts runs with an idempotency key of the caller: however often the same request arrives, there is one run. The key
+//! is part of the run's id, so that the store itself enforces this.
 
 use super::{Bundle, Engine, EngineError, StartOptions, Workflow, run_name};
 use crate::scheduler::ScheduleError;
@@ -11,23 +11,23 @@ use windlass_model::model::{Name, sha256_of_parts};
 use windlass_store::StoreError;
 use windlass_value::{first_chars, hex};
 
-/// The label that holds what a keyed run was started with, as a hash.
+/// The label with a hash of the request that started a run with a key.
 pub const REQUEST_LABEL: &str = "windlass.request";
 
-/// What the names of labels begin with that only Windlass gives.
+/// Prefix of the labels that only Windlass sets.
 const RESERVED: &str = "windlass.";
 
-/// What labels may have, in number and in bytes: each list of runs has those of all its runs.
+/// Maximum number of labels, and maximum bytes of a name and a text: lists of runs have the labels of all runs.
 const MAX_LABELS: usize = 100;
 const MAX_LABEL_NAME: usize = 128;
 const MAX_LABEL_TEXT: usize = 4096;
-/// The same of all together: what has ended stays in each list.
+/// Maximum bytes of all labels of a run: ended runs remain in the lists.
 const MAX_LABEL_BYTES: usize = 16 << 10;
 
-/// Checks that the labels of a caller are the caller's own, and no more than labels may be.
+/// Checks that a caller sets none of Windlass's own labels, and that the labels are within the limits.
 ///
 /// # Errors
-/// [`EngineError::Input`] with the label that is not.
+/// Returns [`EngineError::Input`] with the refused label.
 pub fn own_labels(labels: &BTreeMap<String, String>) -> Result<(), EngineError> {
     let too_large = |(name, text): &(&String, &String)| {
         !(1..=MAX_LABEL_NAME).contains(&name.len()) || text.len() > MAX_LABEL_TEXT
@@ -52,28 +52,29 @@ pub fn own_labels(labels: &BTreeMap<String, String>) -> Result<(), EngineError> 
     }
 }
 
-/// The first of two equal requests may not be durable yet when the second comes.
+/// Number of times that the run is looked up: the first of two equal requests may not be durable when the second one
+/// arrives.
 const TRIES: u32 = 200;
 
-/// Between two looks for it.
+/// Wait between two lookups.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A run that a request has led to.
+/// The run of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Started {
     pub run: Name,
-    /// Whether this request began it.
+    /// Whether this request started the run.
     pub fresh: bool,
 }
 
 impl Engine {
-    /// Starts a run, or finds the one that the same request started before. Keys are those of a
-    /// workflow: the same key begins another run of another workflow. A key is known for as long
-    /// as its run is stored. `text` is the workflow's text if the request contained it: the text of a
-    /// stored workflow may have changed by the time that the request is repeated.
+    /// Starts a run, or finds the run that the same request started before. Each workflow has its own keys: the same
+    /// key starts another run of another workflow. A key is known for as long as its run is stored. `text` is the
+    /// workflow's text if the request contained it: the text of a stored workflow may have changed when the request is
+    /// repeated.
     ///
     /// # Errors
-    /// [`EngineError::KeyReused`] when the input, the labels or the `text` differ; those of
+    /// Returns [`EngineError::KeyReused`] if the input, the labels or the `text` differ, and the errors of
     /// [`Engine::start_with`].
     pub async fn start_once(
         &self,
@@ -88,7 +89,7 @@ impl Engine {
         let mut marked = labels;
         marked.insert(REQUEST_LABEL.to_owned(), request.clone());
         for _ in 0..TRIES {
-            // First, so that what is there is found also when nothing more is started.
+            // Look up the run first, so that it is found even if no more runs can be started.
             match self.inspector().header(&id) {
                 Ok(header) if header.labels.get(REQUEST_LABEL) == Some(&request) => {
                     return Ok(Started {
@@ -106,7 +107,7 @@ impl Engine {
             };
             match self.launch(workflow, input.clone(), options).await {
                 Ok(run) => return Ok(Started { run, fresh: true }),
-                // An equal request is on its way into the store.
+                // An equal request is being written to the store.
                 Err(EngineError::Schedule(ScheduleError::Exists(_))) => {
                     tokio::time::sleep(PAUSE).await;
                 }
@@ -117,7 +118,7 @@ impl Engine {
     }
 }
 
-/// The id of the run that a key begins.
+/// Returns the id of the run for a key.
 fn keyed_id(workflow: &str, key: &str) -> String {
     let digest = sha256_of_parts(&[workflow.as_bytes(), key.as_bytes()]);
     let (first, _) = digest.split_at(16);

@@ -1,4 +1,4 @@
-//! Inspecting runs, with or without an engine that moves them.
+//! Reads runs, with or without an engine that advances them.
 
 use super::EngineError;
 use super::error::existing;
@@ -21,24 +21,24 @@ use windlass_store::{
 /// Maximum number of cached compiled programs.
 const MANY_PROGRAMS: usize = 256;
 
-/// Maximum number of runs of which list details are cached.
+/// Maximum number of runs whose list details are cached.
 const MANY_DETAILS: usize = 4_096;
 
-/// What a detail is made of: the revision of its run, and the number of what waits there.
+/// The version of a detail: the revision of its run, and the queue number of its waits.
 pub(super) type DetailVersion = (u64, u64);
 
-/// Details of runs, each with what it was made of.
+/// Details of runs, each with its version.
 type Details = HashMap<Name, (DetailVersion, Arc<RunDetail>)>;
 
-/// Reads runs, and compiles their programs to name what they do. It never changes one.
+/// Reads runs, and compiles their programs for the names of actions. It never changes a run.
 #[derive(Clone)]
 pub struct Inspector {
     runs: Arc<dyn RunReader>,
     programs: Arc<Mutex<HashMap<ProgramHash, Arc<Program>>>>,
     index: Arc<RunIndexCache>,
-    /// What lists show of runs in addition to their index entries; valid for as long as these are the same.
+    /// What lists show of runs in addition to their index entries. A detail is valid while its version is the same.
     details: Arc<Mutex<Details>>,
-    /// Whether what is read is waited for later, all together.
+    /// Whether reads do not wait for the disk, because the batch waits once at its end.
     in_batch: bool,
 }
 
@@ -64,30 +64,30 @@ impl Inspector {
     /// Opens a store that no process owns.
     ///
     /// # Errors
-    /// [`EngineError::NoStore`]: looking makes none. Store errors; one that is owned is locked:
-    /// ask its owner.
+    /// Returns [`EngineError::NoStore`] (no store is created) or store errors. If another process owns the store, it is
+    /// locked: send the request to that process.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, EngineError> {
         let dir = dir.as_ref();
         existing(dir)?;
         Ok(Self::of_unowned_store(open_for_inspection(dir)?))
     }
 
-    /// Of a store that no engine owns.
+    /// Makes an inspector of a store that no engine owns.
     pub(super) fn of_unowned_store(store: Arc<dyn Store>) -> Self {
         Self::new(Arc::new(StoreReader::new(store, None)))
     }
 
-    /// What is known of all runs, as they are now. The first time they are all read, later on those
+    /// Passes the index of all runs to `read`, as they are now. The first call reads all runs, later calls only those
     /// that changed.
     ///
     /// # Errors
-    /// Store errors.
+    /// Returns store errors.
     pub fn run_index<T>(&self, read: impl FnOnce(&RunIndex) -> T) -> Result<T, EngineError> {
         self.index.read(self, read)
     }
 
-    /// What a list shows of a run in addition to its index entry: made once for each state of the run, from
-    /// what was made last.
+    /// Returns what a list shows of a run in addition to its index entry. It is made once for each version of the run;
+    /// `make` gets the previous detail.
     pub(super) fn detail(
         &self,
         run: &Name,
@@ -111,7 +111,7 @@ impl Inspector {
         Ok(detail)
     }
 
-    /// Reads several times, and waits once until all of it is durable.
+    /// Reads several times, and waits once at the end until all that was read is durable.
     pub(super) fn read_batch<T>(
         &self,
         read: impl Fn(&Self) -> Result<T, EngineError>,
@@ -129,7 +129,7 @@ impl Inspector {
         match store.wait_durable(epoch) {
             Ok(()) => found,
             Err(_) => {
-                // What was read may be lost. What can still be reported is read one by one.
+                // What was read may be lost. Read again, one by one, what can still be read.
                 let mut details = self.details.lock().unwrap_or_else(PoisonError::into_inner);
                 details.clear();
                 drop(details);
@@ -138,7 +138,7 @@ impl Inspector {
         }
     }
 
-    /// Reads from the store, after this much of the runs was read.
+    /// Prepares an extent of the runs, then reads from the store.
     pub(super) fn read<T>(
         &self,
         extent: Extent<'_>,
@@ -158,12 +158,11 @@ impl Inspector {
         }
     }
 
-    /// A run's header.
     pub fn header(&self, run: &str) -> Result<RunHeader, EngineError> {
         self.read(Extent::Latest(run), |store| store.header(run))
     }
 
-    /// The headers of some runs as they are at one moment; none of one that is not there.
+    /// Returns the headers of some runs as they are at one moment. `None` for a run that does not exist.
     pub(super) fn headers(&self, runs: &[Name]) -> Result<Vec<Option<RunHeader>>, EngineError> {
         self.read(Extent::Known, |store| {
             let header = |run: &Name| match store.header(run) {
@@ -175,31 +174,31 @@ impl Inspector {
         })
     }
 
-    /// Headers in the order of the runs' ids, after `after`.
+    /// Returns headers in the order of the runs' ids, after `after`.
     pub fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<RunHeader>, EngineError> {
-        // All were read for the first page.
+        // The first page has read all headers.
         let extent = after.map_or(Extent::Headers, |_| Extent::Known);
         self.read(extent, |store| store.list(after, limit))
     }
 
-    /// A run's header and state.
+    /// Returns a run's header and state.
     pub fn load(&self, run: &str) -> Result<StoredRun, EngineError> {
         self.read(Extent::Latest(run), |store| store.load(run))
     }
 
-    /// A run at one moment: header, state, loops and its last `iterations`.
+    /// Returns a run as it is at one moment: header, state, loops and its last `iterations`.
     pub(super) fn whole(&self, run: &str, iterations: usize) -> Result<ConsistentRun, EngineError> {
         self.read(Extent::Latest(run), |store| {
             store.consistent_read(run, iterations)
         })
     }
 
-    /// The current row of every loop of a run.
+    /// Returns the current row of every loop of a run.
     pub(super) fn loops(&self, run: &str) -> Result<Vec<LoopState>, EngineError> {
         self.read(Extent::Latest(run), |store| store.loops(run))
     }
 
-    /// The last `limit` iterations of a run, or of one of its loops.
+    /// Returns the last `limit` iterations of a run, or of one of its loops.
     pub fn iterations(
         &self,
         run: &str,
@@ -219,7 +218,7 @@ impl Inspector {
         Ok(rows)
     }
 
-    /// How the iterations of a loop with these numbers ended, as far as the last `commits` report it.
+    /// Returns how the iterations of a loop with these numbers ended, as far as the last `commits` report it.
     pub(super) fn last_statuses(
         &self,
         run: &str,
@@ -239,12 +238,12 @@ impl Inspector {
         Ok(found)
     }
 
-    /// The changes that led to a run's state, as far as they are retained.
+    /// Returns the changes that led to a run's state, as far as they are retained.
     pub(super) fn journal(&self, run: &str) -> Result<Journal, EngineError> {
         self.read(Extent::Entire(run), |store| store.journal(run))
     }
 
-    /// A run's history after a sequence number.
+    /// Returns a run's history after a sequence number.
     pub fn history(
         &self,
         run: &str,
@@ -256,7 +255,7 @@ impl Inspector {
         })
     }
 
-    /// A program that was compiled before, or is now.
+    /// Returns the program with this hash. It is compiled if it is not cached.
     pub(super) fn program_of(&self, hash: ProgramHash) -> Option<Arc<Program>> {
         let programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(program) = programs.get(&hash) {
@@ -267,10 +266,10 @@ impl Inspector {
         self.program(hash, &source).ok()
     }
 
-    /// The program of a stored source; it is compiled once.
+    /// Returns the program of a stored source, which is compiled once.
     ///
     /// # Errors
-    /// Why this version cannot compile it, in words.
+    /// Returns the reason, in words, if this version cannot compile it.
     pub fn program(
         &self,
         hash: ProgramHash,

@@ -1,4 +1,4 @@
-//! Starts runs: of a workflow at hand, and of the workflows that `workflow` actions name.
+//! Starts runs: of a given workflow, and of the workflows that `workflow` actions call.
 
 use super::load::Workflows;
 use super::turns::{CONCURRENCY_LABEL, Turns};
@@ -19,51 +19,51 @@ use windlass_machine::{Event, Outcome, RunStatus};
 use windlass_model::model::{Fault, Name, WORKFLOW, fault_kind};
 use windlass_store::{ProgramSource, RunHeader, Store, StoreError};
 
-/// How many runs may be around a run that wait for it.
+/// Maximum depth of a run: the number of runs that may wait for it, directly or indirectly.
 pub(super) const MAX_DEPTH: usize = 16;
 
-/// The label of a child with the number of runs around it.
+/// The label of a child run with its depth.
 pub(super) const DEPTH_LABEL: &str = "windlass.depth";
 
-/// The label of a run with answers from a file of stubs.
+/// The label of a run whose actions are answered from a file of stubs.
 const STUBS_LABEL: &str = "windlass.stubs";
 
-/// Between two tries while the engine has no room, or the store refuses writes.
+/// Wait between two tries while the engine has no room, or the store refuses writes.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Maximum number of workflows from files that stay compiled.
 const MAX_CALLED: usize = 256;
 
-/// Number of headers read at a time.
+/// Number of headers that are read at a time.
 const PAGE: usize = 1_000;
 
-/// What an engine has to read runs, to start and to change them, on one store.
+/// What an engine needs to read, start and change runs on one store.
 pub(super) struct Launcher {
     pub inspector: Inspector,
     pub runs: Arc<dyn RunBackend>,
-    /// None where others carry the runs out.
+    /// `None` if another backend carries the runs out.
     pub turns: Option<Arc<Turns>>,
     pub workflows: Arc<Workflows>,
     pub store: Arc<dyn Store>,
-    /// Saved workflows that were compiled. Locked for as long as one is put, compiled or removed, so that it never says
-    /// anything else than the store.
+    /// Saved workflows that were compiled. Locked while a workflow is put, compiled or removed, so that this cache
+    /// never differs from the store.
     pub compiled: RwLock<HashMap<Name, Arc<Workflow>>>,
-    /// Those from files, by the program that names them and the name.
+    /// Called workflows from files, by the program that calls them and their name.
     pub called: Mutex<HashMap<(ProgramHash, String), Arc<Workflow>>>,
 }
 
-/// Whether runs of a program start runs of other workflows.
+/// Returns whether runs of a program start runs of other workflows.
 pub(super) fn calls_workflows(program: &Program) -> bool {
     let mut states = program.states.iter();
     states.any(|state| matches!(&state.op, Op::Call(call, _) if &*call.executor == WORKFLOW))
 }
 
-/// What is to be done about a page of all runs.
+/// What recovery has to do for a page of all runs.
 struct RunPage {
     last: Option<Name>,
     /// Whether an unfinished run has a concurrency key.
     has_key: bool,
-    /// The unfinished runs that no parent waits for.
+    /// The unfinished child runs that no parent waits for.
     orphans: Vec<Name>,
 }
 
@@ -95,7 +95,7 @@ impl Launcher {
             labels.insert(String::from(STUBS_LABEL), String::from("true"));
         }
         let mut loaded = workflow.loaded.clone();
-        // It may have been loaded without an engine.
+        // The workflow may have been loaded without an engine.
         loaded.registry = Registry::in_engine(loaded.registry, &self.workflows.registry);
         let start = Start {
             run: run.clone(),
@@ -115,7 +115,7 @@ impl Launcher {
         Ok(run)
     }
 
-    /// The workflow of a name, ready to be started, if it exists. Blocks.
+    /// Returns the workflow of a name, ready to be started, if it exists. Blocks.
     pub fn workflow(&self, name: &str) -> Result<Option<Arc<Workflow>>, EngineError> {
         let mut compiled = self.compiled();
         if let Some(workflow) = compiled.get(name) {
@@ -132,8 +132,8 @@ impl Launcher {
         Ok(Some(workflow))
     }
 
-    /// The saved workflows that travel with a run of a workflow to Temporal: those that it calls, and those that these
-    /// call. The call of one that is not saved fails when it is made, as it does here.
+    /// Returns the saved workflows that a run on Temporal needs: those that it calls, directly or indirectly. A call of
+    /// a workflow that is not saved fails later, when it is made, as it does without Temporal.
     pub fn saved_for(
         &self,
         workflow: &Workflow,
@@ -160,7 +160,7 @@ impl Launcher {
         compiled.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The runs that a run waits for, as far as they have started.
+    /// Returns the child runs that a run waits for, including those that have not started.
     pub fn children_of(&self, run: &str) -> Result<Vec<Name>, EngineError> {
         let header = self.inspector.header(run)?;
         let program = self.inspector.program_of(header.program);
@@ -173,9 +173,9 @@ impl Launcher {
         Ok(calls.map(|request| child_id(&header.id, request)).collect())
     }
 
-    /// Continues the work of earlier processes: gives their turns to waiting runs, and cancels runs whose
-    /// parents no longer wait for them. It searches in the background, since a store may have many runs, and holds no
-    /// store meanwhile.
+    /// Continues the work of earlier processes: starts waiting runs whose turn it is, and cancels child runs whose
+    /// parents no longer wait for them. It searches in the background, because a store may have many runs, and does not
+    /// keep the store open meanwhile.
     pub fn recover(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {
         let launcher = Arc::downgrade(self);
         async move {
@@ -190,7 +190,7 @@ impl Launcher {
                 };
                 for orphan in page.orphans {
                     tracing::info!(run = %orphan, "cancelled: no run waits for it any more");
-                    // It may have ended.
+                    // The run may have ended.
                     let _ = this.runs.deliver(&orphan, Event::CancelRequested).await;
                 }
                 if let Some(turns) = this.turns.as_ref().filter(|_| page.has_key && !has_keys)
@@ -207,7 +207,7 @@ impl Launcher {
         }
     }
 
-    /// What is to be done about a page of all runs.
+    /// Returns what recovery has to do for a page of all runs.
     fn page(&self, after: Option<&str>) -> Result<RunPage, EngineError> {
         let page = self.inspector.list(after, PAGE)?;
         let unfinished = || page.iter().filter(|header| !header.status.is_final());
@@ -224,7 +224,7 @@ impl Launcher {
         })
     }
 
-    /// Whether no run waits for an unfinished run that another one has started, as far as that can be read.
+    /// Returns whether a run is a child that no run waits for, as far as that can be read.
     fn is_orphan(&self, child: &RunHeader) -> bool {
         let Some(parent) = child.labels.get(PARENT_LABEL) else {
             return false;
@@ -235,7 +235,7 @@ impl Launcher {
                 let run = &parent.header.id;
                 !effects.any(|effect| child_id(run, &effect.request) == child.id)
             }
-            // One that was removed had ended.
+            // A parent that was removed had ended.
             Err(EngineError::Store(StoreError::UnknownRun(_))) => true,
             Err(_) => false,
         }
@@ -283,7 +283,7 @@ impl Launcher {
         }
     }
 
-    /// The workflow that a run names, and how many runs are around one of it. Blocks.
+    /// Returns the workflow that a run calls by this name, and the depth of its child run. Blocks.
     fn load_called(
         &self,
         parent: &Name,
@@ -317,7 +317,7 @@ impl CallWorkflow for Launcher {
         Box::pin(async move {
             self.start_child(&call).await?;
             let launcher = Arc::downgrade(&self);
-            // A wait does not keep the engine alive.
+            // Drop the engine, so that the wait does not keep it alive.
             drop(self);
             let outcome = end_of(launcher, &call.child).await;
             called::result(&call.child, outcome)
@@ -325,11 +325,11 @@ impl CallWorkflow for Launcher {
     }
 }
 
-/// How a run ended, once it has.
+/// Waits until a run has ended. Returns its outcome.
 async fn end_of(launcher: Weak<Launcher>, run: &Name) -> Outcome {
     loop {
         let Some(this) = launcher.upgrade() else {
-            // The engine is going down: the call is repeated later.
+            // The engine is stopping: the call is repeated later.
             return pending().await;
         };
         let (watcher, mut updates) = watch();
@@ -352,7 +352,7 @@ async fn end_of(launcher: Weak<Launcher>, run: &Name) -> Outcome {
     }
 }
 
-/// Refuses what needs a store that runs have in common.
+/// Refuses a program that needs a store that all runs share.
 pub(super) fn refuse_on_temporal(program: &Program) -> Result<(), EngineError> {
     let what = match () {
         () if program.concurrency.is_some() => "`concurrency` is",

@@ -1,8 +1,8 @@
-//! The use cases: load a workflow, start, resume, pause, cancel and inspect runs. The server and the command line
-//! use nothing behind it.
+//! The use cases: load a workflow, start, resume, pause, cancel and inspect runs. The server and the command line use
+//! only these.
 //!
-//! [`scheduler`] drives the runs of this process: it feeds events to the machine, makes each step durable, and only
-//! then does what the step asks for. [`RunBackend`] is what an engine that keeps its runs elsewhere implements.
+//! [`scheduler`] drives the runs of this process: it passes events to the machine, makes each step durable, and only
+//! then starts the effects of the step. An engine with runs elsewhere implements [`RunBackend`].
 //!
 //! It knows no HTTP server and no command line.
 //!
@@ -10,9 +10,9 @@
 //!
 //! Test it alone with `cargo test -p windlass-engine`.
 
-// Not published for others: where the name says all, nothing is added.
+// Not published for others: an item whose name says everything has no comment.
 #![allow(missing_docs)]
-// What only the features that are left out would use.
+// Without these features, some code is not used.
 #![cfg_attr(
     not(all(feature = "http", feature = "metrics", feature = "tea")),
     allow(dead_code, unused_imports)
@@ -96,7 +96,7 @@ pub use windlass_expression::{
     memory_of_json, memory_of_yaml, over_memory,
 };
 pub use windlass_formats::json_schema;
-/// Which format a workflow has, as far as that is to be seen.
+/// Returns the format of a workflow, as far as it can be recognised.
 pub use windlass_formats::{Caps, of as dialect_of};
 pub use windlass_machine::{
     HistoryEvent, HistoryKind, IterationRow, LoopEnd, LoopState, RunStatus, Signal,
@@ -125,42 +125,42 @@ pub use turns::CONCURRENCY_LABEL;
 use ulid::Ulid;
 use windlass_machine::Event;
 
-/// How often it is looked whether the store is still where it was.
+/// Interval of the checks whether the store is still where it was opened.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// An engine on one store.
 pub struct Engine {
-    /// A workflow was put.
+    /// Notified when a workflow was put.
     changed: tokio::sync::watch::Sender<()>,
-    /// A run changed after the last read of the changed runs.
+    /// Notified when a run changed after the last read of the changed runs.
     changes: tokio::sync::watch::Sender<()>,
     launcher: Arc<Launcher>,
-    /// The runs of this process: recovery, draining, metrics.
+    /// The runs of this process, for recovery, draining and metrics.
     local: Arc<LocalBackend>,
-    /// The directory with the store; none for one in memory.
+    /// The directory of the store. `None` for a store in memory.
     state: Option<PathBuf>,
     #[cfg(feature = "http")]
     exporter: Option<otlp::Exporter>,
 }
 
-/// How a run is started, beyond its workflow and input.
+/// Options for the start of a run.
 #[derive(Clone, Debug, Default)]
 pub struct StartOptions {
-    /// The run's id; none: the workflow's name and a ULID.
+    /// The run's id. By default the workflow's name and a ULID.
     pub id: Option<String>,
-    /// What the run is marked with.
+    /// The run's labels.
     pub labels: BTreeMap<String, String>,
 }
 
 impl StartOptions {
-    /// The run's id.
+    /// Sets the run's id.
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// Marks the run.
+    /// Adds a label.
     #[must_use]
     pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.labels.insert(name.into(), value.into());
@@ -169,13 +169,13 @@ impl StartOptions {
 }
 
 impl Engine {
-    /// What an engine is made from.
+    /// Returns a builder for an engine.
     #[must_use]
     pub fn builder() -> EngineBuilder {
         EngineBuilder::default()
     }
 
-    /// Marked when a run changed after the last call of [`Inspector::heads`].
+    /// Returns a receiver that is notified when a run changed after the last call of [`Inspector::run_index`].
     #[must_use]
     pub fn changes(&self) -> tokio::sync::watch::Receiver<()> {
         self.changes.subscribe()
@@ -184,7 +184,7 @@ impl Engine {
     /// Reads a workflow from a file, and the files that it names from the same folder.
     ///
     /// # Errors
-    /// [`LoadError`]: the file cannot be read, or is refused with all of its mistakes.
+    /// Returns [`LoadError`] if the file cannot be read, or if it is refused with all of its mistakes.
     pub fn load_file(
         &self,
         path: impl AsRef<Path>,
@@ -196,17 +196,17 @@ impl Engine {
     /// Reads a workflow from text; `path` is its name in diagnostics.
     ///
     /// # Errors
-    /// [`LoadError`].
+    /// Returns [`LoadError`].
     pub fn load_text(&self, path: &str, text: &str) -> Result<Workflow, LoadError> {
         let bundle = Bundle::single(path, text);
         self.launcher.workflows.load_bundle(bundle, None, None)
     }
 
-    /// Reads a workflow from the texts of all its files, with options of its own: caps, handlers,
-    /// dialect. Nothing is read from disk.
+    /// Reads a workflow from the texts of all its files, with its own options: caps, handlers, dialect. Reads nothing
+    /// from disk.
     ///
     /// # Errors
-    /// [`LoadError`].
+    /// Returns [`LoadError`].
     pub fn load_bundle(
         &self,
         bundle: Bundle,
@@ -221,16 +221,16 @@ impl Engine {
     /// Starts a run. When this returns, its first step is durable.
     ///
     /// # Errors
-    /// [`EngineError::Input`] when the input is not what the workflow declares; store errors.
+    /// Returns [`EngineError::Input`] if the workflow does not accept the input; store errors.
     pub async fn start(&self, workflow: &Workflow, input: Value) -> Result<Run, EngineError> {
         self.start_with(workflow, input, StartOptions::default())
             .await
     }
 
-    /// Starts a run with an id or labels of the caller's.
+    /// Starts a run with an id or labels of the caller.
     ///
     /// # Errors
-    /// As [`Engine::start`]; [`crate::scheduler::ScheduleError::Exists`] when the id is taken.
+    /// Returns the errors of [`Engine::start`], and [`crate::scheduler::ScheduleError::Exists`] if a run has the id.
     pub async fn start_with(
         &self,
         workflow: &Workflow,
@@ -244,10 +244,10 @@ impl Engine {
         Ok(Run::new(run, updates, self.launcher.inspector.clone()))
     }
 
-    /// Starts a run that no one follows; returns its id.
+    /// Starts a run without following it. Returns its id.
     ///
     /// # Errors
-    /// Those of [`Engine::start_with`].
+    /// Returns the errors of [`Engine::start_with`].
     pub async fn launch(
         &self,
         workflow: &Workflow,
@@ -257,11 +257,11 @@ impl Engine {
         self.launcher.start(workflow, input, options, None).await
     }
 
-    /// Continues every run that a crash or a stop left unfinished; with `paused`, also
-    /// those that were paused. Gives their ids.
+    /// Continues every run that a crash or a stop left unfinished. With `paused`, also continues paused runs. Returns
+    /// their ids.
     ///
     /// # Errors
-    /// Store errors.
+    /// Returns store errors.
     pub async fn recover(&self, paused: bool) -> Result<Vec<Name>, EngineError> {
         let runs = self.local.scheduler.recover(paused).await?;
         if self.launcher.turns.is_some() {
@@ -270,10 +270,10 @@ impl Engine {
         Ok(runs)
     }
 
-    /// Continues one run that is paused, or that a crash left. One that runs is left alone.
+    /// Continues a run that is paused, or that a crash left. A running run is unchanged.
     ///
     /// # Errors
-    /// [`crate::scheduler::ScheduleError::Ended`], store errors.
+    /// Returns [`crate::scheduler::ScheduleError::Ended`] or store errors.
     pub async fn resume(&self, run: &str) -> Result<RunStatus, EngineError> {
         let status = self.launcher.runs.deliver(run, Event::Resumed).await?;
         if let Some(turns) = &self.launcher.turns
@@ -282,16 +282,16 @@ impl Engine {
             turns.give().await?;
         }
         for child in self.launcher.children_of(run)? {
-            // It may have ended.
+            // The child run may have ended.
             let _ = Box::pin(self.resume(&child)).await;
         }
         Ok(status)
     }
 
-    /// Pauses a run, and the runs that it waits for: effects in flight may end, nothing new starts, its clock stops.
+    /// Pauses a run and its child runs. Effects in flight may end, nothing new starts, and the run's clock stops.
     ///
     /// # Errors
-    /// [`crate::scheduler::ScheduleError::Ended`], store errors.
+    /// Returns [`crate::scheduler::ScheduleError::Ended`] or store errors.
     pub async fn pause(&self, run: &str) -> Result<RunStatus, EngineError> {
         let status = self
             .launcher
@@ -299,24 +299,24 @@ impl Engine {
             .deliver(run, Event::PauseRequested)
             .await?;
         for child in self.launcher.children_of(run)? {
-            // It may have ended.
+            // The child run may have ended.
             let _ = Box::pin(self.pause(&child)).await;
         }
         Ok(status)
     }
 
-    /// Cancels a run, and the runs that it waits for; effects in flight are aborted. If operations have `cancel`, it ends
-    /// when their servers have answered; a second call ends it at once.
+    /// Cancels a run and its child runs. Effects in flight are aborted. If operations have `cancel`, the run ends when
+    /// their servers have answered; a second call ends it at once.
     ///
     /// # Errors
-    /// [`crate::scheduler::ScheduleError::Ended`], store errors.
+    /// Returns [`crate::scheduler::ScheduleError::Ended`] or store errors.
     pub async fn cancel(&self, run: &str) -> Result<RunStatus, EngineError> {
         let status = self
             .launcher
             .runs
             .deliver(run, Event::CancelRequested)
             .await?;
-        // It may have ended on its own in the same step.
+        // The run may have ended for another reason in the same step.
         if status.is_final() && status != RunStatus::Cancelled {
             let run = Name::from(run);
             return Err(ScheduleError::Ended { run, status }.into());
@@ -324,7 +324,7 @@ impl Engine {
         Ok(status)
     }
 
-    /// The same as a command that may come twice: one that was cancelled already is, and one that ends is waited for.
+    /// The same for a command that may be repeated: a run that was cancelled or is being cancelled is not an error.
     #[doc(hidden)]
     pub async fn cancel_again(&self, run: &str) -> Result<RunStatus, EngineError> {
         if let Ok(stored) = self.launcher.inspector.load(run)
@@ -341,28 +341,28 @@ impl Engine {
         }
     }
 
-    /// Sends a signal to a run. One that arrives before anything waits for it is stored.
+    /// Sends a signal to a run. If nothing waits for the signal yet, it is stored.
     ///
     /// # Errors
-    /// [`EngineError::NoSignal`] when nothing in its workflow waits for one of this name;
-    /// [`crate::scheduler::ScheduleError::RefusedAnswer`] when its question does not accept the payload;
-    /// [`crate::scheduler::ScheduleError::Answered`] when the wait that it answers is over;
-    /// [`crate::scheduler::ScheduleError::Ended`], store errors.
+    /// Returns [`EngineError::NoSignal`] if nothing in the workflow waits for a signal of this name;
+    /// [`crate::scheduler::ScheduleError::RefusedAnswer`] if its question does not accept the payload;
+    /// [`crate::scheduler::ScheduleError::Answered`] if the wait that it answers is over;
+    /// [`crate::scheduler::ScheduleError::Ended`]; store errors.
     pub async fn signal(&self, run: &str, signal: Signal) -> Result<RunStatus, EngineError> {
         let event = Event::Signalled(signal);
         self.launcher.runs.deliver(run, event).await
     }
 
-    /// The addresses that answer signals without a token.
+    /// Returns the addresses that accept signals without a token.
     #[must_use]
     pub fn callbacks(&self) -> &Callbacks {
         self.launcher.workflows.registry.callbacks()
     }
 
-    /// A handle on a run that exists: its updates from now on, and its result.
+    /// Returns a handle on an existing run: its updates from now on, and its result.
     ///
     /// # Errors
-    /// Store errors, an unknown run.
+    /// Returns store errors, also for an unknown run.
     pub async fn handle(&self, run: &str) -> Result<Run, EngineError> {
         let (watcher, updates) = watch();
         let header = self.launcher.runs.follow(run, watcher).await?;
@@ -373,11 +373,11 @@ impl Engine {
         ))
     }
 
-    /// Follows a run that exists. With `events`, its history after that sequence number comes
-    /// first (0: all of it).
+    /// Follows an existing run. With `events`, the follower first sends the history after that sequence number (0: all
+    /// of it).
     ///
     /// # Errors
-    /// Store errors, an unknown run.
+    /// Returns store errors, also for an unknown run.
     pub async fn follow(&self, run: &str, events: Option<u64>) -> Result<Follower, EngineError> {
         let printed = self.local.scheduler.printing().listen(run);
         let handle = self.handle(run).await?;
@@ -386,7 +386,7 @@ impl Engine {
         Ok(Follower::new(handle, inspector, events, printed, begin))
     }
 
-    /// The same for a run that was started with this handle: its steps since then come in order.
+    /// The same for a run that was started with this handle: the follower sends all steps since the start, in order.
     #[doc(hidden)]
     #[must_use]
     pub fn follow_from_start(&self, run: Run, events: Option<u64>) -> Follower {
@@ -395,15 +395,15 @@ impl Engine {
         Follower::new(run, inspector, events, printed, FirstNotice::FirstStep)
     }
 
-    /// The last lines that commands of a run have printed which run now, at most 64 KiB of each.
+    /// Returns the last output of the run's running commands, at most 64 KiB of each.
     #[doc(hidden)]
     #[must_use]
     pub fn printed(&self, run: &str) -> Vec<OutputLine> {
         self.local.scheduler.printing().recent(run)
     }
 
-    /// Waits until nothing can continue: the store is no longer where it was opened, which is checked
-    /// once a second, or the driver has ended. Returns the reason.
+    /// Waits until nothing can continue, and returns the reason: the store is no longer where it was opened, which is
+    /// checked once a second, or the driver has ended.
     #[doc(hidden)]
     pub async fn lost(&self) -> EngineError {
         loop {
@@ -417,51 +417,51 @@ impl Engine {
         }
     }
 
-    /// Whether the store is still where it was opened. Without that nothing is acknowledged any more.
+    /// Checks that the store is still where it was opened. Otherwise nothing is acknowledged any more.
     ///
     /// # Errors
-    /// [`StoreError::Gone`].
+    /// Returns [`StoreError::Gone`].
     #[doc(hidden)]
     pub async fn in_place(&self) -> Result<(), EngineError> {
         let store = Arc::clone(&self.launcher.store);
-        // A disk that hangs is waited for without a limit.
+        // The check waits without a limit for a disk that hangs.
         let looked = tokio::task::spawn_blocking(move || store.check_present()).await;
         looked.map_or(Ok(()), |looked| Ok(looked?))
     }
 
-    /// Looks into the store, also while runs continue.
+    /// Returns the reader of the store. It may be used while runs continue.
     #[doc(hidden)]
     #[must_use]
     pub fn inspector(&self) -> &Inspector {
         &self.launcher.inspector
     }
 
-    /// What it counts while runs continue.
+    /// Returns the counters of the driver.
     #[doc(hidden)]
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         self.local.scheduler.metrics()
     }
 
-    /// For how long its driver has done one and the same thing; none while it waits for something to do.
+    /// Returns for how long the driver has done the same thing. `None` while it waits for something to do.
     #[doc(hidden)]
     #[must_use]
     pub fn stalled_for(&self) -> Option<std::time::Duration> {
         self.local.scheduler.stalled_for()
     }
 
-    /// How many effects are in flight.
+    /// Returns the number of effects in flight.
     pub async fn in_flight(&self) -> usize {
         self.local.scheduler.in_flight().await
     }
 
-    /// Starts nothing new from now on, and waits until what is in flight has ended and is stored.
-    /// Commands to runs are still taken.
+    /// Starts nothing new from now on, and waits until all effects in flight have ended and are stored. Commands to
+    /// runs are still accepted.
     pub async fn drain(&self) {
         self.local.scheduler.drain().await;
     }
 
-    /// Stops. What is in flight is aborted, and repeated with the same keys by the process that recovers.
+    /// Stops the engine. Effects in flight are aborted; the process that recovers repeats them with the same keys.
     pub async fn stop(&self) {
         self.local.scheduler.stop().await;
         #[cfg(feature = "http")]
@@ -471,8 +471,8 @@ impl Engine {
     }
 }
 
-/// What a program reads of the environment and keeps: what is not set, or may not be read, is not
-/// there. And the scheduled time of a run with these labels.
+/// Returns the environment variables that a program reads and stores, without those that are not set or may not be
+/// read. Also returns the scheduled time of a run with these labels.
 fn environment(loaded: &Loaded, labels: &BTreeMap<String, String>) -> Value {
     let names = loaded.program.environment.iter();
     let names = names.filter(|name| loaded.registry.can_read_env(name));
@@ -481,11 +481,11 @@ fn environment(loaded: &Loaded, labels: &BTreeMap<String, String>) -> Value {
     Value::from_pairs(set.chain(schedule::schedule_of(&loaded.program, labels)))
 }
 
-/// Checks an id that a caller chose: it can be a key, a part of a path and of a header, and a word of a
-/// command line.
+/// Checks an id that a caller chose. An id must be usable as a key, as a part of a path and of a header, and as a word
+/// on a command line.
 ///
 /// # Errors
-/// [`EngineError::Input`].
+/// Returns [`EngineError::Input`].
 pub fn check_run_id(id: &str) -> Result<(), EngineError> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:@+".contains(c);
     let length = (1..=MAX_RUN_ID).contains(&id.len());
@@ -498,26 +498,26 @@ pub fn check_run_id(id: &str) -> Result<(), EngineError> {
     )))
 }
 
-/// What an address does not keep as it is.
+/// Returns whether a name would be changed as a part of an address.
 fn is_dots(name: &str) -> bool {
     matches!(name, "." | "..")
 }
 
-/// A new run's id, `name-ULID`: sorts by time within a workflow.
+/// Makes the id of a new run, `name-ULID`. Ids sort by time within a workflow.
 #[must_use]
 pub fn new_id(workflow: &str) -> String {
     format!("{}-{}", run_name(workflow), Ulid::generate())
 }
 
-/// The part before the ULID of an id that Windlass made; none for an id that a caller chose.
+/// Returns the part before the ULID of an id that Windlass made. `None` for an id that a caller chose.
 #[must_use]
 pub fn made_name(id: &str) -> Option<&str> {
     let (name, ulid) = id.rsplit_once('-')?;
     Ulid::from_string(ulid).is_ok().then_some(name)
 }
 
-/// What the id of a workflow's run begins with: a letter or a digit, because a word that begins
-/// with `-` is an option on a command line.
+/// Returns the first part of the ids of a workflow's runs. It begins with a letter or a digit, because a word that
+/// begins with `-` is an option on a command line.
 fn run_name(workflow: &str) -> String {
     let tame = |c: char| {
         if c.is_ascii_alphanumeric() || c == '-' || c == '_' {

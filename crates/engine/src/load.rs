@@ -1,4 +1,4 @@
-//! From files to programs: read, compile, hash; and from stored sources back to programs.
+//! Compiles files to programs: read, compile, hash. Also compiles stored sources again.
 
 use super::LoadError;
 use super::files::{WorkflowContext, app_workflow, gather};
@@ -21,64 +21,61 @@ use windlass_source::diagnostic::{Diagnostic, Diagnostics};
 use windlass_source::source::{Bundle, SourceFile, Span};
 use windlass_store::{ProgramSource, StateKey};
 
-/// No workflow is larger than this, in bytes; more is not even read.
+/// Maximum size of a workflow file in bytes. A larger file is not read.
 const MAX_FILE: u64 = 16 * 1024 * 1024;
 
-/// How a workflow is read, beyond what it says itself.
+/// Options for reading a workflow, in addition to its own text.
 #[derive(Clone, Debug, Default)]
 pub struct LoadOptions {
-    /// Overrides what the file says and looks like.
+    /// Overrides the format that the file states or has.
     pub dialect: Option<Dialect>,
     /// Overrides the engine's cap on the count of loops.
     pub max_count: Option<u64>,
     /// Overrides the engine's cap on the timeout of loops.
     pub max_timeout: Option<Duration>,
-    /// Handlers besides the engine's; the workflow's own come before them.
+    /// Handlers in addition to the engine's. The workflow's own handlers have precedence over these.
     pub handlers: Vec<(String, HandlerTarget)>,
     pub origin: Origin,
-    /// The variables of the environment that expressions may read, besides the engine's; a `*`
-    /// matches any text.
+    /// Environment variables that expressions may read, in addition to the engine's; a `*` matches any text.
     pub allow_env: Vec<String>,
-    /// A directory of secrets, which comes before the engine's sources.
+    /// A directory of secrets, which is read before the engine's sources.
     pub secrets: Option<PathBuf>,
-    /// A line for `sh` that prints a secret, whose name is its last word or `$1`.
+    /// A line for `sh` that prints a secret. The name of the secret is its last word or `$1`.
     pub secret_command: Option<String>,
     /// How often hosts are called, over all runs of the caller's store.
     pub rates: Vec<HostRate>,
-    /// What seals secure values, when it is the caller's store that the workflow runs in.
+    /// The key that encrypts secure values, if the workflow runs in the caller's store.
     pub state_key: Option<StateKey>,
     /// The file with the values of a Logic Apps definition's parameters.
     pub parameters: Option<SourceFile>,
-    /// Which workflow of an app or a template with several is meant.
+    /// The chosen workflow of an app or a template with several.
     pub workflow: Option<String>,
     /// The file with the app settings of a Logic Apps definition: `{Values: {…}}`, or the map itself.
     pub app_settings: Option<SourceFile>,
-    /// A run of an agent of The Edge Agent does not wait at interrupts.
+    /// Whether a run of an agent of The Edge Agent does not wait at interrupts.
     pub auto_continue: bool,
-    /// Further values for a Logic Apps definition, behind those of `parameters`: of parameters
-    /// (`{name: {value}}`), or of app settings (`{Values: {…}}`).
+    /// Further values for a Logic Apps definition, after those of `parameters`: of parameters (`{name: {value}}`), or
+    /// of app settings (`{Values: {…}}`).
     pub siblings: Vec<SourceFile>,
-    /// What relative paths of its actions are from, wherever a run continues; without it, the
-    /// folder of the process.
+    /// The folder for relative paths of its actions, wherever a run continues. By default the folder of the process.
     pub folder: Option<String>,
 }
 
-/// Reads a workflow's file without an engine: to check it, or to show its compiled form. `-`
-/// is standard input.
+/// Reads a workflow's file without an engine, to check it or to show its compiled form. `-` is standard input.
 ///
 /// # Errors
-/// [`LoadError::Unreadable`]; [`LoadError::Refused`] with all of its mistakes.
+/// Returns [`LoadError::Unreadable`], or [`LoadError::Refused`] with all of its mistakes.
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Workflow, LoadError> {
     Workflows::plain_value()
         .with(options)
         .load_file(path, options.dialect)
 }
 
-/// Reads a workflow from texts without an engine. The files it names are read from a folder as far as
-/// they are not among the texts.
+/// Reads a workflow from texts without an engine. Files that it names and that are not among the texts are read from
+/// the folder.
 ///
 /// # Errors
-/// [`LoadError::Refused`] with all of its mistakes.
+/// Returns [`LoadError::Refused`] with all of its mistakes.
 pub fn load_bundle(
     bundle: Bundle,
     folder: Option<&Path>,
@@ -89,10 +86,10 @@ pub fn load_bundle(
         .load_bundle(bundle, folder, options.dialect)
 }
 
-/// Reads a workflow of one file; `path` is its name.
+/// Reads a workflow that is one file. `path` is the name of the file.
 ///
 /// # Errors
-/// [`LoadError::Refused`] with all of its mistakes.
+/// Returns [`LoadError::Refused`] with all of its mistakes.
 pub fn load_text(path: &str, text: String, options: &LoadOptions) -> Result<Workflow, LoadError> {
     let path = path.to_owned();
     let files = vec![SourceFile { path, text }];
@@ -102,7 +99,7 @@ pub fn load_text(path: &str, text: String, options: &LoadOptions) -> Result<Work
 /// Reads a workflow's file; `-` is standard input.
 ///
 /// # Errors
-/// [`LoadError::Unreadable`], also for one that is too large.
+/// Returns [`LoadError::Unreadable`], also if the file is too large.
 pub fn read_file(path: &Path) -> Result<SourceFile, LoadError> {
     let shown = path.display().to_string();
     let text = if shown == "-" {
@@ -139,7 +136,8 @@ pub(super) fn read_text(from: impl std::io::Read) -> std::io::Result<String> {
     })
 }
 
-/// The text of a file that says by its first bytes that it is UTF-16.
+/// Decodes a file that begins as UTF-16. The outer `None`: it does not begin as UTF-16. The inner `None`: it is
+/// invalid.
 fn utf16(bytes: &[u8]) -> Option<Option<String>> {
     let unit: fn([u8; 2]) -> u16 = match bytes {
         [0xff, 0xfe, ..] => u16::from_le_bytes,
@@ -152,24 +150,24 @@ fn utf16(bytes: &[u8]) -> Option<Option<String>> {
     Some(text.filter(|_| rest.is_empty()))
 }
 
-/// Reads workflows under one set of caps and executors.
+/// Reads workflows with one set of caps and executors.
 pub(super) struct Workflows {
     pub registry: Registry,
     pub caps: Caps,
-    /// What a definition is given.
+    /// The context for definitions.
     pub definition: WorkflowContext,
-    /// Whose the workflows are.
+    /// The owner of the workflows.
     pub origin: Origin,
-    /// What relative paths of their actions are from.
+    /// The folder for relative paths of their actions.
     pub folder: Option<String>,
-    /// Nothing starts here, so that nothing can be missing.
+    /// Whether nothing starts here, so that nothing can be missing.
     pub commands_only: bool,
-    /// Secure values are sealed in the store.
+    /// Whether secure values are encrypted in the store.
     pub sealed: bool,
 }
 
 impl Workflows {
-    /// Without an engine.
+    /// Makes a reader without an engine.
     pub fn plain_value() -> Self {
         Self {
             registry: Registry::new(),
@@ -182,7 +180,7 @@ impl Workflows {
         }
     }
 
-    /// The same with what the options say laid over it.
+    /// Returns a copy that is changed by the options.
     pub fn with(&self, options: &LoadOptions) -> Self {
         let mut registry = self.registry.clone();
         for (name, target) in &options.handlers {
@@ -223,7 +221,7 @@ impl Workflows {
         self.load_collected(bundle, missing, dialect)
     }
 
-    /// A workflow's file with all that belongs to it. A folder is a Standard app.
+    /// Reads a workflow's file and all files that belong to it. A folder is a Standard app.
     pub(super) fn collect_from_file(
         &self,
         path: &Path,
@@ -243,8 +241,7 @@ impl Workflows {
         Ok(self.collect_files(Bundle { files: vec![file] }, folder, dialect))
     }
 
-    /// Reads the workflow of a bundle. The files it names are read from its folder as far as they
-    /// are not in the bundle.
+    /// Reads the workflow of a bundle. Files that it names and that are not in the bundle are read from its folder.
     pub fn load_bundle(
         &self,
         bundle: Bundle,
@@ -255,7 +252,7 @@ impl Workflows {
         self.load_collected(bundle, missing, dialect)
     }
 
-    /// Reads the workflow of a bundle under the rights of a source, in its folder.
+    /// Reads the workflow of a bundle with the rights and the folder of a source.
     pub fn load_as(
         &self,
         source: &ProgramSource,
@@ -348,7 +345,7 @@ impl Workflows {
         }
     }
 
-    /// Reads a bundle, and checks what its workflow needs of this engine.
+    /// Reads a bundle, and checks what its workflow needs from this engine.
     pub(super) fn read_checked(
         &self,
         bundle: &Bundle,
@@ -366,7 +363,7 @@ impl Workflows {
         (workflow, diagnostics)
     }
 
-    /// Warns of secure values that nothing seals.
+    /// Warns if the workflow has secure values and no key encrypts them.
     fn check_env_access(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         let Some(first) = workflow.secure.first().filter(|_| !self.sealed) else {
             return;
@@ -376,13 +373,13 @@ impl Workflows {
         diagnostics.push(Diagnostic::warning("readable", first.span, message).hint(hint));
     }
 
-    /// Whether runs may name a secret. A caller without permission does not learn whether it exists.
+    /// Returns whether runs may name a secret. A caller without permission does not learn whether the secret exists.
     pub(super) fn may_name(&self, secret: &str, origin: Origin) -> bool {
         origin == Origin::Operator || self.registry.allows_guest_secret(secret)
     }
 
-    /// Refuses what the operator does not allow, as far as it can be seen before a run. A command that
-    /// only checks a file cannot allow anything: it gets a warning.
+    /// Refuses what the operator does not allow, as far as that is known before a run. A command that only checks a
+    /// file cannot allow anything, so it gets a warning.
     fn check_permissions(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         let found = |span, what: String| match self.commands_only {
             true => Diagnostic::warning("denied", span, what),
@@ -516,7 +513,7 @@ impl Loader for Workflows {
     }
 }
 
-/// The program of a stored source.
+/// Compiles a stored source.
 pub(super) fn compile_stored(hash: ProgramHash, source: &ProgramSource) -> Result<Program, String> {
     compile_read(&read_stored(source)?, hash, source)
 }
@@ -527,8 +524,8 @@ pub(super) fn read_stored(source: &ProgramSource) -> Result<hir::Workflow, Strin
     workflow.ok_or_else(|| diagnostics.render(&source.bundle, false).to_string())
 }
 
-/// It was accepted under the caps of its time: today's do not take that back, and where a file names no count, the
-/// cap is the count.
+/// Returns the caps with which a source was accepted. Current caps must not make it invalid, and where a file states no
+/// count, the cap is the count.
 pub(super) fn caps_then(source: &ProgramSource) -> Caps {
     Caps {
         count: Some(source.max_count),
@@ -556,7 +553,7 @@ fn caps(source: &ProgramSource) -> program::Caps {
     }
 }
 
-/// SHA-256 over everything that decides what a program is.
+/// Returns the SHA-256 of everything that the program depends on.
 pub(super) fn hash(source: &ProgramSource) -> ProgramHash {
     let count = source.max_count.to_be_bytes();
     let timeout = source.max_timeout_ms.to_be_bytes();

@@ -1,4 +1,4 @@
-//! What a workflow needs and this process does not have: handlers, tokens, secrets, interpreters.
+//! Checks for what a workflow needs and this process does not have: handlers, tokens, secrets, interpreters.
 
 use super::load::Workflows;
 use std::collections::BTreeSet;
@@ -8,15 +8,15 @@ use windlass_model::hir::{self, HandlerUse};
 use windlass_model::model::Origin;
 use windlass_source::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 
-/// How many missing handlers a message names.
+/// Maximum number of missing handlers in a message.
 const MAX_NAMED: usize = 12;
-/// How many actions it names of each.
+/// Maximum number of actions in a message for each handler.
 const MAX_ACTIONS: usize = 3;
 
 impl Workflows {
-    /// Reports handlers that no one has registered. Those of a definition are refused all at once,
-    /// because it may do half of its work before it gets there. One of Loom's is only a warning,
-    /// because another process may have it.
+    /// Reports handlers that are not registered. Connectors of a definition are errors, all at once, because a run may
+    /// do half of its work before it needs them. For other handlers there is only a warning, because another process
+    /// may have them.
     pub(super) fn missing_handlers(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         let registry = self.registry.with_handlers(&workflow.handlers);
         let uses = workflow.handler_uses();
@@ -61,8 +61,8 @@ impl Workflows {
         missing_tokens(&registry, workflow, diagnostics);
     }
 
-    /// Warns of answers whose names are nearly those of the workflow: the action that was meant runs for real. Others
-    /// may be for other workflows.
+    /// Warns of answers whose names are similar to names in the workflow: the action with the correct name would run
+    /// for real. Answers with other names may be for other workflows.
     pub(super) fn unused_answers(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         let (calls, uses) = (workflow.calls(), workflow.handler_uses());
         let Some((first, _)) = calls.first() else {
@@ -85,8 +85,8 @@ impl Workflows {
         }
     }
 
-    /// What a run needs to continue and this process does not have. Its actions would fail for good, so the
-    /// run is paused instead, until someone provides what is missing and resumes it.
+    /// Returns what a run needs to continue and this process does not have. Its actions would fail for good, so the run
+    /// cannot be loaded until someone provides what is missing and resumes it.
     pub(super) fn unmet_requirements(
         &self,
         workflow: &hir::Workflow,
@@ -100,7 +100,7 @@ impl Workflows {
         Some(format!("{}: {hint}", first.message))
     }
 
-    /// Warns of secrets that are not there: they may come until the action starts.
+    /// Warns of missing secrets. They may be added before the action starts.
     pub(super) fn missing_secrets(
         &self,
         workflow: &hir::Workflow,
@@ -142,8 +142,8 @@ impl Workflows {
         }
     }
 
-    /// Refuses what this build was made without, and scripts in a language that this machine cannot
-    /// run: half of the work would be done when a run gets there.
+    /// Refuses actions that this build does not include, and scripts in a language that this machine cannot run.
+    /// Otherwise a run would do half of its work before it reaches them.
     pub(super) fn missing_interpreters(workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         for (step, call) in workflow.calls() {
             if let Some(feature) = required_feature(&call.executor) {
@@ -162,7 +162,7 @@ impl Workflows {
     }
 }
 
-/// The missing handlers, each once, with the actions that need it.
+/// Lists the missing handlers, each once, with the actions that need it.
 fn grouped(missing: &[&HandlerUse<'_>]) -> String {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
     for used in missing {
@@ -191,7 +191,7 @@ fn grouped(missing: &[&HandlerUse<'_>]) -> String {
     format!("{actions}: {}{rest}", shown.join(", "))
 }
 
-/// Warns, once, of calls that sign in as something that only a platform knows.
+/// Warns once of all calls that sign in with an identity that only a platform knows.
 fn missing_tokens(registry: &Registry, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
     for name in IDENTITIES {
         let signs_in = |call: &hir::Call| {

@@ -1,5 +1,5 @@
-//! Workflows that are stored under a name: put, found again, started. Each is compiled once
-//! and cached until another one replaces it.
+//! Workflows that are stored under a name: putting, reading, starting. Each workflow is compiled once and cached until
+//! another one replaces it.
 
 use super::StoreReader;
 use super::load::{Workflows, hash};
@@ -17,33 +17,33 @@ use windlass_model::model::Name;
 use windlass_source::diagnostic::did_you_mean;
 use windlass_store::{MAX_RUN_ID, ProgramSource, ScheduleState, StoredWorkflow, WorkflowVersion};
 
-/// Maximum number of names that a misspelt one is compared with.
+/// Maximum number of names that a misspelt name is compared with.
 const MAX_COMPARED: usize = 1_000;
 
-/// Maximum number of stored former texts of a workflow.
+/// Maximum number of stored former versions of a workflow.
 const MAX_FORMER: usize = 50;
 
-/// When a workflow is put in place of the one that is there.
+/// The condition for replacing a workflow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum PutIf {
-    /// Whatever is there.
+    /// Replace any workflow.
     #[default]
     Always,
-    /// When nothing is there.
+    /// Put the workflow only if the name has none.
     Absent,
     Version(String),
 }
 
-/// Number of workflows read at a time.
+/// Number of workflows that are read at a time.
 const PAGE: usize = 256;
 
 impl Engine {
-    /// Checks a workflow and keeps it under a name, in place of the one that was there. It is
-    /// durable when this returns. Blocks. Returns what it is, and whether there was one before.
+    /// Checks a workflow and stores it under a name. It replaces the workflow that the name had, and is durable when
+    /// this returns. Blocks. Returns its report, and whether it replaced another one.
     ///
     /// # Errors
-    /// [`EngineError::Load`] with all of its mistakes, [`EngineError::Input`] for a name that is
-    /// none, store errors.
+    /// Returns [`EngineError::Load`] with all of its mistakes, [`EngineError::Input`] for an invalid name, or store
+    /// errors.
     pub fn put_workflow(
         &self,
         name: &str,
@@ -53,11 +53,11 @@ impl Engine {
         self.put_workflow_if(name, bundle, options, &PutIf::Always)
     }
 
-    /// The same, unless someone else has put another one there meanwhile. The one that was there
+    /// The same with a condition, so that a workflow that was put meanwhile is not replaced. The replaced workflow
     /// becomes a former version.
     ///
     /// # Errors
-    /// [`EngineError::WorkflowChanged`], and those of [`Engine::put_workflow`].
+    /// Returns [`EngineError::WorkflowChanged`], and the errors of [`Engine::put_workflow`].
     pub fn put_workflow_if(
         &self,
         name: &str,
@@ -89,7 +89,7 @@ impl Engine {
         let (former, gone) = self.history_of(before.as_ref(), workflow.program().hash)?;
         let former = former.as_ref().zip(before.as_ref());
         let former = former.map(|(version, before)| (version, &before.source));
-        // A pause and the missed times belong to the name; the times begin again.
+        // A pause and the missed times belong to the name. The times of the schedule begin again.
         let state = before.as_ref().and_then(|before| before.schedule.clone());
         stored.schedule = state.map(|state| ScheduleState {
             until: stored.stored_at,
@@ -107,15 +107,15 @@ impl Engine {
         Ok((report, replaced))
     }
 
-    /// The workflow of a name, ready to be started, if it exists. Blocks.
+    /// Returns the workflow of a name, ready to be started, if it exists. Blocks.
     ///
     /// # Errors
-    /// [`EngineError::Load`] when this engine refuses what another one took; store errors.
+    /// Returns [`EngineError::Load`] if this engine refuses what another one accepted; store errors.
     pub fn workflow(&self, name: &str) -> Result<Option<Arc<Workflow>>, EngineError> {
         self.launcher.workflow(name)
     }
 
-    /// The saved workflows behind `after`, which moves to the last of them; empty at the end. Blocks.
+    /// Returns the saved workflows after `after`, and moves `after` to the last of them. Empty at the end. Blocks.
     pub(super) fn saved_page(
         &self,
         after: &mut Option<Name>,
@@ -125,15 +125,15 @@ impl Engine {
         Ok(page)
     }
 
-    /// The same, if it is compiled already and none is being put at the moment. Does not block.
+    /// The same, if the workflow is compiled already and none is being put at the moment. Does not block.
     #[doc(hidden)]
     #[must_use]
     pub fn workflow_at_hand(&self, name: &str) -> Option<Arc<Workflow>> {
         self.launcher.compiled.try_read().ok()?.get(name).cloned()
     }
 
-    /// What becomes a former version when this program is put in its place, and which former versions
-    /// go: the oldest, and one of the same text.
+    /// Returns what becomes a former version when this program is put, and which former versions are removed: the
+    /// oldest ones, and those with the same text.
     fn history_of(
         &self,
         before: Option<&StoredWorkflow>,
@@ -153,7 +153,7 @@ impl Engine {
         Ok(((now.program != program).then_some(now), gone))
     }
 
-    /// The most iterations that a loop of a workflow may ask for.
+    /// Returns the maximum number of iterations that a loop of a workflow may have.
     #[doc(hidden)]
     #[must_use]
     pub fn max_iterations(&self, dialect: Dialect, origin: Origin) -> u64 {
@@ -164,10 +164,10 @@ impl Engine {
         self.launcher.workflows.with(&options).caps.count(dialect)
     }
 
-    /// Deletes the workflow of a name; its runs continue. False if it does not exist. Blocks.
+    /// Deletes the workflow of a name. Its runs continue. Returns false if the name has no workflow. Blocks.
     ///
     /// # Errors
-    /// Store errors.
+    /// Returns store errors.
     pub fn remove_workflow(&self, name: &str) -> Result<bool, EngineError> {
         let mut compiled = self.launcher.compiled();
         compiled.remove(name);
@@ -176,10 +176,10 @@ impl Engine {
 }
 
 impl Inspector {
-    /// The named workflows of the store, in the order of their names, after `after`.
+    /// Returns the named workflows of the store, in the order of their names, after `after`.
     ///
     /// # Errors
-    /// Store errors.
+    /// Returns store errors.
     pub fn workflows(
         &self,
         after: Option<&str>,
@@ -190,11 +190,11 @@ impl Inspector {
         Ok(stored.iter().map(WorkflowSummary::new).collect())
     }
 
-    /// What the workflow of a name is, with its text: as it is now, or as it was in a version.
+    /// Returns the report of a named workflow with its text: the current one, or that of a version.
     ///
     /// # Errors
-    /// [`EngineError::NoWorkflow`], [`EngineError::NoVersion`], store errors; [`EngineError::Load`] when
-    /// this version of Windlass refuses what another one took.
+    /// Returns [`EngineError::NoWorkflow`], [`EngineError::NoVersion`], or store errors. Returns [`EngineError::Load`]
+    /// if this version of Windlass refuses what another one accepted.
     pub fn describe_workflow(
         &self,
         name: &str,
@@ -226,10 +226,10 @@ impl Inspector {
         Ok(WorkflowReport::new(&stored, &workflow))
     }
 
-    /// The versions of a workflow, the newest first, and what their runs do.
+    /// Returns the versions of a workflow, the newest first, with the number of their runs by status.
     ///
     /// # Errors
-    /// [`EngineError::NoWorkflow`], store errors.
+    /// Returns [`EngineError::NoWorkflow`] or store errors.
     pub fn workflow_versions(&self, name: &str) -> Result<VersionsReport, EngineError> {
         let stored = self.stored_or_error(name)?;
         let mut versions = vec![version_of(&stored)];
@@ -251,14 +251,14 @@ impl Inspector {
         })
     }
 
-    /// When runs of the workflow of a name start automatically.
+    /// Returns when the schedule of a named workflow starts runs.
     ///
     /// # Errors
-    /// As [`Inspector::describe_workflow`].
+    /// Returns the errors of [`Inspector::describe_workflow`].
     pub fn workflow_schedule(&self, name: &str) -> Result<ScheduleReport, EngineError> {
         let (stored, workflow) = self.stored_workflow(name)?;
         let state = stored.schedule.as_ref();
-        // Times that are decided start nothing any more, also where the clock was set back.
+        // Times that are decided start nothing any more, also after the clock was set back.
         let until = state.map_or(stored.stored_at, |state| state.until);
         let after = now().max(until);
         Ok(ScheduleReport::new(
@@ -269,7 +269,7 @@ impl Inspector {
         ))
     }
 
-    /// The workflow of a name, as it is stored and as it is loaded.
+    /// Returns a named workflow, as it is stored and as it is loaded.
     pub(super) fn stored_workflow(
         &self,
         name: &str,
@@ -288,7 +288,7 @@ impl Inspector {
         stored.map_or_else(|| Err(self.no_workflow(name)), Ok)
     }
 
-    /// The error for a name without a workflow, with a suggestion of similar names. Blocks.
+    /// Returns the error for a name without a workflow, with a similar name as a hint. Blocks.
     #[doc(hidden)]
     #[must_use]
     pub fn no_workflow(&self, name: &str) -> EngineError {
@@ -309,7 +309,7 @@ fn version_of(stored: &StoredWorkflow) -> WorkflowVersion {
     }
 }
 
-/// Whether a version is meant: by all of its hash, or by how that begins.
+/// Returns whether `requested` is the hash of a program, or at least the first six digits of it.
 fn is_version(program: ProgramHash, requested: &str) -> bool {
     const LEAST: usize = 6;
     let whole = program.to_string();
@@ -341,8 +341,8 @@ fn check_unchanged(
     Err(EngineError::WorkflowChanged { name, current })
 }
 
-/// A workflow that was accepted before, for inspection: under the caps of its time, and whatever this
-/// process lacks for its runs.
+/// Loads a workflow that was accepted before, to inspect it: with the caps of that time, and even if this process lacks
+/// something for its runs.
 fn load_again(source: &ProgramSource) -> Result<Workflow, EngineError> {
     let options = LoadOptions {
         dialect: Some(source.dialect),
@@ -356,7 +356,7 @@ fn load_again(source: &ProgramSource) -> Result<Workflow, EngineError> {
     Ok(workflows.load_bundle(source.bundle.clone(), None, options.dialect)?)
 }
 
-/// A name that can be part of a path and a word of a command line.
+/// Checks that a name can be part of a path and a word on a command line.
 fn check_name(name: &str) -> Result<(), EngineError> {
     let fits = |c: char| c.is_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.len() > MAX_RUN_ID || !name.chars().all(fits) || is_dots(name) {

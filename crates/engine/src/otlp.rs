@@ -1,5 +1,5 @@
-//! Sends spans of runs to a collector: OTLP over HTTP, as JSON (opentelemetry.io/docs/specs/otlp). It never keeps
-//! a run waiting: spans that the collector does not take in time are dropped, counted and logged.
+//! Sends spans of runs to a collector: OTLP over HTTP, as JSON (opentelemetry.io/docs/specs/otlp). Runs never wait for
+//! it: spans that the collector does not accept in time are dropped, counted and logged.
 
 use super::EngineError;
 use crate::scheduler::{SpanSink, TraceSpan};
@@ -13,30 +13,30 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 use windlass_model::model::trace_id;
 
-/// Maximum number of spans that wait, and of spans in one request.
+/// Maximum number of spans that wait, and maximum number of spans in one request.
 const WAITING: usize = 8_192;
 const BATCH: usize = 512;
 
-/// The first span of a batch waits so long for others.
+/// Time for which the first span of a batch waits for others.
 const GATHER: Duration = Duration::from_millis(500);
 
-/// A request may take so long, and the last ones at the end.
+/// Timeout of a request, and timeout of the last requests when the engine stops.
 const PATIENCE: Duration = Duration::from_secs(10);
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Where spans go.
+/// The collector of spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtlpTarget {
-    /// The address of the collector, with its path.
+    /// The URL of the collector, with its path.
     pub url: String,
-    /// Headers of each request, such as a token.
+    /// Headers of each request, for example a token.
     pub headers: Vec<(String, String)>,
-    /// `service.name`.
+    /// The value of `service.name`.
     pub service: String,
 }
 
 impl OtlpTarget {
-    /// What the variables of OpenTelemetry say; none when they name no collector, or turn it off.
+    /// Reads the variables of OpenTelemetry. Returns `None` if they name no collector, or disable the export.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let set = |name: &str| variable(name).filter(|text| !text.is_empty());
         let either = |name: &str| {
@@ -66,7 +66,7 @@ impl OtlpTarget {
     }
 }
 
-/// What sends them.
+/// Sends spans in the background.
 pub(super) struct Exporter {
     spans: mpsc::Sender<TraceSpan>,
     dropped: Arc<AtomicU64>,
@@ -74,7 +74,7 @@ pub(super) struct Exporter {
 }
 
 impl Exporter {
-    /// Must be called inside a tokio runtime.
+    /// Starts the background task. Must be called inside a tokio runtime.
     #[allow(
         clippy::disallowed_methods,
         reason = "the task only watches: no run depends on it"
@@ -125,7 +125,7 @@ impl Exporter {
         })
     }
 
-    /// Waits a little until all reported spans have been sent.
+    /// Waits at most [`FAREWELL`] until all reported spans have been sent.
     pub async fn flush(&self) {
         let (done, sent) = oneshot::channel();
         let flushed = async {
@@ -181,7 +181,7 @@ impl SendTask {
                 }
             }
             self.send(&mut batch).await;
-            // The caller that waits for the flush may be gone.
+            // The caller may no longer wait for the flush.
             let _ = done.send(());
         }
     }
@@ -215,7 +215,7 @@ impl SendTask {
     }
 }
 
-/// A span as OTLP has it in JSON.
+/// Encodes a span as JSON of OTLP.
 fn encoded(span: &TraceSpan) -> Value {
     let run = &*span.run;
     let nanoseconds = |at: windlass_value::time::Timestamp| format!("{}000000", at.0.max(0));

@@ -1,5 +1,5 @@
-//! Runs that have ended are forgotten by age and by number; the programs that no one needs any
-//! more go with them. What has not ended is never touched.
+//! Prunes ended runs by age and by number, and the programs that no other run needs. Runs that have not ended are never
+//! pruned.
 
 use super::report::StatusFilter;
 use super::scheduler::remove_old_rates;
@@ -15,22 +15,22 @@ use windlass_model::model::Name;
 use windlass_store::{RunHeader, Store, StoreError};
 use windlass_value::time::Timestamp;
 
-/// Number of headers read at a time.
+/// Number of headers that are read at a time.
 const PAGE: usize = 1_024;
 
-/// Which runs are forgotten: of those that have ended, the ones that everything here applies to.
+/// Selects the runs to prune: ended runs for which all of these conditions hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PruneFilter {
     /// Only those that ended longer ago than this, in milliseconds.
     pub older_than_ms: Option<u64>,
-    /// Except this many of the newest runs of each workflow.
+    /// Retains this number of the newest runs of each workflow.
     pub keep: Option<usize>,
     /// Only runs of this workflow.
     pub workflow: Option<String>,
     /// Only runs with all of these labels.
     pub labels: BTreeMap<String, String>,
-    /// Only runs that ended so.
+    /// Only runs with one of these final statuses. Empty: all.
     pub status: Vec<StatusFilter<RunStatus>>,
     /// Deletes nothing, and reports what would be deleted.
     pub dry_run: bool,
@@ -51,7 +51,7 @@ impl Engine {
     /// Prunes runs that have ended, while others continue. Blocks.
     ///
     /// # Errors
-    /// Store errors; what was forgotten before stays forgotten.
+    /// Returns store errors. Runs that were pruned before the error remain pruned.
     pub fn prune(&self, filter: &PruneFilter, now: Timestamp) -> Result<Pruned, EngineError> {
         let pruned = self.launcher.runs.prune(filter, now)?;
         if let Some(state) = self.state.as_deref().filter(|_| !filter.dry_run) {
@@ -61,7 +61,8 @@ impl Engine {
         Ok(pruned)
     }
 
-    /// Removes rows of runs that do not exist. Nothing else knows of them, so what fails is left to the next time.
+    /// Removes row files of runs that do not exist. Nothing else refers to these files, so a failed removal is tried
+    /// again in the next call.
     fn remove_rows(&self, folder: &Path) {
         // A process that prints its rows holds the lock.
         let lock = fs::File::open(folder.join(ROWS_LOCK));
@@ -81,13 +82,13 @@ impl Engine {
     }
 }
 
-/// The folder of the state directory with rows of runs that print them at their end, each in a file with the run's name.
+/// Folder in the state directory for runs that print their rows at their end. Each run has a file with its name.
 pub const ROWS: &str = "rows";
 
-/// The file in [`ROWS`] that each process holds locked until it has printed its rows.
+/// Lock file in [`ROWS`]. Each process holds it until it has printed its rows.
 pub const ROWS_LOCK: &str = ".lock";
 
-/// The run whose rows a file in [`ROWS`] has. Until the run succeeds, they are in `RUN.RUN.new`.
+/// Returns the run whose rows a file in [`ROWS`] has. Until the run succeeds, its file is `RUN.RUN.new`.
 #[must_use]
 pub fn run_of_rows(file: &str) -> &str {
     let mut runs = file.match_indices('.').filter_map(|(at, _)| {
@@ -98,7 +99,7 @@ pub fn run_of_rows(file: &str) -> &str {
     runs.next_back().unwrap_or(file)
 }
 
-/// Forgets what the filter chooses.
+/// Prunes the runs that the filter selects.
 pub(super) fn prune(
     store: &dyn Store,
     filter: &PruneFilter,
@@ -115,7 +116,7 @@ pub(super) fn prune(
     }
     for run in &old {
         match store.delete(run) {
-            // Someone else was faster.
+            // Another caller may have deleted the run.
             Ok(()) | Err(StoreError::UnknownRun(_)) => {}
             Err(error) => return Err(error.into()),
         }
@@ -124,7 +125,7 @@ pub(super) fn prune(
     Ok(pruned)
 }
 
-/// The runs that a filter means.
+/// Returns the runs that a filter selects.
 pub fn chosen_to_prune(
     store: &dyn Store,
     filter: &PruneFilter,
@@ -149,7 +150,7 @@ pub fn chosen_to_prune(
     };
     let mut chosen = Vec::new();
     for (_, mut runs) in ended {
-        // The newest first.
+        // Sort the newest runs first.
         runs.sort_by(|a, b| b.cmp(a));
         let beyond = runs.into_iter().skip(filter.keep.unwrap_or(0));
         chosen.extend(beyond.filter(|(at, _)| old(*at)).map(|(_, run)| run));

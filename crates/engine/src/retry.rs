@@ -1,6 +1,5 @@
-//! Starting a run that ended badly once more: a new run of the same program, from its beginning
-//! with the same input, or from an iteration or an action with the state at that time. The old one
-//! stays as it ended.
+//! Retries a run that did not succeed. The retry is a new run of the same program: from its beginning with the same
+//! input, or from an iteration or an action with the state at that time. The old run is unchanged.
 
 use super::{Engine, EngineError, REQUEST_LABEL, Started, Workflow, new_id, now};
 use crate::launch::DEPTH_LABEL;
@@ -13,29 +12,29 @@ use windlass_model::model::{Name, name_of_part};
 use windlass_source::diagnostic::{Diagnostics, did_you_mean};
 use windlass_store::{FAILED_ACTIONS_LABEL, Journal, RunHeader, StoreError};
 
-/// The label that names the run that was started again.
+/// The label with the id of the retried run.
 pub const RETRY_LABEL: &str = "windlass.retry_of";
 
-/// The label that says from where, when it was not the beginning.
+/// The label with the position that the retry starts from, if it is not the beginning.
 pub const RETRY_FROM_LABEL: &str = "windlass.retry_from";
 
-/// As the place to retry from: the action that a run failed at.
+/// The position of the action that a run failed at.
 pub const FAILED: &str = "failed";
 
-/// As the place to retry from: the failed items of the last foreach that had any.
+/// The position of the failed items of the last foreach that had failed items.
 pub const FAILED_ITEMS: &str = "failed-items";
 
 impl Engine {
-    /// Starts a run that failed, timed out or was cancelled once more, under an id of the caller's
-    /// or a new one. `from` is an action, an iteration, or the end of a path to one, as in the
-    /// idempotency keys (`poll#14/fetch`); the last time that the run came there is meant.
-    /// [`FAILED`] is the action that it failed at; [`FAILED_ITEMS`], also of a run that succeeded, are
-    /// the items of its last foreach that failed. Without it the new run begins at its beginning.
+    /// Retries a run that failed, timed out or was cancelled, with an id of the caller or a new one. `from` is an
+    /// action, an iteration, or the end of a path to one, as in the idempotency keys (`poll#14/fetch`); the retry
+    /// starts from the last time that the run was there. [`FAILED`] is the action that the run failed at.
+    /// [`FAILED_ITEMS`] is the failed items of its last foreach that had any; it may also be used for a run that
+    /// succeeded. Without `from`, the new run starts at the beginning.
     ///
     /// # Errors
-    /// [`EngineError::NotRetried`] for one that has not ended or has succeeded,
-    /// [`EngineError::NoPlace`] when it was never at `from`, or the store has let go of that; those
-    /// of [`Engine::start_with`].
+    /// Returns [`EngineError::NotRetried`] if the run has not ended or has succeeded. Returns [`EngineError::NoPlace`]
+    /// if the run was never at `from`, or the steps since then are no longer stored. Also returns the errors of
+    /// [`Engine::start_with`].
     pub async fn retry(
         &self,
         run: &str,
@@ -58,11 +57,11 @@ impl Engine {
         let workflow = self.workflow_of(&header)?;
         let id = Name::from(id.unwrap_or_else(|| new_id(&header.workflow)));
         let mut labels = header.labels;
-        // The key began the other run.
+        // The idempotency key belongs to the other run.
         labels.remove(REQUEST_LABEL);
         labels.remove(RETRY_FROM_LABEL);
         labels.remove(FAILED_ACTIONS_LABEL);
-        // No run waits for this one.
+        // No run waits for the retry.
         labels.remove(PARENT_LABEL);
         labels.remove(DEPTH_LABEL);
         labels.insert(RETRY_LABEL.to_owned(), header.id.to_string());
@@ -79,7 +78,7 @@ impl Engine {
             }
             labels.insert(RETRY_FROM_LABEL.to_owned(), from.to_owned());
         }
-        // What it was started with is what the workflow made of the input: it takes it again.
+        // The stored input was converted by the workflow: check that the workflow accepts it again.
         let input = match &state {
             Some(state) => state.input.clone(),
             None => workflow.accept(self.inspector().load(run)?.state.input)?,
@@ -119,7 +118,7 @@ impl Engine {
         })
     }
 
-    /// The state in which the run `id` continues from a place of another run; none: it starts at its beginning.
+    /// Returns the state from which the run `id` continues. `None`: it starts at its beginning.
     fn state_at(
         &self,
         run: &str,
@@ -168,7 +167,7 @@ impl Engine {
     }
 }
 
-/// The foreach of which `failed-items/PATH` means the failed items; none inside: it is not specified.
+/// Returns the path of the foreach in `failed-items/PATH`. The inner `None`: no path is given.
 fn failed_items(from: &str) -> Option<Option<&str>> {
     match from.strip_prefix(FAILED_ITEMS)? {
         "" => Some(None),
@@ -176,10 +175,10 @@ fn failed_items(from: &str) -> Option<Option<&str>> {
     }
 }
 
-/// Maximum number of places listed.
+/// Maximum number of listed positions.
 const MAX_LISTED: usize = 10;
 
-/// What to write where items of several foreaches failed.
+/// Returns the message for items that failed in several foreaches.
 fn several_foreaches_message(run: &Name, paths: &[String]) -> String {
     let shown = paths.iter().take(MAX_LISTED);
     let lines: String = shown
@@ -196,8 +195,8 @@ fn several_foreaches_message(run: &Name, paths: &[String]) -> String {
     )
 }
 
-/// Why a place that the workflow has is not in a journal that begins with a snapshot, or with the
-/// run (0).
+/// Returns why a position is not in a journal. The journal begins with the snapshot at this commit, or at the start of
+/// the run (0).
 fn no_snapshot_message(snapshot: u64) -> String {
     if snapshot == 0 {
         return String::from("it never came there");
@@ -208,7 +207,7 @@ fn no_snapshot_message(snapshot: u64) -> String {
     )
 }
 
-/// The part of a path that names nothing in the workflow, and what it was meant to be.
+/// Returns a message if a part of a path is not in the workflow, with a similar name.
 pub(super) fn did_you_mean_place(program: &Program, path: &str) -> Option<String> {
     let names = path
         .split('/')

@@ -1,4 +1,4 @@
-//! A handle on a run: its updates, and its result.
+//! A handle on a run, with its updates and its result.
 
 use super::{EngineError, Inspector};
 use crate::scheduler::{ScheduleError, Update, Updates};
@@ -13,32 +13,31 @@ pub struct Run {
     inspector: Inspector,
 }
 
-/// Why a run gave no result.
+/// Why a run has no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunFailure {
-    /// It failed, ran out of time or was cancelled.
+    /// The run failed, timed out or was cancelled.
     #[error("run {run} ended as {}{}", status.as_str(), error_suffix(error.as_ref()))]
     Ended {
         run: Name,
         status: Status,
         error: Option<RunError>,
     },
-    /// It succeeded, and its output is not of the requested type.
+    /// The run succeeded, but its output does not have the requested type.
     #[error("run {run} has an output of another type than requested: {error}")]
     Output {
         run: Name,
-        /// How it differs.
+        /// The difference between the output and the type.
         #[source]
         error: serde_json::Error,
     },
-    /// It was paused: it can be resumed.
+    /// The run was paused. It can be resumed.
     #[error("run {run} is paused")]
     Paused { run: Name, reason: PauseReason },
-    /// The engine cannot continue with it now; it is safe in the store.
+    /// The engine cannot continue the run now. The run is safe in the store.
     #[error(transparent)]
     Stuck(#[from] ScheduleError),
-    /// The store cannot be read.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
@@ -58,27 +57,26 @@ impl Run {
         }
     }
 
-    /// The run's id.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The next durable step, pause or end; none when there is nothing more to come.
+    /// Waits for the next durable step, pause or end. Returns `None` after the last update.
     pub async fn next(&mut self) -> Option<Update> {
         self.updates.next().await
     }
 
-    /// From now on, sends only pauses and the end.
+    /// Limits the updates to pauses and the end.
     pub(super) fn only_end(&self) {
         self.updates.only_end();
     }
 
-    /// How the run ended, once it has.
+    /// Waits for the end of the run. Returns its outcome.
     ///
     /// # Errors
-    /// [`RunFailure::Paused`], [`RunFailure::Stuck`], and store errors; a run that ended badly
-    /// is an outcome here.
+    /// Returns [`RunFailure::Paused`], [`RunFailure::Stuck`], or store errors. A run that did not succeed has an
+    /// outcome, and is not an error here.
     pub async fn outcome(mut self) -> Result<Outcome, RunFailure> {
         self.only_end();
         let mut failure = None;
@@ -89,7 +87,7 @@ impl Run {
                 None => {}
             }
         }
-        // It may have ended before it was watched.
+        // The run may have ended before it was watched.
         if let Some(outcome) = self.ended()? {
             return Ok(outcome);
         }
@@ -101,7 +99,7 @@ impl Run {
                 return end;
             }
         }
-        // The engine stopped, or this handle did not keep up: the store knows.
+        // The engine stopped, or this handle was too slow and was dropped: read the store.
         let state = self
             .inspector
             .load(&self.id)
@@ -117,10 +115,10 @@ impl Run {
         }
     }
 
-    /// What the run gives, once it has succeeded, as a type of the caller's.
+    /// Waits for the end of the run. Returns its output as a type of the caller.
     ///
     /// # Errors
-    /// [`RunFailure`].
+    /// Returns [`RunFailure`].
     pub async fn result<T: DeserializeOwned + 'static>(self) -> Result<T, RunFailure> {
         let run = self.id.clone();
         let outcome = self.outcome().await?;
@@ -137,7 +135,7 @@ impl Run {
         }
     }
 
-    /// What an update says of how it ended.
+    /// Returns the outcome if an update ends the wait.
     fn end(&self, update: Update) -> Option<Result<Outcome, RunFailure>> {
         match update {
             Update::Step(_) => None,

@@ -1,6 +1,6 @@
-//! What is known of all runs without reading them again: enough to find, sort and count them. It follows
-//! the store: what changed is read again when someone looks. To read 100,000 headers for a page takes
-//! half a second.
+//! A summary of every run in memory, enough to find, sort and count runs without reading them again. It follows the
+//! store: runs that changed are read again at the next request. To read 100,000 headers for one page would cost half a
+//! second.
 
 use super::EngineError;
 use super::inspect::Inspector;
@@ -15,7 +15,7 @@ use windlass_model::model::Name;
 use windlass_store::{FAILED_ACTIONS_LABEL, Placement, QUARANTINE_LABEL, RunHeader};
 use windlass_value::time::Timestamp;
 
-/// Number of headers read at a time.
+/// Number of headers that are read at a time.
 const PAGE: usize = 1_000;
 
 /// Maximum number of deleted runs that are remembered.
@@ -24,28 +24,27 @@ const MAX_GONE: usize = 10_000;
 /// Maximum number of changed runs that are remembered.
 const MAX_CHANGES: usize = 65_536;
 
-/// What is known of a run.
+/// The summary of a run.
 #[derive(Debug)]
 pub struct RunIndexEntry {
     pub id: Name,
     program: Arc<IndexedProgram>,
     pub started_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// When it continues; [`NEVER`] unless it sleeps for long.
+    /// When a sleeping run continues; otherwise [`NEVER`].
     due_at: Timestamp,
     rare: Option<Box<RareFacts>>,
     revision: u64,
-    /// The number of its last change that was seen; 0: it was there before.
+    /// The number of its last observed change; 0 if it did not change after the first read.
     number: u64,
-    /// What it is doing.
     pub status: RunStatus,
 }
 
-// The index may have a million of them.
+// The index may have a million entries.
 const _: () = assert!(size_of::<RunIndexEntry>() <= 80);
 
-/// The program of runs.
+/// The program of one or more runs.
 #[derive(Debug)]
 struct IndexedProgram {
     hash: ProgramHash,
@@ -56,7 +55,7 @@ struct IndexedProgram {
 #[derive(Debug)]
 struct RareFacts {
     labels: BTreeMap<String, String>,
-    /// The number of what waits there; 0: nothing.
+    /// The queue number of its waits; 0 if it does not wait.
     queued: u64,
 }
 
@@ -65,7 +64,7 @@ static NO_FACTS: RareFacts = RareFacts {
     queued: 0,
 };
 
-/// The time of what does not come.
+/// The due time of a run that does not sleep.
 const NEVER: Timestamp = Timestamp(i64::MAX);
 
 impl RunIndexEntry {
@@ -74,19 +73,18 @@ impl RunIndexEntry {
         &self.program.workflow
     }
 
-    /// What it was marked with.
     #[must_use]
     pub fn labels(&self) -> &BTreeMap<String, String> {
         &self.rare().labels
     }
 
-    /// When it continues, if it sleeps for long.
+    /// Returns when the run continues, if it sleeps for long.
     #[must_use]
     pub fn due_at(&self) -> Option<Timestamp> {
         Some(self.due_at).filter(|due_at| *due_at != NEVER)
     }
 
-    /// Its revision, and the number of what waits there.
+    /// Returns the revision of the run, and the queue number of its waits.
     #[must_use]
     pub fn state(&self) -> (u64, u64) {
         (self.revision, self.rare().queued)
@@ -96,7 +94,7 @@ impl RunIndexEntry {
         self.rare.as_deref().unwrap_or(&NO_FACTS)
     }
 
-    /// Whether it should have moved since then, and has not.
+    /// Returns whether the run should have changed before `since`, and has not.
     #[must_use]
     pub fn is_stuck(&self, since: Timestamp) -> bool {
         let moves_at = self
@@ -106,20 +104,20 @@ impl RunIndexEntry {
         self.status.is_progressing() && moves_at < since
     }
 
-    /// Whether it succeeded although actions of it failed.
+    /// Returns whether the run succeeded although some of its actions failed.
     #[must_use]
     pub fn succeeded_with_failures(&self) -> bool {
         self.status == RunStatus::Succeeded && self.labels().contains_key(FAILED_ACTIONS_LABEL)
     }
 
-    /// Whether nothing moves it any more until someone asks for it.
+    /// Returns whether the run is parked: it does not continue until a command resumes it.
     #[must_use]
     pub fn is_parked(&self) -> bool {
         !self.status.is_final() && self.labels().contains_key(QUARANTINE_LABEL)
     }
 }
 
-/// A run by its id. The index may have a million of them, so each is stored once, and the sets have no further keys.
+/// A run, compared by its id. The index may have a million entries, so each is stored once, without a separate key.
 #[derive(Clone, Debug)]
 struct ById(Arc<RunIndexEntry>);
 
@@ -157,19 +155,19 @@ impl Eq for ById {}
 
 #[derive(Default)]
 pub struct RunIndex {
-    /// Whether it follows the store: not before all were read, nor after some could not be.
+    /// Whether the index follows the store. False before the first read of all runs, and after a failed read.
     follows: bool,
-    /// The number of the last change.
+    /// Number of the last change.
     number: u64,
     of: HashSet<ById>,
     by_start: BTreeSet<(Timestamp, ById)>,
-    /// Those that changed last, by the number of that.
+    /// The runs that changed last, by the number of the change.
     by_change: BTreeMap<u64, ById>,
-    /// The last change that is not among them.
+    /// Number of the last change that was removed from `by_change`.
     forgotten: u64,
-    /// Runs that went, by the number of that.
+    /// Deleted runs, by the number of the deletion.
     gone: BTreeMap<u64, Name>,
-    /// Each program once.
+    /// Each program, stored once.
     programs: HashMap<ProgramHash, Arc<IndexedProgram>>,
 }
 
@@ -178,18 +176,18 @@ impl RunIndex {
         self.by_start.iter().rev().map(|(_, run)| &*run.0)
     }
 
-    /// In no order.
+    /// Returns all runs, in no particular order.
     pub fn all(&self) -> impl Iterator<Item = &RunIndexEntry> {
         self.of.iter().map(|run| &*run.0)
     }
 
-    /// A run, if it is there.
+    /// Returns a run, if the index has it.
     #[must_use]
     pub fn get(&self, run: &str) -> Option<&RunIndexEntry> {
         self.of.get(run).map(|run| &*run.0)
     }
 
-    /// How many runs of each of these programs do what.
+    /// Returns the number of runs of each of these programs, by status.
     #[must_use]
     pub fn counts(&self, programs: &[ProgramHash]) -> Vec<BTreeMap<RunStatus, u64>> {
         let mut counts = vec![BTreeMap::new(); programs.len()];
@@ -205,13 +203,13 @@ impl RunIndex {
         counts
     }
 
-    /// The number of the last change that was seen.
+    /// Returns the number of the last observed change.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The runs that changed or went after this number.
+    /// Returns the runs that were changed or deleted after this number.
     pub fn changed_after(&self, number: u64) -> impl Iterator<Item = &Name> {
         let after = number.saturating_add(1);
         let gone = self.gone.range(after..).map(|(_, run)| run);
@@ -225,7 +223,7 @@ impl RunIndex {
         gone.chain(changed.map(|run| &run.id))
     }
 
-    /// Takes in what a run's header says now, if that is new; none: it went.
+    /// Updates the entry of a run from its header, if that is new. `None`: the run was deleted.
     fn apply_header(&mut self, run: &Name, header: Option<&RunHeader>, queued: u64, seen: bool) {
         let known = self.get(run);
         let same = match (known, header) {
@@ -292,16 +290,16 @@ impl RunIndex {
     }
 }
 
-/// All runs, in step with the store.
+/// The index of all runs, which follows the store.
 #[derive(Default)]
 pub(super) struct RunIndexCache {
     heads: RwLock<RunIndex>,
-    /// One at a time asks what changed.
+    /// Locked by the caller that reads the changed runs.
     asking: Mutex<()>,
 }
 
 impl RunIndexCache {
-    /// All runs as they are now.
+    /// Passes the index of all runs, as they are now, to `read`.
     pub fn read<T>(
         &self,
         runs: &Inspector,

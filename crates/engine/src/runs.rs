@@ -1,6 +1,6 @@
-//! Where runs live. [`RunBackend`] is all that the use cases, the server and the commands need of it.
-//! [`LocalBackend`] keeps runs in this process: a scheduler moves them, a store keeps them. Another engine
-//! may keep them elsewhere.
+//! Where runs are. [`RunBackend`] is all that the use cases, the server and the commands need. [`LocalBackend`] has the
+//! runs in this process: a scheduler advances them, and a store has their state. Another engine may have its runs
+//! elsewhere.
 
 use super::{EngineError, PruneFilter, Pruned, prune};
 use crate::scheduler::{Queue, Queued, Scheduler, Start, Watcher};
@@ -15,12 +15,12 @@ use windlass_value::time::Timestamp;
 type ReadResult<T> = Result<T, EngineError>;
 type EngineFuture<'a, T> = BoxFuture<'a, Result<T, EngineError>>;
 
-/// How much of the runs must have been read when a caller reads from the store.
+/// How much of the runs must be available in a store before a caller reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent<'a> {
-    /// What was read until now.
+    /// What is available already.
     Known,
-    /// The latest of a run: its state, its loops, its last iterations.
+    /// The latest state of a run, its loops and its last iterations.
     Latest(&'a str),
     /// All of a run.
     Entire(&'a str),
@@ -28,14 +28,15 @@ pub enum Extent<'a> {
     Headers,
 }
 
-/// Where runs are read. Each method may block. Errors are those of the store, and an unknown run.
-/// [`Inspector`](crate::Inspector) has what is read of them.
+/// Reads runs. Each method may block. Errors are those of the store, also for an unknown run.
+/// [`Inspector`](crate::Inspector) has the queries.
 pub trait RunReader: Send + Sync + 'static {
-    /// What was read, as a store, after this much of it was read: of runs in this process it has all.
+    /// Makes this extent of the runs available, and returns it as a store. For runs in this process, the store always
+    /// has everything.
     fn prepare(&self, extent: Extent<'_>) -> ReadResult<&StoreReader>;
 
-    /// Reads the latest of a run, and more and more of what was before, until `read` has found enough. It gets how much
-    /// was read: 1 is the least, [`usize::MAX`] all that there ever is.
+    /// Reads the latest part of a run, then more and more of its past, until `read` returns true. `read` also gets how
+    /// much was read: 1 is the least, [`usize::MAX`] is everything.
     fn read_back(
         &self,
         run: &str,
@@ -44,35 +45,36 @@ pub trait RunReader: Send + Sync + 'static {
         read(self.prepare(Extent::Latest(run))?, usize::MAX).map(drop)
     }
 
-    /// What a program was compiled from. What names it is durable, so it is.
+    /// Returns the source of a program. The run that names the program is durable, so the source is durable, too.
     fn source(&self, program: ProgramHash) -> ReadResult<ProgramSource> {
         let known = self.prepare(Extent::Known)?;
         known.applied(|store| store.program(program))
     }
 
-    /// Where workflows are stored under names.
+    /// Returns the store of the named workflows.
     fn workflows(&self) -> &StoreReader;
 
-    /// Whether the engine that owns a run executes it, or will when it is due: while none does, it does not continue.
+    /// Returns whether the engine that owns a run executes it, or will when it is due. Otherwise the run does not
+    /// continue.
     fn executes(&self, run: &str) -> bool;
 
-    /// Why no steps can be stored, if so: [`StoreError::Failed`], [`StoreError::Gone`].
+    /// Returns an error if no steps can be stored: [`StoreError::Failed`], [`StoreError::Gone`].
     fn check_writable(&self) -> ReadResult<()>;
 
-    /// Which calls of a run wait until they may start, as the limits on calls have it.
+    /// Returns which calls of a run wait for a permit of the limits on calls.
     fn queued(&self, run: &str) -> Queued;
 
-    /// The runs whose headers changed, or went, since the last call; none when that is not
-    /// known. For one asker.
+    /// Returns the runs whose headers changed or were deleted since the last call. `None` if that is not known. Only
+    /// one caller may use this.
     fn changed_runs(&self) -> Option<Vec<Name>>;
 
     /// Sets what is called at the first change of a run after each call of [`Self::changed_runs`].
     fn on_change(&self, wake: Wake);
 }
 
-/// Runs that continue.
+/// Carries runs out.
 pub trait RunBackend: Send + Sync + 'static {
-    /// Reads them.
+    /// Returns the reader of the runs.
     fn inspect(&self) -> Arc<dyn RunReader>;
 
     /// Starts a run. When this returns, its first step is durable.
@@ -81,26 +83,26 @@ pub trait RunBackend: Send + Sync + 'static {
     /// Delivers an event. When this returns, the step that follows from it is durable.
     fn deliver<'a>(&'a self, run: &'a str, event: Event) -> EngineFuture<'a, RunStatus>;
 
-    /// Sends every durable step of a run to a watcher, from now on; returns its header.
+    /// Sends every durable step of a run to a watcher, from now on. Returns the run's header.
     fn follow<'a>(&'a self, run: &'a str, watcher: Watcher) -> EngineFuture<'a, RunHeader>;
 
-    /// Forgets runs that have ended. Blocks. After an error, those forgotten before stay so.
+    /// Prunes ended runs. Blocks. After an error, runs that were already pruned remain pruned.
     fn prune(&self, filter: &PruneFilter, now: Timestamp) -> ReadResult<Pruned>;
 }
 
-/// Runs as they lie in a store.
+/// Reads runs from a store.
 pub struct StoreReader {
     store: Arc<dyn Store>,
-    /// What the owner of the store executes, and what it has not started yet; none: no process owns it.
+    /// What the owner of the store executes, and which calls wait. `None` if no process owns the store.
     queue: Option<Queue>,
     snapshot: Mutex<Option<Snapshot>>,
 }
 
-/// What was acknowledged, of a store that takes no writes.
+/// The acknowledged data of a store that refuses writes.
 struct Snapshot {
-    /// How often the store was opened again before it was read.
+    /// The epoch of the store when it was read: how often it had been reopened.
     epoch: u64,
-    /// None when what was acknowledged cannot be distinguished from what was not.
+    /// `None` if acknowledged and other data cannot be distinguished.
     store: Option<Arc<MemoryStore>>,
 }
 
@@ -113,8 +115,7 @@ impl StoreReader {
         }
     }
 
-    /// Reads what nothing can take back any more: of a store that takes no writes, what was
-    /// acknowledged before.
+    /// Reads only durable data. If the store refuses writes, reads what was acknowledged before.
     pub(crate) fn durable<T>(
         &self,
         read: impl Fn(&dyn ReadStore) -> Result<T, StoreError>,
@@ -131,7 +132,7 @@ impl StoreReader {
         )
     }
 
-    /// The same without waiting: a power cut may take back what was read, until [`Self::wait_durable`].
+    /// The same without waiting: a power cut may remove what was read, until [`Self::wait_durable`] returns.
     pub(crate) fn applied<T>(
         &self,
         read: impl Fn(&dyn ReadStore) -> Result<T, StoreError>,
@@ -139,17 +140,17 @@ impl StoreReader {
         self.readable(self.epoch(), &read, &read)
     }
 
-    /// How often the store was opened again.
+    /// Returns how often the store was reopened.
     pub(crate) fn epoch(&self) -> u64 {
         self.store.epoch()
     }
 
-    /// Waits until what was read is durable; `epoch` is from before it was read.
+    /// Waits until what was read is durable. `epoch` is from before the read.
     pub(crate) fn wait_durable(&self, epoch: u64) -> ReadResult<()> {
         Ok(self.store.wait_durable(epoch)?)
     }
 
-    /// Reads from the store, or from the snapshot of one that failed.
+    /// Reads from the store. If the store has failed, reads from its snapshot.
     fn readable<T>(
         &self,
         epoch: u64,
@@ -171,11 +172,11 @@ impl StoreReader {
         }
     }
 
-    /// Read once for each time that the store was opened again.
+    /// Returns the snapshot of a failed store. It is read once for each epoch.
     fn snapshot(&self, epoch: u64) -> Option<Arc<MemoryStore>> {
         let mut known = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
         if known.as_ref().is_none_or(|known| known.epoch != epoch) {
-            // Free the old one before the next one takes as much memory.
+            // Free the old snapshot before the next one needs as much memory.
             *known = None;
             let store = self.store.durable_snapshot().map(Arc::new);
             *known = Some(Snapshot { epoch, store });
@@ -223,9 +224,9 @@ impl RunReader for StoreReader {
     }
 }
 
-/// Runs in this process.
+/// The runs of this process.
 pub(super) struct LocalBackend {
-    /// Moves them.
+    /// Advances the runs.
     pub scheduler: Scheduler,
     store: Arc<dyn Store>,
     stored: Arc<StoreReader>,

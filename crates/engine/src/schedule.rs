@@ -1,6 +1,6 @@
-//! Runs that start automatically: the named workflows that have a schedule. Up to when its times
-//! are decided is stored with each, and a run's id is made of its time, so that each time is one
-//! run, through crashes.
+//! Starts runs of the named workflows that have a schedule. For each workflow the store has the time up to which its
+//! scheduled times are decided. A run's id is made from its scheduled time, so that each time has one run, also after a
+//! crash.
 
 use super::calendar::{Decision, Past, PreviousRun, decide, neighbours, range, start_of_day};
 use super::report::{ScheduleReport, ScheduledTime};
@@ -16,26 +16,26 @@ use windlass_model::model::{Name, Overlap, Schedule};
 use windlass_store::{RunHeader, SchedulePause, ScheduleState, StoredWorkflow};
 use windlass_value::time::Timestamp;
 
-/// The label of a run that a schedule started: the workflow's name.
+/// The label with the workflow's name, on a run that its schedule started.
 pub const SCHEDULE_LABEL: &str = "windlass.schedule";
 
-/// The label of a run that has a scheduled time: that time. A retry keeps it.
+/// The label with the scheduled time of a run. A retry has it, too.
 const TIME_LABEL: &str = "windlass.scheduled_time";
 
-/// A run that was started so long after its time is not on schedule.
+/// A run that was started this long after its scheduled time is late.
 const BEHIND: Duration = Duration::from_secs(10);
 
-/// A schedule that is ahead of the clock by more than this was decided by a clock that was wrong.
+/// If a schedule is ahead of the clock by more than this, the clock was wrong when its times were decided.
 const AHEAD: Duration = Duration::from_secs(60);
 
-/// When what could not be started now is tried again.
+/// Time until a failed start is tried again.
 const AGAIN: Duration = Duration::from_secs(5);
 
 impl Engine {
-    /// Starts what is due of all schedules; gives when to look again.
+    /// Starts the runs that are due in all schedules. Returns when to call this again.
     ///
     /// # Errors
-    /// Store errors. A workflow that cannot be started is logged, and does not affect the others.
+    /// Returns store errors. If a workflow cannot be started, that is logged and does not affect the others.
     #[doc(hidden)]
     pub async fn fire_schedules(&self, now: Timestamp) -> Result<Option<Timestamp>, EngineError> {
         let mut next: Option<Timestamp> = None;
@@ -52,7 +52,7 @@ impl Engine {
         }
     }
 
-    /// Says when a workflow is put or removed, or its schedule is paused or resumed.
+    /// Returns a receiver that is notified when a workflow is put or removed, or its schedule is paused or resumed.
     #[doc(hidden)]
     #[must_use]
     pub fn workflow_changes(&self) -> watch::Receiver<()> {
@@ -81,7 +81,7 @@ impl Engine {
                 "its schedule is ahead of the clock, which was wrong once: it continues from now"
             );
             self.keep(stored, |found| set_back(found, now))?;
-            // If another caller changed it meanwhile, that caller has sent a notification.
+            // If another caller changed the schedule meanwhile, that caller has sent a notification.
             return Ok(Some(now));
         }
         let state = state_of(stored);
@@ -100,7 +100,7 @@ impl Engine {
             if let (Overlap::Replace, true, Some(run)) =
                 (schedule.overlap, earlier.is_under_way(), &state.last_run)
             {
-                // It may have ended meanwhile.
+                // The run may have ended meanwhile.
                 let _ = self.cancel_again(run).await;
             }
             let run = run_of(&stored.name, at);
@@ -133,7 +133,7 @@ impl Engine {
         let options = StartOptions::default().id(&**run);
         let options = options.scheduled(Some(name), at);
         match self.launch(workflow, Value::Null, options).await {
-            // It was started before a crash.
+            // The run was started before a crash.
             Ok(_) | Err(EngineError::Schedule(ScheduleError::Exists(_))) => Ok(()),
             Err(error) => Err(error),
         }
@@ -152,7 +152,7 @@ impl Engine {
         }
     }
 
-    /// Stores what was decided, and reports the times that were missed.
+    /// Stores a decision, and reports the missed times.
     fn decided(
         &self,
         of: &StoredWorkflow,
@@ -163,7 +163,7 @@ impl Engine {
             return Ok(());
         };
         self.keep(of, |stored| {
-            // It may have been paused meanwhile.
+            // The schedule may have been paused meanwhile.
             let mut state = state_of(stored);
             state.until = until;
             state.last_run = last_run.or(state.last_run);
@@ -185,7 +185,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Changes a workflow as it is stored, unless it is another one by then.
+    /// Changes a stored workflow, unless it was replaced meanwhile.
     fn keep(
         &self,
         of: &StoredWorkflow,
@@ -200,11 +200,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Pauses the schedule of a workflow: nothing starts until it is resumed, and the times meanwhile are not missed.
-    /// It is durable when this returns. Blocks.
+    /// Pauses the schedule of a workflow. Nothing starts until it is resumed, and times in the pause do not count as
+    /// missed. The pause is durable when this returns. Blocks.
     ///
     /// # Errors
-    /// [`EngineError::NoWorkflow`], [`EngineError::Input`] for one without a schedule, store errors.
+    /// Returns [`EngineError::NoWorkflow`], [`EngineError::Input`] for a workflow without a schedule, or store errors.
     pub fn pause_schedule(&self, name: &str) -> Result<ScheduleReport, EngineError> {
         self.change_schedule(name, |state| {
             if !is_paused(state) {
@@ -216,10 +216,10 @@ impl Engine {
         })
     }
 
-    /// Ends its pause. Blocks.
+    /// Ends the pause of a schedule. Blocks.
     ///
     /// # Errors
-    /// Those of [`Engine::pause_schedule`].
+    /// Returns the errors of [`Engine::pause_schedule`].
     pub fn resume_schedule(&self, name: &str) -> Result<ScheduleReport, EngineError> {
         self.change_schedule(name, |state| {
             if let Some(pause) = state.pauses.last_mut().filter(|pause| pause.to.is_none()) {
@@ -252,12 +252,13 @@ impl Engine {
 }
 
 impl Inspector {
-    /// The times of a workflow's schedule from `from` to before `to` or now, each with its run's id, and what that
-    /// run does if there is one. Both are instants (RFC 3339) or days, which begin on the clock of the schedule.
+    /// Returns the times of a workflow's schedule from `from` to before `to` (by default now), each with the id of its
+    /// run and the status of that run, if it exists. `from` and `to` are instants (RFC 3339) or days, which begin on
+    /// the clock of the schedule.
     ///
     /// # Errors
-    /// [`EngineError::NoWorkflow`], store errors; [`EngineError::Input`] for a workflow without a schedule, a range
-    /// that is empty, not past or too long.
+    /// Returns [`EngineError::NoWorkflow`] or store errors. Returns [`EngineError::Input`] if the workflow has no
+    /// schedule, or if the range is empty, not past or too long.
     pub fn scheduled_times(
         &self,
         name: &str,
@@ -300,8 +301,8 @@ impl Inspector {
 }
 
 impl StartOptions {
-    /// Sets the scheduled time of the run. If its id is that of this time of the saved workflow, it is one of its
-    /// schedule's.
+    /// Sets the scheduled time of the run. If the run's id is that of this time of the saved workflow, the run belongs
+    /// to its schedule.
     #[must_use]
     pub fn scheduled(mut self, workflow: Option<&str>, time: Timestamp) -> Self {
         let is_of = |name: &&str| self.id.as_deref() == Some(&*run_of(name, time));
@@ -322,7 +323,7 @@ fn instant_or_day(schedule: &Schedule, text: &str) -> Result<Timestamp, EngineEr
     })
 }
 
-/// What a program reads of the scheduled time of a run with these labels, if it has one.
+/// Returns what a program reads of the scheduled time of a run with these labels, if the run has one.
 pub(super) fn schedule_of(
     program: &Program,
     labels: &BTreeMap<String, String>,
@@ -341,7 +342,7 @@ pub(super) fn schedule_of(
     Some((Name::from(SCHEDULE), Value::from_pairs(members)))
 }
 
-/// The state of a workflow's schedule, also before its first time.
+/// Returns the state of a workflow's schedule, also before its first time.
 pub(super) fn state_of(stored: &StoredWorkflow) -> ScheduleState {
     let fresh = || ScheduleState {
         until: stored.stored_at,
@@ -360,21 +361,22 @@ fn no_schedule(name: &str) -> EngineError {
     ))
 }
 
-/// Whether a run was started too long after its time.
+/// Returns whether a run was started too long after its scheduled time.
 fn is_late(header: &RunHeader) -> bool {
     scheduled_time(header).is_some_and(|time| header.started_at.since(time) > BEHIND)
 }
 
-/// Whether a workflow's schedule is ahead of the clock: no time would be due before the clock reaches it again.
+/// Returns whether a workflow's schedule is ahead of the clock. Then no time would be due before the clock has caught
+/// up.
 fn is_ahead(stored: &StoredWorkflow, now: Timestamp) -> bool {
     let is_ahead = |at: Timestamp| at > now.plus(AHEAD);
     let of_schedule = stored.schedule.as_ref().map(|state| state.until);
     is_ahead(stored.stored_at) || of_schedule.is_some_and(is_ahead)
 }
 
-/// Changes it to continue from now. A run of a later time that has begun is not begun again.
+/// Changes the schedule to continue from now. If a run of a later time exists, that time starts no second run.
 fn set_back(stored: &mut StoredWorkflow, now: Timestamp) {
-    // Recurrences count from it.
+    // Recurrences count from this time.
     stored.stored_at = stored.stored_at.min(now);
     if let Some(state) = &mut stored.schedule {
         state.until = state.until.min(now);
@@ -385,15 +387,15 @@ fn set_back(stored: &mut StoredWorkflow, now: Timestamp) {
     }
 }
 
-/// The scheduled time of a run, if it has one.
+/// Returns the scheduled time of a run, if it has one.
 pub(super) fn scheduled_time(header: &RunHeader) -> Option<Timestamp> {
     header.labels.get(TIME_LABEL)?.parse().ok()
 }
 
-/// The time in the id of a run that a schedule starts.
+/// Format of the time in the id of a run that a schedule starts.
 const TIME_FORMAT: &str = "%Y%m%dT%H%M%SZ";
 
-/// The id of the run of a time.
+/// Returns the id of the run for a scheduled time.
 fn run_of(name: &str, at: Timestamp) -> Name {
     let time = at.to_utc().format(TIME_FORMAT);
     let short = run_name(name);

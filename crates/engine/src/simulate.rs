@@ -1,5 +1,5 @@
-//! A workflow played on virtual time, with answers given in place of whatever its actions would ask. It
-//! is the machine that every run uses. Nothing leaves, and nothing is stored.
+//! Simulates a workflow on virtual time, with stubs for the effects of its actions. The machine is the same as for
+//! every run. No request leaves the process, and nothing is stored.
 
 use super::report::{ErrorReport, masked};
 use super::retry::did_you_mean_place;
@@ -25,10 +25,10 @@ use windlass_value::time::Timestamp;
 /// The id of the run.
 const RUN: &str = "test";
 
-/// A run that takes more steps is stopped.
+/// Maximum number of steps of a simulated run. Then it is stopped.
 const MAX_STEPS: usize = 100_000;
 
-/// Executors that only compute: without an answer they do their work.
+/// Executors that only compute. Without an answer, they are executed.
 const COMPUTE: [&str; 7] = [
     "data.merge",
     "data.validate",
@@ -39,117 +39,112 @@ const COMPUTE: [&str; 7] = [
     "prolog",
 ];
 
-/// What a rehearsal is given.
 #[derive(Clone, Debug, Default)]
 pub struct SimulationSpec {
     /// The input of the run.
     pub input: Value,
-    /// By action, handler, connector or executor what it answers: one after the other, the last one
-    /// again and again.
+    /// Answers by action, handler, connector or executor: one after the other, then the last one repeatedly.
     pub answers: Vec<(String, HandlerTarget)>,
-    /// The signals that come before anything waits for them.
+    /// The signals that arrive before anything waits for them.
     pub signals: Object,
-    /// The signals that arrive each time when something waits for them.
+    /// The signals that arrive whenever something waits for them.
     pub awaited: Object,
-    /// Its state before the run, by name: what is not there has its initial value.
+    /// Values between runs before this run, by name. A value that is missing here has its initial value.
     pub state: Object,
     /// The value of `lastRun()`.
     pub last_run: Value,
-    /// Only this: `check`, `poll#14`, `poll#14/check`. It stops behind that.
+    /// Reports only this action or iteration: `check`, `poll#14`, `poll#14/check`. The simulation stops after it.
     pub at: Option<String>,
-    /// The attempts of `at` before this one fail as a lost connection does.
+    /// Attempts of `at` before this one fail as if the connection was lost.
     pub attempt: u32,
-    /// Maximum number of steps; at most, and by default, 100,000.
+    /// Maximum number of steps. 100,000 is the default and the upper limit.
     pub max_steps: Option<usize>,
-    /// When it begins.
     pub now: Timestamp,
     /// The scheduled time of the run.
     pub scheduled_time: Option<Timestamp>,
 }
 
-/// What a workflow did.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct SimulationReport {
-    /// What the run is then: it has ended, or was stopped.
+    /// The status of the run at the end, or `Stopped`.
     pub status: String,
-    /// Its result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
-    /// Why it did not succeed.
+    /// Why the run did not succeed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorReport>,
-    /// How long it took, in virtual milliseconds.
+    /// Duration of the run, in virtual milliseconds.
     pub took_ms: u64,
-    /// What it did, in order.
+    /// The steps of the run, in order.
     pub steps: Vec<SimulatedStep>,
-    /// Why it went no further, if it has not ended.
+    /// Why the simulation stopped, if the run has not ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
-    /// What it would do next.
+    /// The steps that the run would do next.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<SimulatedStep>,
-    /// By loop how many iterations ended.
+    /// Number of ended iterations, by loop.
     pub iterations: BTreeMap<String, u64>,
-    /// The values between runs, as the run read or wrote them last.
+    /// The values between runs, as the run last read or wrote them.
     #[serde(skip_serializing_if = "Object::is_empty")]
     pub state: Object,
 }
 
-/// One thing that it did, or would do.
+/// A step that the run did, or would do.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SimulatedStep {
-    /// When, in virtual milliseconds since it began.
+    /// Time in virtual milliseconds since the run began.
     pub at_ms: u64,
-    /// Where: `poll#3/check`; of a loop or its wait `poll#3`.
+    /// The action, such as `poll#3/check`; for a loop or its wait `poll#3`.
     pub place: String,
     #[serde(flatten)]
     pub what: SimulatedStepKind,
 }
 
-/// What it did.
+/// The kind of a step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "does", rename_all = "snake_case")]
 pub enum SimulatedStepKind {
-    /// It called an executor.
+    /// The run called an executor.
     Call {
-        /// `http`, `shell`, …
+        /// The executor: `http`, `shell`, …
         executor: String,
-        /// What its file calls the action, where that is not its name.
+        /// The action's name in its file, if that differs from its id.
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<String>,
         attempt: u32,
-        /// What was requested.
+        /// The inputs of the call.
         inputs: Value,
-        /// What was answered.
+        /// The output of the call.
         #[serde(skip_serializing_if = "Option::is_none")]
         gives: Option<Value>,
-        /// Or how it failed.
+        /// The error, if the call failed.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// It waited.
+    /// The run waited.
     Wait {
-        /// `delay`, `retry` or `sleep`.
+        /// The purpose: `delay`, `retry` or `sleep`.
         why: TimerPurpose,
-        /// For this many milliseconds.
+        /// The duration in milliseconds.
         ms: u64,
     },
-    /// It checked the condition of a loop.
+    /// The run checked the condition of a loop.
     Check {
-        /// What that gave.
+        /// The value of the condition.
         condition: bool,
     },
-    /// A loop ended, or reached a limit.
+    /// A loop ended or reached a limit.
     Loop {
-        /// The word of its end.
+        /// The reason of the end.
         reason: String,
     },
 }
 
-/// Plays a workflow.
+/// Simulates a workflow.
 ///
 /// # Errors
-/// The input does not fit, or the reason why the engine could not continue.
+/// Returns an error if the workflow does not accept the input, or if the engine could not continue.
 pub async fn simulate(
     workflow: &Workflow,
     given: &SimulationSpec,
@@ -199,10 +194,10 @@ struct Simulation<'a> {
     events: VecDeque<Event>,
     timers: BTreeSet<(Timestamp, TimerId)>,
     steps: Vec<SimulatedStep>,
-    /// Calls that nothing answers.
+    /// Calls without an answer.
     open: BTreeMap<EffectId, SimulatedStep>,
     iterations: BTreeMap<String, u64>,
-    /// From which step on it is what `at` asks for.
+    /// Index of the first step that belongs to `at`.
     from: Option<usize>,
     stopped: Option<String>,
     reached: bool,
@@ -236,7 +231,7 @@ impl<'a> Simulation<'a> {
         u64::try_from(since).unwrap_or(u64::MAX)
     }
 
-    /// What happens next: the clock moves only when there is nothing to do.
+    /// Returns the next event. The clock moves only when there is nothing else to do.
     fn next_event(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
@@ -252,7 +247,7 @@ impl<'a> Simulation<'a> {
         Some(Event::TimerFired { id })
     }
 
-    /// A signal that something waits for and that the stubs have.
+    /// Returns a signal that the run waits for, if the specification has it.
     fn awaited_signal(&self) -> Option<Signal> {
         let waits = self.hosted.state().cursors.values();
         let mut names = waits.filter_map(|one| one.wait.signal());
@@ -263,7 +258,7 @@ impl<'a> Simulation<'a> {
         })
     }
 
-    /// One step; whether it was the last that is requested.
+    /// Does one step. Returns whether it was the last one: the run or the requested part has ended.
     async fn handle_event(&mut self, event: Event) -> Result<bool, EngineError> {
         let broken = |bug: Bug| ScheduleError::Broken {
             run: Name::from(RUN),
@@ -307,7 +302,7 @@ impl<'a> Simulation<'a> {
         Ok(ends)
     }
 
-    /// Stores a step as the steps of every run are stored, so that its effects may be released.
+    /// Stores a step in memory in the same way as the steps of every run, so that its effects may be released.
     fn commit_step(&mut self, step: &Transition) -> Result<Receipt, EngineError> {
         self.revision += 1;
         let program = &self.workflow.loaded.program;
@@ -355,7 +350,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// What the author of a call's action calls it, where that is not its name.
+    /// Returns the title of a call's action, if it has one.
     fn title(&self, request: &Request) -> Option<&'a str> {
         let actions = &self.workflow.program().actions;
         let action = actions
@@ -440,7 +435,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn add(&mut self, step: SimulatedStep) {
-        // A wait is before the iteration that it leads to.
+        // A wait is reported before the iteration that follows it.
         let waits = matches!(step.what, SimulatedStepKind::Wait { .. });
         if self.from.is_none() && !waits && self.is_target(&step.place) {
             self.from = Some(self.steps.len());
@@ -448,7 +443,7 @@ impl<'a> Simulation<'a> {
         self.steps.push(step);
     }
 
-    /// Whether a place is the requested one, or lies in it.
+    /// Returns whether a place is the requested one, or is inside of it.
     fn is_target(&self, place: &str) -> bool {
         let Some(at) = &self.given.at else {
             return true;
@@ -460,7 +455,7 @@ impl<'a> Simulation<'a> {
         inside || named
     }
 
-    /// Whether the requested action or iteration ends with this step.
+    /// Returns whether the requested action or iteration ends with this step.
     fn ends_target(&self, step: &Transition) -> bool {
         if self.given.at.is_none() {
             return false;
@@ -547,13 +542,13 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// `poll#3/check`: the key without the run.
+/// Returns the idempotency key without the run: `poll#3/check`.
 fn place_of(request: &Request) -> String {
     let place = request.key.split_once('/').map(|(_, place)| place);
     place.unwrap_or(&request.key).to_owned()
 }
 
-/// The answers, and how many of each were given.
+/// The answers by name, and how many of each were used.
 struct StubAnswers(BTreeMap<String, (Vec<StubAnswer>, usize)>);
 
 impl StubAnswers {
@@ -565,7 +560,7 @@ impl StubAnswers {
         Self(stubs.collect())
     }
 
-    /// The next answer for a call, whose action its author calls `title`.
+    /// Returns the next answer for a call. `title` is the title of its action.
     fn next(&mut self, request: &Request, title: Option<&str>) -> Option<StubAnswer> {
         let handler = request.inputs.get(&format!("{}Type", request.executor));
         let handler = handler.and_then(Value::as_str);

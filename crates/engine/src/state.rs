@@ -1,5 +1,5 @@
-//! Values of workflows between their runs: what a run starts with, what its actions read and write, and what people
-//! read and write.
+//! Values between runs of a workflow: what a run starts with, what its actions read and write, and what users read and
+//! write.
 
 use super::launch::Launcher;
 use super::schedule::scheduled_time;
@@ -19,18 +19,18 @@ use windlass_store::{
 };
 use windlass_value::time::Timestamp;
 
-/// The largest value, in bytes of JSON: more belongs into a file.
+/// Maximum size of a value, in bytes of JSON. Larger data belongs into a file.
 const MAX_VALUE: usize = 1 << 20;
 
-/// When a person changes a value.
+/// The condition for changing a value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum StateCondition {
-    /// Whatever is there.
+    /// Change any value.
     #[default]
     Always,
-    /// When it has this version; 0: it was never written.
+    /// Change the value only if it has this version. 0: it was never written.
     Version(u64),
-    /// When it has this value.
+    /// Change the value only if it is this one.
     Value(Value),
 }
 
@@ -44,8 +44,8 @@ impl From<StateCondition> for StateExpectation {
     }
 }
 
-/// What the actions of runs do with a store. A workflow that is still at hand when its engine has gone does not keep the
-/// store open.
+/// Executes the state actions of runs on a store. The reference is weak, so that a workflow that outlives its engine does
+/// not keep the store open.
 pub(super) struct StoreState(pub Weak<dyn Store>);
 
 impl SharedState for StoreState {
@@ -58,7 +58,7 @@ impl SharedState for StoreState {
     }
 }
 
-/// Carries out `getState` or `setState`.
+/// Executes `getState` or `setState`.
 pub(super) fn execute(
     store: &dyn Store,
     origin: Origin,
@@ -135,7 +135,7 @@ fn number(version: u64) -> Value {
     Value::Int(i64::try_from(version).unwrap_or(i64::MAX))
 }
 
-/// A value with its version, and what wrote it.
+/// Returns a value with its version, and with the run that wrote it.
 fn shown(name: &str, found: Option<&StateEntry>, initial: &Value) -> Value {
     let run = found.and_then(|found| found.run.as_deref());
     let value = found.and_then(|found| found.value.clone());
@@ -167,7 +167,7 @@ fn conflict(name: &str, found: Option<&StateEntry>) -> Fault {
     fault.output(shown(name, found, &Value::Null))
 }
 
-/// What wrote a value, for people.
+/// Describes what wrote a value.
 fn writer(entry: &StateEntry) -> String {
     match &entry.run {
         Some(run) => format!("the run {run}"),
@@ -175,13 +175,14 @@ fn writer(entry: &StateEntry) -> String {
     }
 }
 
-/// The driver stores no answer while the store refuses writes, so the action is repeated when it accepts them again.
+/// Makes a transient fault. While the store refuses writes, the driver stores no answer, so the action is repeated when
+/// the store accepts writes again.
 fn store_fault(error: &StoreError) -> Fault {
     Fault::new(fault_kind::STORE, error.to_string()).transient()
 }
 
 impl Launcher {
-    /// What a program reads of its start: variables of the environment, its state, its last run.
+    /// Returns what a program reads at its start: environment variables, its state, its last run.
     pub(super) async fn start_values(
         &self,
         workflow: &Workflow,
@@ -213,12 +214,12 @@ impl Launcher {
 }
 
 impl Engine {
-    /// Writes a value of the workflow of this name and origin, or deletes it: without a value. It is durable when this
-    /// returns. Blocks.
+    /// Writes a value of the workflow with this name and origin, or deletes it if `value` is `None`. It is durable when
+    /// this returns. Blocks.
     ///
     /// # Errors
-    /// [`EngineError::StateChanged`] when the condition does not hold, [`EngineError::Input`] for a name or a value that
-    /// cannot be stored, store errors.
+    /// Returns [`EngineError::StateChanged`] if the condition does not hold, [`EngineError::Input`] for a name or a
+    /// value that cannot be stored, or store errors.
     pub fn write_state(
         &self,
         workflow: &str,
@@ -246,7 +247,7 @@ impl Engine {
             by: None,
         };
         if value.is_none() {
-            // A deletion of what is not there would leave a row.
+            // Deleting a value that does not exist would leave a row.
             self.launcher
                 .inspector
                 .state_value(workflow, name, origin)?;
@@ -271,7 +272,7 @@ impl Engine {
     }
 }
 
-/// The stored values that a program declares, with their versions.
+/// Returns the stored values that a program declares, with their versions.
 fn stored_values(store: &dyn Store, loaded: &Loaded, origin: Origin) -> Result<Value, StoreError> {
     let program = &loaded.program;
     let owner = StateOwner::new(origin, program.name.clone());
@@ -286,7 +287,7 @@ fn stored_values(store: &dyn Store, loaded: &Loaded, origin: Origin) -> Result<V
     Ok(Value::from_pairs(stored.iter().filter_map(declared)))
 }
 
-/// The values between runs, as a run read or wrote them last.
+/// Returns the values between runs, as a run last read or wrote them.
 pub(super) fn last_values(variables: &Value) -> Object {
     let known = variables.get(STATE_VARIABLE).and_then(Value::as_object);
     let values = known.into_iter().flatten().map(|(name, known)| {
@@ -296,7 +297,7 @@ pub(super) fn last_values(variables: &Value) -> Object {
     values.collect()
 }
 
-/// What a program reads of its start in a test: the stored values are those of the test.
+/// Returns what a program reads at its start in a simulation. The specification has the stored values.
 pub(super) fn simulated_start(
     store: &dyn Store,
     workflow: &Workflow,
@@ -330,7 +331,7 @@ pub(super) fn simulated_start(
     Ok(Value::object(values))
 }
 
-/// The last run of a workflow that succeeded; null without one, or if it was pruned.
+/// Returns the last successful run of a workflow. Null if there was none, or if it was pruned.
 fn last_run(inspector: &Inspector, workflow: &str, origin: Origin) -> Result<Value, EngineError> {
     let succeeded: Vec<Name> = inspector.run_index(|runs| {
         let own = runs
@@ -365,8 +366,8 @@ fn described(header: &RunHeader, outputs: Value) -> Value {
     ])
 }
 
-/// Allows the retry of a run to write over what that run itself has written since the place where the retry continues. The
-/// value stays as it was there.
+/// Allows the retry of a run to overwrite the values that the retried run wrote after the position where the retry
+/// continues. The values themselves remain as they were at that position.
 pub(super) fn adopt_writes(
     store: &dyn Store,
     workflow: &Workflow,
@@ -397,10 +398,10 @@ pub(super) fn adopt_writes(
 }
 
 impl Inspector {
-    /// The values between runs: of one workflow, or of all. Blocks.
+    /// Returns the values between runs, of one workflow or of all. Blocks.
     ///
     /// # Errors
-    /// Store errors.
+    /// Returns store errors.
     pub fn state_values(&self, workflow: Option<&str>) -> Result<Vec<StateReport>, EngineError> {
         let owners = workflow.map(|name| {
             let both = [Origin::Operator, Origin::Guest];
@@ -417,10 +418,10 @@ impl Inspector {
         Ok(entries.iter().filter_map(StateReport::new).collect())
     }
 
-    /// One of them. Blocks.
+    /// Returns one value between runs. Blocks.
     ///
     /// # Errors
-    /// [`EngineError::NoState`], store errors.
+    /// Returns [`EngineError::NoState`] or store errors.
     pub fn state_value(
         &self,
         workflow: &str,

@@ -1,4 +1,4 @@
-//! A file of stubs for what a workflow needs and nothing here answers, to be filled in.
+//! Makes and reads a file of stubs: answers for what a workflow needs, to be filled in.
 
 use super::files::app_workflows;
 use super::load::Workflows;
@@ -11,41 +11,41 @@ use windlass_model::hir;
 use windlass_model::model::{Dialect, HandlerTarget, Name, StubAnswer};
 use windlass_source::source::{self, Bundle, SourceFile};
 
-/// The member of a file of stubs that gives values to a definition's parameters.
+/// The member of a file of stubs with values for a definition's parameters.
 const PARAMETERS: &str = "$parameters";
-/// The member that gives app settings.
+/// The member with app settings.
 const SETTINGS: &str = "$settings";
 
-/// What a deployment gives to every definition.
+/// The parameter that a deployment sets for every definition.
 const CONNECTIONS: &str = "$connections";
 
-/// The member that says what arrives where an action waits for a request to its address.
+/// The member with the requests to the addresses that actions wait at.
 const SIGNALS: &str = "$signals";
 
-/// The member that a run takes as its input when it is given none.
+/// The member that is the input of a run without an input.
 const INPUT: &str = "$input";
 
-/// How often a definition may request more values after it received the previous ones.
+/// Maximum number of rounds in which a definition may request more values after it received the previous ones.
 const MAX_ROUNDS: usize = 4;
 
-/// What a file of stubs says.
+/// The contents of a file of stubs.
 #[derive(Clone, Debug, Default)]
 pub struct Stubs {
-    /// By handler, connector or action what answers for it.
+    /// Answers, by handler, connector or action.
     pub handlers: Vec<(String, HandlerTarget)>,
-    /// The input of a run that is given none.
+    /// The input of a run without an input.
     pub input: Option<Value>,
-    /// By action what a request to its address brings, for a test.
+    /// The body of a request to an action's address, by action. For `test`.
     pub signals: Object,
     /// Values for a definition's parameters and app settings.
     pub values: Vec<SourceFile>,
 }
 
 impl Stubs {
-    /// What a file of this name says.
+    /// Reads a file of stubs with this name.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// Returns what is wrong with the file, in words.
     pub fn read(value: &Value, name: &str) -> Result<Self, String> {
         let Some(map) = value.as_object() else {
             let wanted = "a map from handlers, connectors or actions to what they answer";
@@ -91,7 +91,7 @@ impl Stubs {
     }
 }
 
-/// A value, or `{error: text}`, `{error: {kind, code, message, output}}`.
+/// Reads an answer: a value, or `{error: text}`, `{error: {kind, code, message, output}}`.
 fn answer(value: &Value) -> Result<StubAnswer, String> {
     let error = match value {
         Value::Object(map) if map.len() == 1 => map.get("error"),
@@ -126,11 +126,10 @@ fn answer(value: &Value) -> Result<StubAnswer, String> {
     })
 }
 
-/// The names of the workflows of an app's folder or of a template with several; of any other file
-/// none.
+/// Returns the names of the workflows in an app's folder, or in a template with several. Empty for any other file.
 ///
 /// # Errors
-/// [`LoadError::Unreadable`].
+/// Returns [`LoadError::Unreadable`].
 pub fn workflows_of(path: &Path, options: &LoadOptions) -> Result<Vec<String>, LoadError> {
     if path.is_dir() && options.workflow.is_none() {
         return Ok(app_workflows(path));
@@ -146,17 +145,17 @@ pub fn workflows_of(path: &Path, options: &LoadOptions) -> Result<Vec<String>, L
     Ok(wanted.workflows).map(|names| if several { names } else { Vec::new() })
 }
 
-/// Stubs for a workflow: by action what answers for it, and the values that a definition needs.
+/// Makes stubs for a workflow: an answer for each action, and the values that a definition needs.
 ///
 /// # Errors
-/// [`LoadError::Unreadable`].
+/// Returns [`LoadError::Unreadable`].
 pub fn stubs(path: &Path, options: &LoadOptions) -> Result<Object, LoadError> {
     let workflows = Workflows::plain_value().with(options);
     let (bundle, _) = workflows.collect_from_file(path, options.dialect)?;
     Ok(stubs_of(bundle, options))
 }
 
-/// The same of a workflow whose files are there.
+/// The same for a workflow whose files have been read.
 #[must_use]
 pub fn stubs_of(mut bundle: Bundle, options: &LoadOptions) -> Object {
     let workflows = Workflows::plain_value().with(options);
@@ -187,7 +186,7 @@ pub fn stubs_of(mut bundle: Bundle, options: &LoadOptions) -> Object {
     let (workflow, _) = windlass_formats::read(&bundle, options.dialect, &caps);
     let connections = workflow.iter().flat_map(|workflow| &workflow.parameters);
     for (name, value) in connections.filter(|(name, _)| &**name == CONNECTIONS) {
-        // Outside of where connectors name them, an expression may read them.
+        // Besides connectors, expressions may read the connections.
         let shape = shapes.parameter(name, value);
         all.parameters
             .extend(shape.map(|shape| (name.to_string(), shape)));
@@ -224,7 +223,7 @@ fn add(bundle: &mut Bundle, value: Value) {
     });
 }
 
-/// `{name: value}` as a file of parameters has it.
+/// Returns `{name: value}` in the form of a file of parameters.
 fn with_values(values: &Value) -> Value {
     let values = values.as_object().into_iter().flatten();
     Value::from_pairs(values.map(|(name, value)| {
@@ -233,7 +232,7 @@ fn with_values(values: &Value) -> Value {
     }))
 }
 
-/// An answer for every action that asks something outside, by the action's name.
+/// Returns an answer for every action that calls something outside, by the action's name.
 fn answers(workflow: &hir::Workflow, shapes: &InferredSchemas) -> Object {
     let mut stubs = Object::new();
     for used in workflow.handler_uses() {
@@ -245,7 +244,7 @@ fn answers(workflow: &hir::Workflow, shapes: &InferredSchemas) -> Object {
     }
     for (step, call) in workflow.calls() {
         if &*call.executor == "http" {
-            // Expressions read the action whose pages are requested.
+            // Expressions read the action, and not its helper `.page` that requests the pages.
             let action = step.name.strip_suffix(".page").unwrap_or(&step.name);
             stubs.insert(step.name.clone(), Value::object(shapes.answer(action)));
         }
@@ -253,7 +252,7 @@ fn answers(workflow: &hir::Workflow, shapes: &InferredSchemas) -> Object {
     stubs
 }
 
-/// What requests to the addresses of webhooks bring.
+/// Returns the bodies of requests to the addresses of webhooks.
 fn callbacks(workflow: &hir::Workflow, shapes: &InferredSchemas) -> Object {
     let steps = workflow.steps().into_iter();
     let signals = steps.filter_map(|step| match &step.kind {

@@ -1,6 +1,6 @@
-//! Runs of which only some may be under way at a time (`concurrency` of a file): those with the same key. Later ones
-//! wait at their beginning for a signal, are not started, or replace the earlier ones. The order is that of the starts,
-//! and nothing of it is stored besides a label and the signal.
+//! Limits how many runs with the same key run at a time (`concurrency` of a file). A later run waits at its beginning
+//! for a signal, is not started, or replaces the earlier ones. Runs have their turns in the order of their starts. Only
+//! a label and the signal are stored.
 
 use super::report::{AwaitedRun, Stop};
 use super::{EngineError, Inspector, RunBackend, Workflow};
@@ -20,25 +20,25 @@ use windlass_value::time::Timestamp;
 /// The label with the workflow and the key.
 pub const CONCURRENCY_LABEL: &str = "windlass.concurrency";
 
-/// The longest key, in bytes.
+/// Maximum length of a key, in bytes.
 const MAX_KEY: usize = 1_024;
 
-/// The least time between two searches for runs that have ended.
+/// Minimum time between two searches for runs that have ended.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Gives runs their turns.
+/// Starts the waiting runs of each key when it is their turn.
 pub(super) struct Turns {
     inspector: Inspector,
     runs: Arc<dyn RunBackend>,
-    /// Whether any run may have a key. Without one, nothing is looked at.
+    /// Whether any run may have a key. Otherwise changes are ignored.
     is_used: Arc<AtomicBool>,
-    /// One start at a time decides by which runs there are.
+    /// Locked during a start, so that each start sees the runs of earlier ones.
     starting: AsyncMutex<()>,
-    /// Those that have their turn.
+    /// The runs that have their turn.
     given: Mutex<HashSet<Name>>,
 }
 
-/// A start that is decided, and the label of its run.
+/// Allows a start. `label` is the label of the run.
 pub(super) struct TurnPermit<'a> {
     pub label: (String, String),
     _starting: AsyncMutexGuard<'a, ()>,
@@ -55,7 +55,7 @@ impl Turns {
         })
     }
 
-    /// Gives the next runs their turns whenever a run changes; ends with the engine, whose store it does not hold.
+    /// Starts waiting runs whenever a run changes. Ends with the engine, and does not keep the store open.
     pub fn follow(self: &Arc<Self>, mut changes: Receiver<()>) -> impl Future<Output = ()> + use<> {
         let (turns, is_used) = (Arc::downgrade(self), Arc::clone(&self.is_used));
         async move {
@@ -74,10 +74,10 @@ impl Turns {
         }
     }
 
-    /// Decides about a start; none: its workflow has no `concurrency`.
+    /// Decides whether a run may start. Returns `None` if its workflow has no `concurrency`.
     ///
     /// # Errors
-    /// The key cannot be computed, or another run has it and the policy is `skip`.
+    /// Returns an error if the key cannot be computed, or if another run has the key and the policy is `skip`.
     pub async fn permit(
         &self,
         workflow: &Workflow,
@@ -95,7 +95,7 @@ impl Turns {
         let starting = self.starting.lock().await;
         let earlier = unfinished(&self.inspector, Some(&label))?.remove(&label);
         let earlier = earlier.unwrap_or_default();
-        // The earliest runs, as far as they and the new one are more than there may be.
+        // The earliest runs that exceed the maximum together with the new run.
         let surplus = (earlier.len() + 1).saturating_sub(concurrency.max as usize);
         for (_, run) in earlier.into_iter().take(surplus) {
             match concurrency.policy {
@@ -110,24 +110,24 @@ impl Turns {
         }))
     }
 
-    /// Cancels a run for a later one, once.
+    /// Cancels a run that a later one replaces, unless it is being cancelled already.
     async fn replace(&self, run: &Name) {
-        // A second cancel would not wait for its operations.
+        // A second cancel would not wait for the run's operations.
         let stored = self.inspector.load(run);
         if stored.is_ok_and(|stored| stored.state.is_cancelling()) {
             return;
         }
-        // It may have ended meanwhile.
+        // The run may have ended meanwhile.
         let _ = self.runs.deliver(run, Event::CancelRequested).await;
     }
 
-    /// Whether a run has a key.
+    /// Returns whether a run has a key.
     pub fn has_key(&self, run: &str) -> bool {
         let header = self.inspector.header(run);
         header.is_ok_and(|header| header.labels.contains_key(CONCURRENCY_LABEL))
     }
 
-    /// Gives the first runs of each key their turns.
+    /// Starts the first runs of each key that are still waiting.
     pub async fn give(&self) -> Result<(), EngineError> {
         let keys = unfinished(&self.inspector, None)?;
         self.is_used.store(!keys.is_empty(), Ordering::Release);
@@ -166,7 +166,7 @@ impl Turns {
     }
 }
 
-/// How many runs of the key of this one may be under way.
+/// Returns how many runs with the key of this run may run at a time.
 fn max_of(inspector: &Inspector, run: &Name) -> usize {
     let header = inspector.header(run).ok();
     let program = header.and_then(|header| inspector.program_of(header.program));
@@ -174,7 +174,7 @@ fn max_of(inspector: &Inspector, run: &Name) -> usize {
     concurrency.map_or(1, |concurrency| concurrency.max as usize)
 }
 
-/// The runs that have not ended, in the order of their starts, by their labels.
+/// Returns the runs that have not ended by their labels, in the order of their starts.
 fn unfinished(
     inspector: &Inspector,
     label: Option<&str>,
@@ -194,8 +194,8 @@ fn unfinished(
     })
 }
 
-/// The run whose end a run with this header waits for: of those that have their turn, the first that does not continue,
-/// else the first.
+/// Returns the run whose end a run with this header waits for. Of the runs that have their turn, that is the first one
+/// that is stopped, or else the first one.
 pub(super) fn awaited_run(
     inspector: &Inspector,
     header: &RunHeader,
@@ -221,7 +221,7 @@ pub(super) fn awaited_run(
     Ok(first)
 }
 
-/// Why a run does not continue until it is resumed, if so.
+/// Returns the reason if a run does not continue until it is resumed.
 fn stop_of(inspector: &Inspector, header: &RunHeader) -> Option<Stop> {
     match header.status {
         RunStatus::Paused => Some(Stop::Paused),
@@ -231,7 +231,7 @@ fn stop_of(inspector: &Inspector, header: &RunHeader) -> Option<Stop> {
     }
 }
 
-/// The key of a run with this input.
+/// Returns the key of a run with this input.
 fn key_of(key: &Template, workflow: &Name, input: &Value) -> Result<String, EngineError> {
     let refused = |why: String| EngineError::Input(format!("the key of `concurrency`: {why}"));
     let context = Value::from_pairs([

@@ -1,4 +1,4 @@
-//! A workflow that was read: its program, what looks wrong in it, and the input that it accepts.
+//! A workflow that was read: its program, its warnings, and the input that it accepts.
 
 use super::{EngineError, LoadError};
 use crate::scheduler::Loaded;
@@ -17,26 +17,26 @@ use windlass_store::ProgramSource;
 pub struct Workflow {
     pub(super) loaded: Loaded,
     pub(super) source: ProgramSource,
-    /// The code in it.
+    /// The scripts in the workflow.
     pub(super) scripts: Vec<hir::Script>,
     pub(super) warnings: Diagnostics,
 }
 
 impl Workflow {
-    /// Its compiled form.
+    /// Returns the compiled workflow.
     #[must_use]
     pub fn program(&self) -> &Program {
         &self.loaded.program
     }
 
-    /// What looks wrong in it, though it runs.
+    /// Returns the warnings: the workflow runs in spite of them.
     #[must_use]
     pub fn warnings(&self) -> &Diagnostics {
         &self.warnings
     }
 
-    /// What looks wrong in it, with the scripts that no interpreter would take as errors: those in
-    /// Lua, and those in Python and Prolog when this machine has it. Nothing of them is run.
+    /// Returns the warnings, and an error for each script with wrong syntax: in Lua, and in Python and Prolog if this
+    /// machine has the interpreter. No script is run.
     #[must_use]
     pub fn with_scripts(&self) -> Diagnostics {
         let mut found = self.warnings.clone();
@@ -48,7 +48,7 @@ impl Workflow {
                 let Some(script) = scripts.get(index) else {
                     continue;
                 };
-                // An unexpected end is reported at the line behind the last one.
+                // An unexpected end is reported at the line after the last one.
                 let line = mistake.line.min(script.lines.len());
                 let span = script.lines.get(line.saturating_sub(1));
                 let span = span.copied().unwrap_or_default();
@@ -59,10 +59,10 @@ impl Workflow {
         found
     }
 
-    /// The same workflow, unless [`Self::with_scripts`] has errors.
+    /// Returns the same workflow, unless [`Self::with_scripts`] has errors.
     ///
     /// # Errors
-    /// [`LoadError::Refused`].
+    /// Returns [`LoadError::Refused`].
     pub fn refuse_bad_scripts(self) -> Result<Self, LoadError> {
         let diagnostics = self.with_scripts();
         if diagnostics.has_errors() {
@@ -74,10 +74,10 @@ impl Workflow {
         Ok(self)
     }
 
-    /// Refuses it when it reads what it may not, of which only a warning was given.
+    /// Refuses the workflow if it has a warning because it reads something that it may not read.
     ///
     /// # Errors
-    /// [`LoadError::Refused`].
+    /// Returns [`LoadError::Refused`].
     pub fn refuse_denied(&self) -> Result<(), LoadError> {
         let mut diagnostics = self.warnings.clone();
         if !diagnostics.refuse("denied") {
@@ -90,27 +90,27 @@ impl Workflow {
         })
     }
 
-    /// What it was read from.
+    /// Returns the files that the workflow was read from.
     #[must_use]
     pub fn bundle(&self) -> &Bundle {
         &self.source.bundle
     }
 
-    /// Whether it is an agent of The Edge Agent.
+    /// Returns whether the workflow is an agent of The Edge Agent.
     pub fn is_agent(&self) -> bool {
         self.source.dialect == Dialect::Tea
     }
 
-    /// The input as a run of this workflow would take it: to refuse one before anything starts.
+    /// Returns the input if a run of this workflow would accept it, so that it can be refused before anything starts.
     ///
     /// # Errors
-    /// [`EngineError::Input`].
+    /// Returns [`EngineError::Input`].
     pub fn check_input(&self, input: Value) -> Result<Value, EngineError> {
         self.accept(input.clone())?;
         Ok(input)
     }
 
-    /// The input with defaults filled in and text converted where another kind is declared.
+    /// Returns the input with defaults filled in, and with text converted where another type is declared.
     pub(super) fn accept(&self, input: Value) -> Result<Value, EngineError> {
         if !input.depth_within(MAX_COMPUTED_DEPTH) {
             let message = format!("the input nests deeper than {MAX_COMPUTED_DEPTH} levels");
@@ -154,8 +154,8 @@ impl Workflow {
     }
 }
 
-/// Refuses inputs that the workflow does not have. `misspelt`: it may take any input, so only what is
-/// nearly one that is not given is a mistake.
+/// Refuses inputs that the workflow does not have. `misspelt`: the workflow may accept any input, so an unknown name is
+/// refused only if it is similar to an input that is missing.
 fn refuse_unknown(declared: &[Input], given: &Object, misspelt: bool) -> Result<(), EngineError> {
     let is_known = |key: &str| declared.iter().any(|input| *input.name == *key);
     for key in given.keys().filter(|key| !is_known(key)) {
@@ -172,9 +172,9 @@ fn refuse_unknown(declared: &[Input], given: &Object, misspelt: bool) -> Result<
     Ok(())
 }
 
-/// Text from the command line is converted to what is declared; anything else must fit.
+/// Converts text from the command line to the declared type. Any other value must have the type.
 fn converted(input: &Input, value: &Value) -> Result<Value, String> {
-    // What may be left out may also be null.
+    // An optional input may also be null.
     let absent = value.is_null() && input.default == Some(Value::Null);
     let fits = absent || input.kind.accepts(value);
     if fits {

@@ -23,7 +23,7 @@ impl RunCounts {
 /// Counts the runs of a store.
 ///
 /// # Errors
-/// Store errors.
+/// Returns store errors.
 pub fn count_runs(inspector: &Inspector) -> Result<RunCounts, EngineError> {
     inspector.run_index(|heads| {
         let mut counts = RunCounts::default();

@@ -105,7 +105,7 @@ impl RunRow {
 /// Runs with what they are at, in the order of the names; those that are not there are left out.
 ///
 /// # Errors
-/// Store errors.
+/// Returns store errors.
 pub fn rows(inspector: &Inspector, runs: &[Name]) -> Result<Vec<RunRow>, EngineError> {
     inspector.read_batch(|inspector| {
         let headers = inspector.headers(runs)?.into_iter().flatten();

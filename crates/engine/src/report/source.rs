@@ -45,7 +45,7 @@ pub struct PlaceReport {
 /// The files of a run.
 ///
 /// # Errors
-/// Store errors.
+/// Returns store errors.
 pub fn source(inspector: &Inspector, run: &str) -> Result<SourceReport, EngineError> {
     let header = inspector.header(run)?;
     let source = inspector.source(header.program)?;

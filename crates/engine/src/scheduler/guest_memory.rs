@@ -259,7 +259,7 @@ impl Driver {
     /// Loads a run that no command needs, if there is room for it. Without room, a guest's run waits on disk.
     ///
     /// # Errors
-    /// As [`Driver::load_run`].
+    /// Returns the errors of [`Driver::load_run`].
     pub(super) fn load_if_room(&mut self, run: &Name) -> Result<(), ScheduleError> {
         if self.runs.contains_key(run) || self.guests.is_waiting(run) {
             return Ok(());

@@ -247,7 +247,7 @@ pub struct Start {
     pub labels: BTreeMap<String, String>,
     /// Receives the updates of the run from its start.
     pub watcher: Option<Watcher>,
-    /// The saved workflows that it calls, and those that these call, where no store has them for it.
+    /// The saved workflows that the run calls, directly or indirectly, if its backend cannot read them from the store.
     pub saved: BTreeMap<Name, ProgramSource>,
 }
 
@@ -367,7 +367,7 @@ impl Scheduler {
     /// ones. Returns the runs that it loaded or resumed, and up to 1,024 that wait for a due time.
     ///
     /// # Errors
-    /// [`ScheduleError::Store`].
+    /// Returns [`ScheduleError::Store`].
     pub async fn recover(&self, paused: bool) -> Result<Vec<Name>, ScheduleError> {
         self.ask(|reply| Message::Recover(paused, reply)).await
     }
@@ -375,7 +375,7 @@ impl Scheduler {
     /// Delivers an event to a run, which is loaded if necessary. On return the step is durable.
     ///
     /// # Errors
-    /// [`ScheduleError`].
+    /// Returns [`ScheduleError`].
     pub async fn deliver(&self, run: &str, event: Event) -> Result<RunStatus, ScheduleError> {
         let _place = self.reserve_slot()?;
         self.ask(|reply| Message::Deliver(Name::from(run), event, reply))
@@ -385,7 +385,7 @@ impl Scheduler {
     /// Watches a run. Returns its header; the watcher receives every later durable step.
     ///
     /// # Errors
-    /// [`ScheduleError::Store`].
+    /// Returns [`ScheduleError::Store`].
     pub async fn watch(&self, run: &str, watcher: Watcher) -> Result<RunHeader, ScheduleError> {
         self.ask(|reply| Message::Watch(Name::from(run), watcher, reply))
             .await

@@ -1,5 +1,5 @@
-//! What an answer must look like for the expressions that read it: guessed from their text, so that
-//! a file of stubs is a good start. A wrong guess is only a worse start.
+//! Guesses the form of an answer from the expressions that read it, so that a file of stubs is a good start. A wrong
+//! guess is only a worse start.
 
 mod reads;
 mod value;
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use windlass_expression::{Object, Value};
 use windlass_model::model::Name;
 use windlass_source::source::{Entry, Kind, Node};
-/// What a root has at a path, another one has at its path.
+/// Two paths of two roots with the same value.
 #[derive(Clone)]
 struct Alias {
     from: (Root, Vec<Step>),
@@ -22,11 +22,11 @@ struct Alias {
 #[derive(Default)]
 pub(super) struct InferredSchemas {
     read: BTreeMap<Root, InferredSchema>,
-    /// Roots that are what another one has at a path. Of a parsed answer, only the body is.
+    /// Roots with the same value as a path of another root. For a parsed answer, only the body is the same.
     same: Vec<Alias>,
     /// The declared types of variables.
     types: BTreeMap<String, String>,
-    /// What each foreach goes through, by its name in lower case.
+    /// The list of each foreach, by the name of the foreach in lower case.
     lists: BTreeMap<String, String>,
     /// The first key of variables, parameters and outputs that are written as a map.
     keys: BTreeMap<Root, String>,
@@ -34,22 +34,22 @@ pub(super) struct InferredSchemas {
     declared: BTreeSet<String>,
 }
 
-/// Where in a definition a text is.
+/// The position of a text in a definition.
 #[derive(Clone, Copy, Default)]
 struct TreePath<'n> {
     key: &'n str,
     around: Option<&'n Node>,
-    /// Within a `not`.
+    /// Whether the text is within a `not`.
     negated: bool,
-    /// What the innermost foreach, select or query goes through.
+    /// The list of the innermost foreach, select or query.
     list: &'n str,
-    /// In an action that appends.
+    /// Whether the text is in an action that appends.
     appends: bool,
     depth: usize,
 }
 
 impl InferredSchemas {
-    /// Of the strings of a file.
+    /// Reads the strings of a file.
     pub fn of(node: &Node) -> Self {
         let mut shapes = Self::default();
         shapes.link(node, "", "", 0);
@@ -67,7 +67,7 @@ impl InferredSchemas {
         shapes
     }
 
-    /// What an action should give: its body, and what else of it is read.
+    /// Returns the guessed answer of an action: its body, and what else is read of it.
     pub fn answer(&self, action: &str) -> Object {
         let root = Root::Action(action.to_lowercase());
         let mut answer = Object::new();
@@ -77,13 +77,13 @@ impl InferredSchemas {
         answer
     }
 
-    /// What a request to a webhook's address should bring.
+    /// Returns the guessed request to a webhook's address.
     pub fn callback(&self, action: &str) -> Value {
         let mut members = self.members(&Root::Action(action.to_lowercase()));
         members.shift_remove("body").unwrap_or_else(empty)
     }
 
-    /// What a parameter should hold instead of its first value; none when that is as good.
+    /// Returns a value for a parameter that is better than its first value, if there is one.
     pub fn parameter(&self, name: &str, first: &Value) -> Option<Value> {
         let lower = name.to_lowercase();
         let is_free = !self.declared.contains(&lower);
@@ -104,7 +104,7 @@ impl InferredSchemas {
         better.filter(|value| is_empty(first) && fits(value))
     }
 
-    /// The text of an app setting that is read as something else than text; none when any text will do.
+    /// Returns the text of an app setting that is read as another type than text. `None` if any text will do.
     pub fn setting(&self, name: &str) -> Option<Value> {
         match self.read.get(&Root::Setting(name.to_lowercase()))? {
             InferredSchema::Unknown => None,
@@ -112,7 +112,7 @@ impl InferredSchemas {
         }
     }
 
-    /// What a trigger should deliver, as a run takes it; none when nothing reads it.
+    /// Returns the guessed output of a trigger, in the form of a run's input. `None` if nothing reads it.
     pub fn input(&self) -> Option<Value> {
         const OF_A_REQUEST: [&str; 3] = ["headers", "queries", "relativePathParameters"];
         self.read.get(&Root::Trigger)?;
@@ -126,7 +126,7 @@ impl InferredSchemas {
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
         let body = members.get("body").cloned().unwrap_or_else(empty);
-        // A SlidingWindow delivers its window and no body.
+        // A SlidingWindow trigger delivers its window and no body.
         if WINDOW.iter().any(|(key, _)| members.contains_key(*key)) {
             let window = WINDOW.iter().map(|(key, value)| {
                 let number = value.parse().map(Value::Int);
@@ -156,7 +156,7 @@ impl InferredSchemas {
         members.collect()
     }
 
-    /// Finds what is the same as something else: copies, parsed texts, variables.
+    /// Finds aliases: copies, parsed texts, variables.
     fn link(&mut self, node: &Node, name: &str, outer: &str, depth: usize) {
         if depth > MAX_NESTING {
             return;
@@ -214,7 +214,7 @@ impl InferredSchemas {
         }
     }
 
-    /// Notes the parameters of a definition or template, and those that are written as a map.
+    /// Records the parameters of a definition or template, and which of them are written as a map.
     fn declare(&mut self, parameters: &Node) {
         for own in parameters.entries().unwrap_or_default() {
             let name = own.key.to_lowercase();
@@ -235,8 +235,8 @@ impl InferredSchemas {
         }
     }
 
-    /// A path whose computed steps are items where a number selects; it ends before one that may be a
-    /// member.
+    /// Replaces computed steps of a path by items, if a number selects them. The path ends before a computed step that
+    /// may select a member; then the second value is true.
     fn resolved(&self, path: Vec<Step>) -> (Vec<Step>, bool) {
         let mut steps = Vec::with_capacity(path.len());
         for step in path {
@@ -249,7 +249,7 @@ impl InferredSchemas {
         (steps, false)
     }
 
-    /// Whether an expression that selects gives a number.
+    /// Returns whether an expression in brackets returns a number.
     fn is_number(&self, text: &str) -> bool {
         const NUMBERS: [&str; 12] = [
             "int(",
@@ -274,13 +274,13 @@ impl InferredSchemas {
                 let kind = self.types.get(&name);
                 kind.is_some_and(|kind| matches!(kind.as_str(), "integer" | "float"))
             }
-            // A list's own items select by number, as those of `range` are.
+            // Items of a list that select are numbers, as those of `range` are.
             Some((0, Root::Item(_), path, _)) => path.is_empty(),
             _ => false,
         }
     }
 
-    /// With the list that an item is of; none when that is not known.
+    /// Adds the list that an item belongs to. Returns `None` if the list is not known.
     fn listed(&self, root: Root, list: &str) -> Option<Root> {
         match root {
             Root::Item(name) if name.is_empty() => {
@@ -303,7 +303,7 @@ impl InferredSchemas {
         self.alias(Root::Variable(name), Vec::new(), value, list);
     }
 
-    /// Notes that a root is what a value reads, also where that is a member of a map.
+    /// Records that a root has the value that an expression reads, also for the members of a map.
     fn alias(&mut self, from: Root, strip: Vec<Step>, value: Option<&Node>, list: &str) {
         let Some(value) = value else { return };
         if let Some(entries) = value.entries().filter(|_| strip.len() < MAX_MEMBERS) {
@@ -389,7 +389,7 @@ impl InferredSchemas {
                     if key == "triggers" {
                         self.read_triggers(value);
                     }
-                    // What a list itself reads is of the loop around it.
+                    // The expression of a list belongs to the enclosing loop.
                     let is_list = ["foreach", "from"].contains(&&*key.to_ascii_lowercase());
                     let inner = TreePath {
                         key,
@@ -407,7 +407,7 @@ impl InferredSchemas {
         }
     }
 
-    /// A condition as a map: `{equals: ["@…", "Done"]}`.
+    /// Reads a condition that is written as a map: `{equals: ["@…", "Done"]}`.
     fn compare(&mut self, place: TreePath<'_>, items: &[Node]) {
         const ORDERS: [&str; 4] = ["greater", "greaterOrEquals", "less", "lessOrEquals"];
         let is = |known: &str| place.key.eq_ignore_ascii_case(known);
@@ -430,7 +430,7 @@ impl InferredSchemas {
         }
     }
 
-    /// The first case of a switch is taken.
+    /// Reads a switch. Its expression gets the value of the first case.
     fn switch(&mut self, node: &Node, list: &str) {
         let cases = node.get_any_case("cases").and_then(Node::entries);
         let case = cases.and_then(|cases| cases.first()?.value.get_any_case("case"));
@@ -445,7 +445,7 @@ impl InferredSchemas {
         }
     }
 
-    /// Notes what a text that is nothing but a path reads.
+    /// Records what a text reads that is only a path.
     fn read_whole_text(&mut self, node: &Node, list: &str, leaf: InferredSchema) {
         let text = node.as_str().unwrap_or_default();
         let text = text.strip_prefix("@{").or_else(|| text.strip_prefix('@'));
@@ -458,7 +458,7 @@ impl InferredSchemas {
         }
     }
 
-    /// What a trigger says that it delivers.
+    /// Reads the schemas of what triggers deliver.
     fn read_triggers(&mut self, triggers: &Node) {
         for entry in triggers.entries().unwrap_or_default() {
             let inputs = entry.value.get_any_case("inputs");
@@ -471,9 +471,9 @@ impl InferredSchemas {
         }
     }
 
-    /// Looks for what a text reads.
+    /// Records what a text reads.
     fn read(&mut self, text: &str, place: TreePath<'_>) {
-        // In a text of a deployment expression, two quotes are one.
+        // In the text of a deployment expression, two quotes are one.
         let text = match text.starts_with('[') && text.ends_with(']') {
             true => Cow::Owned(text.replace("''", "'")),
             false => Cow::Borrowed(text),
@@ -488,7 +488,7 @@ impl InferredSchemas {
             let Some(root) = self.listed(root, place.list) else {
                 continue;
             };
-            // Where a connection is means nothing here.
+            // The place of a connection is not relevant here.
             let is_connection = matches!(&root, Root::Parameter(name) if name == "$connections");
             if is_connection && ["name", "connectionid"].contains(&&*place.key.to_lowercase()) {
                 continue;
@@ -502,7 +502,7 @@ impl InferredSchemas {
         }
     }
 
-    /// What a value must be where it is read.
+    /// Returns the form of a value from where it is read.
     fn leaf(&self, before: &str, rest: &str, place: TreePath<'_>) -> InferredSchema {
         let key = place.key.to_ascii_lowercase();
         if let Some(key) = self.key_of(before) {
@@ -517,7 +517,7 @@ impl InferredSchemas {
         }
         let around = |name: &str| place.around.and_then(|around| around.get_any_case(name));
         match key.as_str() {
-            // With an item, so that what is done with it is done.
+            // With an item, so that the actions of the loop are executed.
             "foreach" => InferredSchema::List(Box::default(), true),
             "from" => InferredSchema::List(Box::default(), false),
             "timezone" => InferredSchema::Leaf(Value::text(ZONE)),
@@ -538,7 +538,7 @@ impl InferredSchemas {
 }
 
 impl InferredSchemas {
-    /// The first key of the map that is selected from with what follows this text.
+    /// Returns the first key of the map from which the value after this text selects.
     fn key_of(&self, before: &str) -> Option<&str> {
         let map = before.trim_end().strip_suffix('[')?;
         let map = map.strip_suffix('?').unwrap_or(map);
@@ -553,7 +553,7 @@ impl InferredSchemas {
     }
 }
 
-/// Whether actions end the run as failed.
+/// Returns whether actions end the run as failed.
 fn ends(node: &Node, depth: usize) -> bool {
     if depth > MAX_NESTING {
         return false;
@@ -568,18 +568,18 @@ fn ends(node: &Node, depth: usize) -> bool {
     entries.any(|entry| ends(&entry.value, depth + 1))
 }
 
-/// What a SlidingWindow delivers.
+/// The output of a SlidingWindow trigger.
 const WINDOW: [(&str, &str); 3] = [
     ("windowStartTime", "2026-01-01T00:00:00Z"),
     ("windowEndTime", "2026-01-01T01:00:00Z"),
     ("sequenceNumber", "1"),
 ];
 
-/// How deep maps and lists are looked into.
+/// Maximum depth of maps and lists that are read.
 const MAX_NESTING: usize = 100;
-/// How deep the members of a copy are followed.
+/// Maximum depth of the members of a copy.
 const MAX_MEMBERS: usize = 8;
-/// How deep calls within calls are followed.
+/// Maximum depth of calls within calls.
 const MAX_CALLS: usize = 8;
 
 fn empty() -> Value {

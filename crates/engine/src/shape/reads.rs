@@ -1,9 +1,9 @@
-//! What the text of an expression reads: of which action, trigger, variable or item, and at which path.
+//! Finds what the text of an expression reads: an action, trigger, variable or item, and the path in it.
 
-/// How deep paths and schemas are followed.
+/// Maximum depth of paths and schemas.
 pub(super) const MAX_DEPTH: usize = 24;
 
-/// Something that expressions read members of.
+/// A value whose members expressions read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Root {
     Trigger,
@@ -14,8 +14,8 @@ pub(super) enum Root {
     Parameter(String),
     /// An app setting.
     Setting(String),
-    /// An item of a list, by the text of that list's expression. Where a text reads one, until it is
-    /// known of which list: by the name of its foreach, or without a name.
+    /// An item of a list, by the text of the list's expression. Until the list is known, by the name of its foreach, or
+    /// without a name.
     Item(String),
 }
 
@@ -23,17 +23,17 @@ pub(super) enum Root {
 pub(super) enum Step {
     Key(String),
     Item,
-    /// `[expression]`: an item or a member, by what the expression gives.
+    /// `[expression]`: an item or a member, depending on the value of the expression.
     Computed(String),
-    /// What JSON in text says.
+    /// The value of JSON in text.
     Json,
-    /// What base64 holds.
+    /// The text in base64.
     Base64,
-    /// What XML in text says.
+    /// The value of XML in text.
     Xml,
 }
 
-/// Functions around a read whose result is read further.
+/// Functions whose result is read further, and the step that each of them adds to the path.
 const WRAPPERS: [(&str, Option<Step>); 14] = [
     ("json", Some(Step::Json)),
     ("xml", Some(Step::Xml)),
@@ -51,7 +51,7 @@ const WRAPPERS: [(&str, Option<Step>); 14] = [
     ("coalesce", None),
 ];
 
-/// The members that an expression reads next, and the text after them.
+/// Returns the members that an expression reads next, and the text after them.
 fn path(text: &str) -> (Vec<Step>, &str) {
     let mut steps = Vec::new();
     let mut rest = text;
@@ -92,7 +92,7 @@ fn path(text: &str) -> (Vec<Step>, &str) {
     (steps, rest)
 }
 
-/// The text before the closing bracket, and the text after it.
+/// Returns the text before the closing bracket, and the text after it.
 fn bracketed(text: &str) -> Option<(&str, &str)> {
     let mut depth = 0_usize;
     let mut quoted = false;
@@ -109,7 +109,7 @@ fn bracketed(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// The function whose first argument begins at the end of this text, and where it begins.
+/// Returns the function whose first argument begins at the end of this text, and where its name begins.
 fn wrapper(before: &str) -> Option<(usize, &str)> {
     let call = before.trim_end().strip_suffix('(')?;
     let start = call
@@ -118,7 +118,7 @@ fn wrapper(before: &str) -> Option<(usize, &str)> {
     Some((start, call.get(start..)?))
 }
 
-/// What follows the other arguments of a call.
+/// Returns the text after the closing bracket of a call.
 fn after_call(rest: &str) -> Option<&str> {
     let mut depth = 0_usize;
     let mut quoted = false;
@@ -135,7 +135,7 @@ fn after_call(rest: &str) -> Option<&str> {
     None
 }
 
-/// Everything that a text reads: where, of what, at which path, and the text after it.
+/// Returns everything that a text reads: position, root, path, and the text after it.
 pub(super) fn reads(text: &str) -> Vec<(usize, Root, Vec<Step>, &str)> {
     let lower = text.to_ascii_lowercase();
     let mut found = Vec::new();
@@ -188,7 +188,7 @@ pub(super) fn reads(text: &str) -> Vec<(usize, Root, Vec<Step>, &str)> {
             if let Some(inside) = inside {
                 path.insert(0, Step::Key(inside.to_owned()));
             }
-            // What is around it reads what it gives.
+            // Enclosing functions read the result of this read.
             while path.len() < MAX_DEPTH {
                 let Some((start, function)) = text.get(..at).and_then(wrapper) else {
                     break;
@@ -214,7 +214,7 @@ pub(super) fn reads(text: &str) -> Vec<(usize, Root, Vec<Step>, &str)> {
     found
 }
 
-/// The text of a literal at the beginning, in which two quotes are one, and what is after it.
+/// Returns the text of a literal at the beginning, and what is after it. Two quotes in the literal are one.
 pub(super) fn literal(text: &str) -> Option<(String, &str)> {
     let mut rest = text.trim_start().strip_prefix('\'')?;
     let mut found = String::new();
@@ -229,13 +229,13 @@ pub(super) fn literal(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// The name in `'name')`, and the text after it.
+/// Returns the name in `'name')`, and the text after it.
 pub(super) fn quoted(text: &str) -> Option<(String, &str)> {
     let (name, rest) = literal(text)?;
     Some((name, rest.trim_start().strip_prefix(')')?))
 }
 
-/// The arguments of a call, when a text is nothing but that call.
+/// Returns the arguments of a call, if the text is only that call.
 pub(super) fn arguments<'t>(text: &'t str, function: &str) -> Option<Vec<&'t str>> {
     let text = text.trim();
     let is_call = text

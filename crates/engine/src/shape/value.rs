@@ -1,4 +1,4 @@
-//! A value that is guessed: from what is read of it, what it is given to, or a JSON Schema.
+//! Guesses a value from what is read of it, where it is passed to, or a JSON Schema.
 
 use super::reads::{MAX_DEPTH, Step, quoted};
 use base64::Engine;
@@ -12,20 +12,20 @@ use windlass_source::source::{Entry, Kind, Node};
 const TIME: &str = "2026-01-01T00:00:00Z";
 pub(super) const ZONE: &str = "UTC";
 
-/// A value that grows with each expression that reads it.
+/// The form of a value. It grows with each expression that reads the value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) enum InferredSchema {
-    /// Nothing is known of it.
+    /// Nothing is known of the value.
     #[default]
     Unknown,
     Leaf(Value),
-    /// What a schema says: what reads it changes nothing of its type.
+    /// The value of a schema. Expressions that read it do not change its type.
     Firm(Value),
-    /// Text that is JSON, base64 or XML of this.
+    /// Text that is JSON, base64 or XML of this value.
     Json(Box<InferredSchema>),
     Base64(Box<InferredSchema>),
     Xml(Box<InferredSchema>),
-    /// With whether an item is read by its place.
+    /// A list, and whether an item is read by its position.
     List(Box<InferredSchema>, bool),
     Map(BTreeMap<String, InferredSchema>),
 }
@@ -45,7 +45,7 @@ impl InferredSchema {
         }
     }
 
-    /// Adds what one expression reads: a path, and what is at its end.
+    /// Adds what one expression reads: a path, and the form at its end.
     pub(super) fn grow(&mut self, path: &[Step], leaf: InferredSchema) {
         let Some((step, rest)) = path.split_first() else {
             return self.merge(leaf);
@@ -70,7 +70,7 @@ impl InferredSchema {
             }
             Step::Json => {
                 if !matches!(self, Self::Json(_)) {
-                    // What an object is read of, also where its text is parsed.
+                    // Retain the members that are known, also if the text of the object is parsed.
                     let known = matches!(self, Self::Map(_) | Self::List(..));
                     let inner = if known {
                         std::mem::take(self)
@@ -99,7 +99,7 @@ impl InferredSchema {
                     inner.grow(rest, leaf);
                 }
             }
-            // It is resolved before.
+            // Computed steps were resolved before.
             Step::Computed(_) => {}
         }
     }
@@ -168,13 +168,13 @@ impl InferredSchema {
     }
 }
 
-/// Whether a value is only one of its type.
+/// Returns whether a value is only an example of its type.
 fn is_any(value: &Value) -> bool {
     value.as_str() == Some("text") || value.as_int() == Some(1)
 }
 
 impl InferredSchema {
-    /// The value as one that a document may be: an object where nothing is known.
+    /// Returns the value as a JSON document: an object if nothing is known.
     fn as_json(&self) -> Value {
         match self {
             Self::Unknown => Value::object(Object::new()),
@@ -183,7 +183,7 @@ impl InferredSchema {
     }
 }
 
-/// A document with this in it.
+/// Returns an XML document with this value.
 fn xml(value: &Value) -> String {
     let mut out = String::new();
     match value.as_object() {
@@ -197,7 +197,7 @@ fn xml(value: &Value) -> String {
     out
 }
 
-/// Members as elements; what is not a member of a document is left out.
+/// Appends members as elements. Keys that cannot be names of elements are omitted.
 fn element_content(out: &mut String, value: &Value, depth: usize) {
     if depth > MAX_DEPTH {
         return;
@@ -240,7 +240,8 @@ pub(super) fn typed(kind: &str) -> InferredSchema {
     }
 }
 
-/// What the function around a value accepts. `before` and `rest` are the text before and after the value.
+/// Returns what the function that encloses a value accepts. `before` and `rest` are the text before and after the
+/// value.
 pub(super) fn called(before: &str, rest: &str) -> InferredSchema {
     let list = || InferredSchema::List(Box::default(), false);
     let Some((call, earlier)) = enclosing(before) else {
@@ -260,12 +261,12 @@ pub(super) fn called(before: &str, rest: &str) -> InferredSchema {
             };
             ordered(other)
         }
-        // What ends a loop or opens a branch is what it is compared with.
+        // The value that it is compared with ends a loop or selects a branch.
         "equals" if !call.to_ascii_lowercase().ends_with("not(equals") => match first {
             true => compared(rest),
             false => constant(earlier),
         },
-        // So that a quotient is not zero where it divides.
+        // Large enough that a quotient is not zero.
         "div" if first => InferredSchema::Leaf(Value::Int(1000)),
         "add" | "sub" | "mul" | "div" | "mod" | "range" | "min" | "max" | "rand" => {
             InferredSchema::Leaf(Value::Int(1))
@@ -309,7 +310,7 @@ pub(super) fn called(before: &str, rest: &str) -> InferredSchema {
             }
             _ => InferredSchema::Leaf(Value::text("text")),
         },
-        // The hours and minutes of a time are cut out so.
+        // This extracts the hours and minutes of a time.
         "substring" if rest.replace(' ', "").starts_with(",11,") => {
             InferredSchema::Leaf(Value::text(TIME))
         }
@@ -320,7 +321,7 @@ pub(super) fn called(before: &str, rest: &str) -> InferredSchema {
     }
 }
 
-/// The call in whose arguments this text ends, and the argument before the last comma.
+/// Returns the call in whose arguments this text ends, and the argument before the last comma.
 fn enclosing(before: &str) -> Option<(&str, &str)> {
     let before = before.trim_end();
     if let Some(call) = before.strip_suffix('(') {
@@ -352,7 +353,7 @@ fn enclosing(before: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// What is ordered against another value: a time, text or a number.
+/// Returns the form of a value that is ordered against another one: a time, text or a number.
 pub(super) fn ordered(other: &str) -> InferredSchema {
     let other = other.trim().trim_start_matches('@');
     if let Some(text) = other.strip_prefix('\'') {
@@ -381,12 +382,12 @@ pub(super) fn ordered(other: &str) -> InferredSchema {
     }
 }
 
-/// A constant that a call compares with.
+/// Returns a constant that a call compares with.
 fn constant(text: &str) -> InferredSchema {
     compared(&format!(",{text}"))
 }
 
-/// The constant behind a comma.
+/// Returns the constant after a comma.
 fn compared(rest: &str) -> InferredSchema {
     let Some(rest) = rest.trim_start().strip_prefix(',') else {
         return InferredSchema::Unknown;
@@ -405,7 +406,7 @@ fn compared(rest: &str) -> InferredSchema {
     Value::from_json(word).map_or(InferredSchema::Unknown, InferredSchema::Leaf)
 }
 
-/// A value that a JSON Schema takes.
+/// Returns an example value for a JSON Schema.
 pub(super) fn example(schema: &Node, depth: usize) -> InferredSchema {
     if depth > MAX_DEPTH {
         return InferredSchema::Unknown;
@@ -497,10 +498,10 @@ pub(super) fn example(schema: &Node, depth: usize) -> InferredSchema {
     }
 }
 
-/// Texts are no longer, be a schema's least length as it may.
+/// Maximum length of an example text, whatever minimum a schema requires.
 const MAX_LENGTH: usize = 4096;
 
-/// A key as the definition means it: two `@` are one.
+/// Returns the key that a definition means: two `@` are one.
 fn unescaped(key: &str) -> &str {
     match key.strip_prefix('@') {
         Some(rest) if rest.starts_with('@') => rest,

@@ -90,7 +90,7 @@ pub fn iteration(
 /// One iteration with all of its values, however long they are.
 ///
 /// # Errors
-/// As [`iteration`].
+/// Returns the errors of [`iteration`].
 pub fn iteration_values(
     inspector: &Inspector,
     run: &str,
@@ -109,7 +109,7 @@ pub fn iteration_values(
 /// A value of an iteration, all of it; none when there is none at this place.
 ///
 /// # Errors
-/// As [`iteration`].
+/// Returns the errors of [`iteration`].
 pub fn iteration_value(
     inspector: &Inspector,
     run: &str,
