@@ -26,7 +26,7 @@ const OLD: &str = "audit.jsonl.old";
 /// When a file has this size in bytes, about 80,000 commands, it becomes the previous file.
 const MAX_FILE: u64 = 16 << 20;
 
-/// The longest line that is read, in bytes.
+/// Maximum length of a line that is read, in bytes.
 const MAX_LINE: u64 = 64 << 10;
 
 /// Maximum length of a target in characters: names of workflows and values have limits of their own.

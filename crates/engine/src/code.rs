@@ -75,7 +75,7 @@ codes! {
     /// The workflow has mistakes.
     RefusedWorkflow = ("refused-workflow", 422, 3, "The workflow is refused");
     RefusedEdit = ("refused-edit", 422, 3, "The text cannot be edited so");
-    /// The input is not what the workflow declares.
+    /// The input does not have the form that the workflow declares.
     RefusedInput = ("refused-input", 422, 2, "The input is refused");
     /// The engine has as much to do as the operator allows. Later there may be room.
     Busy = ("busy", 429, 8, "The server is at capacity");

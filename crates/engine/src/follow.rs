@@ -160,7 +160,7 @@ pub struct Follower {
     /// What is sent after all stored events. The events are read a page at a time, as the client receives them.
     next: Option<FollowState>,
     done: bool,
-    /// Whether it continues to follow a run that is paused.
+    /// Whether the follower continues after the run was paused.
     patient: bool,
     /// The run's program, if it can be read. Outer `None`: it was not needed yet.
     program: Option<Option<Arc<Program>>>,

@@ -4,7 +4,7 @@
 //! [`scheduler`] drives the runs of this process: it passes events to the machine, makes each step durable, and only
 //! then starts the effects of the step. An engine with runs elsewhere implements [`RunBackend`].
 //!
-//! It knows no HTTP server and no command line.
+//! This crate contains no HTTP server and no command line.
 //!
 //! The most important types: [`Engine`], [`EngineBuilder`], [`Run`], [`RunBackend`], [`EngineError`].
 //!

@@ -22,7 +22,7 @@ const PAGE: usize = 1_024;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PruneFilter {
-    /// Only those that ended longer ago than this, in milliseconds.
+    /// Only runs that ended longer ago than this, in milliseconds.
     pub older_than_ms: Option<u64>,
     /// Retains this number of the newest runs of each workflow.
     pub keep: Option<usize>,

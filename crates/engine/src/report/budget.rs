@@ -1,4 +1,4 @@
-//! What a loop used of its budgets.
+//! What a loop used of its limits `tokens` and `cost`.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -21,7 +21,7 @@ pub struct BudgetReport {
 }
 
 impl BudgetReport {
-    /// Those of a loop.
+    /// Returns the budgets of a loop.
     pub(super) fn of(state: &LoopState) -> Vec<Self> {
         let number = |decimal: String| Value::from_json(&decimal).unwrap_or_default();
         let reports = state.budgets().map(|budget| Self {

@@ -1,11 +1,11 @@
-//! What changed between two results of a loop: leaves by their path, few of them. Headers of
-//! HTTP answers do not count: a `Date` differs every time and means nothing.
+//! Compares two results of a loop. Lists the first few changed leaves by their paths. Headers of HTTP responses do not
+//! count: a `Date` always differs and means nothing.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use windlass_expression::{Object, Value};
 
-/// No more changes are listed.
+/// Maximum number of listed changes.
 const MAX_CHANGES: usize = 8;
 
 /// One place where two results differ.
@@ -19,7 +19,7 @@ pub struct Changed {
     pub to: Value,
 }
 
-/// The first differences between two results, in the order of the newer one.
+/// Returns the first differences between two results, in the order of the newer one.
 #[must_use]
 pub fn changes(before: &Value, after: &Value) -> Vec<Changed> {
     let mut compared = Comparison::new(MAX_CHANGES, false);
@@ -27,8 +27,8 @@ pub fn changes(before: &Value, after: &Value) -> Vec<Changed> {
     compared.found
 }
 
-/// All differences between two values, `most` at most, and in how many leaves they are the same. Of
-/// lists of different length the elements count, not the length.
+/// Returns up to `most` differences between two values, and the number of equal leaves. For lists of different length,
+/// the elements count, and not the length.
 #[must_use]
 pub fn compared(before: &Value, after: &Value, most: usize) -> (Vec<Changed>, u64) {
     let mut compared = Comparison::new(most, true);
@@ -36,7 +36,7 @@ pub fn compared(before: &Value, after: &Value, most: usize) -> (Vec<Changed>, u6
     (compared.found, compared.same)
 }
 
-/// Whether two results are the same but for headers.
+/// Returns whether two results are the same, apart from headers.
 #[must_use]
 pub fn same(before: &Value, after: &Value) -> bool {
     changes(before, after).is_empty()
@@ -44,7 +44,7 @@ pub fn same(before: &Value, after: &Value) -> bool {
 
 struct Comparison {
     most: usize,
-    /// Every place is looked at.
+    /// Whether every place is compared.
     all: bool,
     found: Vec<Changed>,
     same: u64,
@@ -111,7 +111,7 @@ impl Comparison {
     }
 }
 
-/// How many values are in this one that hold no others.
+/// Returns the number of values in this one that contain no other values.
 fn leaves(value: &Value) -> u64 {
     match value {
         Value::Object(members) => members.values().map(leaves).sum(),

@@ -1,19 +1,19 @@
-//! How many runs of a store do what.
+//! Counts the runs of a store by status.
 
 use crate::{EngineError, Inspector};
 use std::collections::BTreeMap;
 use windlass_machine::RunStatus;
 
-/// The runs of a store, counted.
+/// The number of runs of a store by status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunCounts {
     by_status: BTreeMap<RunStatus, u64>,
-    /// Those that sleep for long.
+    /// Number of runs that sleep for long.
     pub sleeping: u64,
 }
 
 impl RunCounts {
-    /// How many do this.
+    /// Returns the number of runs with this status.
     #[must_use]
     pub fn of(&self, status: RunStatus) -> u64 {
         self.by_status.get(&status).copied().unwrap_or(0)

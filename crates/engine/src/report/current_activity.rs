@@ -1,4 +1,4 @@
-//! What each branch of a run waits for right now, and how far its forks are.
+//! What each branch of a run waits for at the moment, and how many branches of its forks have ended.
 
 use super::question::QuestionReport;
 use super::summary::is_zero;
@@ -14,7 +14,7 @@ use windlass_machine::{
 use windlass_model::model::{Fault, WORKFLOW};
 use windlass_value::time::Timestamp;
 
-/// So many items of a foreach are listed.
+/// Maximum number of listed items of a foreach.
 const MANY_LANES: usize = 200;
 
 /// Branches that run side by side.
@@ -143,7 +143,7 @@ pub enum Stop {
 }
 
 impl AwaitedRun {
-    /// For people; `resume` is the command that continues it.
+    /// Returns the reason of the wait as text for users. `resume` is the command that continues the other run.
     #[must_use]
     pub fn text(&self, resume: &str) -> String {
         let turn = "waits for its turn";
@@ -184,7 +184,7 @@ impl LastError {
     }
 }
 
-/// `doing` is what [`doing`] gave.
+/// Reports the forks of a run. `doing` is the result of [`current_activities`].
 pub(super) fn forks(view: &RunView, doing: &[CurrentActivity]) -> Vec<ForkReport> {
     let program = view.program.as_deref();
     let each = program.map(|program| windlass_machine::forks(program, view.state()));
@@ -244,7 +244,7 @@ pub(super) fn current_activities(view: &RunView) -> Vec<CurrentActivity> {
         .collect()
 }
 
-/// Where a cursor is, before it is known what it waits for.
+/// Describes the position of a cursor, without what it waits for.
 fn at_place(view: &RunView, id: CursorId) -> Option<CurrentActivity> {
     let cursor = view.state().cursors.get(&id)?;
     let state = view.state_of(cursor.at);
@@ -286,7 +286,7 @@ fn at_place(view: &RunView, id: CursorId) -> Option<CurrentActivity> {
     })
 }
 
-/// When the innermost timeout around a cursor is over.
+/// Returns when the innermost timeout that encloses a cursor is over.
 fn deadline(view: &RunView, id: CursorId) -> Option<Timestamp> {
     view.frames(id).find_map(|frame| match &frame.kind {
         FrameKind::Deadline(state) => view
@@ -298,7 +298,7 @@ fn deadline(view: &RunView, id: CursorId) -> Option<Timestamp> {
     })
 }
 
-/// The iteration or item that a cursor is directly in.
+/// Returns the innermost iteration or item that encloses a cursor.
 fn inside(view: &RunView, id: CursorId) -> Option<String> {
     let program = view.program.as_deref()?;
     let (path, number) = innermost_iteration(program, view.state(), id)?;
@@ -408,7 +408,7 @@ fn waits(
     })
 }
 
-/// While a retry waits, its cursor is before the step: the step that is tried again.
+/// Returns the step that is retried. While a retry waits, its cursor is before that step.
 fn retried_action(view: &RunView, id: CursorId) -> Option<(String, Option<String>)> {
     let scope = view.frames(id).find_map(|frame| match &frame.kind {
         FrameKind::Try(_) => view.scope(frame.scope),

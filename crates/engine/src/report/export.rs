@@ -1,5 +1,5 @@
-//! A run in one document, for one who keeps it or sends it on: why it is where it is, its graph, how the
-//! iterations of its loops ended, and all of a few of them. It is bounded, however large the run is.
+//! A run in one document, to be stored or sent: its status, its graph, how the iterations of its loops ended, and all
+//! data of a few iterations. The size is bounded, however large the run is.
 
 use super::iterations::{
     IterationEntry, IterationReport, IterationsFilter, LoopSummary, StripFilter, StripReport,
@@ -16,18 +16,18 @@ use windlass_model::model::Status;
 use windlass_value::first_bytes;
 use windlass_value::time::Timestamp;
 
-/// Of so many loops, the newest.
+/// Maximum number of loops: the newest ones.
 const LOOPS: usize = 20;
 
-/// Of so many iterations: the first, the last, and those that failed last.
+/// Maximum number of rows of each kind: the first iterations, the last ones, and those that failed last.
 const ROWS: usize = 25;
 
-/// Of so many actions of one iteration.
+/// Maximum number of actions of one iteration.
 const ACTIONS: usize = 50;
 
 const CELLS: u64 = 200;
 
-/// A longer value is shown by its beginning, in bytes, and all of them have so many at most.
+/// Maximum size of a value in bytes, and of all values together. Of a longer value only the beginning is shown.
 const VALUE: usize = 8 << 10;
 const VALUES: usize = 4 << 20;
 
@@ -61,10 +61,10 @@ pub struct LoopExport {
     pub shown: Vec<IterationReport>,
 }
 
-/// A run in one document; `at` is the time of now.
+/// Exports a run as one document. `at` is the current time.
 ///
 /// # Errors
-/// Store errors, an unknown run.
+/// Returns store errors, also for an unknown run.
 pub fn export(
     inspector: &Inspector,
     run: &str,
@@ -86,7 +86,7 @@ pub fn export(
         .collect();
     Ok(ExportReport {
         status,
-        // A program that cannot be compiled any more has no picture.
+        // If the program cannot be compiled any more, there is only no graph.
         graph: graph(inspector, run, &view).ok(),
         outermost,
         loops: loops?,
@@ -134,7 +134,7 @@ fn of_loop(
     for number in chosen {
         match iteration(inspector, run, &format!("{path}#{number}")) {
             Ok(report) => shown.push(shortened(report, left)),
-            // It was let go meanwhile.
+            // The iteration was removed meanwhile.
             Err(EngineError::NoIteration { .. }) => {}
             Err(error) => return Err(error),
         }

@@ -1,14 +1,14 @@
-//! A workflow as a picture: that of a run, from the sources that it was started from.
+//! The graph of a run's workflow, from the sources that the run was started with.
 
 use crate::scheduler::ScheduleError;
 use crate::{EngineError, Inspector};
 use windlass_draw::{Graph, View, graph as picture};
 
-/// The graph of a run's workflow.
+/// Returns the graph of a run's workflow.
 ///
 /// # Errors
-/// Store errors. This version does not compile the run's program. The view names a node that is not
-/// there.
+/// Returns store errors, or an error if this version cannot compile the run's program, or if the view names an unknown
+/// node.
 pub fn graph(inspector: &Inspector, run: &str, view: &View) -> Result<Graph, EngineError> {
     let header = inspector.header(run)?;
     let source = inspector.source(header.program)?;

@@ -1,43 +1,43 @@
-//! What `doctor` found in a store, and what came of a repair.
+//! What `doctor` found in a store, and the result of a repair.
 
 use super::Unreadable;
 use serde::Serialize;
 
-/// A store that was read in full.
+/// The result of reading a store completely.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StoreReport {
-    /// Number of runs that can be read in full.
+    /// Number of runs that can be read completely.
     pub runs: u64,
     /// What cannot be read.
     pub unreadable: Vec<Unreadable>,
 }
 
-/// A store that was made of a damaged one.
+/// A store that was repaired.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RepairReport {
-    /// The runs in it.
+    /// The runs in the new store.
     pub retained: Vec<String>,
-    /// The runs that are not in it.
+    /// The runs that were lost.
     pub lost: Vec<String>,
-    /// The runs may be older than they were when the store was whole: none continues automatically.
+    /// Whether the runs may be older than they were before the damage. Then none of them continues automatically.
     pub stand_still: bool,
-    /// Where the damaged store is.
+    /// Path of the damaged store.
     pub old: String,
     /// What could not be read.
     pub unreadable: Vec<Unreadable>,
 }
 
-/// A row as it lies in a store.
+/// A row as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RawReport {
     /// The bytes of its key, in hexadecimal digits.
     pub key: String,
-    /// What the key names.
+    /// What the key refers to.
     pub what: String,
-    /// How many bytes its value has.
+    /// Number of bytes of its value.
     pub bytes: u64,
-    /// The record, as the engine's own types print; it changes with them.
+    /// The debug output of the record. It changes with the engine's types.
     pub record: Option<String>,
-    /// Why the record cannot be read.
+    /// The error, if the record cannot be read.
     pub error: Option<String>,
 }

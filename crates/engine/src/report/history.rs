@@ -1,4 +1,4 @@
-//! What a run did: its iterations and its events.
+//! The history of a run: its iterations and its events.
 
 use super::loop_limits;
 use super::view::shown;
@@ -9,20 +9,20 @@ use utoipa::ToSchema;
 use windlass_machine::{HistoryEvent, IterationRow, LoopState, RunStatus};
 use windlass_store::RunHeader;
 
-/// Which part of a run's history is requested.
+/// Selects a part of a run's history.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HistoryFilter {
-    /// Only the loop with this path; or else, wherever they are, the loops of this name.
+    /// Only the loop with this path. If no loop has this path, all loops with this name.
     #[serde(rename = "loop")]
     pub loop_path: Option<String>,
-    /// Number of the last iterations; none: all that are stored.
+    /// Number of the last iterations. `None`: all that are stored.
     pub iterations: Option<usize>,
-    /// Whether events are requested too.
+    /// Whether events are requested, too.
     pub events: bool,
     /// Only events after this one.
     pub after: u64,
-    /// Maximum number of events; none: all that are stored.
+    /// Maximum number of events. `None`: all that are stored.
     pub limit: Option<usize>,
 }
 
@@ -63,10 +63,10 @@ pub struct NumberedEvent {
     pub event: HistoryEvent,
 }
 
-/// The history of a run.
+/// Returns the history of a run.
 ///
 /// # Errors
-/// Store errors, an unknown run.
+/// Returns store errors, also for an unknown run.
 pub fn history(
     inspector: &Inspector,
     run: &str,
@@ -121,13 +121,14 @@ pub fn history(
     })
 }
 
-/// How many iterations are not stored, before the first that is, of each requested loop.
+/// Returns the number of iterations that are no longer stored: of each requested loop, those before the first stored
+/// one.
 fn count_forgotten(loops: &[LoopState], rows: &[IterationRow], filter: &HistoryFilter) -> u64 {
     let is_requested = |path: &str| {
         let requested = filter.loop_path.as_deref();
         requested.is_none_or(|requested| path == requested || last_name(path) == requested)
     };
-    // If no row of a loop is stored, this is the number of all that have ended.
+    // If no row of a loop is stored, this is the number of its ended iterations.
     let ended = loops.iter().map(|row| (&*row.path, row.iteration));
     let stored = rows.iter().map(|row| (&*row.path, row.iteration));
     let mut first: BTreeMap<&str, u64> = BTreeMap::new();
@@ -138,14 +139,14 @@ fn count_forgotten(loops: &[LoopState], rows: &[IterationRow], filter: &HistoryF
     first.values().sum()
 }
 
-/// Refuses the name of a loop that a run cannot come to.
+/// Returns an error if a run cannot have a loop with this name.
 fn has_loop(inspector: &Inspector, header: &RunHeader, requested: &str) -> Result<(), EngineError> {
     let begun = inspector.loops(&header.id)?;
     let mut known: Vec<String> = begun.iter().map(|row| row.path.to_string()).collect();
     let Ok(source) = inspector.source(header.program) else {
         return Ok(());
     };
-    // The loops of a program that this version cannot read are not known.
+    // If this version cannot read the program, its loops are not known.
     let Ok(program) = inspector.program(header.program, &source) else {
         return Ok(());
     };
@@ -166,7 +167,7 @@ fn has_loop(inspector: &Inspector, header: &RunHeader, requested: &str) -> Resul
     })
 }
 
-/// The name of the loop that a path leads to.
+/// Returns the name of the loop at the end of a path.
 fn last_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }

@@ -1,4 +1,4 @@
-//! What a workflow's author reads: the effective limits of every loop, and diagnostics as data.
+//! What the author of a workflow needs: the effective limits of every loop, and diagnostics as data.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -41,7 +41,7 @@ pub struct LoopLimits {
     pub condition: String,
 }
 
-/// The limits of every loop, in the order of the file.
+/// Returns the limits of every loop, in the order of the file.
 #[must_use]
 pub fn loop_limits(program: &Program) -> Vec<LoopLimits> {
     let mut limits: Vec<LoopLimits> = authored_scopes(program)
@@ -76,7 +76,7 @@ pub fn loop_limits(program: &Program) -> Vec<LoopLimits> {
     limits
 }
 
-/// The scopes but for those within a follow-up, which are part of an action.
+/// Returns the scopes of a program, without those in a follow-up, which are part of an action.
 fn authored_scopes(program: &Program) -> impl Iterator<Item = &Scope> {
     let ids = (0..program.scopes.len()).map(ScopeId::from_index);
     let is_part = |id| {
@@ -105,7 +105,7 @@ pub struct ActionRetry {
     pub is_default: bool,
 }
 
-/// The retries of all actions, in the order of the file.
+/// Returns the retries of all actions, in the order of the file.
 #[must_use]
 pub fn action_retries(program: &Program) -> Vec<ActionRetry> {
     let retried = authored_scopes(program).filter_map(|scope| {
@@ -135,7 +135,7 @@ pub fn action_retries(program: &Program) -> Vec<ActionRetry> {
     retries
 }
 
-/// The word in files.
+/// Returns the word that files use.
 pub(super) fn on_limit(on_limit: OnLimit) -> &'static str {
     match on_limit {
         OnLimit::Fail => "fail",
@@ -144,7 +144,7 @@ pub(super) fn on_limit(on_limit: OnLimit) -> &'static str {
     }
 }
 
-/// A template as its author wrote it.
+/// Returns a template as its author wrote it.
 fn limit_text(template: &Template) -> String {
     match template.source() {
         Value::String(text) => text.to_string(),
@@ -180,7 +180,7 @@ pub struct DiagnosticReport {
     pub fixes: Vec<Fix>,
 }
 
-/// All diagnostics by place.
+/// Returns all diagnostics, sorted by position.
 #[must_use]
 pub fn diagnostics(diagnostics: &Diagnostics, bundle: &Bundle) -> Vec<DiagnosticReport> {
     let found = diagnostics.sorted();

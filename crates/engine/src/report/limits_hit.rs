@@ -1,5 +1,5 @@
-//! The limits that loops came to without a failure (`on_limit: continue`, an `Until` of Azure, a
-//! `while_loop`): nothing else of such a run says that a loop was not done.
+//! The limits that loops reached without a failure (`on_limit: continue`, an `Until` of Azure, a `while_loop`). Nothing
+//! else shows that a loop of a successful run was not done.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub struct LimitReached {
 }
 
 impl LimitReached {
-    /// One for each loop of the file and each limit, in the order of their places.
+    /// Returns one entry for each loop of the file and each limit, sorted by position.
     pub(super) fn of(loops: &[LoopState]) -> Vec<Self> {
         let mut found: BTreeMap<(String, &str), Self> = BTreeMap::new();
         for state in loops {
@@ -57,7 +57,7 @@ impl LimitReached {
         found.into_values().collect()
     }
 
-    /// For people: `loop `poll` ended at its count limit, after 3 iterations`.
+    /// Returns a text for users: `loop `poll` ended at its count limit, after 3 iterations`.
     #[must_use]
     pub fn text(&self) -> String {
         let name = self.title.as_deref().unwrap_or(&self.place);
@@ -72,7 +72,7 @@ impl LimitReached {
     }
 }
 
-/// A path without the iterations of the loops in it.
+/// Returns a path without the iterations of its loops.
 fn place(path: &str) -> String {
     let names = path
         .split('/')

@@ -1,5 +1,5 @@
-//! What people and programs see of runs: plain data that serialises to documented JSON
-//! (`docs/reference/cli.md`), made from what lies in the store. Nothing here changes a run.
+//! What users and programs see of runs: plain data that serialises to documented JSON (`docs/reference/cli.md`), made
+//! from the contents of the store. Nothing here changes a run.
 
 mod budget;
 mod change;

@@ -1,4 +1,4 @@
-//! How a run ended or why it is paused, with the place in the author's file.
+//! How a run ended or why it is paused, with the position in the author's file.
 
 use super::{BudgetReport, LimitReached};
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ impl FailedEnding {
         failed.collect()
     }
 
-    /// For people.
+    /// Returns the failure as text for users.
     #[must_use]
     pub fn text(&self) -> String {
         format!("`{}` failed: {}", self.ending, self.message)
@@ -93,7 +93,7 @@ impl FailedCancel {
         failed.collect()
     }
 
-    /// For people.
+    /// Returns the failure as text for users.
     #[must_use]
     pub fn text(&self) -> String {
         let Self { operation, message } = self;
@@ -149,7 +149,7 @@ impl LoopBudget {
         loops.iter().flat_map(of_loop).collect()
     }
 
-    /// For people.
+    /// Returns the budget as text for users.
     #[must_use]
     pub fn text(&self) -> String {
         format!("loop `{}` used {}", self.path, self.budget.text)
@@ -166,7 +166,7 @@ pub struct Unreplaced {
 }
 
 impl Unreplaced {
-    /// In words.
+    /// Returns the fact as text for users.
     #[must_use]
     pub fn text(&self) -> String {
         format!(
@@ -216,8 +216,8 @@ pub struct PauseReport {
 }
 
 impl OutcomeReport {
-    /// An outcome with its places looked up in what the run was compiled from, and the limits that
-    /// its loops reached; `run` is what it ended as.
+    /// Makes the report of an outcome, with positions in the sources and with the limits that its loops reached. `run`
+    /// is the final state of the run.
     #[must_use]
     pub fn new(
         outcome: &Outcome,
@@ -226,7 +226,7 @@ impl OutcomeReport {
         run: Option<&RunState>,
     ) -> Self {
         let error = ErrorReport::of(outcome, bundle);
-        // The error of a failed run already names the limit that it failed at.
+        // The error of a failed run already names the limit that the run failed at.
         let failed_items = run.map(FailedItems::of).unwrap_or_default();
         let failed_endings = run.map(FailedEnding::of).unwrap_or_default();
         let failed_cancels = run.map(FailedCancel::of).unwrap_or_default();
@@ -251,8 +251,8 @@ impl OutcomeReport {
         }
     }
 
-    /// The one document that `run` prints (docs/reference/cli.md): the output, or `{error, status}`, with what was
-    /// answered before.
+    /// Returns the document that `run` prints (docs/reference/cli.md): the output, or `{error, status}` with an earlier
+    /// response.
     #[must_use]
     pub fn document(&self) -> Value {
         let Some(error) = &self.error else {
@@ -268,7 +268,7 @@ impl OutcomeReport {
 }
 
 impl ErrorReport {
-    /// Why a run did not succeed, if so.
+    /// Returns why a run did not succeed. `None` if it succeeded.
     pub(crate) fn of(outcome: &Outcome, bundle: Option<&Bundle>) -> Option<Self> {
         match (&outcome.error, outcome.status) {
             (Some(error), _) => Some(Self::new(error, bundle)),
@@ -283,7 +283,7 @@ impl ErrorReport {
         }
     }
 
-    /// A fault with the place of its action in the author's file.
+    /// Makes the report of a fault, with the position of its action in the author's file.
     #[must_use]
     pub fn new(error: &RunError, bundle: Option<&Bundle>) -> Self {
         let place = error.place;
@@ -314,7 +314,7 @@ impl ErrorReport {
         }
     }
 
-    /// The same as data.
+    /// Returns the error as a value.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let text = |text: &Option<String>| Value::from(text.as_deref().map(Value::from));
@@ -333,7 +333,7 @@ impl ErrorReport {
         ])
     }
 
-    /// Where it happened, for people: `action \`fetch\`, iteration 3 of loop \`pages\` (a.yaml:12)`.
+    /// Returns the position as text for users: `action \`fetch\`, iteration 3 of loop \`pages\` (a.yaml:12)`.
     #[must_use]
     pub fn place(&self) -> String {
         let mut parts = Vec::new();
@@ -356,7 +356,7 @@ impl ErrorReport {
 }
 
 impl PauseReport {
-    /// A reason as data.
+    /// Makes the report of a reason.
     #[must_use]
     pub fn new(reason: &PauseReason) -> Self {
         match reason {
@@ -373,7 +373,7 @@ impl PauseReport {
         }
     }
 
-    /// The same for people.
+    /// Returns the reason as text for users.
     #[must_use]
     pub fn text(&self) -> String {
         match (&self.loop_path, self.limit) {

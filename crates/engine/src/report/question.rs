@@ -1,4 +1,4 @@
-//! A question to people, as a form shows it.
+//! A question to users, as a form shows it.
 
 use super::view::RunView;
 use crate::{EngineError, Inspector};
@@ -68,10 +68,10 @@ impl QuestionReport {
         }
     }
 
-    /// An answer from what people entered: `choice`, and the text of each field. A field without text is left out.
+    /// Makes an answer from the texts that a user entered: `choice`, and each field. A field without text is omitted.
     ///
     /// # Errors
-    /// The first field whose text it does not accept, and what it needs.
+    /// Returns the first field whose text is invalid, and what the field needs.
     pub fn answer(
         &self,
         choice: Option<&str>,
@@ -91,7 +91,7 @@ impl QuestionReport {
     }
 }
 
-/// The fields that a schema describes, in its order.
+/// Returns the fields that a schema describes, in its order.
 fn fields(schema: &Value) -> Vec<FormField> {
     let required = schema.get("required").and_then(Value::as_array);
     let is_required = |name: &str| {
@@ -129,10 +129,10 @@ fn kind(schema: &Value) -> (FieldKind, Vec<Value>) {
 }
 
 impl FormField {
-    /// What a person entered, as a value; none of an empty text where the field is not required.
+    /// Converts the text that a user entered. Returns `None` for an empty text if the field is not required.
     ///
     /// # Errors
-    /// What the field needs instead.
+    /// Returns what the field needs instead.
     pub fn parse(&self, text: &str) -> Result<Option<Value>, String> {
         let trimmed = text.trim();
         if trimmed.is_empty() && !self.required {
@@ -180,10 +180,10 @@ fn boolean(text: &str) -> Option<Value> {
     }
 }
 
-/// What the address of a callback would answer; none when its run has ended or the address is void.
+/// Returns the question that a callback address answers. `None` if the run has ended or the address is void.
 ///
 /// # Errors
-/// Store errors, an unknown run.
+/// Returns store errors, also for an unknown run.
 pub fn callback_question(
     inspector: &Inspector,
     run: &str,
@@ -206,13 +206,13 @@ pub fn callback_question(
         .program
         .as_deref()
         .and_then(|program| program.form(signal));
-    // The form is that of the signal, so it is known before the run waits.
+    // The form belongs to the signal, so it is known before the run waits.
     Ok(Some(form.map_or_else(QuestionReport::default, |form| {
         QuestionReport::new(titles.into_iter().next(), form)
     })))
 }
 
-/// A value as a form shows it: a text without quotes.
+/// Formats a value for a form: a text without quotes.
 #[must_use]
 pub fn field_text(value: &Value) -> String {
     value

@@ -1,4 +1,4 @@
-//! One run in a list with what it is at, in a few words: its loop, what it waits for, why it failed.
+//! A run in a list with a short description: its loop, what it waits for, why it failed.
 
 use super::current_activity::current_activities;
 use super::outcome::ErrorReport;
@@ -14,10 +14,10 @@ use windlass_model::model::{Name, Status};
 use windlass_store::{LastStatus, RunHeader};
 use windlass_value::time::Timestamp;
 
-/// Maximum number of iterations whose ends are reported.
+/// Maximum number of iterations whose statuses are reported.
 const RECENT: usize = 24;
 
-/// They are looked for in so many commits at most: in an outer loop an iteration takes many.
+/// Maximum number of commits that are searched for these iterations: an iteration of an outer loop has many.
 const FAR: u64 = 512;
 
 /// One run in a list.
@@ -76,11 +76,11 @@ pub struct LoopCell {
 }
 
 impl RunRow {
-    /// What its head says, and when a short wait ends.
+    /// Makes the row from the header, with the end of a short wait.
     pub(super) fn brief(inspector: &Inspector, header: &RunHeader) -> Self {
         let mut summary = RunSummary::new(header);
         if header.status == RunStatus::Waiting && summary.next_due_at.is_none() {
-            // What cannot be read is reported by `status`.
+            // If the run cannot be read, `status` reports that.
             let stored = inspector.load(&header.id).ok();
             summary.next_due_at = stored.and_then(|stored| stored.state.next_due_at());
         }
@@ -88,13 +88,13 @@ impl RunRow {
         Self { summary, detail }
     }
 
-    /// The same with what it is at.
+    /// The same with the current activity.
     pub(super) fn whole(inspector: &Inspector, header: &RunHeader) -> Self {
         let queued = inspector.queued(&header.id).number;
         let made = inspector.detail(&header.id, (header.revision, queued), |before| {
             detail(inspector, header, before)
         });
-        // What cannot be read is reported by `status`.
+        // If the run cannot be read, `status` reports that.
         let detail = made.map_or_else(|_| RunDetail::default(), Arc::unwrap_or_clone);
         let mut summary = RunSummary::new(header);
         summary.next_due_at = summary.next_due_at.or(detail.next_due_at);
@@ -102,7 +102,7 @@ impl RunRow {
     }
 }
 
-/// Runs with what they are at, in the order of the names; those that are not there are left out.
+/// Returns rows with current activities, in the order of `runs`. Runs that do not exist are omitted.
 ///
 /// # Errors
 /// Returns store errors.
@@ -114,7 +114,7 @@ pub fn rows(inspector: &Inspector, runs: &[Name]) -> Result<Vec<RunRow>, EngineE
     })
 }
 
-/// `before` is what was reported of the run last.
+/// Makes the detail of a run. `before` is its previous detail.
 fn detail(
     inspector: &Inspector,
     header: &RunHeader,
@@ -151,7 +151,7 @@ fn detail(
     Ok(((view.stored.header.revision, view.queued.number), detail))
 }
 
-/// Of the loops that no other is around, the one that began last.
+/// Returns the loop that began last, of those that are not inside another loop.
 fn last_loop(loops: Vec<LoopState>) -> Option<(String, LoopState)> {
     let outer = loops.into_iter().filter(|state| !state.path.contains('/'));
     let last = outer.max_by_key(|state| state.started_at)?;
@@ -183,7 +183,7 @@ impl LoopCell {
             let last = inspector.last_statuses(run, &state.path, wanted, FAR)?;
             recent.extend(last.iter().rev().map(letter));
         }
-        // Each letter is a byte.
+        // Each letter is one byte.
         recent.drain(..recent.len().saturating_sub(RECENT));
         Ok(Self {
             path: state.path.clone(),

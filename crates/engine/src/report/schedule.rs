@@ -9,7 +9,7 @@ use windlass_model::model::{Frequency, Missed, Overlap, Recurrence, When};
 use windlass_store::ScheduleState;
 use windlass_value::time::Timestamp;
 
-/// Number of the next times that are reported.
+/// Number of future times that are reported.
 const TIMES: usize = 5;
 
 /// When runs of a workflow start automatically. Without a schedule it has only `next`, `missed_times`
@@ -63,7 +63,7 @@ pub struct ScheduledTimes {
 }
 
 impl ScheduleReport {
-    /// The schedule of a workflow that was put in its place at `stored_at`, with its next times after `after`.
+    /// Makes the report of a workflow that was put at `stored_at`, with its next times after `after`.
     pub fn new(
         workflow: &Workflow,
         stored_at: Timestamp,
@@ -105,7 +105,7 @@ impl ScheduleReport {
     }
 }
 
-/// The word of a value.
+/// Returns the word for a value.
 fn word<T: PartialEq>(words: &[(&str, T)], of: T) -> Option<String> {
     let mut words = words.iter();
     let found = words.find(|(_, known)| *known == of);

@@ -1,4 +1,4 @@
-//! What a run was started from, and the places that it can be retried from.
+//! The sources of a run, and the positions that it can be retried from.
 
 use super::workflow::FileReport;
 use crate::scheduler::ScheduleError;
@@ -42,7 +42,7 @@ pub struct PlaceReport {
     pub kind: String,
 }
 
-/// The files of a run.
+/// Returns the files of a run.
 ///
 /// # Errors
 /// Returns store errors.
@@ -57,10 +57,10 @@ pub fn source(inspector: &Inspector, run: &str) -> Result<SourceReport, EngineEr
     })
 }
 
-/// The last `most` places that a run can be retried from.
+/// Returns the last `most` positions that a run can be retried from.
 ///
 /// # Errors
-/// Store errors. This version does not compile the run's program.
+/// Returns store errors, or an error if this version cannot compile the run's program.
 pub fn places(inspector: &Inspector, run: &str, most: usize) -> Result<PlacesReport, EngineError> {
     let Journal {
         header,

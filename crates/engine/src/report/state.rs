@@ -31,7 +31,7 @@ pub struct StateReport {
 }
 
 impl StateReport {
-    /// The report of a stored value, unless it was deleted.
+    /// Makes the report of a stored value. Returns `None` if the value was deleted.
     #[must_use]
     pub fn new(entry: &StateEntry) -> Option<Self> {
         Some(Self {

@@ -1,5 +1,5 @@
-//! Why a run is where it is: its loops with what their conditions read, what it does right now,
-//! and what changed last (docs/reference/cli.md).
+//! The status of a run: its loops with what their conditions read, what it does at the moment, and what changed last
+//! (docs/reference/cli.md).
 
 use super::budget::BudgetReport;
 use super::change::{Changed, changes, same};
@@ -19,10 +19,10 @@ use windlass_machine::{CursorId, LoopState, RunStatus, environment};
 use windlass_model::model::{Status, TURN_SIGNAL};
 use windlass_value::time::Timestamp;
 
-/// How many of the last iterations are compared; when all are the same, the next number.
+/// Number of last iterations to compare. If all of them have the same result, the next number is tried.
 const LOOK_BACK: [usize; 3] = [2, 32, 1_000];
 
-/// What may be done to show what a condition reads.
+/// Units of work for evaluating what a condition reads.
 const READ_WORK: u64 = 100_000;
 
 /// Everything `status` shows of one run.
@@ -155,10 +155,10 @@ pub struct LastIteration {
     pub unchanged: u64,
 }
 
-/// The status of a run; `at` is the time of now.
+/// Returns the status of a run. `at` is the current time.
 ///
 /// # Errors
-/// Store errors, an unknown run.
+/// Returns store errors, also for an unknown run.
 pub fn status(
     inspector: &Inspector,
     run: &str,
@@ -251,8 +251,8 @@ fn loops(
     Ok(reports)
 }
 
-/// The condition with what it read when it was last looked at: during an iteration, its actions'
-/// outputs are those of the iteration before.
+/// Reports a condition with the values that it read when it was last checked. During an iteration, these are the
+/// outputs of the previous iteration's actions.
 fn condition(
     view: &RunView,
     cursor: CursorId,
@@ -265,7 +265,7 @@ fn condition(
         return None;
     };
     let mut run = view.state().clone();
-    // Loop variables are those of this loop, not of one inside it.
+    // Loop variables are those of this loop, and not of a loop inside it.
     if let Some(here) = run.cursors.get_mut(&cursor) {
         let depth = here.frames.iter().position(|frame| frame.scope == scope);
         here.frames
@@ -279,7 +279,7 @@ fn condition(
                 .or_insert_with(|| record.clone());
         }
     }
-    // What takes long to compute is left out.
+    // Values that are expensive to compute are omitted.
     let budget = Budget::to_give_up(READ_WORK);
     let env = environment(program, &run, cursor, at, &budget);
     let reads = spec
@@ -306,7 +306,7 @@ fn last_iteration(
     for limit in LOOK_BACK {
         let mut rows = inspector.iterations(run, Some(&state.path), limit)?;
         let all = rows.len() < limit;
-        // The run may have gone on since its state was read.
+        // The run may have continued since its state was read.
         rows.retain(|row| row.iteration < state.iteration);
         let Some((last, before)) = rows.split_last() else {
             if all {

@@ -1,5 +1,5 @@
-//! What lists call a run or an iteration that succeeded although an action of it failed: the status is `Succeeded`,
-//! and filters and counts have a word of their own for it.
+//! A word for runs and iterations that succeeded although one of their actions failed. Their status is `Succeeded`;
+//! filters and counts use this word.
 
 use serde::{Deserialize, Serialize};
 use windlass_machine::RunStatus;
@@ -8,18 +8,18 @@ use windlass_model::model::Status;
 /// The word of a run or an iteration that succeeded although an action of it failed.
 pub const SUCCEEDED_WITH_FAILURES: &str = "SucceededWithFailures";
 
-/// A requested status: `S` is that of a run or of an iteration.
+/// A requested status of a run or of an iteration (`S`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StatusFilter<S> {
-    /// It succeeded although an action of it failed.
+    /// The run or iteration succeeded although one of its actions failed.
     SucceededWithFailures,
-    /// It has this status. `Succeeded` includes those above.
+    /// The status is this one. `Succeeded` includes [`Self::SucceededWithFailures`].
     #[serde(untagged)]
     Is(S),
 }
 
 impl<S: Copy + PartialEq> StatusFilter<S> {
-    /// Whether it accepts what has this status. `with_failures`: it succeeded although an action failed.
+    /// Returns whether the filter accepts a status. `with_failures`: it succeeded although an action failed.
     pub fn accepts(self, status: S, with_failures: bool) -> bool {
         match self {
             Self::SucceededWithFailures => with_failures,
@@ -43,19 +43,19 @@ impl<S: Copy + PartialEq> StatusFilter<S> {
 }
 
 impl StatusFilter<RunStatus> {
-    /// The filter with this word, without case.
+    /// Parses a filter, ignoring case.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::parse_with(text, RunStatus::parse)
     }
 
-    /// Its word.
+    /// Returns the word of the filter.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         self.word(RunStatus::as_str)
     }
 
-    /// All words, for a message.
+    /// Returns all words, for a message.
     #[must_use]
     pub fn words() -> String {
         let words = RunStatus::ALL.map(RunStatus::as_str).into_iter();
@@ -67,7 +67,7 @@ impl StatusFilter<RunStatus> {
 }
 
 impl StatusFilter<Status> {
-    /// The filter with this word.
+    /// Parses a filter.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::parse_with(text, Status::parse)

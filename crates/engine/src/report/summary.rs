@@ -1,4 +1,4 @@
-//! One run in a list.
+//! A list of runs.
 
 use super::{RunRow, SUCCEEDED_WITH_FAILURES, StatusFilter, rows};
 use crate::{EngineError, Inspector, RunIndex, RunIndexEntry};
@@ -40,14 +40,14 @@ pub(super) fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// The labels of a run, without what a report says elsewhere.
+/// Returns the labels of a run, without those that a report shows in another field.
 pub(super) fn shown_labels(header: &RunHeader) -> BTreeMap<String, String> {
     let mut labels = header.labels.clone();
     labels.remove(FAILED_ACTIONS_LABEL);
     labels
 }
 
-/// What people call the status of a run of which this number of actions failed.
+/// Returns the word for the status of a run in which this number of actions failed.
 #[must_use]
 pub fn status_word(status: RunStatus, failed_actions: u64) -> &'static str {
     match status {
@@ -57,13 +57,13 @@ pub fn status_word(status: RunStatus, failed_actions: u64) -> &'static str {
 }
 
 impl RunSummary {
-    /// What people call its status.
+    /// Returns the word for its status.
     #[must_use]
     pub fn status_word(&self) -> &'static str {
         status_word(self.status, self.failed_actions)
     }
 
-    /// What a run's head says.
+    /// Makes the summary from a run's header.
     #[must_use]
     pub fn new(header: &RunHeader) -> Self {
         Self {
@@ -84,48 +84,48 @@ impl RunSummary {
     }
 }
 
-/// Which runs are listed.
+/// Selects the runs of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ListFilter {
-    /// Only those that do this; several: any of these.
+    /// Only runs with one of these statuses. Empty: all.
     pub status: Vec<StatusFilter<RunStatus>>,
-    /// Only those whose ids begin so.
+    /// Only runs whose ids begin with this.
     #[serde(default)]
     pub prefix: Option<String>,
-    /// Only those of one of these workflows; none: of any.
+    /// Only runs of one of these workflows. Empty: all.
     pub workflows: Vec<String>,
-    /// Only those with all of these labels.
+    /// Only runs with all of these labels.
     pub labels: BTreeMap<String, String>,
-    /// Only those with this in their id, their workflow or a label, in whatever case.
+    /// Only runs with this text in their id, workflow or a label, ignoring case.
     pub text: Option<String>,
-    /// Only those that were started at this instant or later.
+    /// Only runs that were started at this instant or later.
     pub since: Option<Timestamp>,
-    /// Only those that were started before this instant.
+    /// Only runs that were started before this instant.
     pub until: Option<Timestamp>,
-    /// Only those that should progress but have not since this instant.
+    /// Only runs that should have progressed since this instant, but have not.
     pub stuck_since: Option<Timestamp>,
-    /// Only these; none: all.
+    /// Only these runs. Empty: all.
     pub runs: Vec<String>,
-    /// Whether [`ListReport::facets`] are requested.
+    /// Whether [`ListReport::facets`] is requested.
     pub facets: bool,
-    /// [`Facets::hour`] counts the runs that were started at this instant or later; none: no run.
+    /// [`Facets::hour`] counts the runs that were started at this instant or later. `None`: no runs.
     pub hours_since: Option<Timestamp>,
     /// Whether the current activity of each run is reported.
     pub detail: bool,
-    /// Not the newest so many of those behind the place.
+    /// Number of the newest runs after `after` to skip.
     pub offset: usize,
-    /// The newest so many; none: all.
+    /// Maximum number of runs. `None`: all.
     pub limit: Option<usize>,
-    /// Only those behind this place: [`ListReport::next`] of the page before.
+    /// Only runs after this position: [`ListReport::next`] of the previous page.
     pub after: Option<String>,
 }
 
-/// A place in the list: when the last run before it was started, and its id.
+/// A position in the list: the start and the id of the last run before it.
 type PageCursor = (Timestamp, String);
 
 impl ListFilter {
-    /// Whether it takes a run, but for its status, its workflow and its start.
+    /// Returns whether the filter accepts a run, ignoring its status, its workflow and its start.
     fn matches(&self, header: &RunIndexEntry, text: Option<&str>) -> bool {
         let labelled = |(name, text): (&String, &String)| header.labels().get(name) == Some(text);
         let begins = |prefix: &str| header.id.starts_with(prefix);
@@ -155,7 +155,7 @@ impl ListFilter {
     }
 }
 
-/// Whether something that people call a run has this text, in lower case, in it.
+/// Returns whether the id, the workflow or a label of a run contains this text, which is in lower case.
 fn names(head: &RunIndexEntry, text: &str) -> bool {
     let labels = head.labels().iter();
     let labels = labels.filter(|(name, _)| *name != FAILED_ACTIONS_LABEL);
@@ -164,17 +164,17 @@ fn names(head: &RunIndexEntry, text: &str) -> bool {
     names.any(|name| has(name, text))
 }
 
-/// Whether a name has this text, in lower case, in it.
+/// Returns whether a name contains this text, which is in lower case.
 fn has(name: &str, text: &str) -> bool {
     if !name.is_ascii() {
         return name.to_lowercase().contains(text);
     }
-    // Lists compare many names: none is copied.
+    // Lists compare many names, so no name is copied.
     let mut windows = name.as_bytes().windows(text.len().max(1));
     text.is_empty() || windows.any(|window| window.eq_ignore_ascii_case(text.as_bytes()))
 }
 
-/// `MILLISECONDS.RUN`.
+/// Parses `MILLISECONDS.RUN`.
 fn cursor_of(text: &str) -> Option<PageCursor> {
     let (at, run) = text.split_once('.')?;
     Some((Timestamp(at.parse().ok()?), run.to_owned()))
@@ -249,10 +249,10 @@ fn one_more(counts: &mut BTreeMap<String, u64>, name: &str) {
     }
 }
 
-/// The runs of a store. Runs that are started meanwhile move no page.
+/// Lists the runs of a store. Runs that are started meanwhile do not move the pages.
 ///
 /// # Errors
-/// Store errors; [`EngineError::NoPage`] for a place that is none.
+/// Returns store errors, or [`EngineError::NoPage`] for an invalid position.
 pub fn list(inspector: &Inspector, filter: &ListFilter) -> Result<ListReport, EngineError> {
     let behind = match filter.after.as_deref() {
         None => None,
@@ -270,7 +270,7 @@ pub fn list(inspector: &Inspector, filter: &ListFilter) -> Result<ListReport, En
     Ok(report)
 }
 
-/// The runs of a page, and what is reported of all others.
+/// Selects the runs of a page, and counts all others.
 fn choose(
     heads: &RunIndex,
     filter: &ListFilter,

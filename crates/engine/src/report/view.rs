@@ -1,4 +1,4 @@
-//! A run as it lies in the store, with the names of the program it is pinned to.
+//! A run as it is stored, with the names of its program.
 
 use crate::scheduler::Queued;
 use crate::{EngineError, Inspector};
@@ -13,11 +13,11 @@ use windlass_store::{ProgramSource, StoredRun};
 /// What a report is made from.
 pub(super) struct RunView {
     pub stored: StoredRun,
-    /// Which of its calls wait until they may start.
+    /// Which calls of the run wait for a permit.
     pub queued: Queued,
-    /// None where it cannot be read: a report then has no names.
+    /// `None` if the source cannot be read. Then a report has no names.
     pub source: Option<ProgramSource>,
-    /// None where this version cannot compile it.
+    /// `None` if this version cannot compile the source.
     pub program: Option<Arc<Program>>,
 }
 
@@ -40,7 +40,7 @@ impl RunView {
         }
     }
 
-    /// Without the source: where a report shows none of it.
+    /// The same without the source, for reports that do not need it.
     pub fn brief(inspector: &Inspector, stored: StoredRun) -> Self {
         Self {
             source: None,
@@ -58,7 +58,7 @@ impl RunView {
         self.source.as_ref().map(|source| &source.bundle)
     }
 
-    /// The workflow file as it was named.
+    /// Returns the path of the workflow file as it was named.
     pub fn file(&self) -> Option<String> {
         Some(self.bundle()?.file(0)?.path.clone())
     }
@@ -75,19 +75,19 @@ impl RunView {
         self.program.as_ref()?.action(id)
     }
 
-    /// The scope's name, or its number.
+    /// Returns the scope's name, or its number.
     pub fn scope_name(&self, id: ScopeId) -> String {
         self.scope(id)
             .map_or_else(|| id.to_string(), |scope| scope.name.to_string())
     }
 
-    /// The action's name, or its number.
+    /// Returns the action's name, or its number.
     pub fn action_name(&self, id: ActionId) -> String {
         self.action(id)
             .map_or_else(|| id.to_string(), |action| action.name.to_string())
     }
 
-    /// A cursor and those it was forked from, innermost first.
+    /// Returns a cursor and those it was forked from, innermost first.
     pub fn lineage(&self, from: CursorId) -> impl Iterator<Item = (CursorId, &Cursor)> {
         let mut next = Some(from);
         std::iter::from_fn(move || {
@@ -98,15 +98,15 @@ impl RunView {
         })
     }
 
-    /// The frames around a cursor's place, innermost first.
+    /// Returns the frames that enclose a cursor, innermost first.
     pub fn frames(&self, from: CursorId) -> impl Iterator<Item = &Frame> {
         self.lineage(from)
             .flat_map(|(_, cursor)| cursor.frames.iter().rev())
     }
 }
 
-/// What a report shows of a value. All values of a run that leave the process pass through here: the
-/// marks of secrets are masked.
+/// Returns what a report shows of a value: marks of secrets are masked. All values of a run that leave the process pass
+/// through this function.
 #[must_use]
 pub fn shown(value: &Value) -> Value {
     replace_secret_marks(value, &mut |_| Some(MASK.to_owned()))

@@ -26,7 +26,7 @@ pub struct WorkflowSummary {
 }
 
 impl WorkflowSummary {
-    /// What the store says of it.
+    /// Makes the summary of a stored workflow.
     #[must_use]
     pub fn new(stored: &StoredWorkflow) -> Self {
         let file = stored.source.bundle.file(0);
@@ -116,7 +116,7 @@ pub struct FileReport {
 }
 
 impl WorkflowReport {
-    /// What a stored workflow is, once it is compiled.
+    /// Makes the report of a stored workflow that was compiled.
     #[must_use]
     pub fn new(stored: &StoredWorkflow, workflow: &Workflow) -> Self {
         let (program, bundle) = (workflow.program(), workflow.bundle());
@@ -134,7 +134,7 @@ impl WorkflowReport {
     }
 }
 
-/// What a workflow takes.
+/// Returns the inputs that a workflow accepts.
 #[must_use]
 pub fn inputs(program: &Program) -> Vec<InputReport> {
     program.inputs.iter().map(InputReport::new).collect()

@@ -157,7 +157,7 @@ mod tests {
         breaker.learn(1_500, &run, Some(&fault()));
         breaker.give_back(first);
         assert_eq!(breaker.turn(1_500), BreakerTurn::WaitUntil(3_500));
-        // A try that hangs, and one that was cut, free their place.
+        // A try that hangs, and a try that was aborted, allow the next try.
         assert!(matches!(breaker.turn(3_500), BreakerTurn::Try(_)));
         let BreakerTurn::Try(cut) = breaker.turn(33_500) else {
             panic!("the try hangs");

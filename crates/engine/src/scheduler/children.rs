@@ -41,7 +41,7 @@ pub fn child_id(parent: &str, request: &Request) -> Name {
     Name::from(format!("{parent}.{action}-{digest}"))
 }
 
-/// Starts the runs of `workflow` actions, and waits for their ends.
+/// Starts the runs of `workflow` actions, and waits until they end.
 pub trait CallWorkflow: Send + Sync {
     /// Starts a run and returns its output. A repeated call finds the run of the first one.
     fn call(self: Arc<Self>, call: ChildCall) -> BoxFuture<'static, Result<Value, Fault>>;

@@ -48,7 +48,7 @@ pub(super) type Outcomes = Result<Vec<Result<Committed, StoreError>>, StoreError
 struct PendingStep {
     run: Name,
     step: Transition,
-    /// Whether it has a commit in the group.
+    /// Whether the step has a commit in the group.
     stored: bool,
     replies: Vec<Reply<RunStatus>>,
     attempts: Attempts,
@@ -368,7 +368,7 @@ impl Driver {
         // A reached limit has to be durable before anything follows from it. Check this before the commit takes the
         // changes.
         let harmless = advance.harmless && !step.reaches_limit();
-        // A step without changes is not stored, but its replies still go out.
+        // A step without changes is not stored, but its replies are still sent.
         let commit = (!step.is_empty()).then(|| active.commit(&mut step, now));
         let stored = commit.is_some();
         Some((
@@ -598,7 +598,7 @@ fn release_idempotent(
     }
 }
 
-/// Whether the run paused in this step.
+/// Returns whether the run paused in this step.
 fn has_paused(commit: &Commit) -> bool {
     let mut history = commit.history.iter();
     history.any(|event| matches!(event.what, HistoryKind::RunPaused { .. }))

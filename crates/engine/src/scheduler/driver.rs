@@ -160,7 +160,7 @@ impl Driver {
         metrics.held(self.runs.len(), self.timers.len(), guests);
     }
 
-    /// Whether the next round has steps to commit.
+    /// Returns whether the next round has steps to commit.
     pub fn is_busy(&self) -> bool {
         !self.busy.is_empty() && self.outage.is_none()
     }
@@ -370,7 +370,7 @@ impl Driver {
         let started = Event::Started { input, environment };
         let began = from.map_or(started, Event::Restored);
         self.post(&run, began, Some(durable));
-        // The reply goes out when the first step is durable.
+        // The reply is sent when the first step is durable.
         self.runtime.handle.spawn(async move {
             let outcome = receiver.await.unwrap_or(Err(ScheduleError::Stopped));
             let _ = reply.send(outcome.map(|_| ()));
@@ -433,7 +433,7 @@ impl Driver {
         }
     }
 
-    /// Whether a run that has ended received this signal before.
+    /// Returns whether a run that has ended received this signal before.
     fn has_received(&self, run: &Name, event: &Event) -> bool {
         match event {
             Event::Signalled(signal) if signal.id.is_some() => {

@@ -68,7 +68,7 @@ impl ManualDriver {
         self.driver.round();
     }
 
-    /// Whether the next round has something to do without a message or a timer.
+    /// Returns whether the next round has something to do without a message or a timer.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.driver.is_busy()

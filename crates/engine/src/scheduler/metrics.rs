@@ -69,7 +69,7 @@ pub struct Metrics {
     pub effects_in_flight: Gauge,
     /// Effects that were started, including those that are repeated after a crash.
     pub effects: Counter,
-    /// Attempts that failed and are followed by another.
+    /// Failed attempts that are followed by another one.
     pub retries: Counter,
     /// Iterations of loops that ended.
     pub iterations: Family<WorkflowMetrics, Counter>,

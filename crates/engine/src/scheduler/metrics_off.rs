@@ -1,4 +1,4 @@
-//! A stand-in for `metrics` in a build without the feature `server`, which reads them: nothing is counted.
+//! A replacement for `metrics` in a build without that feature: nothing is counted.
 
 use windlass_model::model::Name;
 use windlass_store::Commit;

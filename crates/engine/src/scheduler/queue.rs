@@ -84,7 +84,7 @@ impl Queue {
         self.state().runs.get(run).cloned().unwrap_or_default()
     }
 
-    /// Whether this process executes a run that has not ended.
+    /// Returns whether this process executes a run that has not ended.
     #[must_use]
     pub fn executes(&self, run: &str) -> bool {
         self.0.executed.contains(run)

@@ -130,7 +130,7 @@ impl RateWindow {
             .map(move |began| began.saturating_add(latest))
     }
 
-    /// Whether calls may begin at any time.
+    /// Returns whether calls may begin at any time.
     pub fn is_open(&self, now: i64) -> bool {
         self.rate().is_none() && self.blocked_until <= now
     }
@@ -300,7 +300,7 @@ mod tests {
         Rate::new(count, SECOND).unwrap()
     }
 
-    /// The times of the next calls, as early as they may begin.
+    /// Returns when the next calls begin, each as early as possible.
     fn times(window: &mut RateWindow, from: i64, calls: usize) -> Vec<i64> {
         let mut now = from;
         let mut begin = || {
@@ -319,7 +319,7 @@ mod tests {
             times(&mut window, 0, 7),
             [0, 0, 0, 1_001, 1_001, 1_001, 2_002]
         );
-        // After a quiet time a burst, and then the rate again.
+        // After a quiet time a burst is allowed, and then the rate applies again.
         assert_eq!(times(&mut window, 9_000, 3), [9_000, 9_000, 9_000]);
         let mut restored = RateWindow::restored(window.latest_arrivals(), (0, None));
         restored.declare(rate(3));
@@ -350,10 +350,10 @@ mod tests {
         assert_eq!(window.begins_at(0, 0), 1_001);
         window.wait(0);
         let all = times(&mut window, 0, 1_000);
-        // It is used almost fully.
+        // The rate is used almost completely.
         assert_eq!(all.last(), Some(&11_009));
         assert!(all.windows(2).all(|two| two[1] - two[0] <= 11));
-        // One that begins late is made up for.
+        // After a call that begins late, the next calls catch up.
         let mut window = RateWindow::default();
         window.declare(rate(100));
         window.wait(0);
@@ -375,7 +375,7 @@ mod tests {
         assert_eq!(window.rate(), Some(rate(100)));
         assert_eq!(window.begins_at(200, 0), 1_139);
         assert_eq!(times(&mut window, 1_200, 101).last(), Some(&2_201));
-        // It was too fast all the same.
+        // The learned rate was still too fast.
         window.learn(3_000, QuotaAnswer::Refused(Some(SECOND)), None);
         assert!(window.rate().unwrap().per() > SECOND);
         window.learn(4_000, QuotaAnswer::Accepted, Some(rate(7)));
@@ -388,7 +388,7 @@ mod tests {
         let mut window = RateWindow::default();
         let mut now = 0;
         for wait in [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000] {
-            // Those that were in flight count as one.
+            // Calls that were in flight together count as one refusal.
             for at in 0..12 {
                 window.learn(now + at, refused, None);
             }
@@ -399,7 +399,7 @@ mod tests {
         window.learn(now, QuotaAnswer::Accepted, None);
         window.learn(now, refused, None);
         assert_eq!(window.begins_at(now, 0), now + 1_000);
-        // One that says a time is believed.
+        // A refusal that states a time overrides the doubled wait.
         window.learn(now, QuotaAnswer::Refused(Some(5 * SECOND)), None);
         assert_eq!(window.begins_at(now, 0), now + 5_000);
     }

@@ -598,7 +598,7 @@ mod tests {
     use super::*;
     use windlass_model::model::{Dialect, fault_kind};
 
-    /// What the limits of a call to a host are of, and the rate, for a file with rates.
+    /// Returns the host or name of a call's limits, and its rate, for a file with rates.
     fn line(
         origin: Origin,
         by_flag: &[&str],

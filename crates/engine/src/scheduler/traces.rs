@@ -16,7 +16,6 @@ pub struct TraceSpan {
     pub parent: Option<SpanOf>,
     /// The name of the run, iteration or action.
     pub name: String,
-    /// When it began.
     pub started_at: Timestamp,
     pub ended_at: Timestamp,
     /// The error, if it failed; empty if the reason is not known.

@@ -17,7 +17,7 @@ const MAX_STEP_UPDATES: usize = 64;
 /// Approximate number of runs with only closed watchers that may still be listed.
 const SWEEP_ABOVE: usize = 128;
 
-/// What the scheduler sends to a watcher, after it is durable.
+/// What the scheduler sends to a watcher. Steps, pauses and the end are durable before they are sent.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Update {

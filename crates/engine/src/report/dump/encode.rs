@@ -1,5 +1,5 @@
-//! Encodes a run's state as a value. The types of the state say what there is, so nothing can be left out. The ids of
-//! its program are known by their types, never by what they look like, and have the program's names.
+//! Encodes a run's state as a value. It uses the types of the state, so nothing can be omitted. Ids of the program are
+//! recognised by their types, never by their form, and are replaced by names.
 
 use super::super::view::{RunView, shown};
 use serde::ser::{self, Error as _, Serialize, Serializer};
@@ -9,7 +9,7 @@ use windlass_machine::program::{ActionId, ScopeId, StateId};
 use windlass_model::model::Name;
 use windlass_store::StoreError;
 
-/// The state of a run, as far as a report may show it.
+/// Encodes the state of a run, with secrets masked.
 pub(super) fn state(view: &RunView) -> Result<Value, StoreError> {
     let encoded = serde_json::to_value(Named(view.state(), view)).and_then(serde_json::from_value);
     let encoded = encoded.map_err(|error| StoreError::Corrupt {
@@ -18,7 +18,7 @@ pub(super) fn state(view: &RunView) -> Result<Value, StoreError> {
     encoded.map(|state| shown(&state))
 }
 
-/// A value, a serializer or a part of one, and the run whose program has the names.
+/// Wraps a value, a serializer or a part of one, together with the run whose program has the names.
 struct Named<'a, T>(T, &'a RunView);
 
 impl<T: Serialize + ?Sized> Serialize for Named<'_, &T> {
@@ -28,7 +28,7 @@ impl<T: Serialize + ?Sized> Serialize for Named<'_, &T> {
 }
 
 impl<S> Named<'_, S> {
-    /// What an id is shown as. The names of actions are unique; of others there are several.
+    /// Returns the text for an id. Names of actions are unique; other names are not, so their ids are included.
     fn shown(&self, kind: &str, number: u32) -> Option<String> {
         fn numbered(id: impl Display, name: Option<&Name>) -> String {
             name.map_or_else(|| id.to_string(), |name| format!("{id} {name}"))
@@ -90,7 +90,7 @@ impl<'a, S: Serializer> Serializer for Named<'a, S> {
             -> SerializeStructVariant,
     }
 
-    /// A value has no larger number.
+    /// `Value` has no larger integers.
     fn serialize_u64(self, value: u64) -> Result<S::Ok, S::Error> {
         self.0
             .serialize_i64(i64::try_from(value).unwrap_or(i64::MAX))

@@ -1,5 +1,5 @@
-//! The checkpoints as they lie in the store (docs/reference/cli.md). What cannot be read is named
-//! and the rest is still shown. `docs/dump.schema.json` describes the JSON.
+//! Dumps the checkpoints as they are stored (docs/reference/cli.md). Unreadable parts are listed, and the rest is still
+//! shown. `docs/dump.schema.json` describes the JSON.
 
 mod encode;
 mod types;
@@ -15,27 +15,27 @@ use windlass_store::{FORMAT, Placement, RunHeader, StoreError};
 use windlass_value::hex;
 use windlass_value::time::Timestamp;
 
-/// Number of heads read at a time.
+/// Number of headers that are read at a time.
 const PAGE: usize = 1_000;
 
-/// Which part of a store is dumped.
+/// Selects a part of a store to dump.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DumpFilter {
     /// Only this run.
     pub run: Option<String>,
-    /// Number of the last iterations of each run; none: all that are stored.
+    /// Number of the last iterations of each run. `None`: all that are stored.
     pub iterations: Option<usize>,
-    /// Only runs behind this one, in the order of their ids.
+    /// Only runs after this one, in the order of their ids.
     pub after: Option<String>,
-    /// Maximum number of runs; none: all.
+    /// Maximum number of runs. `None`: all.
     pub limit: Option<usize>,
 }
 
-/// Dumps a store, or one run of it; `at` is the time of now.
+/// Dumps a store, or one run of it. `at` is the current time.
 ///
 /// # Errors
-/// Store errors before there is anything to show, an unknown run.
+/// Returns store errors that occur before any run is read, also for an unknown run.
 pub fn dump(
     inspector: &Inspector,
     filter: &DumpFilter,
@@ -68,7 +68,7 @@ pub fn dump(
         after = page.last().map(|header| header.id.to_string());
         for header in &page {
             match report.add(inspector, filter, header) {
-                // It was forgotten since the list was read.
+                // The run was pruned since the list was read.
                 Ok(()) | Err(EngineError::Store(StoreError::UnknownRun(_))) => {}
                 Err(error) => report.cannot_read(Some(&header.id), "all of it", &error),
             }
@@ -88,7 +88,7 @@ impl DumpReport {
         });
     }
 
-    /// What could be read, or nothing of it.
+    /// Returns what was read. After an error, records it and returns the default.
     fn part<T, E>(&mut self, run: &str, what: &str, read: Result<T, E>) -> T
     where
         T: Default,
@@ -100,10 +100,10 @@ impl DumpReport {
         })
     }
 
-    /// Adds a run, with what can be read of it.
+    /// Adds a run with everything that can be read of it.
     ///
     /// # Errors
-    /// That there is no such run any more; that what is there may never be durable.
+    /// Returns an error if the run no longer exists, or if its data may never become durable.
     fn add(
         &mut self,
         inspector: &Inspector,
@@ -133,7 +133,7 @@ impl DumpReport {
             self.unreadable.truncate(before);
             return Err(gone);
         }
-        // It may have gone on since.
+        // The run may have continued since the list was read.
         let header = view.as_ref().map_or(header, |view| &view.stored.header);
         let files = source.as_ref().map(|source| source.bundle.files.as_slice());
         let source_bytes = files
@@ -183,7 +183,7 @@ impl DumpReport {
     }
 }
 
-/// SHA-256 over the encoded state.
+/// Returns the SHA-256 of the encoded state.
 fn checksum(state: &RunState) -> Option<String> {
     let bytes = bincode::encode_to_vec(state, bincode::config::standard()).ok()?;
     Some(format!("sha256:{}", hex(&sha256(&bytes))))

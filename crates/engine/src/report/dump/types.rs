@@ -7,47 +7,47 @@ use windlass_machine::{IterationRow, LoopState, RunStatus};
 use windlass_model::model::Link;
 use windlass_value::time::Timestamp;
 
-/// A store's runs as they lie in it.
+/// The runs of a store, as they are stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DumpReport {
     /// The version of the store's format.
     pub format: u32,
-    /// When this was made.
+    /// Time of the dump.
     pub at: Timestamp,
     pub runs: Vec<RunDump>,
-    /// What could not be read.
+    /// The parts that could not be read.
     pub unreadable: Vec<Unreadable>,
 }
 
-/// Something that could not be read.
+/// A part that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unreadable {
-    /// The run, when it is known.
+    /// The run, if it is known.
     pub run: Option<String>,
-    /// Which part of it.
+    /// The part of the run.
     pub what: String,
-    /// Why.
+    /// The error.
     pub error: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunDump {
     pub header: HeaderDump,
-    /// All of its state, as the machine's types say; none where it cannot be read.
+    /// Its complete state, in the form of the machine's types. `None` if it cannot be read.
     pub state: Option<Value>,
-    /// The store's row of every loop, also of those that ended.
+    /// The row of every loop, also of ended loops.
     pub loops: Vec<LoopState>,
-    /// Its last iterations, in the order they ended.
+    /// Its last iterations, in the order in which they ended.
     pub iterations: Vec<IterationRow>,
-    /// Which values go from where to where (canvas).
+    /// The links between values (canvas).
     pub links: Vec<Link>,
-    /// How much room it takes.
+    /// Its sizes in bytes.
     pub sizes: SizesDump,
-    /// What it hashes to.
+    /// Its checksums.
     pub checksums: ChecksumsDump,
 }
 
-/// A run's head.
+/// The header of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HeaderDump {
     pub run: String,
@@ -57,40 +57,40 @@ pub struct HeaderDump {
     pub file: Option<String>,
     /// The format of the file.
     pub dialect: Option<String>,
-    /// What it is doing.
+    /// The status of the run.
     pub status: RunStatus,
-    /// How many commits it has.
+    /// Number of its commits.
     pub commit: u64,
-    /// The commit of its last snapshot; 0 when it has none.
+    /// The commit of its last snapshot; 0 if it has none.
     pub snapshot: u64,
-    /// When it was started.
+    /// When the run was started.
     pub started_at: Timestamp,
-    /// When its last commit was made.
+    /// Time of its last commit.
     pub updated_at: Timestamp,
-    /// How it is found after a restart: `runnable`, `due` or `resting`.
+    /// The index that lists the run for a restart: `runnable`, `due` or `resting`.
     pub placement: String,
-    /// When it is due.
+    /// When the run is due, if it is in the index of due times.
     pub due_at: Option<Timestamp>,
-    /// What it was marked with.
+    /// The labels of the run.
     pub labels: BTreeMap<String, String>,
 }
 
-/// How much room a run takes, in bytes.
+/// The sizes of a run's data, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SizesDump {
-    /// Its last snapshot.
+    /// Size of its last snapshot.
     pub snapshot_bytes: u64,
-    /// The changes behind it.
+    /// Size of the changes after the snapshot.
     pub tail_bytes: u64,
-    /// What it was compiled from.
+    /// Size of its sources.
     pub source_bytes: u64,
 }
 
-/// What a run hashes to.
+/// The checksums of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChecksumsDump {
-    /// Its program's sources: what the run is pinned to.
+    /// Hash of its program's sources, which the run is pinned to.
     pub program: String,
-    /// Its whole state, folded: the same on every store that holds the same commits.
+    /// Hash of its complete state. It is the same on every store with the same commits.
     pub state: Option<String>,
 }

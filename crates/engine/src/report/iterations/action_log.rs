@@ -1,5 +1,4 @@
-//! What actions did, as far as the history and the journal have it: their attempts, what they were given
-//! and what they gave.
+//! What actions did, as far as the history and the journal have it: their attempts, inputs and outputs.
 
 use super::{is_loop, last_name, split};
 use serde::{Deserialize, Serialize};
@@ -17,14 +16,14 @@ use windlass_value::time::Timestamp;
 /// The status of an iteration or action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Progress {
-    /// It is under way.
+    /// It has not ended.
     Running,
     #[serde(untagged)]
     Ended(Status),
 }
 
 impl Progress {
-    /// Its word.
+    /// Returns the word of the status.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -99,18 +98,18 @@ pub struct AttemptReport {
     pub error: Option<String>,
 }
 
-/// What the reported actions belong to.
+/// Selects the actions that are reported.
 #[derive(Clone, Copy)]
 pub enum ActionLogScope<'a> {
-    /// Of an iteration: its loop's path, its number, and what it is now that it has ended.
+    /// Actions of an iteration: its loop's path, its number, and its row if it has ended.
     Iteration(&'a str, u64, Option<&'a EndedIteration>),
-    /// Of what is outside of all loops.
+    /// Actions outside of all loops.
     Outermost,
 }
 
 impl ActionLogScope<'_> {
-    /// The path of the iteration that an event is directly in, if that is this one or inside of it;
-    /// empty outside of all loops.
+    /// Returns the path of the innermost iteration of an event, if that is this iteration or is inside of it. Outside
+    /// of all loops the path is empty.
     fn place_of_event(
         self,
         at: Timestamp,
@@ -127,7 +126,7 @@ impl ActionLogScope<'_> {
         (number == own && within).then(|| format!("{path}#{iteration}"))
     }
 
-    /// Whether an event reports an action there, or that something sleeps.
+    /// Returns whether an event reports an action in this scope, or a timer.
     pub fn includes(self, event: &HistoryEvent) -> bool {
         match &event.what {
             HistoryKind::ActionStarted {
@@ -151,7 +150,7 @@ pub struct ActionLog<'a> {
     pub actions: Vec<ActionReport>,
 }
 
-/// What is known of a call.
+/// What the journal has of a call.
 struct Call<'a> {
     key: &'a str,
     attempt: u32,
@@ -313,7 +312,7 @@ impl<'a> ActionLog<'a> {
         program.map_or_else(Vec::new, |program| scopes(program, action))
     }
 
-    /// The index of an item of a foreach.
+    /// Returns the index of an item of a foreach.
     fn item(&self, path: Option<&str>, iteration: Option<u64>) -> Option<u64> {
         let name = name_of_part(last_name(path?));
         let mut scopes = self.program?.scopes.iter();
@@ -323,7 +322,7 @@ impl<'a> ActionLog<'a> {
     }
 }
 
-/// A path that was written into a key. What is escaped in paths stays so.
+/// Decodes a path that was escaped for a key. Characters that are escaped in paths remain escaped.
 fn plain(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -348,7 +347,7 @@ fn join(inside: &str, name: &str) -> String {
     format!("{inside}{slash}{name}")
 }
 
-/// What an action is in besides loops, outermost first.
+/// Returns the scopes that enclose an action within its loop, outermost first.
 pub fn scopes(program: &Program, action: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let id = program.find_action(action);
@@ -357,7 +356,7 @@ pub fn scopes(program: &Program, action: &str) -> Vec<String> {
         if is_loop(&scope.kind) {
             break;
         }
-        // A step has scopes of its own, for its retries and its deadline.
+        // A step has its own scopes for its retries and its deadline.
         let own = scope.action.is_none() || *scope.name == *action;
         if !own && found.last().is_none_or(|last| *last != *scope.name) {
             found.push(scope.name.to_string());
@@ -368,7 +367,7 @@ pub fn scopes(program: &Program, action: &str) -> Vec<String> {
     found
 }
 
-/// Adds the actions that no event reports: those without a call that succeeded.
+/// Adds the actions that no event reports: those that succeeded without a call.
 pub fn complete(actions: &mut Vec<ActionReport>, result: &Value, program: &Program, path: &str) {
     let name = split(path).map_or(path, |(loop_path, _)| last_name(loop_path));
     let mut scopes = program.scopes.iter().filter(|scope| is_loop(&scope.kind));
@@ -377,7 +376,8 @@ pub fn complete(actions: &mut Vec<ActionReport>, result: &Value, program: &Progr
     }
 }
 
-/// The result of a scope is a map of what its actions gave; of a single anonymous one, what that gave.
+/// Adds the actions in a scope. The result of a scope is a map of its actions' outputs; for a single anonymous action
+/// it is the output itself.
 fn add_children(
     actions: &mut Vec<ActionReport>,
     result: &Value,
@@ -416,7 +416,7 @@ fn add_children(
             }),
         }
         let blocks = program.scopes.iter().filter(|inner| {
-            // What is inside of an action comes after it.
+            // An action's inner actions have greater ids.
             let after = inner.children.iter().all(|child| child > id);
             inner.action == Some(*id) && !is_loop(&inner.kind) && after
         });

@@ -1,4 +1,4 @@
-//! What differs between two iterations.
+//! The differences between two iterations.
 
 use super::whole::{IterationReport, whole};
 use crate::report::change::{Changed, compared};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use windlass_expression::{Object, Value};
 
-/// So many differences are listed.
+/// Maximum number of listed differences.
 const MOST: usize = 1_000;
 
 /// What differs between two iterations: their conditions, how their actions ended, and their inputs
@@ -27,10 +27,10 @@ pub struct DifferenceReport {
     pub unchanged: u64,
 }
 
-/// What differs between two iterations of a run.
+/// Returns the differences between two iterations of a run.
 ///
 /// # Errors
-/// Store errors. There is no such run, loop or iteration.
+/// Returns store errors, or an error for an unknown run, loop or iteration.
 pub fn difference(
     inspector: &Inspector,
     run: &str,
@@ -54,7 +54,7 @@ pub fn difference(
     })
 }
 
-/// What is compared of an iteration.
+/// Returns the data of an iteration that is compared.
 fn compared_values(report: &IterationReport, whole: bool) -> Value {
     let mut seen = Object::new();
     let mut put = |name: &str, value: Value| {

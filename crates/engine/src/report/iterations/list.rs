@@ -1,4 +1,4 @@
-//! The loops and foreaches that a run came to.
+//! Lists the loops and foreaches that a run reached.
 
 use super::last_name;
 use crate::report::view::RunView;
@@ -10,10 +10,10 @@ use windlass_machine::{HistoryEvent, HistoryKind, LoopEnd, forks};
 use windlass_model::model::Status;
 use windlass_value::time::Timestamp;
 
-/// So many are listed.
+/// Maximum number of listed loops.
 const MOST: usize = 1_000;
 
-/// The status of a foreach that is over, unless an event reports another outcome.
+/// The status of a foreach that has ended, unless an event reports another outcome.
 const ENDED: &str = "ended";
 
 /// The loops of a run of which something is stored, the newest first; at most 1,000.
@@ -53,10 +53,10 @@ pub struct LoopSummary {
     pub ended_at: Option<Timestamp>,
 }
 
-/// The loops of a run.
+/// Returns the loops of a run.
 ///
 /// # Errors
-/// Store errors, an unknown run.
+/// Returns store errors, also for an unknown run.
 pub fn loops(inspector: &Inspector, run: &str) -> Result<LoopsReport, EngineError> {
     let view = RunView::load(inspector, run)?;
     let mut found: BTreeMap<String, LoopSummary> = BTreeMap::new();
@@ -124,7 +124,7 @@ pub fn loops(inspector: &Inspector, run: &str) -> Result<LoopsReport, EngineErro
     })
 }
 
-/// That a foreach did not succeed is reported by an event, after its last item ended.
+/// Sets the status of a foreach that did not succeed. An event reports this after the last item has ended.
 fn loop_outcome(found: &mut BTreeMap<String, LoopSummary>, event: &HistoryEvent) {
     let HistoryKind::ActionEnded {
         node_name,

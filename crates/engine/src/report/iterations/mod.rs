@@ -1,5 +1,5 @@
-//! The iterations of one loop, or the items of one foreach: how they ended at a glance, page by page,
-//! one of them whole, and what differs between two. All numbers are those of paths: from 0.
+//! The iterations of one loop, or the items of one foreach: an overview of how they ended, pages of them, one of them
+//! complete, and the differences between two. All numbers count from 0, as in paths.
 
 mod action_log;
 mod difference;
@@ -34,7 +34,7 @@ use windlass_store::{EndedIteration, LoopIterations, RowLocation, RunHeader};
 use windlass_value::first_bytes;
 use windlass_value::time::Timestamp;
 
-/// A longer value is shown by its beginning, in bytes of JSON.
+/// Of a value with more bytes of JSON, only the beginning is shown.
 const LARGE: usize = 64 << 10;
 
 /// How much of an iteration is stored.
@@ -55,13 +55,13 @@ struct LoopView {
     path: String,
     title: Option<String>,
     kind: String,
-    /// How many may run, as far as it is known.
+    /// Maximum number of iterations, if it is known.
     max_iterations: Option<u64>,
-    /// Whether an iteration is under way.
+    /// Whether an iteration is running.
     running: bool,
-    /// How many have ended, and those that are not stored any more.
+    /// Number of ended iterations, including those that are no longer stored.
     count: u64,
-    /// Of a foreach: the items that are under way, and since when.
+    /// For a foreach: the items in flight, and when each of them began.
     lanes: Vec<(u64, Timestamp)>,
     of: LoopIterations,
     program: Option<Arc<Program>>,
@@ -108,7 +108,7 @@ impl LoopView {
         Ok(view)
     }
 
-    /// Of a foreach that is under way, the run's state says how many items there are.
+    /// Reads the number of items of a running foreach from the run's state.
     fn load_fork(&mut self, inspector: &Inspector) -> Result<(), EngineError> {
         let run = RunView::load(inspector, &self.header.id)?;
         let Some(program) = run.program.as_deref() else {
@@ -125,13 +125,13 @@ impl LoopView {
         Ok(())
     }
 
-    /// The first of the requested iterations, and the one behind the last.
+    /// Returns the first requested iteration, and the one after the last.
     fn clamp_range(&self, from: Option<u64>, to: Option<u64>) -> (u64, u64) {
         let to = to.unwrap_or(self.count).min(self.count);
         (from.unwrap_or(0).min(to), to)
     }
 
-    /// The whole rows of these iterations, as far as they are stored.
+    /// Returns the complete rows of these iterations, as far as they are stored.
     fn rows(
         &self,
         inspector: &Inspector,
@@ -143,7 +143,7 @@ impl LoopView {
         let mut rows = inspector.read(Extent::Entire(run), |store| {
             store.whole_rows(run, path, &places)
         })?;
-        // A loop that was entered again has another iteration of that number.
+        // If a loop was entered again, it has another iteration with the same number.
         let is_of = |one: &EndedIteration, row: &IterationRow| {
             (one.iteration, one.started_at) == (row.iteration, row.started_at)
         };
@@ -163,7 +163,7 @@ fn is_loop(kind: &ScopeKind) -> bool {
     matches!(kind, ScopeKind::Loop(..) | ScopeKind::ForEach { .. })
 }
 
-/// Whether an action is in no loop and no foreach.
+/// Returns whether an action is not in a loop or foreach.
 fn is_outside(program: &Program, action: &str) -> bool {
     let id = program.find_action(action);
     let mut next = id.and_then(|id| program.action(id)).map(|one| one.scope);
@@ -176,7 +176,7 @@ fn is_outside(program: &Program, action: &str) -> bool {
     true
 }
 
-/// That a run has no such loop, and which it has.
+/// Makes the error for an unknown loop, with the known loops.
 fn unknown_loop(
     inspector: &Inspector,
     header: &RunHeader,
@@ -202,18 +202,18 @@ fn unknown_loop(
     }
 }
 
-/// The name of the loop that a path leads to.
+/// Returns the name of the loop at the end of a path.
 fn last_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// `outer#2/inner#7`: the loop's path and the number.
+/// Splits `outer#2/inner#7` into the loop's path and the number.
 fn split(path: &str) -> Option<(&str, u64)> {
     let (path, number) = path.rsplit_once('#')?;
     Some((path, number.parse().ok()?))
 }
 
-/// What is shown of a value: of a large one its beginning, and where all of it is.
+/// Returns what is shown of a value: of a large value the beginning, and a pointer to the complete value.
 fn shorten_large(value: &Value, pointer: impl fmt::Display) -> Value {
     if value.fits_in_bytes(LARGE / 4) {
         return shown(value);
@@ -233,7 +233,7 @@ fn shorten_large(value: &Value, pointer: impl fmt::Display) -> Value {
     Value::from_pairs([("$large", large)])
 }
 
-/// The value that a JSON pointer leads to.
+/// Returns the value at a JSON pointer.
 fn at_pointer<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
     let Some(rest) = pointer.strip_prefix('/') else {
         return pointer.is_empty().then_some(value);

@@ -1,4 +1,4 @@
-//! What a run did outside of its loops, as if that were one iteration.
+//! Reports what a run did outside of its loops, in the form of one iteration.
 
 use super::action_log::{ActionLog, ActionLogScope, Progress, scopes};
 use super::waits::{between_attempts, outermost_sleeps};
@@ -60,7 +60,7 @@ pub fn outermost(inspector: &Inspector, run: &str) -> Result<IterationReport, En
     })
 }
 
-/// Adds what an action left behind to what is reported about it.
+/// Adds the record of an action to its report.
 fn add(actions: &mut Vec<ActionReport>, program: &Program, outer: OuterRecord<'_>) {
     let record = outer.record;
     let index = place(actions, program, outer.name);
@@ -97,7 +97,7 @@ fn call(actions: &mut Vec<ActionReport>, program: &Program, effect: &PendingEffe
     }
 }
 
-/// Where an action is, which is put there when it is not yet.
+/// Returns the position of an action in the list. Adds the action if the list does not have it.
 fn place(actions: &mut Vec<ActionReport>, program: &Program, name: &str) -> usize {
     let known = actions
         .iter()

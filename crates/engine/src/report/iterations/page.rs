@@ -1,4 +1,4 @@
-//! The iterations of a loop, page by page.
+//! Lists the iterations of a loop in pages.
 
 use super::{LoopView, StoredDetail, at_pointer, shorten_large};
 use crate::report::StatusFilter;
@@ -12,27 +12,27 @@ use windlass_machine::IterationRow;
 use windlass_model::model::Status;
 use windlass_store::EndedIteration;
 
-/// So many rows are read at a time.
+/// Number of rows that are read at a time.
 const READ: usize = 128;
 
-/// Which iterations are requested.
+/// Selects the iterations of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IterationsFilter {
     /// The loop's path.
     pub path: String,
     /// The first iteration.
     pub from: Option<u64>,
-    /// The one behind the last.
+    /// The iteration after the last one.
     pub to: Option<u64>,
-    /// Only those that ended so; none: however they ended.
+    /// Only iterations with one of these statuses. Empty: all.
     pub status: Vec<StatusFilter<Status>>,
-    /// Only those with another value at this JSON pointer into the result than the one before; headers of
-    /// HTTP answers do not count.
+    /// Only iterations whose result differs from the previous one at this JSON pointer. Headers of HTTP responses do
+    /// not count.
     pub changed: Option<String>,
-    /// Only those with this in their result or error, in whatever case.
+    /// Only iterations with this text in their result or error, ignoring case.
     pub text: Option<String>,
     pub newest_first: bool,
-    /// So many at most.
+    /// Maximum number of iterations.
     pub limit: usize,
 }
 
@@ -68,10 +68,10 @@ pub struct IterationEntry {
     pub stored: StoredDetail,
 }
 
-/// A page of the iterations of a loop.
+/// Returns a page of the iterations of a loop.
 ///
 /// # Errors
-/// Store errors. There is no such run or loop.
+/// Returns store errors, or an error for an unknown run or loop.
 pub fn iterations(
     inspector: &Inspector,
     run: &str,
@@ -124,14 +124,14 @@ pub fn iterations(
     })
 }
 
-/// An iteration, and the one before it where the two are compared.
+/// An iteration, and the previous one if the two are compared.
 struct IterationWithPrevious {
     one: EndedIteration,
     earlier: Option<EndedIteration>,
 }
 
 impl IterationWithPrevious {
-    /// The iteration at this place of a block.
+    /// Makes the pair for the iteration at this position of a block.
     fn new(
         view: &LoopView,
         filter: &IterationsFilter,
@@ -152,7 +152,7 @@ impl IterationWithPrevious {
     }
 }
 
-/// What iterations gave.
+/// The results of iterations, by number.
 struct Rows(HashMap<u64, Value>);
 
 impl Rows {
@@ -180,7 +180,7 @@ impl Rows {
         let changed = filter.changed.as_deref().is_none_or(|pointer| {
             let earlier = one.iteration.checked_sub(1);
             let earlier = earlier.and_then(|earlier| self.0.get(&earlier));
-            // If one of the two is not stored, this is not known.
+            // If one of the two results is not stored, it is not known whether they differ.
             let (Some(result), Some(earlier)) = (result, earlier) else {
                 return false;
             };

@@ -1,5 +1,5 @@
-//! How the iterations of a loop ended, in a limited number of cells: one cell for each iteration if the
-//! cells suffice, else one for several. The counts of the cells always add up to those of the whole.
+//! How the iterations of a loop ended, in a limited number of cells. If there are enough cells, each iteration has one;
+//! otherwise a cell has several iterations. The counts of all cells always add up to the totals.
 
 use super::super::BudgetReport;
 use super::LoopView;
@@ -10,28 +10,28 @@ use utoipa::ToSchema;
 use windlass_model::model::Status;
 use windlass_store::EndedIteration;
 
-/// So many numbers of failed iterations are listed.
+/// Maximum number of failed iterations whose numbers are listed.
 const MAX_FAILED: usize = 1_000;
 
-/// Maximum number of failures that are distinguished by their messages.
+/// Maximum number of different messages that are listed.
 const MAX_MESSAGES: usize = 20;
 
-/// So many kinds of messages are counted.
+/// Maximum number of different messages that are counted.
 const MAX_KINDS: usize = 4_096;
 
-/// The largest number of cells.
+/// Maximum number of cells.
 pub const MAX_CELLS: u64 = 10_000;
 
-/// Which part of a loop is requested.
+/// Selects a part of a loop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StripFilter {
     /// The loop's path.
     pub path: String,
     /// The first iteration.
     pub from: Option<u64>,
-    /// The one behind the last.
+    /// The iteration after the last one.
     pub to: Option<u64>,
-    /// So many cells at most.
+    /// Maximum number of cells.
     pub buckets: u64,
 }
 
@@ -137,10 +137,10 @@ pub struct StripReport {
     pub messages: Vec<FailureCount>,
 }
 
-/// How the iterations of a loop ended.
+/// Returns how the iterations of a loop ended.
 ///
 /// # Errors
-/// Store errors. There is no such run or loop.
+/// Returns store errors, or an error for an unknown run or loop.
 pub fn strip(
     inspector: &Inspector,
     run: &str,
@@ -186,7 +186,7 @@ pub(super) fn duration_ms(one: &EndedIteration) -> u64 {
     u64::try_from(duration).unwrap_or(u64::MAX)
 }
 
-/// What is counted of the iterations of a cell.
+/// The counts of the iterations in a cell.
 #[derive(Clone, Default)]
 struct Bucket {
     from: u64,
@@ -231,7 +231,7 @@ impl Bucket {
     }
 }
 
-/// The contents of a strip. Its memory does not grow with the number of iterations.
+/// Counts the iterations of a strip. Its memory does not grow with the number of iterations.
 struct StripBuilder {
     from: u64,
     width: u64,
@@ -296,7 +296,7 @@ impl StripBuilder {
         count.last = iteration;
     }
 
-    /// The most frequent first.
+    /// Returns the most frequent messages, sorted by their counts.
     fn messages(&mut self) -> Vec<FailureCount> {
         let counts = std::mem::take(&mut self.counts);
         let mut counts: Vec<FailureCount> = counts.into_values().collect();
@@ -306,8 +306,8 @@ impl StripBuilder {
     }
 }
 
-/// A message with `#` for each number but a status and an exit code: what failed in the same way with another id
-/// is the same failure.
+/// Replaces each number of a message by `#`, except a status or exit code. Two failures that differ only in an id are
+/// the same failure.
 fn without_numbers(message: &str) -> String {
     let mut alike = String::with_capacity(message.len());
     let mut is_code = false;

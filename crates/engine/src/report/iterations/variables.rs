@@ -1,5 +1,5 @@
-//! The variables at the end of an iteration. Since the last snapshot they are those of the run's state
-//! then; before it, they are put together from the changes around the iteration.
+//! The variables at the end of an iteration. If it ended after the last snapshot, they are replayed from
+//! that snapshot. If it ended before, they are rebuilt from the newest commit before the snapshot back.
 
 use super::LoopView;
 use crate::runs::Extent;
@@ -9,7 +9,7 @@ use windlass_machine::program::ScopeKind;
 use windlass_machine::{EarlierState, variables_at};
 use windlass_store::{EndedIteration, Journal, RowLocation, StoreError};
 
-/// Maximum number of commits read at a time, and in total.
+/// Maximum number of commits that are read at a time, and maximum in total.
 const READ: usize = 64;
 const MOST: usize = 4_096;
 
@@ -37,7 +37,7 @@ pub fn variables(
     };
     let isolates = |kind: &ScopeKind| matches!(kind, ScopeKind::Parallel { isolated: true, .. });
     if program.scopes.iter().any(|scope| isolates(&scope.kind)) {
-        // A branch has variables of its own, and a change does not say whose they are.
+        // A branch has its own variables, and a change does not say which branch it belongs to.
         return Ok(None);
     }
     let item = view.of.state.is_none().then_some(number);

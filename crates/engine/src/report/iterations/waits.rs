@@ -1,4 +1,4 @@
-//! When nothing was done: between iterations, between attempts, and while something slept.
+//! The times in which nothing was done: between iterations, between attempts, and during sleeps.
 
 use super::{ActionReport, LoopView, last_name};
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ fn wait(from: Timestamp, to: Timestamp, kind: &str) -> WaitReport {
     }
 }
 
-/// When an iteration, or its loop before it, waited.
+/// Returns when an iteration, or its loop before the iteration, waited.
 pub fn waits(
     view: &LoopView,
     number: u64,
@@ -74,7 +74,7 @@ pub fn between_attempts(actions: &[ActionReport]) -> Vec<WaitReport> {
     waits
 }
 
-/// The sleeps of steps outside of all loops.
+/// Returns the sleeps of steps outside of all loops.
 pub fn outermost_sleeps(program: &Program, records: &[CommitRecord]) -> Vec<WaitReport> {
     let sleeps = records.iter().flat_map(sleeps);
     let outside = sleeps.filter(|(event, _)| match &event.what {
@@ -94,7 +94,7 @@ fn sleeps(record: &CommitRecord) -> impl Iterator<Item = (&HistoryEvent, Timesta
     })
 }
 
-/// The cursors of an item of a foreach: the events do not say in which of them something slept.
+/// Tracks the cursors of a foreach item, because events do not say in which item a step slept.
 struct Item<'a> {
     view: &'a LoopView,
     number: u64,
@@ -137,7 +137,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Whether a scope is the branch of this foreach.
+    /// Returns whether a scope is the branch of this foreach.
     fn is_branch(&self, scope: windlass_machine::program::ScopeId) -> bool {
         let program = self.view.program.as_deref();
         let parent = program.and_then(|program| program.scope(program.scope(scope)?.parent?));
@@ -147,7 +147,7 @@ impl<'a> Item<'a> {
         })
     }
 
-    /// When the sleeps that begin in it are over.
+    /// Returns when the sleeps that begin in these changes end.
     fn sleeps_until(&self, changes: &[Change]) -> Vec<Timestamp> {
         let timers = changes.iter().filter_map(|change| match change {
             Change::TimerArmed(_, timer) => match timer.purpose {

@@ -1,5 +1,5 @@
-//! One iteration with all that is stored of it: what its actions were given and gave, attempt by attempt,
-//! and the variables at its end.
+//! One iteration with everything that is stored of it: the inputs and outputs of its actions, each attempt, and the
+//! variables at its end.
 
 use super::action_log::{ActionLog, ActionLogScope, Progress, complete};
 use super::outermost::outermost;
@@ -56,10 +56,10 @@ pub struct IterationReport {
     pub waits: Vec<WaitReport>,
 }
 
-/// One iteration; with an empty path, what a run did outside of its loops.
+/// Returns one iteration. With an empty path, returns what a run did outside of its loops.
 ///
 /// # Errors
-/// Store errors. There is no such run, loop or iteration.
+/// Returns store errors, or an error for an unknown run, loop or iteration.
 pub fn iteration(
     inspector: &Inspector,
     run: &str,
@@ -87,7 +87,7 @@ pub fn iteration(
     Ok(report)
 }
 
-/// One iteration with all of its values, however long they are.
+/// Returns one iteration with complete values, however long they are.
 ///
 /// # Errors
 /// Returns the errors of [`iteration`].
@@ -106,7 +106,7 @@ pub fn iteration_values(
     Ok(report)
 }
 
-/// A value of an iteration, all of it; none when there is none at this place.
+/// Returns a complete value of an iteration. `None` if there is no value at this pointer.
 ///
 /// # Errors
 /// Returns the errors of [`iteration`].
@@ -138,13 +138,13 @@ pub fn iteration_value(
     Ok(value.and_then(|value| at_pointer(&value, rest).map(shown)))
 }
 
-/// The first part of a pointer, and the rest with its slash.
+/// Splits a pointer into its first part, and the rest with its slash.
 fn split_pointer(pointer: &str) -> (&str, &str) {
     let inner = pointer.strip_prefix('/').unwrap_or(pointer);
     inner.split_at(inner.find('/').unwrap_or(inner.len()))
 }
 
-/// The same with all of its values, secrets not masked yet.
+/// Returns one iteration with complete values. Secrets are not masked yet.
 pub(super) fn whole(
     inspector: &Inspector,
     run: &str,
@@ -184,7 +184,7 @@ pub(super) fn whole(
     acted.read(&records);
     let mut actions = acted.actions;
     let first = actions.iter().filter_map(|action| action.started_at).min();
-    // An iteration that has not ended is one that is in flight.
+    // An iteration that has not ended must be in flight.
     let started_at = match (began.or(first), ended) {
         (Some(at), _) if ended.is_some() || view.running => at,
         _ => return Err(missing(run)),
