@@ -76,7 +76,7 @@ impl PreviousRun {
 pub(super) struct Past<'a> {
     /// When the schedule began.
     pub anchor: Timestamp,
-    /// Its times are decided up to this one.
+    /// Times up to this one are decided.
     pub until: Timestamp,
     pub pauses: &'a [SchedulePause],
 }

@@ -79,8 +79,8 @@ pub fn raw(
 /// Makes a new store of what can be read. The old store remains next to it.
 ///
 /// # Errors
-/// Returns [`EngineError::NoStore`], or store errors: the store is locked, nothing of it can be read, or the disk is
-/// full. After an error nothing was changed.
+/// Returns [`EngineError::NoStore`], or store errors: the store is locked, no part of it can be read, or the disk is
+/// full. After an error the old store is unchanged.
 pub fn repair(dir: impl AsRef<Path>) -> Result<RepairReport, EngineError> {
     let dir = existing(dir.as_ref())?;
     let repaired = windlass_store::repair(dir)?;

@@ -1,6 +1,6 @@
-//! Where runs are. [`RunBackend`] is all that the use cases, the server and the commands need. [`LocalBackend`] has the
-//! runs in this process: a scheduler advances them, and a store has their state. Another engine may have its runs
-//! elsewhere.
+//! How the engine reaches runs. [`RunBackend`] is all that the use cases, the server and the commands need.
+//! [`LocalBackend`] has the runs in this process: a scheduler advances them, and a store has their state. Another
+//! backend may have the runs in another process.
 
 use super::{EngineError, PruneFilter, Pruned, prune};
 use crate::scheduler::{Queue, Queued, Scheduler, Start, Watcher};

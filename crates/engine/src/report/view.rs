@@ -87,7 +87,7 @@ impl RunView {
             .map_or_else(|| id.to_string(), |action| action.name.to_string())
     }
 
-    /// Returns a cursor and those it was forked from, innermost first.
+    /// Returns a cursor and the cursors that it was forked from, innermost first.
     pub fn lineage(&self, from: CursorId) -> impl Iterator<Item = (CursorId, &Cursor)> {
         let mut next = Some(from);
         std::iter::from_fn(move || {

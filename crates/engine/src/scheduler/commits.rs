@@ -1,7 +1,7 @@
 //! The commit pipeline: advance the busy runs, make their steps durable, and release the effects. An effect starts when
 //! its step is durable, except for requests without side effects. If a timer led to such a request, it starts at once,
-//! and the step is held: it is stored together with the answer. If the answer to such a request led to the next one,
-//! that starts while the disk syncs the step.
+//! and the step is held: it is stored together with the answer. If the answer to such a request led to another one,
+//! that one starts while the disk syncs the step.
 
 use super::active::{ActiveRun, Advance, HeldStep, LARGE_COMMIT, PendingComputation};
 use super::buffers::BATCH;

@@ -257,13 +257,13 @@ impl Tasks {
         let (limiter, to) = (on.limiter.clone(), on.messages.clone());
         let (metrics, queue) = (on.metrics.clone(), on.queue.clone());
         let host = registry.host(&request);
-        // The next event of a stream that is already open does not count.
+        // The next event of a stream that is already open does not count for a rate limit.
         let turn = match host.is_none() && request.reads_events() {
             true => None,
             false => on.rates.turn(host.as_ref(), &registry, &request),
         };
-        // Such a call waits for a server, or for the thread that writes a file. But to transfer a file is work, and a
-        // stream of events stays open between two effects.
+        // A call only waits if a server or the thread that writes a file does the work. To transfer a file is work, and
+        // a stream of events stays open between two effects.
         let is_work = request.transfers_file() || request.reads_events();
         let only_waits = host.is_some() && !is_work || request.appends();
         let called = host.clone();

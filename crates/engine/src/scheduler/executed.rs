@@ -1,5 +1,5 @@
-//! Which runs a driver executes: all of the store after a recovery, otherwise those that it started, resumed or found
-//! due. Only for reports: nothing is decided by it.
+//! Which runs a driver executes: all runs of the store after a recovery, otherwise the runs that it started, resumed or
+//! found due. Only for reports: no decision depends on it.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,5 @@
 //! Limits how many effects run at a time: in all, of one workflow, and towards one host. An effect that waits here has
-//! started nothing: it has no process and no connection, and its time is not running.
+//! started nothing: it has no process and no connection, and the timeout of its request is not running.
 //!
 //! The narrowest limit is first, so that an effect that waits for a slow host does not block other effects.
 

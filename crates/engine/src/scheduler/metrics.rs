@@ -1,5 +1,4 @@
-//! Counters of the driver: atomics that any thread may read at any time. Nothing is decided by them.
-
+//! Counters of the driver: atomics that any thread may read at any time. No decision depends on them.
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;

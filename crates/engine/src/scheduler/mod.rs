@@ -187,6 +187,7 @@ pub enum ScheduleError {
     #[error("run {run} does not wait for this `{name}` any more")]
     Answered {
         run: Name,
+        /// The name of the signal.
         name: Name,
     },
     /// A run with this id exists already.

@@ -1,5 +1,5 @@
 //! Which effects wait for a permit, when effects that had to wait began, and which runs are executed. Only for reports:
-//! nothing is decided by it, and nothing of it is stored.
+//! no decision depends on it, and it is not stored.
 
 use super::clock::now;
 use super::executed::ExecutedRuns;

@@ -9,9 +9,9 @@ use windlass_value::LONGEST_REQUESTED_WAIT;
 /// Maximum number of accepted calls that are remembered to learn a rate.
 const REMEMBERED: usize = 4_096;
 
-/// A server counts a request when it arrives. All requests need the time of the fastest answers. So a request may have
-/// arrived late only by the time that its answer took longer. That time counts up to this fraction of the rate's
-/// period, and up to `LATEST` milliseconds.
+/// A server counts a request when it arrives. If an answer took longer than the fastest ones, its request may have
+/// arrived late by the difference. The difference counts up to this fraction of the rate's period, and up to [`LATEST`]
+/// milliseconds.
 const LATE_PART: i64 = 4;
 const LATEST: i64 = 250;
 

@@ -1,4 +1,4 @@
-//! The spans of a run, reported when the step that ended them is durable. Nothing is decided by them.
+//! The spans of a run, reported when the step that ended them is durable. No decision depends on them.
 
 use std::sync::Arc;
 use windlass_machine::program::{Program, ScopeKind};

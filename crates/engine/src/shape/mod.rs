@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use windlass_expression::{Object, Value};
 use windlass_model::model::Name;
 use windlass_source::source::{Entry, Kind, Node};
-/// Two paths of two roots with the same value.
+/// The value of `from` at its path is also the value of `to` at its path.
 #[derive(Clone)]
 struct Alias {
     from: (Root, Vec<Step>),
