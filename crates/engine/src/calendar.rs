@@ -217,7 +217,7 @@ fn due(schedule: &Schedule, past: Past<'_>, to: Timestamp) -> Due {
 fn newest(schedule: &Schedule, past: Past<'_>, to: Timestamp) -> Vec<Timestamp> {
     let (mut few, mut many, mut span) = (0_i64, None::<i64>, 60_000_i64);
     let mut newest = Vec::new();
-    // Stop at spans that differ by a second: nothing is between them.
+    // Stop when the two spans differ by at most a second.
     while many.is_none_or(|many| many - few > 1_000) {
         let until = Timestamp(to.0.saturating_sub(span)).max(past.until);
         let (times, all) = between(schedule, Past { until, ..past }, to, 2 * MAX_DUE);
@@ -446,7 +446,7 @@ fn by_day(
     None
 }
 
-/// Converts a time of the wall clock. A time that the clock skips becomes one hour later.
+/// Converts a time of the wall clock to an instant. A time that the clock skips becomes one hour later.
 fn on_the_clock(wall: NaiveDateTime, zone: &Zone) -> Option<Timestamp> {
     zone_to_utc(wall, zone)
         .or_else(|| zone_to_utc(wall.checked_add_signed(TimeDelta::hours(1))?, zone))

@@ -35,7 +35,7 @@ pub trait RunReader: Send + Sync + 'static {
     /// has everything.
     fn prepare(&self, extent: Extent<'_>) -> ReadResult<&StoreReader>;
 
-    /// Reads the latest part of a run, then more and more of its past, until `read` returns true. `read` also gets how
+    /// Reads the latest part of a run, then more and more of its past, until `read` returns true. `read` also learns how
     /// much was read: 1 is the least, [`usize::MAX`] is everything.
     fn read_back(
         &self,

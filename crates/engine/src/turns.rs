@@ -1,4 +1,4 @@
-//! Limits how many runs with the same key run at a time (`concurrency` of a file). A later run waits at its beginning
+//! Limits how many runs of one key run at a time (`concurrency` of a file). A later run waits at its beginning
 //! for a signal, is not started, or replaces the earlier ones. Runs have their turns in the order of their starts. Only
 //! a label and the signal are stored.
 

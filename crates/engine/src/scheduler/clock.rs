@@ -14,8 +14,8 @@ const PASSING: ClockId = ClockId::CLOCK_MONOTONIC;
 /// Difference between this process's time and [`PASSING`], in microseconds. It only grows.
 static AHEAD: AtomicI64 = AtomicI64::new(i64::MIN);
 
-/// Returns the time of this process, as wall clock time, so that due times mean the same after a restart. It advances
-/// with [`PASSING`]: if the wall clock is set back, nothing is delayed. If it is set forward, this time follows.
+/// Returns the time of this process, as wall clock time, so that due times mean the same after a restart. If the wall
+/// clock is set back, this time continues, so that nothing is delayed. If it is set forward, this time follows.
 #[must_use]
 pub fn now() -> Timestamp {
     // In this order, a thread that is interrupted in between finds too small a difference, which does no harm.
