@@ -1,5 +1,5 @@
 //! Simulates a workflow on virtual time, with stubs for the effects of its actions. The machine is the same as for
-//! every run. No request leaves the process, and nothing is stored.
+//! every run. No request leaves the process, and nothing is stored on disk.
 
 use super::report::{ErrorReport, masked};
 use super::retry::did_you_mean_place;
@@ -109,7 +109,7 @@ pub enum SimulatedStepKind {
     Call {
         /// The executor: `http`, `shell`, …
         executor: String,
-        /// The action's name in its file, if that differs from its id.
+        /// The action's title in its file, if it has one.
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<String>,
         attempt: u32,

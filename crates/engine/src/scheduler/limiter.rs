@@ -83,7 +83,7 @@ impl Limiter {
         }))
     }
 
-    /// Waits for a permit: for one of the host's places, then for its rate limit, then for the wider limits.
+    /// Waits for a permit: for the host's concurrency limit, then for its rate limit, then for the wider limits.
     pub async fn acquire(
         &self,
         origin: Origin,

@@ -15,7 +15,7 @@ const REMEMBERED: usize = 4_096;
 const LATE_PART: i64 = 4;
 const LATEST: i64 = 250;
 
-/// Number of answers of which the fastest one is found.
+/// Number of answers in a group. The fastest answer of the current and the previous group is known.
 const COMPARED: u32 = 64;
 
 /// Number of the last calls that are searched for the call of an answer.
@@ -28,7 +28,7 @@ const LEAST_LEARNED: u64 = 100;
 const LEAST_COUNT: u32 = 5;
 
 /// How long all calls wait after a refusal that does not state a wait, in milliseconds. The wait doubles with each
-/// further one in a row, up to the longest.
+/// further refusal of this kind in a row, up to [`LONGEST_WAIT`].
 const FIRST_WAIT: u64 = 1_000;
 const LONGEST_WAIT: u64 = 60_000;
 
@@ -50,8 +50,8 @@ pub(super) struct RateWindow {
     /// The configured rate. No answer changes it.
     declared: Option<Rate>,
     learned: Option<Rate>,
-    /// When the last calls began, the oldest first, plus the time by which their requests were late. As many calls as
-    /// the rate allows.
+    /// When the last calls began, the oldest first, plus the time by which their requests were late. At most the number
+    /// of calls that the rate allows.
     arrivals: VecDeque<i64>,
     /// When calls were accepted. Recorded only while no rate is configured.
     accepted: VecDeque<i64>,
@@ -101,8 +101,7 @@ impl RateWindow {
             arrivals: arrivals.into(),
             blocked_until,
             learned,
-            // The time of the last refusal is not stored. The learned rate was not dropped, so assume that it is
-            // recent.
+            // The time of the last refusal is not stored. `blocked_until` is close to it.
             refused_at: blocked_until,
             ..Self::default()
         }
@@ -182,7 +181,8 @@ impl RateWindow {
         let Some(rate) = self.rate() else {
             return now;
         };
-        // If a call began a little late, the next calls begin earlier, up to this part of the period.
+        // If a call began a little late, the next calls begin earlier, to catch up. This is the maximum delay that is
+        // caught up.
         let late = millis(rate.per()) * 1_000 / LATE_PART;
         let slot = now.saturating_mul(1_000).saturating_sub(late);
         self.next_slot = self.next_slot.max(slot).saturating_add(gap(rate));
@@ -226,7 +226,7 @@ impl RateWindow {
             QuotaAnswer::LastOne(wait) => self.block(now, wait),
             QuotaAnswer::Refused(stated) => {
                 self.refused_at = now;
-                // Of several calls that were refused together, only the first one counts.
+                // Of several calls that were refused together, a rate is learned from the first one only.
                 let is_first = self.blocked_until <= now;
                 let wait = match stated {
                     Some(wait) => wait,

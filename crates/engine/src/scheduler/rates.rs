@@ -126,7 +126,7 @@ impl Rates {
 
     /// Returns the turn of a request: in the line of the rate that it names, or of its host. The rates of a guest's
     /// file apply to guests, and only if the operator has configured none. The rate name of a guest's request counts
-    /// unless the operator has configured a rate for the host or for that name.
+    /// only if it is not a host, and the operator has configured no rate for it or for the request's host.
     pub(super) fn turn(
         &self,
         host: Option<&Name>,
@@ -357,7 +357,7 @@ impl LineState {
         self.breaker.is_closed() && self.window.is_open(now)
     }
 
-    /// Returns whether it has a rate that no file has.
+    /// Returns whether it has a rate, but no file.
     fn is_only_here(&self) -> bool {
         self.path.is_none() && self.window.rate().is_some()
     }
@@ -481,7 +481,7 @@ impl ArrivalsFile {
     }
 }
 
-/// Returns the number of arrival times in the file of a rate.
+/// Returns the maximum number of arrival times in the file of a rate.
 fn slots(rate: Option<Rate>) -> u64 {
     rate.map_or(1, |rate| u64::from(rate.count()))
 }

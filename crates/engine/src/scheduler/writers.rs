@@ -1,5 +1,5 @@
-//! The threads that make batches of steps durable, while the driver advances the next ones. They start when there is a
-//! first batch for them.
+//! The threads that make batches of steps durable, while the driver advances the next ones. They start with the first
+//! batch.
 
 use super::Message;
 use super::commits::{Batch, Outcomes};
