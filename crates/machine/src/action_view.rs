@@ -1,5 +1,5 @@
-//! What an expression sees of actions: their statuses, codes and outputs, as the rules of the format show them.
-//! It never says which expression asks.
+//! What an expression can read of actions: their statuses, codes and outputs, by the rules of the format.
+//! This does not depend on which expression reads.
 
 use super::env::View;
 use super::failure::fault_value;
@@ -37,9 +37,9 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether an action was not run by what encloses it, and never will be, because that has ended:
-    /// it reads as the format says. After a timeout it is not known how far it came. Anything
-    /// else that has not run is an error.
+    /// Returns true if a scope that encloses the action ended without running it.
+    /// The action then reads as the format defines: as skipped, or, only after a timeout of the scope, as cancelled.
+    /// Reading any other action that has not run is an error.
     pub fn passed_over(&self, id: ActionId) -> bool {
         let skips = match self.program.rules.not_run {
             UnrunActionValue::Error => return false,
@@ -57,7 +57,7 @@ impl<'a> View<'a> {
         (0..).map(ScopeId).zip(&self.program.scopes).any(ended)
     }
 
-    /// Whether this place is in a scope.
+    /// Returns true if the cursor is in a scope.
     fn is_inside(&self, scope: ScopeId) -> bool {
         self.frames().any(|(_, frame)| frame.scope == scope)
     }
@@ -130,8 +130,8 @@ impl<'a> View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The iterations of the innermost foreach around an action, once that foreach has ended and if
-    /// the format shows what happened inside; with what to read them from.
+    /// Returns the iterations of the innermost foreach that encloses an action, with a reader for them.
+    /// Returns `None` until that foreach has ended, and in formats that do not list iterations.
     pub fn iterations_around(&self, id: ActionId) -> Option<(RecordReader<'a>, Vec<&'a Records>)> {
         if !self.program.rules.lists_iterations {
             return None;
@@ -151,7 +151,7 @@ impl<'a> View<'a> {
             })
     }
 
-    /// What an action did in each of these iterations that ran it.
+    /// Returns the views of an action, one for each of these iterations that has a record of it.
     fn views(
         &self,
         id: ActionId,
@@ -165,8 +165,8 @@ impl<'a> View<'a> {
         iterations.iter().filter_map(view).collect()
     }
 
-    /// The view of an action inside of a foreach that has ended: its outputs are the list of those
-    /// of the iterations that ran it.
+    /// Returns the view of an action inside a foreach that has ended.
+    /// Its outputs are the list of the outputs in the iterations that ran it.
     pub fn iterated_view(&self, id: ActionId) -> Option<ActionView> {
         let (from, iterations) = self.iterations_around(id)?;
         let views = self.views(id, from, &iterations);
@@ -189,7 +189,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// Whether an action ended because its time was up.
+/// Returns true if an action ended because its time was up.
 fn was_cancelled(record: &ActionRecord) -> bool {
     let limited = matches!(
         record.output,
@@ -201,8 +201,8 @@ fn was_cancelled(record: &ActionRecord) -> bool {
     limited || record.status == Status::TimedOut
 }
 
-/// The code of a fault as it came, or the words of the action's status; with `http_codes`, first the
-/// words of the HTTP status.
+/// Returns the code of a fault, or the word for the action's status.
+/// With `http_codes`, the word for the HTTP status has precedence.
 fn code_of(record: &ActionRecord, http_codes: bool) -> Value {
     let failed = record
         .error
@@ -218,7 +218,7 @@ fn code_of(record: &ActionRecord, http_codes: bool) -> Value {
     if let Some(words) = answered {
         return Value::from(words);
     }
-    // The code of what failed inside is that action's own.
+    // The code of a fault from inside a scope is that of the inner action.
     let is_scope = matches!(record.output, Output::Actions(_));
     match (failed, record.status) {
         (Some(code), _) if !(http_codes && is_scope) => Value::from(code),
@@ -228,7 +228,7 @@ fn code_of(record: &ActionRecord, http_codes: bool) -> Value {
     }
 }
 
-/// A status as .NET names it.
+/// Returns an HTTP status as .NET names it.
 fn status_words(code: i64) -> Option<&'static str> {
     Some(match code {
         200 => "OK",
@@ -258,7 +258,7 @@ fn status_words(code: i64) -> Option<&'static str> {
     })
 }
 
-/// The inputs of an executor without those that a format adds.
+/// Returns the inputs of an executor without those that a format adds.
 fn without_own(inputs: &Value) -> Value {
     let own = [ASYNC_PATTERN, "page_base"];
     match inputs {
@@ -274,8 +274,7 @@ fn without_own(inputs: &Value) -> Value {
     }
 }
 
-/// The inputs as the definition has them: those of a connector's action lie within what finds its
-/// handler.
+/// Returns the inputs as in the definition. A connector's action has them inside the inputs that select its handler.
 fn of_the_definition(inputs: &Value) -> Value {
     let named = inputs.get("connectorType").is_some() && inputs.get(HANDLER_NAMES).is_some();
     let given = inputs.get("input").and_then(Value::as_object);

@@ -1,4 +1,4 @@
-//! `advance`: one event in, one transition out. Here: what each kind of event does.
+//! `advance`: one event in, one transition out. This file handles each kind of event.
 
 use super::bug::{Bug, MachineResult};
 use super::change::{Change, VariableChange};
@@ -10,7 +10,7 @@ use windlass_expression::{Budget, Value};
 use windlass_model::model::{Fault, Name, NamedSpan, STATE_VARIABLE, Status, fault_kind};
 use windlass_value::time::Timestamp;
 
-/// Moves a run through its program. `now` is the time of the event.
+/// Advances a run by one event. `now` is the time of the event.
 ///
 /// # Errors
 /// As [`advance_into`].
@@ -23,12 +23,12 @@ pub fn advance(
     advance_into(Vec::new(), program, run, now, event, &Budget::default())
 }
 
-/// The same with the buffer of an earlier transition's changes: to allocate one for every step costs a
-/// driver of many runs more than the steps. All that is evaluated shares the budget. Where that is exceeded for
-/// good, nothing that comes of this is of use.
+/// Like [`advance`], with the buffer of an earlier transition's changes: a driver of many runs would spend more on
+/// allocating buffers than on the steps. All evaluations share the budget. If the budget is exceeded for good, the
+/// transition and the run must be discarded.
 ///
 /// # Errors
-/// As [`advance`].
+/// The run is in a state that the machine's rules exclude.
 pub fn advance_into(
     changes: Vec<Change>,
     program: &Program,
@@ -108,7 +108,7 @@ impl EventHandler<'_, '_> {
                 }
             }
         }
-        // What the caller gives lies over the initial state (docs/reference/tea.md).
+        // The caller's input replaces parts of the initial state (docs/reference/tea.md).
         if program.outputs == Outputs::State {
             let input = self.read().run.input.clone();
             self.variables().merge_all(root, &input)?;
@@ -116,7 +116,7 @@ impl EventHandler<'_, '_> {
         Ok(Next::Settled)
     }
 
-    /// Continues where another run had been: what was in flight there starts again.
+    /// Continues from a point of another run. The effects that were in flight there start again.
     fn handle_restored(&mut self, state: Box<RunState>) -> MachineResult<Next> {
         if self.read().run.cursors.is_empty() {
             self.restore_run(state)?;
@@ -128,7 +128,7 @@ impl EventHandler<'_, '_> {
     fn handle_timer(&mut self, id: TimerId) -> MachineResult<Next> {
         let read = self.read();
         let timer = read.run.timers.get(&id);
-        // In a pause nothing moves, and a timer that was disarmed is a no-op.
+        // A paused run does not handle timers, and a disarmed timer is a no-op.
         let Some(timer) = timer.filter(|_| read.run.paused.is_none()) else {
             return Ok(Next::Settled);
         };
@@ -145,7 +145,7 @@ impl EventHandler<'_, '_> {
         let Some(reason) = self.pauses().resume()? else {
             return Ok(Next::Settled);
         };
-        // A restart may have ended what was in flight.
+        // A restart of the process may have ended effects in flight.
         self.start_outstanding();
         match reason {
             PauseReason::Limit(path, _) => self.loops().grant_budget(&path),
@@ -153,7 +153,8 @@ impl EventHandler<'_, '_> {
         }
     }
 
-    /// Nothing of the run could make it smaller, so nothing catches this.
+    /// Ends a run whose state is too large.
+    /// No action of the run could make it smaller, so nothing catches this fault.
     fn handle_too_large(&mut self, bytes: u64, limit: u64) -> MachineResult<Next> {
         let message = format!(
             "the state of the run has {bytes} bytes; the limit is {limit}: store less in variables \
@@ -163,7 +164,7 @@ impl EventHandler<'_, '_> {
         self.ends().finish_with_fault("state", None, fault)
     }
 
-    /// Ends the run, after what is to be done then. A second cancel does not wait for that.
+    /// Ends the run, after its cleanup. A second cancel does not wait for the cleanup.
     fn handle_cancel(&mut self) -> MachineResult<Next> {
         let read = self.read();
         let cleanup = read.program.ending.and_then(|ending| ending.cancelled);
@@ -171,7 +172,7 @@ impl EventHandler<'_, '_> {
         let (Some(cleanup), Some(root)) = (cleanup, root) else {
             return self.ends().finish(Status::Cancelled, Value::Null, None);
         };
-        // A failure may have led there.
+        // A failure may already have begun the cleanup.
         let has_begun = self.is_in_cleanup(root, cleanup)?;
         let waits = match has_begun {
             true => !read.run.is_cancelling(),
@@ -196,7 +197,7 @@ impl EventHandler<'_, '_> {
         }
     }
 
-    /// Whether the root is in what is done first at the end, which begins at `cleanup`.
+    /// Returns true if the root is in the cleanup that begins at `cleanup`.
     fn is_in_cleanup(&self, root: CursorId, cleanup: StateId) -> MachineResult<bool> {
         let read = self.read();
         if read.run.cursor(root)?.at == cleanup {

@@ -1,7 +1,7 @@
 //! Applies one change to a run: the only code that mutates a [`RunState`].
 //!
-//! A change that names something that is not there is a [`Bug`]: the machine never makes one, so a
-//! store that returns one has not stored what it received.
+//! A change that names a missing item is a [`Bug`].
+//! The machine never makes such a change, so a store that returns one did not store what it received.
 
 use super::bug::{Bug, MachineResult};
 use super::change::{Change, VariableChange};
@@ -60,7 +60,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> MachineResult {
         }
         Change::Entered(id, frame) => {
             let frames = &mut cursor(run, *id)?.frames;
-            // There are as many of these as runs, and few frames in each.
+            // Every cursor of every run has this list, mostly with few frames.
             frames.reserve_exact(1);
             frames.push(frame.clone());
         }
@@ -77,7 +77,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> MachineResult {
         } => {
             let variables = run.variables_of(*owner);
             let output = match output {
-                // The variable's value is in memory already: a counter, not a second copy.
+                // The value is shared with the variable, not copied.
                 Output::Variable(name) => {
                     Output::Value(variables.get(name).cloned().unwrap_or_default())
                 }
@@ -166,7 +166,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> MachineResult {
             state.iteration += 1;
             state.iteration_started_at = None;
             state.last_status = Some(*status);
-            // Until the next one begins, its own records are those of the last iteration.
+            // Until the next iteration begins, the owner's records are those of the last iteration.
             state.last = Records::new();
         }
         Change::IterationCancelled {
@@ -308,7 +308,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> MachineResult {
         Change::Finished(outcome) => {
             run.outcome = Some(Box::new(outcome.clone()));
             run.paused = None;
-            // The root's records stay for `outputs`, `status` and `dump`; nothing else does.
+            // The root's records remain for `outputs`, `status` and `dump`; everything else is removed.
             run.cursors.retain(|_, cursor| cursor.parent.is_none());
             run.ready.clear();
             for cursor in run.cursors.values_mut() {
@@ -323,7 +323,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> MachineResult {
     Ok(())
 }
 
-/// No id is ever given twice, so a completion of a forgotten one finds nothing.
+/// Marks an id as used. No id is given twice, so a completion of a removed effect finds nothing.
 fn used(run: &mut RunState, id: u64) {
     run.next_id = run.next_id.max(id.saturating_add(1));
 }
@@ -334,7 +334,7 @@ fn missing(what: &str, id: u64) -> Bug {
 
 // ── variables ───────────────────────────────────────────────────────────────────────────────────
 
-/// Those that a branch has to itself, or the run's.
+/// Returns the variables of the isolated branch `owner`, or those of the run.
 fn variables_of(run: &mut RunState, owner: Option<CursorId>) -> MachineResult<&mut Object> {
     let variables = match owner {
         None => &mut run.variables,
@@ -457,7 +457,7 @@ fn keep_value(state: &mut LoopState, name: &Name, value: &Value, append: bool) -
     Ok(())
 }
 
-/// Takes the records of the actions from `inner.0` up to, but without, `inner.1`.
+/// Removes and returns the records of the actions from `inner.0` to before `inner.1`.
 fn take_range(records: &mut Records, inner: (u32, u32)) -> Records {
     let mut taken = records.split_off(&ActionId(inner.0));
     let mut rest = taken.split_off(&ActionId(inner.1));
@@ -484,7 +484,7 @@ fn branch_ended(
     Ok(())
 }
 
-/// A paused run's clock stops: every due time and deadline moves (docs/reference/loops.md).
+/// Resumes a run. Its clock stopped in the pause, so every due time and deadline moves (docs/reference/loops.md).
 fn resumed(run: &mut RunState, shift_ms: i64) {
     run.paused = None;
     let moved = |at: Timestamp| Timestamp(at.0.saturating_add(shift_ms));
@@ -511,11 +511,11 @@ fn resumed(run: &mut RunState, shift_ms: i64) {
 }
 
 impl RunState {
-    /// Changes the run. The live path and recovery share it, so that folding the stored changes
-    /// gives exactly the state in memory.
+    /// Changes the run. The live path and recovery share this function, so that folding the stored changes results in
+    /// exactly the state in memory.
     ///
     /// # Errors
-    /// The change names what the run does not have: the journal is not that of this run.
+    /// The change names an item that the run does not have: it is not from this run's journal.
     pub fn apply(&mut self, change: &Change) -> Result<(), Bug> {
         apply(self, change)
     }

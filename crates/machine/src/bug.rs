@@ -1,9 +1,9 @@
-//! What cannot happen, when it happens all the same: a run that contradicts itself or its program.
-//! It is not a fault of the run, nothing catches it, and the step that met it is never stored.
+//! Bugs of the machine: a run that contradicts itself or its program.
+//! A bug is not a fault of the run, nothing catches it, and its step is never stored.
 
 use windlass_model::model::Fault;
 
-/// Why the machine cannot continue with a run. What is in memory of the run is no longer valid.
+/// Why the machine cannot continue with a run. The run's state in memory is no longer valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Bug(String);
@@ -14,13 +14,13 @@ impl Bug {
     }
 }
 
-/// What nothing but a bug can stop.
+/// The result of a function that only a bug can stop.
 pub(super) type MachineResult<T = ()> = Result<T, Bug>;
 
 /// What stops an operation.
 #[derive(Debug)]
 pub(super) enum StepError {
-    /// The run's fault: it is raised at the current operation.
+    /// A fault of the run, raised at the current operation.
     Fault(Fault),
     Bug(Bug),
 }
@@ -39,7 +39,7 @@ impl From<Bug> for StepError {
     }
 }
 
-/// The fault that stopped an operation, if one did.
+/// Separates the fault that stopped an operation from a bug.
 pub(super) fn split_fault<T>(done: StepResult<T>) -> MachineResult<Result<T, Fault>> {
     match done {
         Ok(value) => Ok(Ok(value)),

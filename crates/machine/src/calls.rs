@@ -1,4 +1,4 @@
-//! Requests of actions, and what their answers come to.
+//! Requests of actions, and what follows from their answers.
 
 use super::bug::{MachineResult, StepResult};
 use super::evaluate::millis;
@@ -44,14 +44,14 @@ impl CallHandler<'_, '_> {
         Ok(Next::Settled)
     }
 
-    /// An executor is done. Returns the cursor that waited for it, with what it continues with.
+    /// Completes an effect. Returns the cursor that waited for it, with the result for the cursor.
     pub fn complete(
         &mut self,
         id: EffectId,
         result: Result<Value, Fault>,
     ) -> MachineResult<Option<(CursorId, Result<Value, Fault>)>> {
         let read = self.read();
-        // A completion of a forgotten id is a no-op: a deadline was faster.
+        // A completion of a removed id is a no-op: a deadline was faster.
         let Some(effect) = read.run.effects.get(&id) else {
             return Ok(None);
         };
@@ -93,7 +93,7 @@ impl CallHandler<'_, '_> {
         Ok(Some((cursor, result.map(|(own, _)| own))))
     }
 
-    /// What a call does with its result besides, and on to what follows.
+    /// Assigns the result of a call to variables (`then`), and moves the cursor to the next state.
     pub fn assign_result(
         &mut self,
         cursor: CursorId,
@@ -108,7 +108,7 @@ impl CallHandler<'_, '_> {
     }
 }
 
-/// A fault of an action whose outputs are secure: what it says may come from them.
+/// Hides the message of a fault, because it may contain the secure outputs of the action.
 fn hide_message(fault: Fault) -> Fault {
     let own = [fault_kind::TIMEOUT, fault_kind::DENIED, fault_kind::SECRET];
     let status = |code: &Name| code.len() <= 3 && code.bytes().all(|byte| byte.is_ascii_digit());

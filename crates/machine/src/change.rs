@@ -1,4 +1,4 @@
-//! Every way a run can change, as data: what a commit stores and recovery folds.
+//! Every change of a run, as data: a commit stores changes and recovery folds them.
 
 use super::record::{LoopEnd, Output};
 use super::state::{
@@ -17,45 +17,45 @@ pub enum Change {
     /// The run began.
     Started {
         at: Timestamp,
-        /// What the caller gave.
+        /// The input that the caller passed.
         input: Value,
     },
     VariableChanged {
-        /// The branch that has it to itself; none: it is the run's.
+        /// The isolated branch that has the variable; `None` for a variable of the run.
         owner: Option<CursorId>,
         change: VariableChange,
     },
-    /// An action begins at the cursor's state: nothing of it has been done yet. One that has a
-    /// deadline or retries begins in each of them too.
+    /// An action begins at the cursor's state: nothing of it has been done yet.
+    /// An action with a deadline or retries begins in the states of these, too.
     ActionBegan {
         cursor: CursorId,
         action: ActionId,
     },
-    /// The iteration of the loop at this depth of this cursor was cancelled: it counts for nothing,
-    /// and the records are those of the iteration before.
+    /// The iteration of the loop at this depth of this cursor was cancelled.
+    /// It does not count, and the records are those of the iteration before.
     IterationCancelled {
         cursor: CursorId,
         /// The frame's index.
         depth: u32,
-        /// The first and the end of the action ids in its body.
+        /// The action ids in its body: the first, and the end (exclusive).
         inner: (u32, u32),
     },
-    /// A cursor came to be; its id is the run's next.
+    /// A cursor was created; its id is the run's next.
     CursorSpawned(CursorId, Cursor),
-    /// A cursor is gone.
+    /// A cursor was removed.
     CursorDropped(CursorId),
     /// A cursor moved to another state, and is ready.
     Moved(CursorId, StateId),
     Waits(CursorId, Wait),
-    /// A cursor is one scope deeper.
+    /// A cursor entered a scope.
     Entered(CursorId, Frame),
     /// A cursor left scopes: this many of its frames remain.
     Popped(CursorId, u32),
-    /// A cursor entered one more node of its innermost graph; the state that counts the node.
+    /// A cursor entered one more node of its innermost graph. The state counts the node.
     Visited(CursorId, StateId),
     /// An action ended without an effect.
     Recorded {
-        /// Where its record lies.
+        /// The cursor that owns its record.
         owner: CursorId,
         action: ActionId,
         /// How it ended.
@@ -68,14 +68,15 @@ pub enum Change {
         /// When it ended.
         at: Timestamp,
     },
-    /// The records of these actions, from the first up to the second, are of another round.
+    /// The records of these actions were removed, because the actions run again: the first id, and the end
+    /// (exclusive).
     Forgotten(CursorId, (u32, u32)),
     /// An effect was requested; its id is the run's next.
     EffectRequested(EffectId, PendingEffect),
-    /// An effect is done: its record takes the request's inputs.
+    /// An effect ended: its record gets the request's inputs.
     EffectEnded {
         id: EffectId,
-        /// Where its record lies.
+        /// The cursor that owns its record.
         owner: CursorId,
         /// How it ended.
         status: Status,
@@ -85,11 +86,11 @@ pub enum Change {
         error: Option<Fault>,
         at: Timestamp,
     },
-    /// An effect no longer matters.
+    /// An effect was dropped: its completion is ignored.
     EffectDropped(EffectId),
     /// A timer was armed; its id is the run's next.
     TimerArmed(TimerId, PendingTimer),
-    /// A timer fired or no longer matters.
+    /// A timer fired or was disarmed.
     TimerDropped(TimerId),
     /// The loop at this depth of this cursor began an iteration: the records of its body become
     /// those of the iteration before.
@@ -97,7 +98,7 @@ pub enum Change {
         cursor: CursorId,
         /// The frame's index.
         depth: u32,
-        /// The first and the end of the action ids in its body.
+        /// The action ids in its body: the first, and the end (exclusive).
         inner: (u32, u32),
         at: Timestamp,
     },
@@ -115,7 +116,7 @@ pub enum Change {
         depth: u32,
         name: Name,
         value: Value,
-        /// Appended to an array of that name: costs the element.
+        /// Whether the value is appended to an array of that name: this stores only the element.
         append: bool,
     },
     /// A loop checked its condition.
@@ -123,10 +124,10 @@ pub enum Change {
         cursor: CursorId,
         /// The frame's index.
         depth: u32,
-        /// What the authored condition gave.
+        /// Result of the authored condition.
         value: bool,
     },
-    /// The loop at this depth delays until then.
+    /// The loop at this depth delays its next iteration.
     LoopDelayed {
         cursor: CursorId,
         /// The frame's index.
@@ -134,21 +135,21 @@ pub enum Change {
         /// When the next iteration begins.
         due_at: Timestamp,
     },
-    /// A loop is over; its frame is popped next.
+    /// A loop ended; its frame is popped next.
     LoopEnded {
         cursor: CursorId,
         /// The frame's index.
         depth: u32,
         end: LoopEnd,
     },
-    /// A loop that paused at its limit got its budget again.
+    /// A loop that paused at its limit was granted its budget again.
     BudgetGranted {
         cursor: CursorId,
         /// The frame's index.
         depth: u32,
-        /// The new count limit.
+        /// The new maximum number of iterations.
         max_iterations: u64,
-        /// The new deadline and its timer, when it has one.
+        /// The new deadline and its timer, if the loop has one.
         deadline: Option<(Timestamp, TimerId)>,
     },
     /// An attempt of the try at this depth failed and another follows.
@@ -159,7 +160,7 @@ pub enum Change {
         fault: Fault,
         /// When it failed.
         at: Timestamp,
-        /// When the next begins.
+        /// When the next attempt begins.
         due_at: Timestamp,
     },
     /// The next attempt of the try at this depth began.
@@ -168,41 +169,41 @@ pub enum Change {
         /// The frame's index.
         depth: u32,
     },
-    /// A branch of the fork at this depth runs.
+    /// A branch of the fork at this depth started.
     BranchStarted {
         /// The fork's cursor.
         cursor: CursorId,
         /// The frame's index.
         depth: u32,
-        /// Which branch.
+        /// The index of the branch.
         index: u32,
         branch: CursorId,
     },
-    /// A branch of the fork at this depth ended; its cursor is gone and, for a foreach, the
-    /// cursor's records are the outcome's.
+    /// A branch of the fork at this depth ended.
+    /// Its cursor is removed; if the cursor owned records, they move to the outcome.
     BranchEnded {
         /// The fork's cursor.
         cursor: CursorId,
         /// The frame's index.
         depth: u32,
-        /// Which branch.
+        /// The index of the branch.
         index: u32,
         outcome: BranchOutcome,
     },
-    /// No further branch of the fork at this depth starts.
+    /// The fork at this depth starts no further branches.
     ForkClosed {
         /// The fork's cursor.
         cursor: CursorId,
         /// The frame's index.
         depth: u32,
     },
-    /// A foreach is over: its iterations' records become its output.
+    /// A foreach ended: the records of its iterations become its output.
     ForEachRecorded {
         /// The fork's cursor.
         cursor: CursorId,
         /// The frame's index.
         depth: u32,
-        /// Where its record lies.
+        /// The cursor that owns its record.
         owner: CursorId,
         action: ActionId,
         body: Vec<ActionId>,
@@ -210,58 +211,58 @@ pub enum Change {
         status: Status,
         /// Why it failed.
         error: Option<Fault>,
-        /// What it gave, where that is not its iterations' results.
+        /// Its output, if that is not the results of its iterations.
         output: Option<Value>,
         at: Timestamp,
     },
     /// The run's response was recorded.
     Responded(Value),
-    /// A signal came before anything waited for it.
+    /// A signal arrived before a cursor waited for it.
     SignalStored(Name, Value),
     /// A stored signal was taken.
     SignalTaken(Name),
     /// The run is paused.
     Paused {
-        /// Since when.
+        /// Since when the run is paused.
         at: Timestamp,
         reason: PauseReason,
     },
-    /// It continues; every due time and deadline moved by this many milliseconds.
+    /// The run continues; every due time and deadline moved.
     Resumed {
-        /// How long it stood still.
+        /// Duration of the pause, in milliseconds.
         shift_ms: i64,
     },
-    /// The run ended: nothing is pending any more.
+    /// The run ended: nothing is pending.
     Finished(Outcome),
-    /// The run began where another one had come to: as this state, under its own id.
+    /// The run began from a point of another run, with this state and its own id.
     Restored(Box<RunState>),
-    /// The loop at this depth is at a page that it has not been at.
+    /// The loop at this depth reached a page for the first time.
     PageSeen {
         cursor: CursorId,
         /// The frame's index.
         depth: u32,
         /// The iteration that reads it, from 0.
         iteration: u64,
-        /// What its token hashes to.
+        /// Hash of the page's token.
         page: u128,
     },
 }
 
-/// Every way a variable can change.
+/// Every change of a variable.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub enum VariableChange {
-    /// It got a value.
+    /// The variable got a value.
     Set(Name, Value),
-    /// An array got one more element: costs the element.
+    /// An array got one more element; this stores only the element.
     ElementAppended(Name, Value),
-    /// A text got more at its end: costs that.
+    /// A text got longer at its end; this stores only the addition.
     TextAppended(Name, String),
     /// The variable was removed.
     Removed(Name),
 }
 
 impl Change {
-    /// Whether the values that it brings have no more than about this many bytes each.
+    /// Returns true if the values in the change have at most about this many bytes each.
     #[must_use]
     pub fn fits_in_bytes(&self, bytes: usize) -> bool {
         let fits = |value: &Value| value.fits_in_bytes(bytes);
@@ -284,12 +285,12 @@ impl Change {
             },
             Self::EffectRequested(_, effect) => fits(&effect.request.inputs),
             Self::Restored(_) => false,
-            // Nothing, or what other changes brought.
+            // These have no values, or values from other changes.
             _ => true,
         }
     }
 
-    /// A variable of the run gets a value.
+    /// Returns the change that sets a variable of the run.
     #[must_use]
     pub fn set(name: Name, value: Value) -> Self {
         Self::VariableChanged {

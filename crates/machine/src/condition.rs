@@ -1,4 +1,4 @@
-//! The condition of a loop, and what a loop reports that ends before it is met.
+//! The condition of a loop, and the faults of a loop that ends before its condition is met.
 
 use super::bug::MachineResult;
 use super::evaluate::expression_fault;
@@ -11,11 +11,11 @@ use windlass_model::model::{Fault, OnMissing, fault_kind};
 use windlass_value::members;
 use windlass_value::time::human_duration;
 
-/// What the condition of a loop comes to between two iterations.
+/// The result of a loop's condition between two iterations.
 pub(super) enum ConditionResult {
     Stop,
     Continue,
-    /// It reads what does not exist yet.
+    /// The condition reads a value that does not exist yet.
     Missing(Box<Missing>),
 }
 
@@ -82,10 +82,10 @@ pub(super) fn limit_fault(
     Ok(Fault::new(kind, format!("loop `{}` {how}", this.scope.name)).transient())
 }
 
-/// What the condition waited for at a limit, if that does not exist.
+/// Describes the value that the condition waited for at a limit, if that value does not exist.
 fn missing_at_limit(read: Reader<'_, '_>, this: LoopRef<'_>) -> MachineResult<String> {
     let state = read.loop_state(this)?;
-    // In the middle of an iteration, some actions of the last one are gone.
+    // During an iteration, some records of the last one are removed already.
     let between = state.iteration_started_at.is_none();
     let waits = between && this.spec.on_missing == OnMissing::Wait;
     let missing = match waits.then(|| evaluate_condition(read, this)) {
@@ -104,7 +104,7 @@ fn missing_at_limit(read: Reader<'_, '_>, this: LoopRef<'_>) -> MachineResult<St
     })
 }
 
-/// What went wrong last in an iteration that ended.
+/// Describes the last fault in an iteration that ended.
 pub(super) fn fault_inside(
     read: Reader<'_, '_>,
     this: LoopRef<'_>,
@@ -118,13 +118,13 @@ pub(super) fn fault_inside(
     Ok(faults.next_back())
 }
 
-/// The last answer of a loop that waits for one, in a few words.
+/// Describes the last answer of a loop that waits for one.
 pub(super) fn last_answer(read: Reader<'_, '_>, this: LoopRef<'_>) -> MachineResult<String> {
     if this.spec.on_missing != OnMissing::Wait {
         return Ok(String::new());
     }
     let state = read.loop_state(this)?;
-    // An iteration that is under way has none yet.
+    // The current iteration has no answer yet.
     let records = match state.iteration_started_at {
         None => read.run.records_of(this.cursor)?,
         Some(_) => &state.last,
@@ -138,7 +138,7 @@ pub(super) fn last_answer(read: Reader<'_, '_>, this: LoopRef<'_>) -> MachineRes
     Ok(answers.take(1).collect())
 }
 
-/// The status and the beginning of an answer, or the exit code and the beginning of what a command printed.
+/// Returns the status and the beginning of an answer, or the exit code and the beginning of a command's output.
 fn answer_text(output: &Value, hides: bool) -> Option<String> {
     let number = |name: &str| output.get(name).and_then(Value::as_int);
     let (what, body) = match (number("statusCode"), number("exitCode")) {

@@ -1,4 +1,4 @@
-//! How a run ends, and what it gives.
+//! How a run ends, and its output.
 
 use super::bug::{MachineResult, StepResult, split_fault};
 use super::change::VariableChange;
@@ -12,11 +12,11 @@ use crate::program::{Outputs, ScopeId, State};
 use windlass_expression::{Template, Value};
 use windlass_model::model::{FAILURE, Fault, Name, NamedSpan, OWN_KEYS, Status, fault_kind};
 
-/// The most bytes that the result of a run may have, far below what can be read back from a store.
+/// Maximum size in bytes of a run's result, far below what can be read back from a store.
 const MAX_RESULT: usize = 256 << 20;
 
 impl<'a> EndHandler<'_, 'a> {
-    /// The end of the root. Where something was done at the end, a variable contains how the body ended.
+    /// Ends the root. If the workflow has an ending, a variable contains how the body ended.
     pub fn conclude(&mut self, cursor: CursorId) -> MachineResult<Next> {
         if self.read().program.ending.is_none() {
             return self.succeed(cursor, false);
@@ -32,8 +32,8 @@ impl<'a> EndHandler<'_, 'a> {
         }
     }
 
-    /// The run has done what it should; it ends well if what it gives can be computed. No action
-    /// did that, so nothing in the workflow retries or catches it.
+    /// Ends a run that has run to its end: with success, if its output can be computed.
+    /// No action computes the output, so nothing in the workflow retries or catches a fault of it.
     fn succeed(&mut self, cursor: CursorId, missing_as_null: bool) -> MachineResult<Next> {
         let outputs = self.outputs(cursor, missing_as_null);
         match split_fault(outputs.and_then(|output| Ok(check_result_size(output)?)))? {
@@ -45,7 +45,7 @@ impl<'a> EndHandler<'_, 'a> {
         }
     }
 
-    /// The first output that cannot be computed.
+    /// Finds the first output that cannot be computed.
     fn failing_output(
         &self,
         cursor: CursorId,
@@ -78,8 +78,8 @@ impl<'a> EndHandler<'_, 'a> {
         })
     }
 
-    /// What the run gives. `missing_as_null`: it ends before its time, so that what has not run reads
-    /// as null.
+    /// Computes the output of the run.
+    /// With `missing_as_null`, an action that has not run reads as null, because the run ended early.
     fn outputs(&self, cursor: CursorId, missing_as_null: bool) -> StepResult<Value> {
         let read = self.read();
         if let Some(response) = &read.run.response {
@@ -132,7 +132,7 @@ impl<'a> EndHandler<'_, 'a> {
         })
     }
 
-    /// The workflow ends its run: from its body it first does what is to be done then.
+    /// Begins the workflow's ending, if it has one and ends its run from its body. Returns `None` otherwise.
     fn end_body(
         &mut self,
         cursor: CursorId,
@@ -158,7 +158,7 @@ impl<'a> EndHandler<'_, 'a> {
         Ok(Some(next))
     }
 
-    /// Stores how the body ended, for what is done then.
+    /// Stores how the body ended, for the workflow's ending.
     pub fn set_failure(
         &mut self,
         root: CursorId,
@@ -170,8 +170,8 @@ impl<'a> EndHandler<'_, 'a> {
         variables.change(root, VariableChange::Set(Name::from(FAILURE), failure))
     }
 
-    /// A value of the workflow that cannot be computed does not belong to an action: it has a name and a
-    /// place of its own.
+    /// Ends the run with the fault of a value that does not belong to an action.
+    /// Such a value has a name and a place of its own.
     pub fn finish_with_fault(
         &mut self,
         what: &str,
@@ -195,14 +195,14 @@ impl<'a> EndHandler<'_, 'a> {
         self.finish(Status::Failed, Value::Null, Some(error))
     }
 
-    /// The run ends: whatever it still does is cancelled.
+    /// Ends the run and cancels everything that it still does.
     pub fn finish(
         &mut self,
         status: Status,
         output: Value,
         error: Option<RunError>,
     ) -> MachineResult<Next> {
-        // One that is cancelled before it began has none.
+        // A run that is cancelled before it began has no root.
         if let Ok((root, _)) = self.read().run.root() {
             self.movement().cancel(root, 0, Status::Cancelled)?;
         }
@@ -222,7 +222,7 @@ impl<'a> EndHandler<'_, 'a> {
     }
 }
 
-/// A state without the keys that are Windlass's own.
+/// Returns a state without Windlass's own keys.
 fn without_own_keys(state: &Value) -> Value {
     let own = |name: &str| name.starts_with(OWN_KEYS);
     match state {
@@ -238,7 +238,7 @@ fn without_own_keys(state: &Value) -> Value {
     }
 }
 
-/// A run's result, unless it is so large that it could hardly be read again.
+/// Returns a run's result, or a fault if it is so large that it could hardly be read again.
 fn check_result_size(result: Value) -> Result<Value, Fault> {
     if result.fits_in_bytes(MAX_RESULT) {
         return Ok(result);

@@ -1,4 +1,4 @@
-//! What an expression sees of a run, from where one cursor is.
+//! What an expression can read of a run, from the position of a cursor.
 
 use super::event::SCHEDULE;
 use super::record::{RecordReader, Records};
@@ -16,10 +16,10 @@ use windlass_expression::{
 use windlass_model::model::{CallbackClaim, Name, STATE_VARIABLE, Status};
 use windlass_value::time::Timestamp;
 
-/// The name of a loop's feedback among what is collected of a loop's iterations. No name in a file begins like this.
+/// Name of a loop's feedback in the values that the loop collects. No name in a file begins like this.
 pub(super) const FEEDBACK: &str = "$feedback";
 
-/// What a loop's condition sees from the position of a cursor, for readers of a run.
+/// Returns what a loop's condition can read from the position of a cursor, for readers of a run.
 pub fn environment<'a>(
     program: &'a Program,
     run: &'a RunState,
@@ -34,8 +34,8 @@ pub fn environment<'a>(
     }
 }
 
-/// The innermost loop or foreach that a cursor is in: its path, and its iteration or the index of its
-/// item, from 0.
+/// Returns the innermost loop or foreach that a cursor is in: its path, and its iteration or the index of its item,
+/// from 0.
 #[must_use]
 pub fn innermost_iteration(
     program: &Program,
@@ -65,28 +65,27 @@ pub(super) struct View<'a> {
     pub now: Timestamp,
     /// In a loop's condition, an action that has not run yet reads as null.
     pub missing_as_null: bool,
-    /// One more variable: an effect's `result`.
+    /// One more variable, such as an effect's `result`.
     pub bound: Option<(&'a str, &'a Value)>,
-    /// The transition's generator, seeded when it is first drawn from; none for those who only
-    /// look.
+    /// The generator of the transition, seeded at its first use; `None` for readers of a run.
     pub random: Option<&'a RefCell<Option<StdRng>>>,
-    /// What `secret('NAME')` gives.
+    /// What `secret('NAME')` returns.
     pub secrets: Secrets,
-    /// What it may do.
+    /// The budget of work for the evaluation.
     pub budget: &'a Budget,
 }
 
-/// What an evaluation makes of secrets.
+/// How an evaluation replaces secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Secrets {
-    /// Nothing: only what goes to an action may hold one.
+    /// An error: only what is sent to an action may contain a secret.
     Refused,
     Marked,
-    /// Empty text: what is left is what the rest of the template makes of its data.
+    /// Empty text. What remains is what the rest of the template makes of its data.
     Blank,
 }
 
-/// The variables that every loop gives to its inside (docs/reference/loops.md).
+/// The variables that every loop provides to its body (docs/reference/loops.md).
 #[derive(Clone, Copy)]
 enum LoopVariable {
     Index,
@@ -105,7 +104,7 @@ const LOOP_VARIABLES: [(&str, LoopVariable); 5] = [
 ];
 
 impl<'a> View<'a> {
-    /// What those see who only look.
+    /// Returns the view for readers of a run.
     pub fn of(
         program: &'a Program,
         run: &'a RunState,
@@ -125,7 +124,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The value of a template; what is computed from something secure is secure.
+    /// Evaluates a template. If the program has secure values, a value computed from one is secure, too.
     pub fn value(&self, template: &Template) -> Result<Value, EvalError> {
         match self.program.secure {
             true => template.eval_secure(self),
@@ -133,7 +132,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether a condition holds.
+    /// Evaluates a condition.
     pub fn holds(&self, condition: &Condition) -> Result<bool, EvalError> {
         match self.program.secure {
             true => condition.holds_secure(self),
@@ -147,7 +146,7 @@ impl<'a> View<'a> {
         named.map(|action| action.name.to_string()).collect()
     }
 
-    /// What the environment had when the run began.
+    /// Returns a value that the environment had when the run began.
     fn started_with(&self, name: &str) -> Option<Value> {
         let (_, root) = self.lineage().last()?;
         match &root.frames.first()?.kind {
@@ -156,12 +155,12 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The variables that can be seen from here.
+    /// Returns the variables that the cursor uses.
     fn variables(&self) -> &'a Value {
         self.run.variables_of(self.cursor)
     }
 
-    /// Reads records of a cursor, or of its loops.
+    /// Returns a reader for records of a cursor or of its loops.
     fn reading(&self, records: &'a Records) -> RecordReader<'a> {
         RecordReader {
             program: self.program,
@@ -169,7 +168,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The records this cursor can see, nearest first.
+    /// Returns the records that this cursor can see, nearest first.
     pub fn visible(&self) -> impl Iterator<Item = RecordReader<'a>> {
         self.lineage()
             .filter(|(_, cursor)| cursor.owns_records)
@@ -210,14 +209,14 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The outputs of the last iteration that ended; null at first.
+    /// Returns the outputs of the last iteration that ended; null during the first.
     fn last_result(&self, scope: &'a Scope, cursor: CursorId, state: &'a LoopState) -> Value {
         self.last_records(cursor, state)
             .map(|records| self.reading(records).actions(&scope.children))
             .unwrap_or_default()
     }
 
-    /// The records of the last iteration that ended; none at first.
+    /// Returns the records of the last iteration that ended; `None` during the first.
     fn last_records(&self, cursor: CursorId, state: &'a LoopState) -> Option<&'a Records> {
         if state.iteration == 0 {
             return None;
@@ -229,8 +228,8 @@ impl<'a> View<'a> {
         Some(&owner.records)
     }
 
-    /// What started the run as a request: its input is the body, or the request itself, which has
-    /// `headers`, `queries` or `relativePathParameters`.
+    /// Returns the request that started the run.
+    /// The run's input is the body, or the request itself if it has `headers`, `queries` or `relativePathParameters`.
     fn trigger_outputs(&self) -> Value {
         const PARTS: [&str; 3] = ["headers", "queries", "relativePathParameters"];
         const WINDOW: [&str; 3] = ["windowStartTime", "windowEndTime", "sequenceNumber"];
@@ -248,7 +247,7 @@ impl<'a> View<'a> {
             let mut outputs = Object::new();
             outputs.insert("headers".into(), headers);
             outputs.insert("body".into(), input.clone());
-            // What a SlidingWindow delivers is next to the body.
+            // The values of a SlidingWindow trigger are next to the body.
             for key in WINDOW {
                 let part = self.program.trigger.as_ref().and_then(|_| input.get(key));
                 if let Some(part) = part {
@@ -455,7 +454,7 @@ impl Env for View<'_> {
             ("originHistoryName", id),
         ];
         if self.program.trigger.is_some() {
-            // No server answers there: a handler or a stub returns the answer of its action itself.
+            // No server has this address: a handler or a stub returns the answer of its action itself.
             let url = format!("https://callback.invalid/{}", self.run.id);
             trigger.push(("callbackUrl", Value::text(url)));
         }
@@ -535,7 +534,7 @@ impl Env for View<'_> {
             "state" | "variables" => Some(self.variables().clone()),
             LAST_RUN if self.program.last_run => Some(self.last_run()),
             "inputs" => Some(self.run.input.clone()),
-            // Here `env` is not a variable: it is the environment.
+            // If this format has no variable `env`, `env` is the environment.
             "env" if !self.program.rules.env_variable => None,
             "item" => self.item(None),
             "workflow" => Some(self.workflow()),
@@ -627,7 +626,7 @@ impl Env for View<'_> {
         let here = self.run.cursors.get(&self.cursor);
         let state = here.and_then(|here| self.program.state(here.at));
         let name = state.map_or("", |state| &*state.name);
-        // In another store the same run began at another time.
+        // A run of the same id in another store began at another time.
         let salt = format!("{name}/{}", self.run.started_at.0);
         let seeded = || StdRng::seed_from_u64(self.seed(&salt));
         match self.random {

@@ -1,5 +1,4 @@
-//! Expressions as the machine asks for them: a value, a truth, a duration, an instant. What fails
-//! is a fault of the run.
+//! Evaluates expressions for the machine: values, conditions, durations, instants. An error is a fault of the run.
 
 use super::bug::MachineResult;
 use super::env::{Secrets, View};
@@ -15,17 +14,17 @@ use windlass_expression::{
 use windlass_model::model::{Fault, Name, fault_kind};
 use windlass_value::time::{DurationError, parse_duration};
 
-/// The most bytes of a value that an evaluation gives: the state of a run may not have more.
+/// Maximum size in bytes of an evaluated value: the state of a run may not have more.
 const MAX_COMPUTED_BYTES: usize = 64 << 20;
 
-/// The same of the results of a run, before they are weighed.
+/// Maximum size in bytes of a run's evaluated result. The end of the run checks the result again.
 const MAX_RESULT_BYTES: usize = 1 << 30;
 
-/// The bytes that a value needs in addition to its text.
+/// Bytes that a value needs in addition to its text.
 const NODE: usize = 16;
 
 impl<'r, 'a> Reader<'r, 'a> {
-    /// What an expression sees from the position of a cursor.
+    /// Returns what an expression can read from the position of a cursor.
     pub fn view(self, cursor: CursorId) -> View<'r> {
         View {
             now: self.now,
@@ -34,7 +33,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         }
     }
 
-    /// The same for a loop's condition: an action of the body that has not run reads as null.
+    /// Like `view`, for a loop's condition: an action of the body that has not run reads as null.
     pub fn condition_view(self, cursor: CursorId) -> View<'r> {
         View {
             missing_as_null: true,
@@ -42,10 +41,10 @@ impl<'r, 'a> Reader<'r, 'a> {
         }
     }
 
-    /// The inputs of an action. What has secrets is evaluated twice, with their marks and with
-    /// nothing in their place: without the marks both must be the same. Else a secret went into
-    /// a computation, whose result the action could not make from the mark; or data brought a mark
-    /// of its own, to be sent what it must not see.
+    /// Evaluates the inputs of an action.
+    /// Inputs with secrets are evaluated twice: with marks for the secrets, and with nothing in their place. Without
+    /// the marks, both results must be equal. Otherwise a secret was used in a computation, which the action could
+    /// not repeat from the mark; or data contained a mark, to be sent a secret that it must not see.
     pub fn call_inputs(
         self,
         cursor: CursorId,
@@ -55,7 +54,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         if secrets.is_empty() {
             return self.eval(cursor, inputs);
         }
-        // Two generators of the same seed, so that both draw the same numbers.
+        // Two generators with the same seed, so that both evaluations draw the same numbers.
         let (first, again) = (RefCell::new(None), RefCell::new(None));
         let marked = View {
             secrets: Secrets::Marked,
@@ -100,8 +99,8 @@ impl<'r, 'a> Reader<'r, 'a> {
             .map_err(|error| expression_fault(&error))
     }
 
-    /// A duration: ISO 8601 text or `{count, unit}`; in the formats that have seconds without a
-    /// unit also a number.
+    /// Evaluates a duration: ISO 8601 text or `{count, unit}`.
+    /// In formats that have seconds without a unit, also a number.
     pub fn eval_duration(
         self,
         cursor: CursorId,
@@ -116,7 +115,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         })
     }
 
-    /// A fault with the place where it happened.
+    /// Returns a fault with the place of the cursor's state.
     pub fn locate_fault(self, cursor: CursorId, fault: Fault) -> MachineResult<RunError> {
         let state = self.state_of(cursor)?;
         let written = state.action.and_then(|action| self.authored_action(action));
@@ -128,8 +127,8 @@ impl<'r, 'a> Reader<'r, 'a> {
         })
     }
 
-    /// A fault that an action itself made, as a whole: its loop reached a limit, its time is up.
-    /// The cursor is outside of the action already.
+    /// Returns a fault that an action raised as a whole, with its place: its loop reached a limit, or its time is up.
+    /// The cursor has already left the action.
     pub fn locate_fault_at(
         self,
         cursor: CursorId,
@@ -146,7 +145,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         }
     }
 
-    /// How many iterations or items at most.
+    /// Evaluates the maximum number of iterations or items.
     pub fn eval_count(self, cursor: CursorId, count: &Template) -> Result<u64, Fault> {
         let count = self.eval(cursor, count)?;
         let whole = count.revealed().as_whole();
@@ -159,7 +158,7 @@ impl<'r, 'a> Reader<'r, 'a> {
     }
 }
 
-/// A fault from an expression: never transient, for it would fail again.
+/// Makes a fault from an evaluation error. The fault is never transient, because it would occur again.
 pub(super) fn expression_fault(error: &EvalError) -> Fault {
     let message = if error.text.is_empty() {
         error.message.clone()
@@ -170,13 +169,13 @@ pub(super) fn expression_fault(error: &EvalError) -> Fault {
 }
 
 impl View<'_> {
-    /// What an evaluation gives to a run: never so deep that it could not be read back, and never so large, as it
-    /// is written, that no state could hold it. What lies in several places counts in each.
+    /// Evaluates a template and checks depth and size of the value. A deeper value could not be read back, and no
+    /// state could hold a larger one. A part that occurs in several places counts each time.
     pub fn computed(&self, template: &Template) -> Result<Value, Fault> {
         check_size(self.value(template), self.budget, MAX_COMPUTED_BYTES)
     }
 
-    /// The result of a whole run: it is stored once.
+    /// Evaluates the result of a run. Its limit is higher, because it is stored once.
     pub fn computed_result(&self, template: &Template) -> Result<Value, Fault> {
         check_size(self.value(template), self.budget, MAX_RESULT_BYTES)
     }
@@ -204,13 +203,13 @@ fn check_size(
         .map_err(|message| Fault::new(fault_kind::TOO_LARGE, message))
 }
 
-/// What a value has too much of.
+/// The limit that a value exceeds.
 enum Excess {
     Depth,
     Bytes,
 }
 
-/// Takes what a value has from the bytes that are left.
+/// Subtracts the bytes of a value from the bytes that are left.
 fn fits(value: &Value, levels: usize, left: &mut usize) -> Result<(), Excess> {
     let own = match value {
         Value::String(text) => text.len(),
@@ -243,7 +242,7 @@ pub(super) fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// A value as plain text: strings as they are, anything else as JSON.
+/// Returns a value as plain text: strings as they are, a mask for a secure value, anything else as JSON.
 pub(super) fn text(value: &Value) -> String {
     match value {
         Value::Secure(_) => SECURE_MASK.to_owned(),
@@ -255,8 +254,8 @@ pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Text (`30s`, or ISO 8601), `{count, unit}` (also inside `interval`), or, when `bare` numbers are allowed,
-/// seconds. The error says what the value must be.
+/// Reads a duration: text (`30s`, or ISO 8601), `{count, unit}` (also inside `interval`) or, if `bare` numbers are
+/// allowed, seconds. The error describes what the value must be.
 fn duration(value: &Value, bare: bool) -> Result<Duration, String> {
     let wrong = || {
         let seconds = if bare { ", a number of seconds" } else { "" };

@@ -1,5 +1,4 @@
-//! What comes into the machine (events, past tense), what it wants done (effects, imperative),
-//! and what it reports to the history.
+//! Events (the machine's input, past tense), effects (its output, imperative), and its reports to the history.
 
 use super::change::Change;
 use super::record::LoopEnd;
@@ -10,7 +9,7 @@ use windlass_expression::Value;
 use windlass_model::model::{Fault, Name, Request, Status};
 use windlass_value::time::Timestamp;
 
-/// What an environment has in addition to variables: the scheduled time of the run, as `Env::schedule` returns it.
+/// Key of the run's scheduled time in its environment, as `Env::schedule` returns it. No variable has this name.
 pub const SCHEDULE: &str = "=schedule";
 
 /// Something that happened.
@@ -19,40 +18,40 @@ pub enum Event {
     /// The run was started.
     Started {
         input: Value,
-        /// What the program reads of the environment, of its state between runs and of its last run, and what is known
-        /// of the start under names that no variable has ([`SCHEDULE`]): an object.
+        /// What the program reads of the environment, of its state between runs and of its last run, as an object.
+        /// Facts about the start have names that no variable has ([`SCHEDULE`]).
         environment: Value,
     },
-    /// The run was started where another one had come to: see [`super::rewind()`].
+    /// The run was started from a point of another run: see [`super::rewind()`].
     Restored(Box<RunState>),
-    /// An executor is done.
+    /// An executor completed an effect.
     EffectCompleted {
         id: EffectId,
         result: Result<Value, Fault>,
     },
-    /// A timer's due time has come.
+    /// A timer is due.
     TimerFired {
         id: TimerId,
     },
-    /// Someone sent a signal.
+    /// A signal was received.
     Signalled(super::signal::Signal),
     PauseRequested,
-    /// The pause is over.
+    /// The pause ended.
     Resumed,
     CancelRequested,
-    /// The run's state is larger than it may be: it cannot continue.
+    /// The run's state exceeds the limit: the run cannot continue.
     StateTooLarge {
-        /// How large it is, as it is stored.
+        /// Size of the encoded state, in bytes.
         bytes: u64,
-        /// How large it may be.
+        /// The limit, in bytes.
         limit: u64,
     },
-    /// The last transition stopped before it was done; its step is durable now.
+    /// The last transition stopped at [`Effect::Continue`]; its step is durable now.
     Continued,
 }
 
 impl Event {
-    /// Whether what it brings has no more than about this many bytes.
+    /// Returns true if the values in the event have at most about this many bytes.
     #[must_use]
     pub fn fits_in_bytes(&self, bytes: usize) -> bool {
         match self {
@@ -78,19 +77,19 @@ impl Event {
     }
 }
 
-/// Something a driver must do, once the step that asks for it is durable. Only a safe request may leave before.
+/// What a driver must do once the step that requests it is durable. Only a safe request may start before.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Carry out a request.
     Start { id: EffectId, request: Request },
-    /// Cut it; its completion is of no interest.
+    /// Abort an effect; its completion is ignored.
     Abort { id: EffectId },
-    /// Fire a timer when its time comes.
+    /// Fire a timer at its due time.
     Arm { id: TimerId, due_at: Timestamp },
-    /// Forget a timer.
+    /// Remove a timer.
     Disarm {
         id: TimerId,
-        /// When it was to fire.
+        /// The due time of the timer.
         due_at: Timestamp,
     },
     /// The run has ended.
@@ -99,8 +98,8 @@ pub enum Effect {
     Continue,
 }
 
-/// The word of those who keep steps that one is durable: a store's receipt. Only who keeps steps names
-/// what it is sealed with, so that no other type can have it.
+/// The proof that a step is durable, such as a store's receipt.
+/// Only code that makes steps durable may name the trait that seals it, so that no other type can be a proof.
 ///
 /// ```compile_fail
 /// struct Forged;
@@ -108,37 +107,37 @@ pub enum Effect {
 /// ```
 pub trait Durable: sealed::Sealed {}
 
-/// Who implements it, and what makes a value of such a type, is the store's business alone
-/// (`tests/suite/architecture.rs`).
+/// Only `store` and `temporal` implement [`Durable`] and make values of such types (`tests/suite/architecture.rs`).
 pub mod sealed {
     pub trait Sealed {}
 }
 
-/// One step of a run: what changed and, once that is durable, what is to be done.
+/// One step of a run: its changes and, once they are durable, its effects.
 #[must_use = "a transition that is not stored and released loses the run's next step"]
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Transition {
-    /// What changed, in order.
+    /// The changes, in order.
     pub changes: Vec<Change>,
-    /// What the history reports about it.
+    /// The new entries of the history.
     pub history: Vec<HistoryEvent>,
     /// The iterations that ended.
     pub iterations: Vec<IterationRow>,
-    /// The loops that changed, as they are now, without the records of their last iteration.
+    /// The loops that changed, in their new state, without the records of their last iteration.
     pub loops: Vec<LoopState>,
     pub(super) effects: Vec<Effect>,
 }
 
 impl Transition {
-    /// The effects, released by the durability of their step.
+    /// Returns the effects. `_durable` proves that the step is durable.
     #[must_use]
     pub fn release(self, _durable: &impl Durable) -> Vec<Effect> {
         self.effects
     }
 
-    /// Takes out what leaves before the step is durable, if it may be stored with the next one, but before `until`:
-    /// it reaches no limit, and asks for safe requests ([`Request::is_safe`]) and for timers that are not due by
-    /// then. For a step to which only events led that come again: all that its requests follow from is durable.
+    /// Removes and returns the requests that may start before the step is durable.
+    /// Returns `None` if there are none, or if the step must not be stored together with the next one: it reaches a
+    /// limit, a request is not safe ([`Request::is_safe`]), or a timer is due before `until`. Only for a step whose
+    /// events will all be redelivered: everything that its requests depend on is durable.
     pub fn take_idempotent(&mut self, until: Timestamp) -> Option<Vec<Effect>> {
         let waits = |effect: &Effect| match effect {
             Effect::Start { request, .. } => request.is_safe(),
@@ -154,16 +153,16 @@ impl Transition {
         (!safe.is_empty()).then_some(safe)
     }
 
-    /// Whether a loop reaches a limit in it.
+    /// Returns true if a loop reaches a limit in this step.
     #[must_use]
     pub fn reaches_limit(&self) -> bool {
         let is_limit = |event: &HistoryEvent| matches!(event.what, HistoryKind::LoopLimit { .. });
         self.history.iter().any(is_limit)
     }
 
-    /// This step and then the next one, as one: for events that came while a commit was in flight.
+    /// Appends the next step to this one: for events that arrived while a commit was in flight.
     pub fn join(&mut self, next: Self) {
-        // Mostly there is one event.
+        // Mostly there is one event, and this step is empty.
         if self.is_empty() && self.history.is_empty() {
             *self = next;
             return;
@@ -177,8 +176,8 @@ impl Transition {
             .for_each(|effect| self.add_effect(effect));
     }
 
-    /// Adds an effect. What is requested and called off in one step never starts; it is called
-    /// off all the same, for after a resume it may have been requested before.
+    /// Adds an effect. An effect that is requested and aborted in one step never starts. The abort is added all the
+    /// same, because after a resume the effect may have been requested before.
     pub(super) fn add_effect(&mut self, effect: Effect) {
         match &effect {
             Effect::Abort { id } => self
@@ -192,33 +191,33 @@ impl Transition {
         self.effects.push(effect);
     }
 
-    /// Whether nothing came of the event, so that nothing needs to be stored.
+    /// Returns true if the event changed nothing, so that nothing needs to be stored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.effects.is_empty()
     }
 }
 
-/// A line of a run's history.
+/// An entry of a run's history.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 pub struct HistoryEvent {
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
-    /// What.
+    /// What happened.
     #[serde(flatten)]
     pub what: HistoryKind,
 }
 
 impl HistoryEvent {
-    /// Whether an attempt failed and another follows.
+    /// Returns true if an attempt failed and another follows.
     #[must_use]
     pub fn is_retry(&self) -> bool {
         matches!(self.what, HistoryKind::RetryScheduled { .. })
     }
 }
 
-/// The actions of these events, those of one step, that ended with an error, with the error of each: not those that are
-/// repeated because what is around them is retried.
+/// Returns the actions that ended with an error in the events of one step, with the error of each.
+/// Leaves out actions that are repeated because an enclosing scope is retried.
 pub fn failed_actions(events: &[HistoryEvent]) -> impl Iterator<Item = (&HistoryKind, &str)> {
     events.iter().enumerate().filter_map(|(at, event)| {
         let HistoryKind::ActionEnded {
@@ -229,7 +228,7 @@ pub fn failed_actions(events: &[HistoryEvent]) -> impl Iterator<Item = (&History
             return None;
         };
         let repeats = |later: &HistoryEvent| match &later.what {
-            // The reason why a condition of the retry could not be computed may follow.
+            // A reason why the retry's condition could not be computed may follow.
             HistoryKind::RetryScheduled { error, .. } => error.starts_with(failure.as_str()),
             _ => false,
         };
@@ -245,43 +244,43 @@ pub enum HistoryKind {
     RunStarted,
     /// The run ended.
     RunFinished {
-        /// How.
+        /// How the run ended.
         status: Status,
     },
     RunPaused {
-        /// Why.
+        /// Why the run is paused.
         reason: String,
     },
-    /// It continues.
+    /// The run continues.
     RunResumed,
     /// An attempt was requested.
     ActionStarted {
         /// The action.
         node_name: Name,
-        /// From 1.
+        /// Number of the attempt, from 1.
         attempt: u32,
         /// Its idempotency key.
         key: String,
         /// The path of the innermost loop or foreach that it is in.
         #[serde(skip_serializing_if = "Option::is_none")]
         path: Option<String>,
-        /// The iteration of that, or the index of its item, from 0.
+        /// The iteration of that loop, or the index of the foreach's item, from 0.
         #[serde(skip_serializing_if = "Option::is_none")]
         iteration: Option<u64>,
     },
     ActionEnded {
         /// The action.
         node_name: Name,
-        /// How.
+        /// How the action ended.
         status: Status,
-        /// Why, when it failed.
+        /// Why the action failed.
         error: Option<String>,
-        /// Which attempt it was, from 1.
+        /// Number of the attempt, from 1.
         attempt: u32,
-        /// The path of the innermost loop or foreach that it is in; of a loop, its own.
+        /// The path of the innermost loop or foreach that it is in; for a loop, its own path.
         #[serde(skip_serializing_if = "Option::is_none")]
         path: Option<String>,
-        /// The iteration of that, or the index of its item, from 0.
+        /// The iteration of that loop, or the index of the foreach's item, from 0.
         #[serde(skip_serializing_if = "Option::is_none")]
         iteration: Option<u64>,
     },
@@ -291,9 +290,9 @@ pub enum HistoryKind {
         node_name: Name,
         /// The attempt that failed.
         attempt: u32,
-        /// When the next begins.
+        /// When the next attempt begins.
         next_at: Timestamp,
-        /// Why it failed.
+        /// Why the attempt failed.
         error: String,
     },
     /// A loop was entered.
@@ -301,18 +300,18 @@ pub enum HistoryKind {
         /// The loop.
         node_name: Name,
         path: String,
-        /// Its count limit.
+        /// Maximum number of iterations.
         max_iterations: u64,
     },
-    /// An iteration of a loop: where the condition is checked before it, when it begins; else
-    /// when it has ended. In TEA each check of a loop is reported.
+    /// An iteration of a loop. If the condition is checked before an iteration, this is reported when it begins, else
+    /// when it has ended. In TEA, each check of a loop is reported.
     LoopIteration {
         /// The loop.
         node_name: Name,
         path: String,
-        /// From 0: the iteration that follows, or followed, the condition.
+        /// The iteration that follows, or followed, the condition; from 0.
         iteration: u64,
-        /// What the authored condition gave.
+        /// Result of the authored condition.
         condition_result: Option<bool>,
     },
     /// A loop reached a limit.
@@ -320,7 +319,7 @@ pub enum HistoryKind {
         /// The loop.
         node_name: Name,
         path: String,
-        /// Which one.
+        /// Which limit was reached.
         limit: LoopEnd,
     },
     /// A loop ended.
@@ -328,9 +327,9 @@ pub enum HistoryKind {
         /// The loop.
         node_name: Name,
         path: String,
-        /// How many iterations ended.
+        /// Number of iterations that ended.
         iterations_completed: u64,
-        /// Why.
+        /// Why the loop ended.
         exit_reason: Name,
     },
     /// A timer was armed.
@@ -345,7 +344,7 @@ pub enum HistoryKind {
     /// A signal was received.
     Answered {
         name: Name,
-        /// Who sent it.
+        /// The sender.
         by: Name,
     },
 }
@@ -355,9 +354,9 @@ pub enum HistoryKind {
 pub struct IterationRow {
     /// The loop's path.
     pub path: String,
-    /// From 0.
+    /// Number of the iteration, from 0.
     pub iteration: u64,
-    /// What the authored condition gave before it; none where it was not checked.
+    /// Result of the authored condition before the iteration; `None` if it was not checked.
     pub condition: Option<bool>,
     /// How it ended.
     pub status: Status,
@@ -370,8 +369,8 @@ pub struct IterationRow {
 }
 
 impl RunState {
-    /// What a driver must do again after a crash: start the effects in flight, arm the timers,
-    /// continue where a cursor is ready. Nothing while the run is paused or has ended.
+    /// Returns what a driver must do again after a crash: start the effects in flight, arm the timers, continue if a
+    /// cursor is ready. Returns nothing while the run is paused or has ended.
     pub fn outstanding(&self) -> impl Iterator<Item = Effect> + '_ {
         let live = self.outcome.is_none() && self.paused.is_none();
         let starts = self.effects.iter().map(|(id, effect)| Effect::Start {

@@ -1,4 +1,4 @@
-//! What an action's output must be, beyond that the action succeeded.
+//! Expectations: what an action's output must be, in addition to success.
 
 use super::bug::StepResult;
 use super::state::CursorId;
@@ -8,12 +8,12 @@ use windlass_expression::Value;
 use windlass_model::model::{Expect, Fault, Status, fault_kind};
 use windlass_value::{one_line, requested_wait, shortened};
 
-/// So much of an output a fault quotes.
+/// Maximum length of the output that a fault quotes.
 const QUOTED: usize = 200;
 
 impl CallHandler<'_, '_> {
-    /// Fails an action that has just succeeded, unless its output is what it must be. Its record
-    /// keeps the output.
+    /// Fails an action that has just succeeded, unless its output meets the expectation.
+    /// The record retains the output.
     pub fn expect(&mut self, cursor: CursorId, action: ActionId, expect: &Expect) -> StepResult {
         let read = self.read();
         let Some(record) = read.run.records_of(cursor)?.get(&action) else {
@@ -24,7 +24,7 @@ impl CallHandler<'_, '_> {
         let body = value.get("body").unwrap_or(&value);
         let unmet = match expect {
             Expect::Json => match body {
-                // An answer without content says that there is nothing yet, or nothing new.
+                // An answer without content means that there is nothing yet, or nothing new.
                 Value::Null if is_without_content(&value) => None,
                 _ if is_pending(&value) => None,
                 Value::Null | Value::String(_) => Some(not_json_message(&value)),
@@ -48,7 +48,7 @@ impl CallHandler<'_, '_> {
         let hidden = read.secured_parts(Some(action)).outputs
             || read.output_value(cursor, &output).has_secure();
         let fault = match expect {
-            // It has failed for good: the next answer is the same.
+            // The operation has failed for good: the next answer would be the same.
             Expect::NotFailed(_) => {
                 let of = match hidden {
                     true => String::from("its answer"),
@@ -86,13 +86,13 @@ impl CallHandler<'_, '_> {
     }
 }
 
-/// The statuses 204, 205 and 304 (RFC 9110).
+/// Returns true for the statuses 204, 205 and 304 (RFC 9110).
 fn is_without_content(output: &Value) -> bool {
     let status = output.get("statusCode").and_then(Value::as_int);
     status.is_some_and(|status| [204, 205, 304].contains(&status))
 }
 
-/// A 202 whose operation runs: the content follows at its end.
+/// Returns true for a 202 whose operation runs: the content follows at its end.
 fn is_pending(output: &Value) -> bool {
     let status = output.get("statusCode").and_then(Value::as_int);
     let operation = output.get("operation").and_then(Value::as_object);
@@ -108,7 +108,7 @@ fn not_json_message(output: &Value) -> String {
     }
 }
 
-/// The beginning of a value, on one line.
+/// Returns the beginning of a value, on one line.
 pub(super) fn quoted(value: &Value) -> String {
     shortened(&one_line(&value.to_text()), QUOTED)
 }

@@ -1,5 +1,5 @@
-//! The foreaches of a journal whose failed items may begin once more: those whose results still stand. Which
-//! one is meant is for the caller to say where there are several. Nothing here changes a run.
+//! Finds the foreaches of a journal whose failed items may begin again: those whose records were not removed.
+//! If there are several, the caller selects one. Nothing here changes a run.
 
 use super::bug::Bug;
 use super::change::Change;
@@ -11,18 +11,18 @@ use windlass_model::model::Status;
 
 /// A foreach that ended with items that failed.
 pub(super) struct FailedForeach {
-    /// `each`, `outer#1/inner`.
+    /// Its path: `each`, `outer#1/inner`.
     pub path: String,
-    /// Who waits in it.
+    /// The cursor that waits in it.
     pub cursor: CursorId,
-    /// The number of changes before the one that records it.
+    /// Number of changes before the change that records it.
     pub changes: usize,
     action: ActionId,
-    /// Whose records hold its own, and those that these go to.
+    /// The cursors that own its record and the records of the enclosing branches.
     owners: Vec<CursorId>,
 }
 
-/// Those at a place, or all of them, in the order in which they ended.
+/// Returns the foreaches at a path, or all of them, in the order in which they ended.
 pub(super) fn failed_foreaches(
     program: &Program,
     start: &RunState,
@@ -62,13 +62,13 @@ pub(super) fn failed_foreaches(
     Ok(found)
 }
 
-/// The records of these actions are of another round.
+/// Removes the foreaches whose records are removed, because these actions run again.
 fn forget(found: &mut Vec<FailedForeach>, owner: CursorId, (first, end): (u32, u32)) {
     let range = ActionId(first)..ActionId(end);
     found.retain(|one| !(one.owners.contains(&owner) && range.contains(&one.action)));
 }
 
-/// Who has the records of a cursor, and of those that it was forked by.
+/// Returns the cursors that own the records of a cursor and of the cursors that it was forked from.
 fn owners(run: &RunState, cursor: CursorId) -> Vec<CursorId> {
     let mut owners = Vec::new();
     let mut next = Some(cursor);
@@ -80,7 +80,8 @@ fn owners(run: &RunState, cursor: CursorId) -> Vec<CursorId> {
     owners
 }
 
-/// Whether it is the foreach at this path, or lies in an item of it that failed and begins again as a whole.
+/// Returns true if `one` is the foreach at this path, or is inside an item of it that failed and begins again as a
+/// whole.
 fn is_in(one: &FailedForeach, path: &str, fork: &ForkState) -> bool {
     let Some(rest) = one.path.strip_prefix(path) else {
         return false;
@@ -95,13 +96,13 @@ fn is_in(one: &FailedForeach, path: &str, fork: &ForkState) -> bool {
     index.is_some_and(|branch: &BranchState| failed(branch))
 }
 
-/// Whether a path is `end`, or ends with it behind a slash.
+/// Returns true if a path is `end`, or ends with a slash and `end`.
 pub(super) fn ends_with(path: &str, end: &str) -> bool {
     let rest = path.strip_suffix(end);
     rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
 }
 
-/// The fork that a cursor waits in.
+/// Returns the fork that a cursor waits for.
 fn fork_of(run: &RunState, cursor: CursorId) -> Option<&ForkState> {
     match &run.cursors.get(&cursor)?.frames.last()?.kind {
         FrameKind::Fork(fork) => Some(fork),

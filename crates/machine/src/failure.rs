@@ -1,11 +1,11 @@
-//! What went wrong, as a value for expressions.
+//! Faults as values for expressions.
 
 use super::state::RunError;
 use std::sync::Arc;
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Fault, Name, Status};
 
-/// A fault as expressions see it, in `catch` and in `actions('x').error`.
+/// Returns a fault as expressions read it, in `catch` and in `actions('x').error`.
 pub(super) fn fault_value(fault: &Fault) -> Value {
     Value::from_pairs([
         ("kind", Value::from(&*fault.kind)),
@@ -14,7 +14,8 @@ pub(super) fn fault_value(fault: &Fault) -> Value {
     ])
 }
 
-/// What went wrong, and where: `{kind, code, message, action}`, and what the action gave all the same.
+/// Returns a fault with its place: `{kind, code, message, action}`.
+/// `with_output` adds the output of the failed action.
 pub(super) fn error_value(error: &RunError, with_output: bool) -> Value {
     let name = |name: &Option<Name>| Value::from(name.as_deref());
     let mut pairs = vec![
@@ -30,7 +31,7 @@ pub(super) fn error_value(error: &RunError, with_output: bool) -> Value {
     Value::from_pairs(pairs)
 }
 
-/// How the body of a workflow ended, for what is done then and for the run's own end.
+/// Returns how the body of a workflow ended, for the workflow's ending and for the end of the run.
 pub(super) fn failure_value(error: &RunError, status: Status) -> Value {
     let iteration = error.iteration.as_ref();
     let (file, line) = error.place.unzip();
@@ -46,7 +47,7 @@ pub(super) fn failure_value(error: &RunError, status: Status) -> Value {
         ),
         ("line", Value::from(line)),
     ]);
-    // Of a workflow in several files: which one.
+    // In a workflow of several files: the index of the file, unless it is the first.
     let file = file.filter(|file| *file > 0).map(i64::from);
     let mut all = match error_value(error, false) {
         Value::Object(all) => Arc::unwrap_or_clone(all),
@@ -59,7 +60,7 @@ pub(super) fn failure_value(error: &RunError, status: Status) -> Value {
     Value::object(all)
 }
 
-/// The same read back.
+/// Reads the value of `failure_value` back.
 pub(super) fn failure_of(value: &Value) -> Option<(Status, RunError)> {
     let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     let number = |key: &str| value.get(key).and_then(Value::as_int);

@@ -1,5 +1,5 @@
-//! The unwinding rule: a fault pops to the nearest try, which retries or catches it, to a loop
-//! that survives it, or to the end of its branch; at the root it ends the run.
+//! The unwinding rule: a fault pops frames up to the nearest try, which retries or catches it, to a loop that
+//! survives it, or to the end of its branch. At the root it ends the run.
 
 use super::bug::{Bug, MachineResult};
 use super::change::VariableChange;
@@ -16,7 +16,7 @@ use windlass_model::model::{Fault, Name, Status, fault_kind};
 use windlass_value::time::human_duration;
 
 impl<'a> FaultHandler<'_, 'a> {
-    /// Raises the fault that a handler left to be raised, and those that follow from it.
+    /// Raises the fault that a handler returned, and the faults that follow from it.
     pub fn settle(&mut self, mut next: Next) -> MachineResult {
         while let Next::Raise(cursor, error, at) = next {
             next = match self.read().run.paused {
@@ -67,7 +67,7 @@ impl<'a> FaultHandler<'_, 'a> {
                 }
                 ScopeKind::Loop(_, spec) => {
                     let this = read.loop_on_top(cursor)?;
-                    // An iteration that fails ends: that is a boundary like any other.
+                    // An iteration that fails ends: this is a boundary like any other.
                     let running = read.loop_state(this)?.iteration_started_at.is_some();
                     let mut loops = self.loops();
                     if running && !loops.iterations().try_cross_boundary(this) {
@@ -124,7 +124,7 @@ impl<'a> FaultHandler<'_, 'a> {
         variables.change(cursor, VariableChange::Set(variable.clone(), value))
     }
 
-    /// Whether a policy retries a fault. A condition that cannot be computed retries nothing.
+    /// Returns true if a policy retries a fault. A condition that cannot be computed retries nothing.
     fn is_retried(
         &self,
         cursor: CursorId,
@@ -148,7 +148,7 @@ impl<'a> FaultHandler<'_, 'a> {
         }
     }
 
-    /// Arms the wait before the next attempt.
+    /// Arms the timer of the next attempt.
     fn retry(
         &mut self,
         (cursor, depth): (CursorId, usize),
@@ -170,7 +170,7 @@ impl<'a> FaultHandler<'_, 'a> {
         self.movement().wait(cursor, Wait::Timer(timer))
     }
 
-    /// The wait before an attempt is over.
+    /// Begins the next attempt, when the wait before it is over.
     pub fn begin_attempt(&mut self, cursor: CursorId) -> MachineResult<Next> {
         let read = self.read();
         let (depth, frame) = read.top_frame(cursor)?;
@@ -180,14 +180,14 @@ impl<'a> FaultHandler<'_, 'a> {
         let failed = failed.filter(|action| records.contains_key(action));
         let owner = read.run.record_owner(cursor);
         self.count_attempt(cursor, depth_to_u32(depth))?;
-        // Entering the body forgets what is inside of it.
+        // When the cursor enters the body, the records inside of it are removed.
         if let Some(ActionId(failed)) = failed {
             self.forget(owner, (failed, failed + 1))?;
         }
         self.movement().move_to(cursor, body)
     }
 
-    /// A loop's or a step's time is up.
+    /// Handles the deadline of a loop or a step.
     pub fn deadline_passed(&mut self, cursor: CursorId, scope: ScopeId) -> MachineResult<Next> {
         let read = self.read();
         let depth = read.depth_of(cursor, scope)?;
@@ -197,7 +197,7 @@ impl<'a> FaultHandler<'_, 'a> {
         }
     }
 
-    /// A step's own deadline passed: whatever it does is cancelled.
+    /// Cancels a step whose own deadline passed.
     fn step_timed_out(&mut self, cursor: CursorId, depth: usize) -> MachineResult<Next> {
         let read = self.read();
         let frame = read.run.frame(cursor, depth)?;
@@ -213,7 +213,7 @@ impl<'a> FaultHandler<'_, 'a> {
         let mut movement = self.movement();
         movement.cancel(cursor, depth + 1, Status::Cancelled)?;
         if let Some(action) = scope.action {
-            // What was cancelled has left a record; that of a loop has how far it came.
+            // The cancelled action has left a record; the record of a loop has its progress.
             let cancelled = movement.read().run.records_of(cursor)?.get(&action);
             let output = cancelled.map_or(Output::Value(Value::Null), |one| one.output.clone());
             let error = Some(fault.without_output());

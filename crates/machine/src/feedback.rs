@@ -1,5 +1,5 @@
-//! What a loop remembers of the iteration before: what its condition read, for the next iteration to
-//! learn from, and how often its iterations gave the same. It never ends a loop.
+//! What a loop stores of earlier iterations: what its condition read, for the next iteration to learn from, and how
+//! often the iterations had the same result. Nothing here ends a loop.
 
 use super::bug::{MachineResult, StepResult};
 use super::env::FEEDBACK;
@@ -11,17 +11,17 @@ use windlass_value::first_bytes;
 
 const UNCHANGED: &str = "$unchanged";
 
-/// 128 bits of SHA-256: two tokens that differ never meet by chance.
+/// Returns 128 bits of SHA-256, so that different tokens never have the same hash by chance.
 pub(super) fn hash_of(token: &str) -> u128 {
     let hash = sha256(token.as_bytes());
     hash.first_chunk().copied().map_or(0, u128::from_be_bytes)
 }
 
-/// What feedback may have, as JSON.
+/// Maximum size of feedback as JSON, in bytes.
 const MAX_FEEDBACK: usize = 64 << 10;
 
 impl<'a> IterationHandler<'_, 'a> {
-    /// Whether the iterations returned the same often enough that the loop counts as unchanged.
+    /// Returns true if the iterations had the same result often enough that the loop counts as unchanged.
     pub fn is_unchanged(&mut self, this: LoopRef<'a>) -> StepResult<bool> {
         let Some(unchanged) = &this.spec.unchanged else {
             return Ok(false);
@@ -47,7 +47,7 @@ impl<'a> IterationHandler<'_, 'a> {
         Ok(u64::try_from(times).is_ok_and(|times| times >= unchanged.times))
     }
 
-    /// A loop that was granted its limits again may give the same as often as before.
+    /// Resets the count of equal results, because the loop was granted its limits again.
     pub fn reset_unchanged_count(&mut self, this: LoopRef<'a>) -> MachineResult {
         match this.spec.unchanged {
             Some(_) => self.remember(this, UNCHANGED, Value::Null),
@@ -55,7 +55,7 @@ impl<'a> IterationHandler<'_, 'a> {
         }
     }
 
-    /// Keeps what the condition read when it was last checked.
+    /// Stores what the condition read when it was last checked.
     pub fn record_feedback(&mut self, this: LoopRef<'a>) -> MachineResult {
         if !this.spec.feedback {
             return Ok(());
@@ -105,7 +105,7 @@ impl<'a> IterationHandler<'_, 'a> {
         self.collect(this, Name::from(name), value, false)
     }
 
-    /// Keeps values of an iteration that succeeded, at its end.
+    /// Collects values of an iteration that succeeded, at its end.
     pub fn collect_outputs(&mut self, this: LoopRef<'a>) -> StepResult {
         let cursor = this.cursor;
         for one in &this.spec.keep {
@@ -137,7 +137,7 @@ impl<'a> IterationHandler<'_, 'a> {
     }
 }
 
-/// What a command printed, if this is what a command gave.
+/// Returns what a command printed, if the output is that of a command.
 fn command_output(output: &Value) -> Option<Value> {
     let part = |name: &'static str| Some((name, output.get(name)?.clone()));
     let parts = ["exitCode", "stdout", "stderr"].map(part);
@@ -147,8 +147,8 @@ fn command_output(output: &Value) -> Option<Value> {
         .then(|| Value::from_pairs(parts.into_iter().flatten()))
 }
 
-/// The members, each cut to about `most` bytes: of a text the end remains, of anything else
-/// the beginning of its JSON, with masks for what is secure.
+/// Shortens each member to about `most` bytes.
+/// Of a text the end remains; of anything else the beginning of its JSON, with masks for secure values.
 fn shorten_members(members: &Object, most: usize) -> Value {
     let pairs = members
         .iter()

@@ -1,9 +1,9 @@
-//! Foreach, parallel and DAGs: one frame with branches, each a cursor of its own. A branch may be
-//! isolated, with variables of its own: then its fork gets nothing of it but its result.
+//! Foreach, parallel and DAGs: a frame with branches.
+//! Each branch is a cursor of its own. An isolated branch has variables of its own; its fork gets only its result.
 //!
-//! A branch that fails never cancels the others: a foreach starts no new ones (unless its `on_error`
-//! says so), the rest of a DAG is skipped or not as its `runAfter` says, and the
-//! fork fails when all that run have ended.
+//! A branch that fails never cancels the others.
+//! After a failure, a foreach with [`OnError::Stop`] starts no new items, and in a DAG, `runAfter` decides which of the
+//! other nodes are skipped. The fork fails when all branches that run have ended.
 
 use super::bug::{Bug, MachineResult, StepResult};
 use super::failure::error_value;
@@ -17,10 +17,10 @@ use std::collections::BTreeSet;
 use windlass_expression::{Template, Value};
 use windlass_model::model::{Fault, OnError, Status, fault_kind};
 
-/// As many items as a foreach takes (Azure's limit is the same).
+/// Maximum number of items of a foreach (Azure has the same limit).
 const MAX_ITEMS: usize = 100_000;
 
-/// Items of a foreach may share a checkpoint when each of their actions left no more than this many bytes.
+/// Items of a foreach share a checkpoint if each record of their actions has at most this many bytes.
 const LIGHT_ITEM_BYTES: usize = 1 << 10;
 
 impl<'a> ForkHandler<'_, 'a> {
@@ -54,8 +54,8 @@ impl<'a> ForkHandler<'_, 'a> {
         Ok(self.schedule_branches(cursor, None)?)
     }
 
-    /// Starts what can start, at the beginning or after the end of a branch; ends the fork when nothing runs and
-    /// nothing can.
+    /// Starts the branches that can start, at the beginning or after the branch `over` ended.
+    /// Ends the fork when no branch runs and none can start.
     fn schedule_branches(&mut self, cursor: CursorId, over: Option<u32>) -> MachineResult<Next> {
         let scope = self.read().fork_scope(cursor)?;
         match &scope.kind {
@@ -90,7 +90,7 @@ impl<'a> ForkHandler<'_, 'a> {
         }
     }
 
-    /// `Op::Join`: a branch is done.
+    /// `Op::Join`: ends a branch.
     pub fn join(&mut self, cursor: CursorId) -> MachineResult<Next> {
         let (parent, index) = self.read().branch_of(cursor)?;
         match self.is_foreach(parent)? && !self.item_may_end(parent, cursor)? {
@@ -104,8 +104,8 @@ impl<'a> ForkHandler<'_, 'a> {
         Ok(matches!(scope.kind, ScopeKind::ForEach { .. }))
     }
 
-    /// Whether an item may end in this transition. Those that leave little share a checkpoint, so that many
-    /// short ones do not wait for the disk one by one.
+    /// Returns true if an item may end in this transition.
+    /// Items with small records share a checkpoint, so that many short items do not wait for the disk one by one.
     fn item_may_end(&mut self, parent: CursorId, cursor: CursorId) -> MachineResult<bool> {
         let mut records = self.read().run.cursor(cursor)?.records.values();
         let light = records.all(|record| record.fits_in_bytes(LIGHT_ITEM_BYTES));
@@ -113,7 +113,7 @@ impl<'a> ForkHandler<'_, 'a> {
         Ok(branches.try_cross_boundary(parent, cursor, !light))
     }
 
-    /// A fault reached the bottom of a branch.
+    /// Ends a branch with a fault that nothing inside the branch caught.
     pub fn branch_failed(&mut self, cursor: CursorId, error: RunError) -> MachineResult<Next> {
         let (parent, index) = self.read().branch_of(cursor)?;
         if self.is_foreach(parent)? && !self.branches().try_cross_boundary(parent, cursor, true) {
@@ -122,12 +122,12 @@ impl<'a> ForkHandler<'_, 'a> {
         }
         let mut status = error.fault.status();
         match &self.read().fork_scope(parent)?.kind {
-            // What waits for an action of a DAG asks how that action ended, not why.
+            // In a DAG, `runAfter` compares the status of the action's record, not that of the fault.
             ScopeKind::Dag { nodes } => {
                 let records = self.read().run.records_of(parent)?;
                 let node = nodes.get(index as usize);
                 let record = node.and_then(|node| records.get(&node.action));
-                // One that succeeded and whose jump cannot be computed has failed all the same.
+                // If an action succeeded and its jump cannot be computed, its branch failed all the same.
                 let record = record.filter(|record| record.status != Status::Succeeded);
                 status = record.map_or(status, |record| record.status);
             }
@@ -156,10 +156,9 @@ impl<'a> ForkHandler<'_, 'a> {
 
     // ── DAGs ────────────────────────────────────────────────────────────────────────────────
 
-    /// An action starts when every predecessor ended in one of the listed statuses, and is
-    /// skipped when one did not (docs/reference/loom.md).
-    /// Starts or skips the nodes that wait for nothing any more, in the order of the file, again and again. Only
-    /// those can be ready that waited for the one that ended; without one, it is the beginning.
+    /// Starts or skips nodes in file order (docs/reference/loom.md), until none is left that can start.
+    /// When all predecessors of a node have ended, it starts if each ended in one of the listed statuses, and is
+    /// skipped otherwise. Checks only the nodes that waited for `over`; without `over`, at the beginning, all nodes.
     fn schedule_dag(
         &mut self,
         cursor: CursorId,
@@ -228,7 +227,7 @@ impl<'a> ForkHandler<'_, 'a> {
         self.close(cursor, scope, error)
     }
 
-    /// `break_when` in a foreach: the iterations that ended are its result.
+    /// `break_when` in a foreach: ends it with the results of the iterations that ended.
     pub fn break_out(&mut self, cursor: CursorId) -> MachineResult<Next> {
         let scope = self.read().fork_scope(cursor)?;
         self.close(cursor, scope, None)
@@ -264,7 +263,7 @@ impl<'a> ForkHandler<'_, 'a> {
         }
     }
 
-    /// The items that a limit leaves, and how many. A limit never passes silently.
+    /// Returns at most `count` items and their number. If items are left out, this is reported as a limit.
     fn first_items(
         &mut self,
         cursor: CursorId,
@@ -287,7 +286,8 @@ impl<'a> ForkHandler<'_, 'a> {
     }
 }
 
-/// What the step of a fork makes of its output, when it makes anything of it.
+/// Returns the output of a fork: always for isolated branches and `on_error: continue`, else only if its step maps
+/// outputs.
 fn fork_output(
     read: Reader<'_, '_>,
     cursor: CursorId,
@@ -295,7 +295,7 @@ fn fork_output(
 ) -> MachineResult<Result<Option<Value>, Fault>> {
     let mapping = scope.action.and_then(|action| read.mapping_of(action));
     let own = match (&scope.kind, mapping) {
-        // Its branches took their records with them.
+        // Isolated branches have records of their own, so the fork's cursor has none.
         (ScopeKind::Parallel { isolated: true, .. }, _) => results(read, cursor, scope)?,
         (
             ScopeKind::ForEach {
@@ -317,7 +317,7 @@ fn fork_output(
     })
 }
 
-/// The results of all items that ended, null for one that failed, and what failed.
+/// Returns the results of all items that ended (null for a failed item), and the failed items with their errors.
 fn results_and_failed(
     read: Reader<'_, '_>,
     cursor: CursorId,
@@ -346,15 +346,15 @@ fn results_and_failed(
     ]))
 }
 
-/// The results of the branches that ended and had records of their own, in order.
+/// Returns the results of the ended branches that had records of their own, in order.
 fn results(read: Reader<'_, '_>, cursor: CursorId, scope: &Scope) -> MachineResult<Value> {
     let outcomes = read.fork(cursor)?.outcomes();
     let results = outcomes.map(|one| read.reading(&one.records).actions(&scope.children));
     Ok(Value::array(results.collect()))
 }
 
-/// The failure of a DAG: that of a last action, or, where that was skipped, of what it waited
-/// for. A failure that another action took care of by its `runAfter` is none.
+/// Returns the failure of a DAG: the failure of a last action or, if that was skipped, of an action it waited for.
+/// If another action handled a failure by its `runAfter`, the failure does not count.
 fn dag_failure(program: &Program, fork: &ForkState, nodes: &[DagNode]) -> Option<RunError> {
     let last = |(index, node): (usize, &DagNode)| node.waited_by.is_empty().then_some(index);
     let mut open: Vec<usize> = nodes.iter().enumerate().filter_map(last).collect();
@@ -391,8 +391,8 @@ fn dag_failure(program: &Program, fork: &ForkState, nodes: &[DagNode]) -> Option
     })
 }
 
-/// What to say of a failure that one action took care of, while another that waited for its
-/// success was skipped, so that it counts all the same.
+/// Explains a failure that one action handled and that still counts, because another action, which waited for
+/// success, was skipped. Returns the text to append to the error message.
 fn half_handled_message(
     program: &Program,
     fork: &ForkState,
@@ -435,7 +435,8 @@ fn invalid_items(scope: &Scope, items: &Value, length: Option<usize>) -> Fault {
     Fault::new(fault_kind::EXPRESSION, message)
 }
 
-/// The last actions of what comes after these, themselves where nothing does: in that order.
+/// Returns the last actions that follow `from`, in this order.
+/// An action that no other waits for is its own last action.
 fn last_successors(nodes: &[DagNode], from: &[usize]) -> Vec<usize> {
     let (mut last, mut seen) = (Vec::new(), BTreeSet::from_iter(from.iter().copied()));
     let mut open: Vec<usize> = from.iter().rev().copied().collect();

@@ -1,4 +1,4 @@
-//! The semantics of loops, all of them, in one place (docs/reference/loops.md).
+//! The semantics of all loops (docs/reference/loops.md).
 //!
 //! ```text
 //!   enter ─▶ check ─▶ begin ─▶ body ─▶ repeat ─▶ check ─▶ delay ─▶ begin …
@@ -6,8 +6,8 @@
 //!              └──────── end | limit ◀─────────────┘
 //! ```
 //!
-//! The condition is checked before a delay, so a delay is never after the last iteration; then the
-//! page, in a loop over pages; then the limits, of which standing still is the last.
+//! `check` evaluates the condition first, then the page (in a loop over pages), then the limits; the limit
+//! for unchanged iterations is the last. A delay follows these checks, so no delay follows the last iteration.
 
 use super::bug::{Bug, MachineResult, StepResult, split_fault};
 use super::condition::{ConditionResult, evaluate_condition, fault_inside, limit_fault};
@@ -29,11 +29,11 @@ use windlass_model::model::{
 use windlass_value::shortened;
 use windlass_value::time::{Timestamp, human_duration};
 
-/// What an expression is for, in a message.
+/// What the expression is for: a part of error messages.
 const LOOP_DELAY: &str = "the delay of a loop";
 
-/// Maximum number of pages that a loop remembers: the first ones. More are not compared, so that a loop
-/// whose count the operator has raised beyond all measure stays a small record.
+/// Maximum number of pages that a loop stores.
+/// Later pages are compared with these only, so that the state of a loop with a very high limit stays small.
 const MAX_PAGES: usize = 100_000;
 
 impl<'a> LoopHandler<'_, 'a> {
@@ -98,7 +98,7 @@ impl<'a> LoopHandler<'_, 'a> {
         timer.transpose()
     }
 
-    /// `Op::Repeat`: the iteration boundary.
+    /// `Op::Repeat`: ends an iteration, then checks whether another one begins.
     pub fn repeat(&mut self, cursor: CursorId) -> StepResult<Next> {
         let this = self.read().loop_on_top(cursor)?;
         let mut iterations = self.iterations();
@@ -110,7 +110,7 @@ impl<'a> LoopHandler<'_, 'a> {
         self.check(this, true, false)
     }
 
-    /// `Op::Break`.
+    /// `Op::Break`: ends the iteration and the loop.
     pub fn break_out(&mut self, this: LoopRef<'a>) -> StepResult<Next> {
         let mut iterations = self.iterations();
         if !iterations.try_cross_boundary(this) {
@@ -121,8 +121,8 @@ impl<'a> LoopHandler<'_, 'a> {
         Ok(self.end(this, LoopEnd::Break)?)
     }
 
-    /// Checks condition and limits, in this order: a condition that holds when it is checked counts as met,
-    /// however late. Ends the loop, delays, or begins an iteration.
+    /// Checks the condition, then the limits; then ends the loop, delays, or begins an iteration.
+    /// If the condition ends the loop, this counts even after the deadline.
     fn check(&mut self, this: LoopRef<'a>, look: bool, first: bool) -> StepResult<Next> {
         let state = self.read().loop_state(this)?;
         let iteration = state.iteration;
@@ -165,7 +165,7 @@ impl<'a> LoopHandler<'_, 'a> {
         }
     }
 
-    /// Ends the loop if its next iteration would read a page again.
+    /// Ends or fails the loop if its next iteration would read a page for the second time.
     fn end_at_repeated_page(
         &mut self,
         this: LoopRef<'a>,
@@ -216,7 +216,7 @@ impl<'a> LoopHandler<'_, 'a> {
     fn delay(&self, this: LoopRef<'a>, delay: &Delay) -> StepResult<Duration> {
         let read = self.read();
         let computed = |wait| read.eval_duration(this.cursor, wait, LOOP_DELAY);
-        // One that needs nothing but the number of the iteration.
+        // A delay that needs only the number of the iteration.
         let own = |backoff: &Backoff| -> MachineResult<Duration> {
             let iteration = read.loop_state(this)?.iteration;
             let seed = read.view(this.cursor).seed(&format!("delay/{iteration}"));
@@ -245,8 +245,8 @@ impl<'a> LoopHandler<'_, 'a> {
         self.movement().move_to(this.cursor, this.scope.body)
     }
 
-    /// A delay is over. When the loop's time has passed meanwhile, because no process was running, nothing begins
-    /// that would be cancelled at once.
+    /// Continues after a delay. If the loop's deadline passed meanwhile, because no process was running, no iteration
+    /// begins: it would be cancelled at once.
     pub fn delay_ended(&mut self, cursor: CursorId) -> MachineResult<Next> {
         let this = self.read().loop_on_top(cursor)?;
         match self.read().is_late(this)? {
@@ -255,8 +255,8 @@ impl<'a> LoopHandler<'_, 'a> {
         }
     }
 
-    /// A limit never passes silently: it is in the loop's output, in the history and in `status`.
-    /// `between`: it is reached between two iterations, not by a deadline in the middle of things.
+    /// Applies the loop's policy for a limit. Every reached limit is in the loop's output, in the history and in
+    /// `status`. `between` is false if a deadline fired during an iteration.
     pub fn limit(&mut self, this: LoopRef<'a>, end: LoopEnd, between: bool) -> MachineResult<Next> {
         let name = self.read().reported_loop(this.scope);
         let path = self.read().loop_state(this)?.path.clone();
@@ -277,7 +277,7 @@ impl<'a> LoopHandler<'_, 'a> {
                 self.fail(this, end, fault)
             }
             OnLimit::Pause => {
-                // In the middle of things everything stays as it is: the resume gives more time.
+                // During an iteration nothing changes: the resume grants more time.
                 if between {
                     self.movement().wait_for_budget(this.cursor)?;
                 }
@@ -286,14 +286,14 @@ impl<'a> LoopHandler<'_, 'a> {
         }
     }
 
-    /// A deadline in the middle of an iteration cancels it; it still has a row.
+    /// Cancels the current iteration, if there is one. The iteration still gets a row.
     fn cancel_iteration(&mut self, this: LoopRef<'a>) -> MachineResult {
         let mut movement = self.movement();
         movement.cancel(this.cursor, this.frame() + 1, Status::Cancelled)?;
         self.iterations().end(this, Status::TimedOut)
     }
 
-    /// A resume after `on_limit: pause` grants the same budget again.
+    /// Grants the same budget again, when the run is resumed after `on_limit: pause`.
     pub fn grant_budget(&mut self, path: &str) -> MachineResult<Next> {
         let read = self.read();
         let found = read.run.loops().find(|(_, _, state)| state.path == path);
@@ -319,14 +319,15 @@ impl<'a> LoopHandler<'_, 'a> {
         self.raise_between(this, next)
     }
 
-    /// Azure: a failed body ends the iteration, not the loop.
+    /// Ends an iteration whose body failed. The loop continues (Azure).
     pub fn iteration_failed(&mut self, this: LoopRef<'a>) -> MachineResult<Next> {
         self.iterations().end(this, Status::Failed)?;
         let next = self.check(this, true, false);
         self.raise_between(this, next)
     }
 
-    /// Raises a fault of the loop's own between two iterations. The cursor may still be where the last one failed.
+    /// Raises a fault of the loop itself between two iterations.
+    /// The cursor may still be where the last iteration failed.
     fn raise_between(&self, this: LoopRef<'a>, next: StepResult<Next>) -> MachineResult<Next> {
         Ok(match split_fault(next)? {
             Ok(next) => next,
@@ -340,8 +341,8 @@ impl<'a> LoopHandler<'_, 'a> {
         Next::Raise(this.cursor, Box::new(error), at)
     }
 
-    /// The loop is over and did what it should, unless it survived a failure that was its last
-    /// iteration's: that one counts (Azure).
+    /// Ends a loop that is complete.
+    /// If the loop survives failures and its last iteration failed, the loop fails (Azure).
     fn end(&mut self, this: LoopRef<'a>, end: LoopEnd) -> MachineResult<Next> {
         let last = self.read().loop_state(this)?.last_status;
         if this.spec.survives_failure && last == Some(Status::Failed) {
@@ -363,7 +364,8 @@ impl<'a> LoopHandler<'_, 'a> {
         }
     }
 
-    /// The output of a loop: its own, or what its step makes of it and of what was collected.
+    /// Returns the output of a loop.
+    /// If its step maps outputs, the mapping gets the loop's output and the collected values.
     fn output(&self, this: LoopRef<'a>, end: LoopEnd) -> StepResult<Output> {
         let read = self.read();
         let state = read.loop_state(this)?;
@@ -374,7 +376,7 @@ impl<'a> LoopHandler<'_, 'a> {
         }
     }
 
-    /// The loop is over and failed, with a fault of its own.
+    /// Ends the loop with a fault of its own and raises the fault.
     fn fail(&mut self, this: LoopRef<'a>, end: LoopEnd, fault: Fault) -> MachineResult<Next> {
         let error = Some(fault.without_output());
         let mut iterations = self.iterations();
@@ -384,7 +386,7 @@ impl<'a> LoopHandler<'_, 'a> {
     }
 }
 
-/// A computed limit is held to the operator's caps as a written one is.
+/// Refuses a computed limit above the operator's caps, like a limit in the file.
 fn check_caps(
     caps: Caps,
     count: u64,

@@ -1,4 +1,4 @@
-//! How a run changes: the only place where one does.
+//! The state machine: the only code that changes a run.
 //!
 //! ```text
 //!   Event ──▶ advance(program, run, now) ──▶ Transition { changes, history, iterations, effects }
@@ -7,23 +7,24 @@
 //!                 run.apply(change)                   release(receipt) ──▶ effects
 //! ```
 //!
-//! A run is a set of cursors, each at a state with a stack of frames, one per scope it is in.
-//! Two rules move everything: `Movement::jump_to` pops frames until the target's scope is on top (leaving a
-//! loop, `break`, a graph's goto are the same), and `FaultHandler::settle` pops to the nearest try, or to the
-//! branch's end. A popped frame disarms its timers, aborts its effects and drops its branches.
+//! A run is a set of cursors. Each is at a state and has a stack of frames, one for each scope that it is in. Two
+//! rules move cursors. `Movement::jump_to` pops frames until the target's scope is on top: leaving a loop, `break`
+//! and a graph's edges are the same. `FaultHandler::settle` pops frames to the nearest try, or to the branch's end. A
+//! popped frame disarms its timers, aborts its effects and drops its branches.
 //!
-//! [`program`] is a compiled workflow: states in a tree of scopes. [`compile`] makes it of a workflow, [`hosted`] keeps a
-//! run in the memory of a driver.
+//! [`program`] is a compiled workflow: states in a tree of scopes.
+//! [`compile`] makes a program from a workflow, and [`hosted`] holds a run in the memory of a driver.
 //!
-//! It never reads a clock, draws a random number or does anything but compute: time comes in with the event, jitter from
-//! a generator seeded by run, step and attempt. It knows no store, no executor and no format. What a step asks the world
-//! for comes out of [`Transition::release`], which wants the word of a [`Durable`] type that the step is stored.
+//! The machine only computes.
+//! It never reads a clock or draws a random number: the caller passes the time with the event, and jitter is from a
+//! generator seeded by run, step and attempt. It knows no store, no executor and no format. [`Transition::release`]
+//! returns the effects of a step; it requires a [`Durable`] value, which proves that the step is stored.
 //!
 //! The most important types: [`program::Program`], [`RunState`], [`Event`], [`Transition`], [`hosted::RunHost`].
 //!
 //! Test it alone with `cargo test -p windlass-machine`.
 
-// Not published for others: where the name says all, nothing is added.
+// Not published for others: an item whose name explains it has no doc comment.
 #![allow(missing_docs)]
 
 pub mod compile;

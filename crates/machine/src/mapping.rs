@@ -1,5 +1,5 @@
-//! Output mapping: what a step makes of its own output, and what a loop keeps of its iterations for
-//! that. It never ends or starts anything.
+//! Output mapping: computes the output of a step from the step's own output.
+//! For a loop, that includes the values that it collected. Nothing here ends or starts anything.
 
 use super::apply::last_of;
 use super::env::View;
@@ -12,7 +12,7 @@ use windlass_expression::{Object, Template, Value};
 use windlass_model::model::{Fault, Name};
 
 impl<'r, 'a> Reader<'r, 'a> {
-    /// What an action that succeeded gives: its own output, or what its step makes of it.
+    /// Returns the output of an action that succeeded: its own output, or the mapped one.
     pub fn map_step_output(
         self,
         cursor: CursorId,
@@ -26,7 +26,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         self.map_output(cursor, template, &own).map(Output::Value)
     }
 
-    /// The same for a loop, whose own output has what was collected of its iterations.
+    /// Like `map_step_output`, for a loop: its own output includes the collected values.
     pub fn map_loop_output(
         self,
         cursor: CursorId,
@@ -46,13 +46,13 @@ impl<'r, 'a> Reader<'r, 'a> {
         self.map_output(cursor, template, &own).map(Output::Value)
     }
 
-    /// The template for an action's output, when it has one.
+    /// Returns the template that maps an action's output, if it has one.
     pub fn mapping_of(self, action: ActionId) -> Option<&'a Template> {
         let program = self.program;
         program.action(action)?.output.as_ref()
     }
 
-    /// Evaluates such a template for an output.
+    /// Evaluates a mapping template; `result` is the action's own output.
     pub fn map_output(
         self,
         cursor: CursorId,
@@ -66,7 +66,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         view.computed(template)
     }
 
-    /// An output's value, read where the cursor's records lie.
+    /// Returns the value of an output, read from the variables and records that the cursor uses.
     pub fn output_value(self, cursor: CursorId, output: &Output) -> Value {
         let variable = |name: &Name| self.run.variables_of(cursor).get(name);
         match output {
@@ -80,7 +80,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         }
     }
 
-    /// Reads records that a cursor sees.
+    /// Returns a reader for records that a cursor can see.
     pub fn reading<'s>(self, records: &'s Records) -> RecordReader<'s>
     where
         'a: 's,

@@ -1,5 +1,5 @@
-//! Assignments of many variables at once. A value that is already there costs nothing, an array
-//! that only grew costs its new elements (docs/architecture.md, law 6). It never evaluates.
+//! Assigns many variables at once. A value that does not change costs nothing, and an array that only grew costs its
+//! new elements (docs/architecture.md, law 6). Evaluates nothing.
 
 use super::bug::MachineResult;
 use super::change::VariableChange;
@@ -10,12 +10,12 @@ use windlass_expression::{Object, Value};
 use windlass_model::model::Name;
 
 impl VariableHandler<'_, '_> {
-    /// Every member of a map becomes a variable; anything that is not a map is ignored.
+    /// Sets a variable for each member of a map; ignores anything that is not a map.
     pub fn merge_all(&mut self, cursor: CursorId, value: &Value) -> MachineResult {
         members(value).try_for_each(|(name, value)| self.set(cursor, name, value))
     }
 
-    /// The variables become the members of a map; anything that is not a map is ignored.
+    /// Replaces the variables by the members of a map; ignores anything that is not a map.
     pub fn replace_all(&mut self, cursor: CursorId, value: &Value) -> MachineResult {
         let Value::Object(map) = value else {
             return Ok(());
@@ -29,7 +29,7 @@ impl VariableHandler<'_, '_> {
         self.merge_all(cursor, value)
     }
 
-    /// Removes the variables that are named in a list; anything that is not a list of names is ignored.
+    /// Removes the variables that a list names; ignores anything that is not a list of names.
     pub fn remove_all(&mut self, cursor: CursorId, value: &Value) -> MachineResult {
         let names = value.as_array().map(Vec::as_slice).unwrap_or_default();
         for name in names.iter().filter_map(Value::as_str) {
@@ -57,7 +57,7 @@ impl VariableHandler<'_, '_> {
         }
     }
 
-    /// The name a variable is stored under.
+    /// Returns the name under which a variable is stored.
     pub fn variable_key(&self, cursor: CursorId, name: &Name) -> Name {
         let read = self.read();
         let Value::Object(map) = read.run.variables_of(cursor) else {
@@ -75,14 +75,14 @@ fn members(value: &Value) -> impl Iterator<Item = (&Name, &Value)> {
     value.as_object().into_iter().flat_map(Object::iter)
 }
 
-/// What a list that begins with all of `old` has beyond it.
+/// Returns the elements of `new` after `old`, if `new` begins with all of `old`.
 fn more(old: &[Value], new: &[Value]) -> Option<Vec<Value>> {
     let (begins, rest) = new.split_at_checked(old.len())?;
     let grew = !old.is_empty() && old.iter().zip(begins).all(|(a, b)| identical(a, b));
     grew.then(|| rest.to_vec())
 }
 
-/// Equal down to the kinds of numbers: 1 is not 1.0 here.
+/// Compares values including the kinds of numbers: 1 is not 1.0 here.
 fn identical(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Array(a), Value::Array(b)) => {

@@ -1,5 +1,5 @@
-//! What was in a run at the end of an earlier iteration, what its actions outside of loops left behind,
-//! and which foreaches it is in now. Nothing here changes a run.
+//! Reads the variables of a run at the end of an earlier iteration, the records of its actions outside of loops, and
+//! the foreaches that it is in now. Nothing here changes a run.
 
 use super::bug::Bug;
 use super::change::{Change, VariableChange};
@@ -15,7 +15,7 @@ use windlass_value::time::Timestamp;
 /// A foreach that a run is in.
 #[derive(Clone, Copy, Debug)]
 pub struct Fork<'a> {
-    /// The foreach and its items.
+    /// The state of the foreach, with its items.
     pub state: &'a ForkState,
     /// The name of its scope.
     pub name: &'a str,
@@ -30,7 +30,7 @@ impl Fork<'_> {
         View::of(self.program, self.run, self.cursor, &Budget::default()).path_of(self.name)
     }
 
-    /// The items that are in flight, and since when.
+    /// Returns the items in flight, and since when.
     pub fn lanes(&self) -> impl Iterator<Item = (u32, Timestamp)> + '_ {
         let branches = (0..).zip(&self.state.branches);
         branches.filter_map(|(index, branch)| match branch {
@@ -43,7 +43,7 @@ impl Fork<'_> {
     }
 }
 
-/// The foreaches that a run is in.
+/// Returns the foreaches that a run is in.
 pub fn forks<'a>(program: &'a Program, run: &'a RunState) -> impl Iterator<Item = Fork<'a>> {
     run.cursors.iter().filter_map(move |(id, cursor)| {
         // The top frame of a cursor that waits for branches is their fork.
@@ -62,16 +62,15 @@ pub fn forks<'a>(program: &'a Program, run: &'a RunState) -> impl Iterator<Item 
     })
 }
 
-/// What an action outside of all loops and foreaches left behind.
+/// The record of an action outside of all loops and foreaches.
 pub struct OuterRecord<'a> {
     pub name: &'a str,
     pub record: &'a ActionRecord,
-    /// Its result.
+    /// The value of its output.
     pub output: Value,
 }
 
-/// What the actions outside of all loops and foreaches left behind, and the outputs of the outermost
-/// ones.
+/// Returns the records of the actions outside of all loops and foreaches, and the outputs of the outermost ones.
 #[must_use]
 pub fn outer_records<'a>(program: &'a Program, run: &'a RunState) -> (Vec<OuterRecord<'a>>, Value) {
     let mut roots = run.cursors.values().filter(|one| one.parent.is_none());
@@ -100,9 +99,9 @@ pub fn outer_records<'a>(program: &'a Program, run: &'a RunState) -> (Vec<OuterR
     (outer.collect(), outputs.unwrap_or_default())
 }
 
-/// The variables at the end of an iteration of the loop or foreach `path`, when it ended for the last
-/// time; those of now, while it has not ended. None when the changes do not have it. `start` is the
-/// state at the journal's beginning, `changes` everything since.
+/// Returns the variables at the end of an iteration of the loop or foreach `path`, the last time that it ended.
+/// If the iteration has not ended, returns its current variables; `None` if the changes do not contain it. `start` is
+/// the state at the journal's beginning, `changes` everything since.
 ///
 /// # Errors
 /// The changes are not those of the run.
@@ -149,7 +148,7 @@ pub fn variables_at(
     Ok(found.or_else(|| current_variables(program, &state, path, iteration)))
 }
 
-/// The variables of now in an iteration that has not ended.
+/// Returns the current variables of an iteration that has not ended.
 fn current_variables(
     program: &Program,
     run: &RunState,
@@ -172,27 +171,26 @@ fn current_variables(
     Some(run.variables_of(cursor).clone())
 }
 
-/// Finds what the run's variables were at the end of an iteration before a snapshot, from the newest
-/// commit back.
+/// Finds the run's variables at the end of an iteration before a snapshot. Reads commits from the newest back.
 pub struct EarlierState {
     /// The commit in which the iteration ended.
     at: u64,
-    /// Of a foreach: the item.
+    /// The index of the item, for a foreach.
     item: Option<u64>,
-    /// Whether what is read is from before its end.
+    /// Whether the current change was made before the iteration's end.
     before: bool,
     variables: BTreeMap<Name, Variable>,
-    /// Nothing more can be found.
+    /// Whether nothing more can be found.
     is_lost: bool,
 }
 
-/// A variable on the way back.
+/// What is known of a variable during the search.
 enum Variable {
-    /// Its value, and how many elements or bytes at its end do not belong to it.
+    /// The value, and the number of elements or bytes at its end that were appended after the iteration.
     Known(Value, usize),
-    /// A later change took its place. What was appended since the place that is looked for, backwards.
+    /// A later change replaced the value. The list has what was appended before the iteration's end, newest first.
     Sought(Vec<VariableChange>),
-    /// There was none.
+    /// The variable did not exist.
     Absent,
 }
 
@@ -222,7 +220,7 @@ impl EarlierState {
         }
     }
 
-    /// Takes in a commit that was made before those so far. Whether there is nothing more to look for.
+    /// Reads a commit that was made before those read so far. Returns true if the search is over.
     pub fn go_back(&mut self, number: u64, changes: &[Change]) -> bool {
         // Earlier versions stored no changes with a snapshot.
         self.is_lost |= changes.is_empty();
@@ -232,7 +230,7 @@ impl EarlierState {
             Change::BranchEnded { index, .. } => item == Some(u64::from(*index)),
             _ => false,
         };
-        // With two ends in one commit it is not known which one it is.
+        // If several iterations end in one commit, it is unknown which one is meant.
         self.is_lost |= number == self.at && changes.iter().filter(|one| ends(one)).count() != 1;
         for change in changes.iter().rev() {
             if self.is_lost {
@@ -292,7 +290,7 @@ impl EarlierState {
                 *variable = Variable::Absent;
             }
             (Variable::Sought(appended), _) if self.before => appended.push(change.clone()),
-            // What is known for the place that is looked for stays.
+            // A value that is known for the end of the iteration does not change.
             _ if self.before => {}
             (_, VariableChange::Set(..) | VariableChange::Removed(_)) => {
                 *variable = Variable::Sought(Vec::new());
@@ -302,7 +300,7 @@ impl EarlierState {
         }
     }
 
-    /// The variables, if all were found.
+    /// Returns the variables, if all were found.
     #[must_use]
     pub fn into_variables(self) -> Option<Value> {
         if self.is_lost || !self.is_complete() {
@@ -318,7 +316,7 @@ impl EarlierState {
     }
 }
 
-/// A value without so much at its end.
+/// Returns a value without this many elements or bytes at its end.
 fn without_suffix(value: &Value, dropped: usize) -> Option<Value> {
     match value {
         _ if dropped == 0 => Some(value.clone()),
@@ -331,7 +329,7 @@ fn without_suffix(value: &Value, dropped: usize) -> Option<Value> {
     }
 }
 
-/// A value with what was appended to it.
+/// Returns a value with one append.
 fn with_appended(value: &Value, change: &VariableChange) -> Option<Value> {
     match (value, change) {
         (Value::String(text), VariableChange::TextAppended(_, more)) => {

@@ -1,5 +1,5 @@
-//! Where in a run a cursor is: the loops that enclose it, their iterations, and the paths, keys
-//! and seeds that are made of those. It reads no variable and no output.
+//! The position of a cursor in a run: the enclosing loops, their iterations, and the paths, keys and seeds that are
+//! made of these. Reads no variable and no output.
 
 use super::env::{Enclosing, View};
 use super::state::{Cursor, CursorId, Frame, FrameKind, LoopState};
@@ -8,7 +8,7 @@ use std::fmt::Write;
 use windlass_model::model::{Test, path_part, sha256};
 
 impl<'a> View<'a> {
-    /// This cursor and those it was forked from, innermost first.
+    /// Returns this cursor and the cursors that it was forked from, innermost first.
     pub fn lineage(&self) -> impl Iterator<Item = (CursorId, &'a Cursor)> {
         let run = self.run;
         let mut next = Some(self.cursor);
@@ -20,13 +20,14 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The frames that this cursor is in, innermost first.
+    /// Returns the frames of this cursor and of the cursors that it was forked from, innermost first.
     pub fn frames(&self) -> impl Iterator<Item = (CursorId, &'a Frame)> {
         self.lineage()
             .flat_map(|(id, cursor)| cursor.frames.iter().rev().map(move |frame| (id, frame)))
     }
 
-    /// The attempt of the innermost retry around this place, from 1: also of one around the fork that a branch is of.
+    /// Returns the attempt of the innermost enclosing retry, from 1.
+    /// A retry that encloses a branch's fork counts, too.
     pub fn current_attempt(&self) -> u32 {
         let retries = self.frames().find_map(|(_, frame)| match &frame.kind {
             FrameKind::Try(state) if state.max_attempts > 1 => Some(state.attempt),
@@ -57,7 +58,7 @@ impl<'a> View<'a> {
             .find(|one| one.name().eq_ignore_ascii_case(name))
     }
 
-    /// The path of a loop with this name entered here: the iterations of what encloses it.
+    /// Returns the path that a loop with this name has here, with the iterations of the enclosing loops.
     pub fn path_of(&self, name: &str) -> String {
         let mut path = self.path();
         if !path.is_empty() {
@@ -67,8 +68,8 @@ impl<'a> View<'a> {
         path
     }
 
-    /// `outer#2/inner#0`: names and current iterations, from 0; `~2` is the second visit of a
-    /// graph's node. Names are escaped, so that no two places have one path.
+    /// Returns the path `outer#2/inner#0`: names and current iterations, from 0.
+    /// `~2` is the second visit of a graph's node. Names are escaped, so that no two positions have the same path.
     pub fn path(&self) -> String {
         let program = self.program;
         let frames: Vec<&Frame> = self.frames().map(|(_, frame)| frame).collect();
@@ -102,15 +103,15 @@ impl<'a> View<'a> {
         path
     }
 
-    /// The foreach that the branch with this frame belongs to, if it is a foreach.
+    /// Returns the foreach that the branch with this frame belongs to; `None` if its fork is not a foreach.
     fn foreach_of(&self, branch: &Frame) -> Option<&'a Scope> {
         let parent = self.program.scope(branch.scope)?.parent?;
         let fork = self.program.scope(parent)?;
         matches!(fork.kind, ScopeKind::ForEach { .. }).then_some(fork)
     }
 
-    /// The idempotency key of a step here: run, loop path, iteration and step, without the
-    /// attempt (docs/architecture.md, law 4). Printable ASCII, so that it fits a header.
+    /// Returns the idempotency key of a step here: run, loop path, iteration and step, without the attempt.
+    /// Printable ASCII, so that it fits a header.
     pub fn key(&self, step: &str) -> String {
         format!(
             "{}{}",
@@ -119,7 +120,7 @@ impl<'a> View<'a> {
         )
     }
 
-    /// The innermost enclosing loop: its path, and its iteration from 0.
+    /// Returns the innermost enclosing loop: its path, and its iteration from 0.
     pub fn innermost_iteration(&self) -> Option<(String, u64)> {
         self.enclosing().next().map(|one| match one {
             Enclosing::Loop(scope, _, state) => (state.path.clone(), current(scope, state)),
@@ -132,7 +133,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// A seed from run, path and `salt`: the same after a crash.
+    /// Returns a seed from run, path and `salt`: the same after a crash.
     pub fn seed(&self, salt: &str) -> u64 {
         let place = format!("{}/{}", self.key(salt), self.run.next_id);
         let digest = sha256(place.as_bytes());
@@ -143,12 +144,12 @@ impl<'a> View<'a> {
     }
 }
 
-/// What all idempotency keys of a run begin with.
+/// Returns the prefix of all idempotency keys of a run.
 pub(super) fn key_of_run(run: &str) -> String {
     format!("{}/", printable(&path_part(run)))
 }
 
-/// A path in printable ASCII; what is none is written as its bytes. In names, `%` is escaped already.
+/// Returns a path in printable ASCII. Other bytes are written as `%` and two digits; names have `%` escaped already.
 #[must_use]
 pub fn printable(path: &str) -> String {
     let mut key = String::with_capacity(path.len());
@@ -178,9 +179,9 @@ impl Enclosing<'_> {
     }
 }
 
-/// Which iteration of a loop this is. Between two, a loop that looks before an iteration is at the
-/// next one, and one that looks after it still at the last: `doUntil` with `loopCount` equal to 3
-/// runs three times.
+/// Returns the number of a loop's current iteration.
+/// Between two iterations, a loop that checks its condition before an iteration is at the next one. A loop that
+/// checks after an iteration is still at the last one: `doUntil` with `loopCount` equal to 3 runs three times.
 fn current(scope: &Scope, state: &LoopState) -> u64 {
     let after = matches!(&scope.kind, ScopeKind::Loop(_, spec) if spec.test == Test::After);
     if after && state.iteration_started_at.is_none() {

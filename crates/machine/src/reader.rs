@@ -1,4 +1,4 @@
-//! Reads a run from where a cursor is. It changes nothing.
+//! Reads a run from the position of a cursor. Changes nothing.
 
 use super::bug::{Bug, MachineResult};
 use super::record::LoopEnd;
@@ -12,15 +12,15 @@ use windlass_expression::{Budget, Value};
 use windlass_model::model::{Fault, Name, Secured};
 use windlass_value::time::Timestamp;
 
-/// A run in the middle of a transition, its program and the time.
+/// A run in a transition, with its program and the time.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'r, 'a: 'r> {
     pub program: &'a Program,
     pub run: &'r RunState,
     pub now: Timestamp,
-    /// What the expressions of the transition may do.
+    /// The budget of work for the expressions of the transition.
     pub budget: &'a Budget,
-    /// What `rand` and `guid` draw from; seeded by the first step that draws.
+    /// The generator of `rand` and `guid`, seeded at its first use.
     pub random: &'r RefCell<Option<StdRng>>,
 }
 
@@ -39,7 +39,7 @@ impl LoopRef<'_> {
         self.depth as usize
     }
 
-    /// The first and the end of the action ids in its body.
+    /// Returns the action ids in its body: the first, and the end (exclusive).
     pub fn inner(&self) -> (u32, u32) {
         (self.scope.inner.start, self.scope.inner.end)
     }
@@ -51,7 +51,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         Ok((depth, self.run.frame(cursor, depth)?))
     }
 
-    /// The depth at which a cursor is in a scope.
+    /// Returns the depth of a scope in the frames of a cursor.
     pub fn depth_of(self, cursor: CursorId, scope: ScopeId) -> MachineResult<usize> {
         let mut frames = self.run.cursor(cursor)?.frames.iter();
         let depth = frames.rposition(|frame| frame.scope == scope);
@@ -72,7 +72,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         found.ok_or_else(|| Bug::new(format!("the program has no state {id}")))
     }
 
-    /// The fork a branch's cursor belongs to, and its index there.
+    /// Returns the cursor of the fork that a branch belongs to, and the branch's index.
     pub fn branch_of(self, cursor: CursorId) -> MachineResult<(CursorId, u32)> {
         let here = self.run.cursor(cursor)?;
         let index = match here.frames.first().map(|frame| &frame.kind) {
@@ -94,7 +94,7 @@ impl<'r, 'a> Reader<'r, 'a> {
             .ok_or_else(|| not_in_loop(cursor))
     }
 
-    /// The loop at this depth, if that is a loop.
+    /// Returns the loop at this depth; `None` if the frame is not a loop.
     pub fn loop_at(self, cursor: CursorId, depth: usize) -> MachineResult<Option<LoopRef<'a>>> {
         let id = self.run.frame(cursor, depth)?.scope;
         let scope = self.scope(id)?;
@@ -133,7 +133,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         self.scope(self.top_frame(cursor)?.1.scope)
     }
 
-    /// The last attempt that failed inside of the frame at this depth, of an action that was tried again.
+    /// Describes the last failed attempt of a retried action inside the frame at this depth, for an error message.
     pub fn failed_attempt(self, cursor: CursorId, depth: usize) -> MachineResult<String> {
         let frames = self.run.cursor(cursor)?.frames.iter().skip(depth + 1);
         let mut tried = frames.rev().filter_map(|frame| match &frame.kind {
@@ -145,20 +145,20 @@ impl<'r, 'a> Reader<'r, 'a> {
         Ok(tried.next().map(because).unwrap_or_default())
     }
 
-    /// Whether a scope is the body of a workflow that does something at its end.
+    /// Returns true if a scope is the body of a workflow that has an ending.
     pub fn is_body(self, scope: ScopeId) -> bool {
         let ending = self.program.ending.as_ref();
         ending.is_some_and(|ending| ending.body == scope)
     }
 
-    /// Whether a cursor is in such a body.
+    /// Returns true if a cursor is in the body of such a workflow.
     pub fn is_in_body(self, cursor: CursorId) -> MachineResult<bool> {
         let here = self.state_of(cursor)?.scope;
         Ok(self.program.ancestry(here).any(|(id, _)| self.is_body(id)))
     }
 
-    /// What the history calls an action. Where it reports nodes, it is the node that people wrote: a
-    /// step of the format's own goes by the name of the node that it is part of.
+    /// Returns the name of an action in the history. If the format reports nodes, this is the name of the authored
+    /// node: a step that the format added has the name of the node that it is part of.
     pub fn history_name(self, action: Option<ActionId>) -> Option<Name> {
         if !self.program.rules.reports_nodes {
             return Some(self.program.action(action?)?.name.clone());
@@ -167,7 +167,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         Some(action.title.as_ref().unwrap_or(&action.name).clone())
     }
 
-    /// The action that people wrote: the one that a step of the format's own is part of.
+    /// Returns the authored action. For a step that the format added, this is the action that it is part of.
     pub fn authored_action(self, action: ActionId) -> Option<&'a Action> {
         let mut action = self.program.action(action)?;
         while action.anonymous {
@@ -180,24 +180,24 @@ impl<'r, 'a> Reader<'r, 'a> {
         Some(action)
     }
 
-    /// The same; `name` for what is part of nothing that people wrote.
+    /// Like `history_name`; returns `name` if the action is not part of an authored one.
     pub fn display_name(self, action: Option<ActionId>, name: &Name) -> Name {
         self.history_name(action).unwrap_or_else(|| name.clone())
     }
 
-    /// Whether an action is of the format's own and nothing that people would look for.
+    /// Returns true if the format added an action and reports only authored nodes.
     pub fn is_hidden(self, action: ActionId) -> bool {
         let action = self.program.action(action);
         self.program.rules.reports_nodes && action.is_some_and(|action| action.anonymous)
     }
 
-    /// Which parts of an action are secure.
+    /// Returns which parts of an action are secure.
     pub fn secured_parts(self, action: Option<ActionId>) -> Secured {
         let action = action.and_then(|action| self.program.action(action));
         action.map(|action| action.secure).unwrap_or_default()
     }
 
-    /// What an action that calls nothing gives: it is what it was given.
+    /// Makes a value secure if the inputs or outputs of the action are. Without a call, both are the same value.
     pub fn seal_if_secure(self, state: &State, value: Value) -> Value {
         let secured = self.secured_parts(state.action);
         match secured.inputs || secured.outputs {
@@ -206,12 +206,12 @@ impl<'r, 'a> Reader<'r, 'a> {
         }
     }
 
-    /// What the history calls a loop.
+    /// Returns the name of a loop in the history.
     pub fn reported_loop(self, scope: &Scope) -> Name {
         self.display_name(scope.action, &scope.name)
     }
 
-    /// Why a loop ended, in the words of its format.
+    /// Returns why a loop ended, in the words of its format.
     pub fn exit_reason(self, label: &Name, end: LoopEnd) -> Name {
         let mut words = self.program.rules.exit_words.iter();
         let own = words.find(|(kind, reason, _)| *kind == &**label && *reason == end.as_str());
@@ -223,7 +223,7 @@ fn not_in_loop(cursor: CursorId) -> Bug {
     Bug::new(format!("cursor {} is in no loop there", cursor.0))
 }
 
-/// A depth as changes carry it.
+/// Converts a depth to the type in changes.
 pub(super) fn depth_to_u32(depth: usize) -> u32 {
     u32::try_from(depth).unwrap_or(u32::MAX)
 }

@@ -1,5 +1,5 @@
-//! What an action left behind. Outputs that are made of other stored things are stored as
-//! references to them, so that a checkpoint costs what changed and nothing is stored twice.
+//! The records of actions. An output that consists of other stored values is stored as references to them. So a
+//! checkpoint costs only what changed, and nothing is stored twice.
 
 use crate::program::{Action, ActionId, Program};
 use bincode::de::Decoder;
@@ -13,14 +13,14 @@ use windlass_expression::{MAX_RESULT_DEPTH, Value};
 use windlass_model::model::{Fault, Name, Status, TURN_SIGNAL, fault_kind};
 use windlass_value::time::Timestamp;
 
-/// The records of one cursor, or of one iteration. They are boxed because a node of the map has room for
-/// eleven, and most have one or two.
+/// The records of one cursor, or of one iteration.
+/// Boxed because a node of the map has room for eleven, and most maps have one or two.
 pub type Records = BTreeMap<ActionId, Box<ActionRecord>>;
 
-/// How deep records may lie in the output of another: foreach in foreach.
+/// Maximum depth of records inside the outputs of other records: a foreach in a foreach.
 const MAX_NESTING: u32 = 64;
 
-/// How deep an output is followed into those that it is made of. No file nests as deep.
+/// Maximum depth to which the references of an output are followed. No file nests as deep.
 const MAX_FOLLOWED: u32 = 256;
 
 /// One action's record.
@@ -28,20 +28,20 @@ const MAX_FOLLOWED: u32 = 256;
 pub struct ActionRecord {
     /// How it ended.
     pub status: Status,
-    /// What it was given, rendered; null for what takes no inputs.
+    /// Its rendered inputs; null if the action has no inputs.
     pub inputs: Value,
     /// Its result.
     pub output: Output,
-    /// Why it failed. Boxed, as most did not.
+    /// Why it failed. Boxed, because most actions do not fail.
     pub error: Option<Box<Fault>>,
     pub started_at: Timestamp,
     pub ended_at: Timestamp,
-    /// How many attempts it took.
+    /// Number of attempts.
     pub attempts: u32,
 }
 
 impl ActionRecord {
-    /// What it says of items that failed, if it is a foreach that succeeded all the same.
+    /// Returns the error about failed items, if this is a foreach that succeeded all the same.
     #[must_use]
     pub fn failed_items(&self) -> Option<&Fault> {
         let error = self.error.as_deref()?;
@@ -50,12 +50,12 @@ impl ActionRecord {
     }
 }
 
-// `bincode::Encode` has no context that could count.
+// A thread local, because `bincode::Encode` has no context for a counter.
 thread_local! {
     static NESTING: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Counts how deep this thread is in records.
+/// Counts how deep this thread is in nested records.
 struct Nested;
 
 impl Nested {
@@ -77,7 +77,8 @@ impl Drop for Nested {
 }
 
 impl ActionRecord {
-    /// Whether its output has no more than about this many bytes, and no records inside of it.
+    /// Returns true if output and inputs have at most about this many bytes each.
+    /// An output with references to other records never fits.
     pub fn fits_in_bytes(&self, bytes: usize) -> bool {
         let given = match &self.output {
             Output::Value(value) => Some(value),
@@ -90,8 +91,7 @@ impl ActionRecord {
     }
 }
 
-/// By hand, because a record can hold records: the derive would recurse as deep as the bytes ask
-/// for.
+/// By hand, because a record can contain records: derived code would recurse as deep as the bytes demand.
 impl Encode for ActionRecord {
     fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
         let _nested = Nested::enter().ok_or(EncodeError::Other("records nest too deep"))?;
@@ -121,46 +121,46 @@ impl<Context> Decode<Context> for ActionRecord {
 }
 bincode::impl_borrow_decode!(ActionRecord);
 
-/// What an action gave.
+/// The output of an action.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Output {
     Value(Value),
-    /// The value that a variable has now. Only in a change: applied, it is that value.
+    /// The current value of a variable. Only in a change: `apply` stores the value instead.
     Variable(Name),
-    /// What was appended to an array or a text. What the variable became is the variable's: here it
-    /// would be a copy for each append.
+    /// What was appended to an array or a text.
+    /// The whole value is that of the variable; here it would be a copy for each append.
     Appended {
         variable: Name,
         /// The element, or the text.
         more: Value,
     },
-    /// A map of the outputs of these actions; of a single anonymous one, its output itself.
+    /// A map of the outputs of these actions; for a single anonymous action, its output itself.
     Actions(Vec<ActionId>),
-    /// A loop's `{iterations, status, reason, result}`; the result is that of these actions.
+    /// A loop's `{iterations, status, reason, result}`; `result` has the outputs of the actions in `body`.
     Loop {
-        /// How many iterations ended.
+        /// Number of iterations that ended.
         iterations: u64,
-        /// How it counts.
+        /// The status of the loop.
         status: Status,
         /// Why it ended.
         end: LoopEnd,
         body: Vec<ActionId>,
     },
-    /// A foreach's array of results, or the statuses of what failed.
+    /// A foreach's array of results.
     Iterations {
-        /// One for each item that ran, in order.
+        /// Status and records of each item that ran, in order.
         records: Vec<(Status, Records)>,
         body: Vec<ActionId>,
     },
     /// A map of branches, each a map of its actions' outputs.
     Branches(Vec<(Name, Vec<ActionId>)>),
-    /// What was just appended to that array. Only in a change, so that the journal has the element
-    /// once: applied, it is [`Output::Appended`].
+    /// What was just appended to this array.
+    /// Only in a change, so that the journal has the element once: `apply` stores [`Output::Appended`] instead.
     LastOf(Name),
 }
 
-/// What an output is read from.
+/// Reads outputs that refer to records.
 #[derive(Clone, Copy)]
 pub(super) struct RecordReader<'a> {
     pub program: &'a Program,
@@ -168,17 +168,17 @@ pub(super) struct RecordReader<'a> {
 }
 
 impl RecordReader<'_> {
-    /// An output's value.
+    /// Returns the value of an output.
     pub fn output(&self, output: &Output) -> Value {
         self.follow(None, output)
     }
 
-    /// The value of an output that lies in that of `inside`, with the depth in the records.
+    /// Returns the value of an output inside the output of the action `inside`, which is at this depth.
     fn follow(&self, inside: Option<(ActionId, u32)>, output: &Output) -> Value {
         match output {
             Output::Value(value) => value.clone(),
             Output::Appended { more, .. } => more.clone(),
-            // Only in a change.
+            // These occur only in a change.
             Output::Variable(_) | Output::LastOf(_) => Value::Null,
             Output::Actions(actions) => self.inner(inside, actions),
             Output::Loop {
@@ -210,8 +210,8 @@ impl RecordReader<'_> {
         }
     }
 
-    /// A branch's result: a map of its actions' outputs. Of a branch that is one action under its
-    /// own name (`parallel` with `actions`), that action's output.
+    /// Returns a branch's result: a map of its actions' outputs.
+    /// If the branch is one action of the same name (`parallel` with `actions`), returns that action's output.
     fn branch(&self, inside: Option<(ActionId, u32)>, name: &Name, actions: &[ActionId]) -> Value {
         let whole = self.inner(inside, actions);
         match (actions, whole.get(name)) {
@@ -227,11 +227,11 @@ impl RecordReader<'_> {
         }
     }
 
-    /// The same as [`RecordReader::actions`], for what is stored: outputs nest in outputs, and what
-    /// nests too deep could not be read back.
+    /// Like [`RecordReader::actions`], for values that are stored.
+    /// Outputs nest in outputs, and a value that nests too deep could not be read back.
     ///
     /// # Errors
-    /// `too_large`: it nests too deep.
+    /// `too_large`: the value nests too deep.
     pub fn whole(&self, actions: &[ActionId]) -> Result<Value, Fault> {
         let whole = self.actions(actions);
         if whole.depth_within(MAX_RESULT_DEPTH) {
@@ -241,20 +241,21 @@ impl RecordReader<'_> {
         Err(Fault::new(fault_kind::TOO_LARGE, message))
     }
 
-    /// The same for the row of an iteration, which only people read: too much is text that says so.
+    /// Like `whole`, for the row of an iteration, which only people read: a value that nests too deep is replaced by
+    /// an error text.
     pub fn bounded(&self, actions: &[ActionId]) -> Value {
         self.whole(actions)
             .unwrap_or_else(|fault| Value::text(fault.message))
     }
 
-    /// A map of the outputs of those actions that ran to an end; of a single anonymous one, its
-    /// output itself.
+    /// Returns a map of the outputs of those actions that ran to an end; for a single anonymous action, its output
+    /// itself.
     pub fn actions(&self, actions: &[ActionId]) -> Value {
         self.inner(None, actions)
     }
 
-    /// What is inside of an action comes after it in the file. A store that was tampered with may
-    /// say another, and who goes from record to record must come to an end.
+    /// Returns the outputs of actions inside the action `inside`. Inner actions follow their outer one in the file. A
+    /// tampered store may contain others, and following references must end.
     fn inner(&self, inside: Option<(ActionId, u32)>, actions: &[ActionId]) -> Value {
         let depth = inside.map_or(0, |(_, depth)| depth + 1);
         if depth > MAX_FOLLOWED {
@@ -266,7 +267,7 @@ impl RecordReader<'_> {
             let action = self.program.action(*id)?;
             let record: &ActionRecord = record;
             let ran = !matches!(record.status, Status::Skipped | Status::Cancelled);
-            // The author of the file did not write the wait for a turn.
+            // The wait for a turn is not in the author's file.
             let ran = ran && *action.name != *TURN_SIGNAL;
             ran.then_some((*id, action, record))
         });
@@ -284,34 +285,34 @@ impl RecordReader<'_> {
     }
 }
 
-/// How a loop ended.
+/// Why a loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoopEnd {
     /// Its condition ended it.
     Condition,
-    /// `break_when`.
+    /// A `break_when` ended it.
     Break,
-    /// The count was spent.
+    /// It reached its maximum number of iterations.
     Count,
     /// The deadline passed.
     Timeout,
     /// Its body failed.
     Failed,
-    /// It was cancelled from outside: by a deadline or a `break_when` around it, or by the run's end.
+    /// It was cancelled from outside: by an enclosing deadline or `break_when`, or by the run's end.
     Cancelled,
     /// It reached a page for the second time.
     Repeat,
     /// Its iterations returned the same result repeatedly.
     Unchanged,
-    /// Its actions used as many tokens as they may.
+    /// Its actions used the maximum number of tokens.
     Tokens,
-    /// Its actions cost as much as they may.
+    /// Its actions reached the maximum cost.
     Cost,
 }
 
 impl LoopEnd {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 10] = [
         Self::Condition,
         Self::Break,
@@ -325,7 +326,7 @@ impl LoopEnd {
         Self::Cost,
     ];
 
-    /// The word in outputs and events.
+    /// Returns the word for outputs and events.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -347,7 +348,7 @@ impl LoopEnd {
 mod tests {
     use super::*;
 
-    /// A record in which others are, `depth` levels deep.
+    /// Returns a record that contains records, `depth` levels deep.
     fn nested(depth: u32) -> ActionRecord {
         let inner = (depth > 1).then(|| {
             let records = Records::from([(ActionId(0), Box::new(nested(depth - 1)))]);
@@ -375,7 +376,7 @@ mod tests {
         let (read, _): (ActionRecord, usize) = bincode::decode_from_slice(&whole, config).unwrap();
         assert_eq!(read, nested(MAX_NESTING));
         assert!(encoded(MAX_NESTING + 1).is_err());
-        // What was refused counts for nothing afterwards.
+        // A refused record leaves the counter at 0.
         assert!(encoded(MAX_NESTING).is_ok());
     }
 }

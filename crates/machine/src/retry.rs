@@ -1,5 +1,4 @@
-//! When a fault is retried and how long the wait is (docs/reference/loom.md). Pure: jitter comes
-//! from a seed.
+//! When a fault is retried, and how long the wait is (docs/reference/loom.md). Pure: a seed determines the jitter.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -7,16 +6,16 @@ use std::time::Duration;
 use windlass_model::model::{Backoff, Fault, Jitter, RetryOn};
 use windlass_value::LONGEST_REQUESTED_WAIT;
 
-/// Where a fault comes from, as the innermost try sees it.
+/// The origin of a fault, as the innermost try distinguishes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RaisedAt {
-    /// From the operation itself: a policy without `on` asks whether the fault is transient.
+    /// From the operation itself: a policy without `on` retries the fault only if it is transient.
     Here,
-    /// Through a scope: a policy without `on` around a block retries any failure.
+    /// Through a scope: a policy without `on` for a block retries any fault.
     Through,
 }
 
-/// Whether a policy retries a fault.
+/// Returns true if a policy retries a fault.
 pub(super) fn applies(on: &[RetryOn], fault: &Fault, raised: RaisedAt) -> bool {
     if on.is_empty() {
         return fault.transient || raised == RaisedAt::Through;
@@ -32,8 +31,9 @@ pub(super) fn applies(on: &[RetryOn], fault: &Fault, raised: RaisedAt) -> bool {
     })
 }
 
-/// The wait after the failed attempt `attempt` (from 1). One that the server asks for is no shorter than the first of
-/// the policy, and no longer than [`LONGEST_REQUESTED_WAIT`] or the policy's own longest.
+/// Returns the wait after the failed attempt `attempt` (from 1).
+/// A wait that the server requests is at least the first wait of the policy. It is at most [`LONGEST_REQUESTED_WAIT`]
+/// or the policy's longest wait, whichever is longer.
 pub(super) fn delay(
     backoff: &Backoff,
     attempt: u32,

@@ -1,8 +1,7 @@
-//! A run as it was at an earlier point of its journal, for a new run to continue from. The old run
-//! stays as it ended; nothing here changes it.
+//! Restores a run to an earlier point of its journal, for a new run to continue from. The old run does not change.
 //!
-//! The changes since the last snapshot are folded once more, up to where the target began for the
-//! last time. There every cursor is between two operations.
+//! The changes since the last snapshot are folded again, up to where the target began for the last time.
+//! At that point every cursor is between two operations.
 
 use super::bug::Bug;
 use super::change::Change;
@@ -19,32 +18,32 @@ use windlass_expression::Budget;
 use windlass_model::model::Name;
 use windlass_value::time::Timestamp;
 
-/// Where a run is restored.
+/// The point to which a run is restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// An action or an iteration, or the end of its path: `fetch`, `poll#14`, `poll#14/fetch`.
+    /// An action or an iteration, by its path or the end of its path: `fetch`, `poll#14`, `poll#14/fetch`.
     Path(String),
-    /// The action that the run failed at, and the iteration around it.
+    /// The action that the run failed at, and the enclosing iteration.
     Action(Name, Option<(String, u64)>),
-    /// The end of the foreach of which items failed: those begin once more. At the end of its path, where
-    /// there are several: `each`, `outer#1/inner`.
+    /// The end of a foreach of which items failed; the failed items begin again.
+    /// If there are several, the end of its path selects one: `each`, `outer#1/inner`.
     FailedItems(Option<String>),
 }
 
-/// What a target is in a journal.
+/// The result of looking for a target in a journal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rewound {
     State(Box<RunState>),
-    /// The first thing that it did.
+    /// The target is the first thing that the run did.
     Beginning,
-    /// It is not in the journal.
+    /// The target is not in the journal.
     Nowhere,
-    /// Items of these foreaches failed, and it is not specified whose are meant.
+    /// Items of these foreaches failed, and the target does not select one of them.
     Several(Vec<String>),
 }
 
-/// The state of `run` when it last came to `target`, as the state of a new run `id` that continues at
-/// `now`. `start` is the state at the journal's beginning, `changes` everything since.
+/// Returns the state of a run when it last reached `target`, as the state of a new run `id` that continues at `now`.
+/// `start` is the state at the journal's beginning, `changes` everything since.
 ///
 /// # Errors
 /// The changes are not those of the run.
@@ -96,7 +95,7 @@ pub fn rewind(
     Ok(Rewound::State(Box::new(state)))
 }
 
-/// A place that a run came to, as [`Target::Path`] takes it.
+/// A point that a run reached, in the form of [`Target::Path`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum VisitedPoint {
     /// An iteration of a loop, or an item of a foreach.
@@ -105,8 +104,8 @@ pub enum VisitedPoint {
     Action(String),
 }
 
-/// The last `most` places that a run came to, the newest first, each once. `start` is the state at
-/// the journal's beginning, `changes` everything since.
+/// Returns the last `most` points that a run reached, the newest first, each once.
+/// `start` is the state at the journal's beginning, `changes` everything since.
 ///
 /// # Errors
 /// The changes are not those of the run.
@@ -139,7 +138,7 @@ pub fn visited(
             iteration.map(|cursor| View::of(program, &state, cursor, &Budget::default()).path());
         places.extend(action.map(VisitedPoint::Action));
         places.extend(iteration.map(VisitedPoint::Iteration));
-        // The same place again counts once, at its last time.
+        // A point that was reached again counts once, at its last time.
         while places.len() > most.saturating_mul(2) {
             places.pop_front();
         }
@@ -157,11 +156,11 @@ fn action_at<'p>(program: &'p Program, run: &RunState, cursor: CursorId) -> Opti
     program.action(state.action?)
 }
 
-/// A place that was found.
+/// The point that was found.
 struct FoundPoint {
-    /// The number of changes before it.
+    /// Number of changes before the point.
     changes: usize,
-    /// The cursor that is there.
+    /// The cursor at the point.
     cursor: CursorId,
     is_beginning: bool,
 }
@@ -172,10 +171,10 @@ struct PointSearch<'a> {
 }
 
 impl PointSearch<'_> {
-    /// The last time that a cursor stood at the place.
+    /// Finds the last time that a cursor was at the target.
     fn last(&self, start: &RunState, changes: &[Change]) -> Result<Option<FoundPoint>, Bug> {
         let mut state = start.clone();
-        // What was in flight when the snapshot was made had begun before it.
+        // An effect that was in flight at the snapshot had begun before it.
         let mut calling = state.cursors.iter().filter_map(|(id, cursor)| {
             let calls = matches!(cursor.wait, Wait::Effect(_));
             (calls && self.is_at(start, *id)).then_some(*id)
@@ -186,7 +185,7 @@ impl PointSearch<'_> {
             is_beginning: false,
         });
         drop(calling);
-        // Whether the run has only just begun.
+        // Whether the run has only begun so far.
         let mut fresh = start.cursors.is_empty();
         for (index, change) in changes.iter().enumerate() {
             if let Change::ActionBegan { cursor, .. } = change
@@ -229,7 +228,7 @@ impl PointSearch<'_> {
         Ok(found)
     }
 
-    /// The cursor that is at the place in a run that begins in the middle.
+    /// Returns the cursor that is at the target in a run that was restored itself.
     fn restored(&self, run: &RunState) -> Option<CursorId> {
         let mut ready = run.ready.iter().copied();
         ready.find(|cursor| {
@@ -240,7 +239,7 @@ impl PointSearch<'_> {
         })
     }
 
-    /// Whether the cursor is at the action.
+    /// Returns true if the cursor is at the target action.
     fn is_at(&self, run: &RunState, cursor: CursorId) -> bool {
         let Some(action) = action_at(self.program, run, cursor) else {
             return false;
@@ -256,7 +255,7 @@ impl PointSearch<'_> {
         }
     }
 
-    /// Whether the cursor is in the iteration.
+    /// Returns true if the cursor is in the target iteration.
     fn is_iteration(&self, run: &RunState, cursor: CursorId) -> bool {
         match self.target {
             Target::Path(path) => ends_with(
@@ -268,15 +267,15 @@ impl PointSearch<'_> {
     }
 }
 
-/// Whether a branch is an item of a foreach.
+/// Returns true if a branch is an item of a foreach.
 fn is_item(program: &Program, run: &RunState, branch: CursorId) -> bool {
     let frame = run.cursors.get(&branch).and_then(|one| one.frames.first());
     let parent = frame.and_then(|frame| program.scope(program.scope(frame.scope)?.parent?));
     parent.is_some_and(|fork| matches!(fork.kind, ScopeKind::ForEach { .. }))
 }
 
-/// How many of the changes that follow start further branches of the same fork: they come along,
-/// for a fork is checked again only when one of its branches ends.
+/// Counts the next changes that start further branches of the same fork.
+/// These branches belong to the point, because a fork is checked again only when one of its branches ends.
 fn siblings(rest: Option<&[Change]>) -> usize {
     let starts = |change: &&Change| {
         matches!(change, Change::BranchStarted { .. })
@@ -285,9 +284,9 @@ fn siblings(rest: Option<&[Change]>) -> usize {
     rest.unwrap_or_default().iter().take_while(starts).count()
 }
 
-// ── from then to now ────────────────────────────────────────────────────────────────────────────
+// ── from the past to now ────────────────────────────────────────────────────────────────────────
 
-/// The cursor has not called yet.
+/// Undoes a call in flight, so that the cursor makes it again.
 fn undo_call(run: &mut RunState, cursor: CursorId) {
     let Some(here) = run.cursors.get_mut(&cursor) else {
         return;
@@ -299,8 +298,8 @@ fn undo_call(run: &mut RunState, cursor: CursorId) {
     }
 }
 
-/// Between then and now no time passes for the run, as in a pause. One that stood at a limit still
-/// does: only a resume gives it more.
+/// Moves the run's times from `then` to `now`: in between, no time passes for it, as in a pause.
+/// A run that was paused at a limit still is; only a resume grants it more.
 fn stop_at_point(run: &mut RunState, then: Timestamp, now: Timestamp) -> Result<(), Bug> {
     let (since, limit) = match run.paused.take() {
         Some((since, reason @ PauseReason::Limit(..))) => (since, Some(reason)),
@@ -313,7 +312,7 @@ fn stop_at_point(run: &mut RunState, then: Timestamp, now: Timestamp) -> Result<
     Ok(())
 }
 
-/// The action has all of its attempts and all of its time again.
+/// Resets the attempts and the timeout of the action at the cursor.
 fn restart_iteration(program: &Program, run: &mut RunState, cursor: CursorId, now: Timestamp) {
     let Some(here) = run.cursors.get_mut(&cursor) else {
         return;
@@ -342,7 +341,7 @@ fn restart_iteration(program: &Program, run: &mut RunState, cursor: CursorId, no
     }
 }
 
-/// The items of a foreach that failed are as if they had not begun, and the first of them begin.
+/// Resets the failed items of a foreach, as if they had not begun, and begins the first of them.
 fn begin_failed_items(
     program: &Program,
     run: &mut RunState,
@@ -387,7 +386,7 @@ fn begin_failed_items(
     Ok(())
 }
 
-/// What is in flight is another run's from now on: it is done again, under other keys.
+/// Changes the run's id. Its effects in flight get keys with this id, so they are requested again.
 fn rename(run: &mut RunState, id: &Name) {
     let old = super::path::key_of_run(&run.id);
     let new = super::path::key_of_run(id);
@@ -399,7 +398,7 @@ fn rename(run: &mut RunState, id: &Name) {
     run.id = id.clone();
 }
 
-/// When a change was made, as far as it says.
+/// Returns when a change was made, if the change has a time.
 fn time_of(change: &Change) -> Option<Timestamp> {
     match change {
         Change::Started { at, .. }
@@ -416,7 +415,7 @@ fn time_of(change: &Change) -> Option<Timestamp> {
     }
 }
 
-/// The latest time that a state knows of.
+/// Returns the latest time in a state.
 fn last_seen(run: &RunState) -> Timestamp {
     let cursors = run.cursors.values();
     let frames = cursors.flat_map(|cursor| cursor.frames.iter().map(|frame| frame.entered_at));
@@ -433,7 +432,7 @@ fn last_seen(run: &RunState) -> Timestamp {
         .fold(run.started_at, Timestamp::max)
 }
 
-/// The fork that a cursor waits in.
+/// Returns the fork that a cursor waits for.
 fn fork_of(run: &mut RunState, cursor: CursorId) -> Option<&mut ForkState> {
     match &mut run.cursors.get_mut(&cursor)?.frames.last_mut()?.kind {
         FrameKind::Fork(fork) => Some(fork),

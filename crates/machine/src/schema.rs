@@ -1,4 +1,4 @@
-//! How the types that reports hold are described to OpenAPI.
+//! The OpenAPI schemas of types that reports contain.
 
 use crate::{HistoryEvent, IterationRow, LoopEnd, RunStatus};
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! What enters a scope, and leaves it in order.
+//! Entering and leaving scopes.
 
 use super::bug::{MachineResult, StepResult};
 use super::evaluate::millis;
@@ -44,7 +44,7 @@ impl ScopeHandler<'_, '_> {
         Ok(movement.move_to(cursor, scope.body)?)
     }
 
-    /// Records of an earlier visit to this place are of no interest to this one.
+    /// Removes the records of an earlier visit to this scope.
     fn forget_records(&mut self, cursor: CursorId, scope: &Scope) -> MachineResult {
         let run = self.read().run;
         let inner = ActionId(scope.inner.start)..ActionId(scope.inner.end);

@@ -1,4 +1,4 @@
-//! Signals: which ones a run accepts, and what one does.
+//! Signals: which ones a run accepts, and their effects.
 
 use super::state::RunState;
 use crate::program::Program;
@@ -6,23 +6,23 @@ use bincode::{Decode, Encode};
 use windlass_expression::Value;
 use windlass_model::model::{ANSWERED_BY, Form, Name};
 
-/// A signal as it is delivered. The form of its question accepts the payload ([`Program::form`]).
+/// A signal as it is delivered. If its question has a form, the form accepts the payload ([`Program::form`]).
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct Signal {
     pub name: Name,
-    /// What it carries.
+    /// The value that it carries.
     pub payload: Value,
-    /// Who sent it, if that is known.
+    /// The sender, if known.
     pub by: Option<Name>,
-    /// Of one that answers a certain wait: [`RunState::received`] when its sender saw the wait, or when the address of
-    /// `callbackUrl` was made. Any other count makes the signal void.
+    /// For a signal that answers a certain wait: [`RunState::received`] when its sender read the wait, or when the
+    /// address of `callbackUrl` was made. If the count is another one by now, the signal is void.
     pub received: Option<u64>,
-    /// The sender's id of it: of several signals with the same one, the run receives the first.
+    /// The sender's id of the signal. Of several signals with the same id, the run receives the first.
     pub id: Option<Name>,
 }
 
 impl Signal {
-    /// A signal of an unknown sender.
+    /// Creates a signal of an unknown sender.
     #[must_use]
     pub fn new(name: Name, payload: Value) -> Self {
         Self {
@@ -38,18 +38,18 @@ impl Signal {
 /// Why a run does not accept a signal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SignalRefusal {
-    /// Nothing in its workflow waits for one of this name; something waits for these.
+    /// Nothing in the workflow waits for a signal with this name. The list has the names that are waited for.
     Unknown(Vec<Name>),
-    /// The question that it answers wants something else.
+    /// The form of its question does not accept the payload.
     Answer(String),
-    /// The wait that it answers is over: the run has received an answer, or waits for it no more.
+    /// The wait that it answers is over: the run has received an answer, or no longer waits.
     Answered,
 }
 
 /// Checks a signal before it is delivered.
 ///
 /// # Errors
-/// Why the run does not accept it.
+/// The reason why the run does not accept the signal.
 pub fn check_signal(
     program: &Program,
     run: &RunState,
@@ -74,20 +74,20 @@ pub fn check_signal(
     }
 }
 
-/// Whether the run has received a signal with this id.
+/// Returns true if the run has received a signal with this id.
 #[must_use]
 pub fn is_repeated(run: &RunState, signal: &Signal) -> bool {
     let is_it = |id: &Name| run.signal_ids().any(|known| *known == **id);
     signal.id.as_ref().is_some_and(is_it)
 }
 
-/// Whether the wait that a signal answers is over.
+/// Returns true if the wait that a signal answers is over.
 pub(super) fn is_void(run: &RunState, signal: &Signal) -> bool {
     let received = run.received(&signal.name);
     signal.received.is_some_and(|seen| seen != received)
 }
 
-/// The answer to a question, with who gave it.
+/// Returns the answer to a question, with its sender.
 pub(super) fn answer(form: &Form, given: &Value, by: Option<&Name>) -> Result<Value, String> {
     let answer = form.accept(given)?;
     let (Some(by), Value::Object(members)) = (by, &answer) else {

@@ -1,6 +1,6 @@
-//! All there is to know about a run, as plain data that the store can keep.
+//! The complete state of a run, as plain data for the store.
 //!
-//! Nothing here moves; `apply` is the only code that changes any of it.
+//! Only `apply` changes it.
 
 use super::bug::{Bug, MachineResult};
 use super::record::{LoopEnd, Records};
@@ -26,15 +26,15 @@ macro_rules! run_id {
     };
 }
 run_id!(
-    /// A cursor of a run. Never used twice.
+    /// The id of a cursor. Never used twice in a run.
     CursorId
 );
 run_id!(
-    /// An effect of a run. Never used twice, so a late completion finds nothing.
+    /// The id of an effect. Never used twice in a run, so a late completion finds nothing.
     EffectId
 );
 run_id!(
-    /// A timer of a run. Never used twice.
+    /// The id of a timer. Never used twice in a run.
     TimerId
 );
 
@@ -43,30 +43,30 @@ run_id!(
 pub struct RunState {
     /// The run's own id, part of every idempotency key.
     pub id: Name,
-    /// The program it is pinned to.
+    /// The program that the run is pinned to.
     pub program: ProgramHash,
     pub started_at: Timestamp,
-    /// What the caller gave.
+    /// The input that the caller passed.
     pub input: Value,
-    /// The next cursor, effect or timer gets this number.
+    /// The number of the next cursor, effect or timer.
     pub next_id: u64,
-    /// How it ended; none while it has not.
+    /// How the run ended; `None` until it has ended.
     pub outcome: Option<Box<Outcome>>,
-    /// Since when and why it is paused.
+    /// Since when and why the run is paused.
     pub paused: Option<(Timestamp, PauseReason)>,
-    /// Variables by name: always an object. A branch may have others: [`RunState::variables_of`].
+    /// Variables by name: always an object. An isolated branch has others: [`RunState::variables_of`].
     pub variables: Value,
-    /// What `Respond` recorded.
+    /// The value that `Respond` recorded.
     pub response: Option<Value>,
-    /// Its positions in the program. Boxed, as its records are: most runs have one.
+    /// The run's positions in the program. Boxed like [`Records`], because most runs have one.
     pub cursors: BTreeMap<CursorId, Box<Cursor>>,
-    /// Those of the cursors that can continue without hearing from outside.
+    /// The cursors that can continue without an event.
     pub ready: BTreeSet<CursorId>,
-    /// The effects that it requested and that have not ended.
+    /// The effects that the run requested and that have not ended.
     pub effects: BTreeMap<EffectId, Box<PendingEffect>>,
-    /// What it sleeps on. Boxed as well.
+    /// The armed timers. Boxed like the cursors.
     pub timers: BTreeMap<TimerId, Box<PendingTimer>>,
-    /// Signals that came before anything waited for them.
+    /// Signals that arrived before a cursor waited for them.
     pub signals: Vec<(Name, Value)>,
 }
 
@@ -75,27 +75,27 @@ pub struct RunState {
 pub struct Cursor {
     /// Its current state.
     pub at: StateId,
-    /// The cursor that forked it; none: the root.
+    /// The cursor that forked this one; `None` for the root.
     pub parent: Option<CursorId>,
     pub wait: Wait,
-    /// The scopes it is in, outermost first.
+    /// The enclosing scopes, outermost first.
     pub frames: Vec<Frame>,
-    /// The records of the actions it ran. A foreach iteration has its own; other branches write
-    /// to the cursor they came from, and theirs stays empty.
+    /// The records of its actions. Items of a foreach and isolated branches own their records. Other branches write
+    /// to the cursor that forked them, and this map stays empty.
     pub records: Records,
-    /// Whether its records are its own.
+    /// Whether the cursor owns its records.
     pub owns_records: bool,
 }
 
 impl Cursor {
-    /// The cursor that forked this one, which is `own`: an older one. A store that was tampered with may
-    /// say another, and who goes from cursor to cursor must come to an end.
+    /// Returns the cursor that forked this one, whose id is `own`. A parent that is not older is ignored: a tampered
+    /// store may contain one, and a walk from parent to parent must end.
     #[must_use]
     pub fn forked_by(&self, own: CursorId) -> Option<CursorId> {
         self.parent.filter(|parent| *parent < own)
     }
 
-    /// The variables that it and its branches have to themselves, if they do.
+    /// Returns the variables of an isolated branch; `None` for other cursors.
     #[must_use]
     pub fn own_variables(&self) -> Option<&Value> {
         match &self.frames.first()?.kind {
@@ -116,14 +116,14 @@ pub enum Wait {
     Timer(TimerId),
     Signal(Name),
     Branches,
-    /// A new budget for the loop on top: the run paused at its limit.
+    /// A new budget for the loop on top, because the run paused at its limit.
     Budget,
-    /// Nothing, but it continues by raising this fault: it occurred while the run was paused, or at a
-    /// second iteration boundary of one transition.
+    /// The cursor continues by raising this fault.
+    /// The fault occurred while the run was paused, or at a second iteration boundary of one transition.
     Faulted {
         /// The fault.
         error: Box<RunError>,
-        /// Whether it is from the operation where the cursor is, not from inside a scope.
+        /// True if the operation at the cursor raised it, false if it left an inner scope.
         here: bool,
     },
     /// The answer to a question.
@@ -141,7 +141,7 @@ pub struct PendingQuestion {
 }
 
 impl Wait {
-    /// The signal that ends it.
+    /// Returns the signal that ends this wait.
     #[must_use]
     pub fn signal(&self) -> Option<&Name> {
         match self {
@@ -156,136 +156,137 @@ impl Wait {
         }
     }
 
-    /// Whether a cursor that waits for this can continue at once.
+    /// Returns true if a cursor with this wait can continue at once.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         matches!(self, Self::Ready | Self::Faulted { .. })
     }
 }
 
-/// A scope a cursor is in.
+/// A scope that a cursor is in.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct Frame {
     pub scope: ScopeId,
-    /// What is stored for it.
+    /// Data of the scope.
     pub kind: FrameKind,
     pub entered_at: Timestamp,
 }
 
-/// What is stored for a scope while a cursor is in it.
+/// Data of a scope while a cursor is in it.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FrameKind {
-    /// Nothing.
+    /// No data.
     Plain,
-    /// How many nodes of a graph were entered.
+    /// The counted visits of a graph.
     Graph(GraphState),
     /// The progress of a loop.
     Loop(Box<LoopState>),
     /// The progress of a try.
     Try(TryState),
     Deadline(DeadlineState),
-    /// Branches.
+    /// The branches of a fork.
     Fork(ForkState),
-    /// The bottom of a branch's cursor: which one it is, and its item.
+    /// The bottom frame of a branch's cursor: the branch's index and its item.
     Branch(ItemState),
-    /// The bottom of a branch's cursor that works on variables of its own. Its records are its own
-    /// too, because they may refer to its variables.
+    /// The bottom frame of an isolated branch's cursor, which has variables of its own.
+    /// The cursor owns its records, too, because they may refer to its variables.
     Isolated(IsolatedState),
-    /// The bottom of the root's cursor, of a program that reads the environment or its last run, or of a run with a
+    /// The bottom frame of the root cursor, if the program reads the environment or its last run, or the run has a
     /// scheduled time.
     Root {
-        /// What that was when the run began, by name: a repetition sees the same.
+        /// These values by name, as of the run's beginning, so that a repetition reads the same.
         environment: Value,
     },
 }
 
-/// How many nodes of a graph were entered.
+/// The counted visits of a graph.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode, Serialize)]
 pub struct GraphState {
     /// Number of nodes entered in total.
     pub steps: u32,
-    /// Which visit of its node the current one is, from 1.
+    /// Number of the current visit of the current node, from 1.
     pub visit: u32,
-    /// By the state that counts the node: how often it was entered.
+    /// Number of visits of each node, by the state that counts them.
     pub visits: BTreeMap<StateId, u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct DeadlineState {
-    /// The timer that cancels what is in it.
+    /// The timer that cancels everything inside the scope.
     pub timer: TimerId,
-    /// How long it may take, in milliseconds.
+    /// Timeout in milliseconds.
     pub after_ms: u64,
 }
 
-/// A branch that works on the variables of its fork.
+/// A branch that uses the variables of its fork.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct ItemState {
-    /// Its index in the fork.
+    /// Index of the branch in the fork.
     pub index: u32,
-    /// The item of a foreach; null elsewhere.
+    /// The item of a foreach; null for other forks.
     pub item: Value,
 }
 
-/// A branch that works on variables of its own.
+/// A branch that has variables of its own.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct IsolatedState {
-    /// Its index in the fork.
+    /// Index of the branch in the fork.
     pub index: u32,
-    /// Its variables by name: an object. Null in the change that spawns the cursor: applied, it is a
-    /// copy of what the fork's cursor works on, which costs the journal nothing.
+    /// Its variables by name: an object. The change that spawns the cursor has null, and `apply` replaces it by a
+    /// copy of the variables of the fork's cursor. So the journal does not store the copy.
     pub variables: Value,
 }
 
-/// The progress of a loop: what `status` and `dump` show.
+/// The progress of a loop, as `status` and `dump` show it.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 pub struct LoopState {
-    /// Its place in the run: `outer#2/inner`, the iterations (from 0) of the loops around it.
+    /// Path in the run: `outer#2/inner`, with the iterations (from 0) of the enclosing loops.
     pub path: String,
     /// The authored type: `until`, `while`, …
     pub kind: Name,
-    /// What people call it, where that is not its name.
+    /// Display name, if it differs from the name.
     pub title: Option<Name>,
-    /// How many iterations have ended.
+    /// Number of iterations that have ended.
     pub iteration: u64,
-    /// How many may run.
+    /// Maximum number of iterations.
     pub max_iterations: u64,
-    /// How many a pause at the limit grants again.
+    /// Number of iterations that a resume grants after a pause at the limit.
     pub budget: u64,
-    /// How long it may take, in milliseconds.
+    /// Timeout in milliseconds.
     pub timeout_ms: Option<u64>,
-    /// When it was entered.
+    /// When the loop was entered.
     pub started_at: Timestamp,
-    /// When it is cut.
+    /// When the loop times out.
     pub deadline: Option<Timestamp>,
     pub deadline_timer: Option<TimerId>,
     /// When the current iteration began; none between iterations.
     pub iteration_started_at: Option<Timestamp>,
-    /// When the next iteration begins, while it delays.
+    /// When the next iteration begins, during a delay.
     pub next_due_at: Option<Timestamp>,
-    /// What the authored condition gave at the last check.
+    /// Result of the authored condition at the last check.
     pub last_condition: Option<bool>,
     /// How the last iteration ended.
     pub last_status: Option<Status>,
     /// The records of the iteration before the current one; none between iterations.
     #[serde(skip_deserializing, skip_serializing_if = "BTreeMap::is_empty")]
     pub last: Records,
-    /// What is collected of its iterations, by name: always an object.
+    /// Values collected from the iterations, by name: always an object.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub collected: Value,
-    /// How it ended; none while it runs.
+    /// How the loop ended; `None` while it runs.
     pub ended: Option<LoopEnd>,
-    /// The pages it has been at, by what their tokens hash to: the iteration that read each.
+    /// Pages that were read: for the hash of each page's token, the iteration that read it.
     #[serde(skip_deserializing, skip_serializing_if = "BTreeMap::is_empty")]
     pub pages: BTreeMap<u128, u64>,
 }
 
 impl LoopState {
-    /// The same without what its iterations gave, but with its budgets: what a store keeps next to the journal.
+    /// Returns a copy without records, pages and collected values, but with the budgets: the row that a store has of
+    /// a loop.
     #[must_use]
     pub fn row(&self) -> Self {
-        // Field by field: a copy of the records, made to be thrown away, would cost the most.
+        // Field by field, because cloning the records only to drop them would cost the most.
         Self {
             path: self.path.clone(),
             kind: self.kind.clone(),
@@ -312,13 +313,13 @@ impl LoopState {
 /// The progress of a try.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct TryState {
-    /// Which attempt runs or is waited for, from 1.
+    /// Number of the attempt that runs or is waited for, from 1.
     pub attempt: u32,
-    /// How many there may be.
+    /// Maximum number of attempts.
     pub max_attempts: u32,
-    /// The last attempt's fault, and when.
+    /// Fault of the last attempt, and when it occurred.
     pub last_fault: Option<Box<(Fault, Timestamp)>>,
-    /// When the next attempt begins, while it waits.
+    /// When the next attempt begins, while the try waits.
     pub next_due_at: Option<Timestamp>,
 }
 
@@ -327,18 +328,18 @@ pub struct TryState {
 pub struct ForkState {
     /// A foreach's items, an array; null for other forks.
     pub items: Value,
-    /// By index: how far each branch is.
+    /// The state of each branch, by index.
     pub branches: Vec<BranchState>,
-    /// The number of started items: a foreach starts them in order.
+    /// Number of started items; a foreach starts them in order.
     pub started: u32,
     /// Number of branches that run.
     pub running: u32,
-    /// No further branch starts: one failed.
+    /// Whether no further branch starts, because one failed.
     pub closed: bool,
 }
 
 impl ForkState {
-    /// The cursors of the branches that run.
+    /// Returns the cursors of the branches that run.
     pub fn running_cursors(&self) -> impl Iterator<Item = CursorId> + '_ {
         self.branches.iter().filter_map(|branch| match branch {
             BranchState::Running(cursor) => Some(*cursor),
@@ -347,7 +348,7 @@ impl ForkState {
     }
 }
 
-/// How far a branch is.
+/// The state of a branch.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BranchState {
@@ -363,9 +364,9 @@ pub enum BranchState {
 pub struct BranchOutcome {
     /// Succeeded, Failed, TimedOut, Skipped, or Cancelled by a `break_when`.
     pub status: Status,
-    /// Why, when it failed.
+    /// Why the branch failed.
     pub error: Option<RunError>,
-    /// The records of a foreach iteration.
+    /// The records of an item of a foreach or of an isolated branch.
     pub records: Records,
 }
 
@@ -374,9 +375,9 @@ pub struct BranchOutcome {
 pub struct PendingEffect {
     /// The cursor that waits for it.
     pub cursor: CursorId,
-    /// Whose record it fills.
+    /// The action whose record the effect fills.
     pub action: Option<ActionId>,
-    /// The call, as it is sent and, after a crash, sent again.
+    /// The request as it is sent and, after a crash, sent again.
     pub request: Request,
     pub requested_at: Timestamp,
 }
@@ -393,15 +394,15 @@ pub struct PendingTimer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimerPurpose {
-    /// Between two iterations.
+    /// The delay between two iterations.
     Delay,
-    /// Between two attempts.
+    /// The delay between two attempts.
     Retry,
-    /// A `wait` action of which an earlier version did not keep when it began.
+    /// A `wait` action, stored by an earlier version that did not store when the action began.
     Sleep,
     /// The deadline of the frame with this scope.
     Deadline(ScopeId),
-    /// A `wait` action that began then.
+    /// A `wait` action that began at this time.
     SleepSince(Timestamp),
 }
 
@@ -415,7 +416,7 @@ pub enum PauseReason {
 }
 
 impl RunState {
-    /// Whether it was cancelled, and ends when its operations are.
+    /// Returns true if the run was cancelled and its cleanup still runs.
     #[must_use]
     pub fn is_cancelling(&self) -> bool {
         let failure = self.variables.get(FAILURE);
@@ -427,10 +428,10 @@ impl RunState {
             && is("kind", fault_kind::CANCELLED)
     }
 
-    /// The labels of a run that ended, and whose `on_failure` or `on_finish` failed.
+    /// Returns a label for each of `on_failure` and `on_finish` that failed, once the run has ended.
     pub fn failed_endings(&self) -> impl Iterator<Item = (String, String)> + '_ {
         let failed = |name: &&str| {
-            // Each step asks, and most runs have not ended.
+            // Each step calls this, and most runs have not ended.
             self.outcome.is_some()
                 && self
                     .variables
@@ -447,9 +448,9 @@ impl RunState {
 pub struct Outcome {
     /// Succeeded, Failed, TimedOut or Cancelled.
     pub status: Status,
-    /// What it gives.
+    /// The output of the run.
     pub output: Value,
-    /// Why it did not succeed.
+    /// Why the run did not succeed.
     pub error: Option<RunError>,
     pub at: Timestamp,
 }
@@ -459,9 +460,9 @@ pub struct Outcome {
 pub struct RunError {
     pub fault: Fault,
     pub action: Option<Name>,
-    /// The innermost loop around it: its path, and the iteration from 0.
+    /// The innermost enclosing loop: its path, and the iteration from 0.
     pub iteration: Option<(String, u64)>,
-    /// The file of the bundle and the line.
+    /// The index of the file in the bundle, and the line.
     pub place: Option<(u16, u32)>,
 }
 
@@ -470,24 +471,24 @@ pub struct RunError {
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode, Serialize, Deserialize,
 )]
 pub enum RunStatus {
-    /// An effect is in flight, or it can continue at once.
+    /// An effect is in flight, or a cursor can continue at once.
     Running,
     /// It sleeps on a timer or waits for a signal.
     Waiting,
     /// It is paused until it is resumed.
     Paused,
-    /// It ended well.
+    /// It ended without a failure.
     Succeeded,
-    /// It ended badly.
+    /// It ended with a failure.
     Failed,
     /// A deadline ended it.
     TimedOut,
-    /// Someone ended it.
+    /// It was cancelled.
     Cancelled,
 }
 
 impl RunStatus {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [Self; 7] = [
         Self::Running,
         Self::Waiting,
@@ -498,14 +499,14 @@ impl RunStatus {
         Self::Cancelled,
     ];
 
-    /// The status named so, without case.
+    /// Parses the name of a status, ignoring case.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let named = |status: &Self| status.as_str().eq_ignore_ascii_case(text);
         Self::ALL.into_iter().find(named)
     }
 
-    /// Whether it can never change again.
+    /// Returns true if the status can never change again.
     #[must_use]
     pub fn is_final(self) -> bool {
         matches!(
@@ -514,13 +515,13 @@ impl RunStatus {
         )
     }
 
-    /// Whether it continues automatically, at once or when its time comes.
+    /// Returns true if the run is neither paused nor ended.
     #[must_use]
     pub fn is_progressing(self) -> bool {
         matches!(self, Self::Running | Self::Waiting)
     }
 
-    /// The word in outputs.
+    /// Returns the word for outputs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -557,7 +558,7 @@ impl RunState {
         }
     }
 
-    /// Gives back the room of what is empty: a tree keeps the last node that it had.
+    /// Releases the memory of empty maps: a B-tree retains its last node.
     pub fn shrink_to_fit(&mut self) {
         if self.ready.is_empty() {
             self.ready.clear();
@@ -570,7 +571,7 @@ impl RunState {
         }
     }
 
-    /// What it is doing.
+    /// Returns the status that follows from the run's outcome, pause and effects.
     #[must_use]
     pub fn status(&self) -> RunStatus {
         match &self.outcome {
@@ -586,13 +587,14 @@ impl RunState {
         }
     }
 
-    /// Whether a cursor could continue without hearing from outside.
+    /// Returns true if a cursor can continue without an event.
     #[must_use]
     pub fn has_ready_cursor(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// How many signals of a name it has received, or stopped to wait for where the signal has a form or an address.
+    /// Returns the number of signals with this name that the run received.
+    /// If the signal has a form or an address, waits that ended without it count, too.
     #[must_use]
     pub fn received(&self, signal: &str) -> u64 {
         let counts = self.variables.get(RECEIVED_VARIABLE);
@@ -602,14 +604,14 @@ impl RunState {
             .unwrap_or(0)
     }
 
-    /// The ids of the last signals that it received, as far as their senders gave some.
+    /// Returns the ids of the signals that it received last, as far as their senders passed ids.
     pub fn signal_ids(&self) -> impl Iterator<Item = &str> {
         let ids = self.variables.get(SIGNAL_IDS_VARIABLE);
         let ids = ids.and_then(Value::as_array);
         ids.into_iter().flatten().filter_map(Value::as_str)
     }
 
-    /// When its first timer fires.
+    /// Returns when the first timer fires.
     #[must_use]
     pub fn next_due_at(&self) -> Option<Timestamp> {
         self.timers.values().map(|timer| timer.due_at).min()
@@ -620,7 +622,7 @@ impl RunState {
         found.ok_or_else(|| Bug::new(format!("the run has no cursor {}", id.0)))
     }
 
-    /// The cursor that nothing forked.
+    /// Returns the cursor that has no parent.
     pub(super) fn root(&self) -> MachineResult<(CursorId, &Cursor)> {
         let mut cursors = self.cursors.iter();
         let root = cursors.find(|(_, one)| one.parent.is_none());
@@ -633,12 +635,12 @@ impl RunState {
         found.ok_or_else(|| Bug::new(format!("cursor {} has no frame {depth}", id.0)))
     }
 
-    /// The records of what `cursor` runs.
+    /// Returns the records that `cursor` writes to.
     pub(super) fn records_of(&self, cursor: CursorId) -> MachineResult<&Records> {
         Ok(&self.cursor(self.record_owner(cursor))?.records)
     }
 
-    /// The cursor that keeps the records of what `cursor` runs.
+    /// Returns the cursor that owns the records of `cursor`.
     #[must_use]
     pub fn record_owner(&self, cursor: CursorId) -> CursorId {
         let mut at = cursor;
@@ -651,7 +653,7 @@ impl RunState {
         at
     }
 
-    /// The cursor whose variables `cursor` works on; none: those of the run.
+    /// Returns the cursor whose variables `cursor` uses; `None` if these are the variables of the run.
     #[must_use]
     pub fn isolated_by(&self, cursor: CursorId) -> Option<CursorId> {
         let mut at = cursor;
@@ -664,7 +666,7 @@ impl RunState {
         }
     }
 
-    /// The variables that a cursor works on: always an object.
+    /// Returns the variables that a cursor uses: always an object.
     #[must_use]
     pub fn variables_of(&self, cursor: CursorId) -> &Value {
         let branch = self.isolated_by(cursor);
@@ -673,7 +675,7 @@ impl RunState {
         own.unwrap_or(&self.variables)
     }
 
-    /// All live loops: cursor by cursor, outermost first.
+    /// Returns all live loops: cursor by cursor, outermost first.
     pub fn loops(&self) -> impl Iterator<Item = (CursorId, ScopeId, &LoopState)> {
         self.cursors.iter().flat_map(|(id, cursor)| {
             cursor.frames.iter().filter_map(|frame| match &frame.kind {

@@ -1,4 +1,4 @@
-//! What each operation does.
+//! Runs the operations of cursors.
 
 use super::bug::{MachineResult, StepResult, split_fault};
 use super::evaluate::text;
@@ -12,7 +12,7 @@ use windlass_model::model::Fault;
 use windlass_value::time::Timestamp;
 
 impl StepHandler<'_, '_> {
-    /// Does the operation at which a ready cursor is, or raises the fault it still holds.
+    /// Runs the operation of a ready cursor, or raises the fault that was deferred at the cursor.
     pub fn step(&mut self, cursor: CursorId) -> MachineResult<Next> {
         let read = self.read();
         if let Wait::Faulted { error, here } = &read.run.cursor(cursor)?.wait {
@@ -94,7 +94,7 @@ impl StepHandler<'_, '_> {
             Op::Respond(template) => {
                 let read = self.read();
                 let value = read.seal_if_secure(state, read.eval(cursor, template)?);
-                // The caller has the first one.
+                // The caller gets the first response.
                 if read.run.response.is_none() {
                     self.ends().respond(value.clone())?;
                 }
@@ -114,7 +114,7 @@ impl StepHandler<'_, '_> {
         }
     }
 
-    /// An executor is done.
+    /// Completes a call with the result of its executor.
     pub fn complete_call(
         &mut self,
         id: EffectId,
@@ -133,7 +133,7 @@ impl StepHandler<'_, '_> {
         }
     }
 
-    /// What a cursor waited for since then has come, and is what its step gives.
+    /// Completes the wait of a cursor, which began at `since`. The value is the output of the step.
     pub fn complete_wait(
         &mut self,
         cursor: CursorId,
@@ -146,7 +146,7 @@ impl StepHandler<'_, '_> {
         self.raise_on_fault(cursor, state, done)
     }
 
-    /// The time for which a timer was armed.
+    /// Continues what a timer was armed for.
     pub fn complete_timer(
         &mut self,
         cursor: CursorId,
@@ -162,7 +162,7 @@ impl StepHandler<'_, '_> {
         }
     }
 
-    /// What follows a state's operation: the fault that stopped it, if one did, which is recorded.
+    /// Returns what follows a state's operation. If a fault stopped the operation, records and raises the fault.
     fn raise_on_fault(
         &mut self,
         cursor: CursorId,
@@ -183,8 +183,8 @@ impl StepHandler<'_, '_> {
         Ok(Next::Raise(cursor, Box::new(error), RaisedAt::Here))
     }
 
-    /// A failed operation's record. The machine's own states (a branch, the end of a body) have
-    /// none; neither has a scope that was entered, which keeps its own books from then on.
+    /// Records a failed operation. The machine's own states (a branch, the end of a body) have no record. A scope
+    /// that was entered records its failure itself.
     fn record_failure(&mut self, cursor: CursorId, state: &State, fault: &Fault) -> MachineResult {
         let read = self.read();
         if let Op::Enter(scope) = state.op
@@ -200,8 +200,8 @@ impl StepHandler<'_, '_> {
     }
 }
 
-/// A case written as a key is text; it equals the number or boolean it spells, in the formats
-/// where cases are keys.
+/// Compares a case with a value.
+/// In formats where cases are keys (`are_text`), a key also equals the number or boolean that it spells.
 fn case_equals(case: &Value, value: &Value, are_text: bool) -> bool {
     if case == value {
         return true;

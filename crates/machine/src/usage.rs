@@ -1,5 +1,5 @@
-//! What the actions of a loop use: tokens of language models, and what they cost. An answer says it as
-//! `usage` (docs/reference/loops.md#budgets); a loop with such a limit has the sums with what it collects.
+//! Budgets of a loop: tokens of language models, and cost. An answer reports both as `usage`
+//! (docs/reference/loops.md#budgets). A loop with such a limit stores the sums with the values that it collects.
 
 use super::bug::MachineResult;
 use super::evaluate::number;
@@ -11,33 +11,33 @@ use crate::program::LoopSpec;
 use windlass_expression::{Object, Template, Value};
 use windlass_model::model::{Fault, Name, fault_kind};
 
-/// Its name among what is collected of a loop's iterations. No name in a file begins like this.
+/// Name of the budgets in the values that a loop collects. No name in a file begins like this.
 const BUDGETS: &str = "$budgets";
 
-/// A cost is a whole number of these parts, so that a sum does not depend on the order of its parts.
+/// Parts of one unit of cost. A cost is a whole number of parts, so that a sum does not depend on its order.
 const PARTS: f64 = 1e9;
 const DECIMALS: usize = 9;
 
-/// What a loop may use, next to iterations and time.
+/// A budget of a loop, in addition to iterations and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BudgetKind {
-    /// Tokens of language models, read and written.
+    /// Tokens of language models, input and output.
     Tokens,
-    /// Money in the author's unit.
+    /// Cost, in the author's unit of money.
     Cost,
 }
 
 impl BudgetKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 2] = [Self::Tokens, Self::Cost];
 
-    /// The word in files and outputs.
+    /// Returns the word in files and outputs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         self.end().as_str()
     }
 
-    /// How a loop ends that has used it.
+    /// Returns how a loop ends when it has used up this budget.
     fn end(self) -> LoopEnd {
         match self {
             Self::Tokens => LoopEnd::Tokens,
@@ -45,7 +45,7 @@ impl BudgetKind {
         }
     }
 
-    /// The number of a limit; none if it is not positive.
+    /// Returns the number of a limit; `None` if it is not positive.
     fn limit(self, value: &Value) -> Option<i64> {
         match self {
             Self::Tokens => value.as_whole().filter(|limit| *limit > 0),
@@ -60,7 +60,7 @@ impl BudgetKind {
         }
     }
 
-    /// What an answer says that it used.
+    /// Returns the amount that an answer reports as used.
     fn used(self, usage: &Value) -> i64 {
         let whole = |key: &str| usage.get(key).and_then(number).map(rounded_up);
         let first = |keys: [&str; 2]| keys.into_iter().find_map(whole);
@@ -75,7 +75,7 @@ impl BudgetKind {
         used.max(0)
     }
 
-    /// The limit as it is written.
+    /// Returns the template of the limit.
     fn spec(self, spec: &LoopSpec) -> Option<&Template> {
         match self {
             Self::Tokens => spec.tokens.as_ref(),
@@ -84,25 +84,25 @@ impl BudgetKind {
     }
 }
 
-/// A number of tokens, of which none is lost; more than a number can hold is the largest one.
+/// Rounds a number of tokens up. A number that is too large becomes the maximum.
 #[allow(clippy::cast_possible_truncation)]
 fn rounded_up(tokens: f64) -> i64 {
     tokens.ceil() as i64
 }
 
-/// A cost in whole parts; more than a number can hold is the largest one.
+/// Converts a cost to whole parts. A number that is too large becomes the maximum.
 #[allow(clippy::cast_possible_truncation)]
 fn parts(cost: f64) -> i64 {
     (cost * PARTS).round() as i64
 }
 
-/// What a loop used of a budget, and how much it may use.
+/// The amount of a budget that a loop has used, and its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BudgetUse {
     pub kind: BudgetKind,
     used: i64,
     limit: i64,
-    /// What a resume grants again.
+    /// The amount that a resume grants again.
     granted: i64,
 }
 
@@ -123,13 +123,13 @@ impl BudgetUse {
         Value::array(numbers.into_iter().map(Value::Int).collect())
     }
 
-    /// What was used, as a number in decimals.
+    /// Returns the used amount as a decimal number.
     #[must_use]
     pub fn used(&self) -> String {
         self.decimal(self.used)
     }
 
-    /// How much may be used, as a number in decimals.
+    /// Returns the limit as a decimal number.
     #[must_use]
     pub fn limit(&self) -> String {
         self.decimal(self.limit)
@@ -150,7 +150,7 @@ impl BudgetUse {
         }
     }
 
-    /// For people: `tokens 12,300 of 50,000`.
+    /// Returns a text for people: `tokens 12,300 of 50,000`.
     #[must_use]
     pub fn text(&self) -> String {
         let [used, limit] = [self.used(), self.limit()].map(|number| grouped(&number));
@@ -158,7 +158,7 @@ impl BudgetUse {
     }
 }
 
-/// A number with a comma before each three digits of its whole part.
+/// Puts a comma before each three digits of a number's whole part.
 fn grouped(number: &str) -> String {
     let whole = number.find('.').unwrap_or(number.len());
     let mut text = String::with_capacity(number.len() + whole / 3);
@@ -172,7 +172,7 @@ fn grouped(number: &str) -> String {
 }
 
 impl LoopState {
-    /// What it used of each of its budgets.
+    /// Returns the use of each of its budgets.
     pub fn budgets(&self) -> impl Iterator<Item = BudgetUse> {
         let budgets = self.collected.get(BUDGETS);
         BudgetKind::ALL
@@ -180,7 +180,7 @@ impl LoopState {
             .filter_map(move |kind| BudgetUse::read(kind, budgets?))
     }
 
-    /// What is collected without what its iterations gave: its budgets.
+    /// Returns the collected values without those of its iterations: only its budgets.
     pub(super) fn collected_budgets(&self) -> Value {
         match self.collected.get(BUDGETS) {
             Some(budgets) => Value::from_pairs([(BUDGETS, budgets.clone())]),
@@ -189,12 +189,12 @@ impl LoopState {
     }
 }
 
-/// The budgets as they are stored.
+/// Returns budgets as they are stored.
 fn stored(budgets: impl Iterator<Item = BudgetUse>) -> Value {
     Value::from_pairs(budgets.map(|budget| (budget.kind.as_str(), budget.stored())))
 }
 
-/// What a loop collects at first: its budgets, of which nothing is used.
+/// Returns what a loop has collected at first: its budgets, unused.
 pub(super) fn eval_budgets(
     read: Reader<'_, '_>,
     cursor: CursorId,
@@ -228,7 +228,7 @@ pub(super) fn eval_budgets(
     Ok(collected)
 }
 
-/// The loops around a cursor, also those that forked it, that count what is used.
+/// Returns the loops with a budget that enclose a cursor, or the cursors that forked it.
 fn loops_with_budget<'a>(
     read: Reader<'_, 'a>,
     cursor: CursorId,
@@ -252,7 +252,7 @@ fn loops_with_budget<'a>(
 }
 
 impl IterationHandler<'_, '_> {
-    /// Adds what an answer says that it used to each loop around it that has a budget.
+    /// Adds what an answer reports as used to each enclosing loop that has a budget.
     pub fn count_usage(&mut self, cursor: CursorId, answer: Option<&Value>) -> MachineResult {
         let loops = loops_with_budget(self.read(), cursor)?;
         let Some(answer) = answer.filter(|_| !loops.is_empty()) else {
@@ -275,7 +275,7 @@ impl IterationHandler<'_, '_> {
         Ok(())
     }
 
-    /// A loop that was granted its limits again may use as much as before.
+    /// Grants the loop its budgets again: it may use as much as before.
     pub fn grant_usage(&mut self, this: LoopRef<'_>) -> MachineResult {
         self.change_budgets(this, |budget| BudgetUse {
             limit: budget.used.saturating_add(budget.granted),
@@ -283,7 +283,7 @@ impl IterationHandler<'_, '_> {
         })
     }
 
-    /// The limit that the loop has reached with what its actions used.
+    /// Returns the limit that the loop has reached, if it has used up a budget.
     pub fn used_budget(&self, this: LoopRef<'_>) -> MachineResult<Option<LoopEnd>> {
         let mut budgets = self.read().loop_state(this)?.budgets();
         let used = budgets.find(|budget| budget.used >= budget.limit);

@@ -1,5 +1,4 @@
-//! Assignments: every way a variable changes. An append costs what is appended, in the journal and
-//! in memory.
+//! Assignments: every change of a variable. An append costs only what is appended, in the journal and in memory.
 
 use super::bug::StepResult;
 use super::change::VariableChange;
@@ -15,7 +14,7 @@ use windlass_expression::Value;
 use windlass_model::model::{AssignOp, Fault, Name, fault_kind};
 
 impl VariableHandler<'_, '_> {
-    /// Returns what the last assignment did, as a record's output.
+    /// Returns the effect of the last assignment, as a record's output.
     pub fn assign(
         &mut self,
         cursor: CursorId,
@@ -30,7 +29,7 @@ impl VariableHandler<'_, '_> {
                 ..read.view(cursor)
             };
             let value = view.computed(&one.value)?;
-            // What an action sets is what it gives and is given; what a call does besides is not.
+            // An assigning action has the value as its input and output. A call that also assigns (`bound`) does not.
             let value = match bound {
                 None => read.seal_if_secure(read.state_of(cursor)?, value),
                 Some(_) => value,
@@ -76,7 +75,7 @@ impl VariableHandler<'_, '_> {
         Ok(Output::Variable(name))
     }
 
-    /// Null is as good as missing, where an assignment creates what is missing.
+    /// Returns the value of a variable; `None` if it is null, or missing in a format that creates missing variables.
     fn known(&self, cursor: CursorId, name: &Name) -> Result<Option<&Value>, Fault> {
         let value = self.read().run.variables_of(cursor).get(name);
         if value.is_none() && !self.read().program.rules.creates_variables {
@@ -116,7 +115,7 @@ impl VariableHandler<'_, '_> {
         Ok(if secure { sum.secure() } else { sum })
     }
 
-    /// Azure declares what a variable may hold. One that was given no value holds null until then.
+    /// Checks a value against the declared type (Azure). A variable declared without a value holds null at first.
     fn fits(&self, cursor: CursorId, name: &Name, value: &Value) -> Result<(), Fault> {
         let mut declared = self.read().program.types.iter();
         let Some((_, kind)) = declared.find(|(typed, _)| typed.eq_ignore_ascii_case(name)) else {
@@ -202,7 +201,7 @@ fn wrong_type(name: &Name, wanted: &str, value: &Value) -> Fault {
     Fault::new(fault_kind::EXPRESSION, message)
 }
 
-/// None: no number of its kind is that large.
+/// Returns `None` if no number of this kind is large enough.
 fn add(current: &Value, by: &Value, negative: bool) -> Option<Value> {
     let exact = |value: &Value| match value {
         Value::Int(int) => Some(Decimal::from(*int)),

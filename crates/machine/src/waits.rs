@@ -1,4 +1,4 @@
-//! Sleeps and signals: what a cursor waits for without asking an executor.
+//! Sleeps and signals: waits without an executor.
 
 use super::bug::{Bug, MachineResult, StepResult};
 use super::evaluate::text;
@@ -77,7 +77,7 @@ impl WaitHandler<'_, '_> {
         Ok(self.movement().wait(cursor, wait)?)
     }
 
-    /// Stores a signal, or returns the cursor that waits for it, what it continues with and since when it waits.
+    /// Stores a signal; or returns the cursor that waits for it, the value for the cursor, and when the wait began.
     pub fn receive_signal(
         &mut self,
         signal: Signal,

@@ -1,5 +1,5 @@
-//! Steps to states and scopes. Everything is lowered from its end: the state that follows is
-//! known before the step that leads to it. `number` puts the states in reading order afterwards.
+//! Lowers steps to states and scopes, from the end to the beginning: a state is made after its successor.
+//! `number` puts the states in reading order afterwards.
 
 mod ending;
 
@@ -70,15 +70,15 @@ struct Lowerer<'a> {
     states: Vec<State>,
     scopes: Vec<Scope>,
     children: Vec<(ScopeId, Vec<ActionId>)>,
-    /// The loops around the current place, innermost last: where `break` and `continue` lead.
+    /// The enclosing loops, innermost last: the states that `break` and `continue` lead to.
     loops: Vec<(StateId, StateId)>,
-    /// Whether the current place is in what is done first at the end: its failures are reported.
+    /// Whether the current place is in the cleanup, whose failures are reported.
     in_cleanup: bool,
     mistakes: Vec<Diagnostic>,
 }
 
 impl Lowerer<'_> {
-    /// A state that ends its scope; `leads_to` gives it a successor.
+    /// Adds a state that ends its scope; `set_next` sets a successor.
     fn state(&mut self, name: &Name, scope: ScopeId, op: Op, span: Span) -> StateId {
         let id = StateId::from_index(self.states.len());
         self.states.push(State {
@@ -128,7 +128,7 @@ impl Lowerer<'_> {
         }
     }
 
-    /// The scope is the inside of an action: it writes the action's record when it ends.
+    /// Makes the scope the inside of an action: it writes the action's record when it ends.
     fn set_owner(&mut self, scope: ScopeId, action: Option<ActionId>) {
         let inner = action.map_or(0..0, |action| self.names.inner(action));
         if let Some(scope) = self.scopes.get_mut(scope.index()) {
@@ -286,7 +286,7 @@ impl Lowerer<'_> {
             match &edge.when {
                 Some(when) if otherwise.is_none() => arms.push((when.clone(), target)),
                 None if otherwise.is_none() => otherwise = Some(target),
-                // The first edge that holds is taken: nothing after an unconditional one is.
+                // The first edge that holds is taken, so edges after an unconditional one are never taken.
                 Some(_) | None => {}
             }
         }
@@ -368,7 +368,7 @@ impl Lowerer<'_> {
         })
     }
 
-    /// A scope around one step that is not the step's own: a deadline, a retry.
+    /// Lowers a scope that encloses a step: a deadline, a retry.
     fn wrap_in_scope(
         &mut self,
         step: &Step,
@@ -385,7 +385,7 @@ impl Lowerer<'_> {
         self.set_next(enter, next)
     }
 
-    /// `break_when` and `continue_when`, checked after the step.
+    /// Lowers `break_when` and `continue_when`, which are checked after the step.
     fn lower_jumps(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
         if step.break_when.is_none() && step.continue_when.is_none() {
             return next;
@@ -536,7 +536,7 @@ impl Lowerer<'_> {
                 }
                 let enter = self.enter(step, scope, fork, next);
                 self.begin(fork, enter, next);
-                // After the branches: an action belongs to the innermost, and to the whole for
+                // After the branches: an action belongs to the innermost scope, and also to the whole for
                 // `result('…')`.
                 let blocks: Vec<&Block> = branches.iter().map(|(_, block)| block).collect();
                 self.set_children(fork, &blocks);
@@ -560,7 +560,7 @@ impl Lowerer<'_> {
         }
     }
 
-    /// What is done before `end`, where the run succeeds: only when what it gives can be computed.
+    /// Lowers the call before a successful `end`. The call starts only if the outputs can be computed.
     fn at_success(
         &mut self,
         scope: ScopeId,
@@ -588,7 +588,7 @@ impl Lowerer<'_> {
         })
     }
 
-    /// The scope that is the inside of a step.
+    /// Lowers the scope that is the inside of a step.
     fn lower_inside(
         &mut self,
         step: &Step,

@@ -1,5 +1,5 @@
-//! `hir` to `program`: names become ids, structure becomes states and scopes, and the result is
-//! verified. This room never reads a file and never runs anything.
+//! Compiles `hir` to a `program`: names become ids, structure becomes states and scopes, and the result is verified.
+//! Nothing here reads a file or runs anything.
 
 mod lower;
 mod names;
@@ -9,11 +9,11 @@ use crate::program::{self, Caps, Program, ProgramHash, ScopeKind};
 use windlass_model::hir::Workflow;
 use windlass_source::diagnostic::Diagnostic;
 
-/// Compiles a workflow. `hash` names what it was read from; a run pins it.
+/// Compiles a workflow. `hash` is the hash of its sources; a run pins it.
 ///
 /// # Errors
-/// The author's mistakes that only show when names are resolved: duplicate names, edges to
-/// nowhere, a `break_when` outside a loop.
+/// Mistakes of the author that show only when names are resolved: duplicate names, edges to unknown nodes, a
+/// `break_when` outside a loop.
 pub fn compile(
     workflow: &Workflow,
     hash: ProgramHash,
@@ -61,7 +61,7 @@ pub fn compile(
         let Some(scope) = program.scopes.get_mut(id.index()) else {
             continue;
         };
-        // A parallel lists the actions of its branches, but they are directly in those.
+        // A parallel lists the actions of its branches, but the branches contain them directly.
         if !matches!(scope.kind, ScopeKind::Parallel { .. }) {
             for action in &children {
                 if let Some(action) = program.actions.get_mut(action.index()) {
@@ -88,7 +88,7 @@ pub fn compile(
     }
 }
 
-/// The variables of the environment that are secrets, or those that are not.
+/// Returns the environment variables that are secrets, or those that are not.
 fn environment(workflow: &Workflow, secret: bool) -> Vec<windlass_model::model::Name> {
     let reads = workflow.environment.iter();
     let wanted = reads.filter(|read| read.secret == secret);

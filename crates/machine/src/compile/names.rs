@@ -1,4 +1,4 @@
-//! Gives every step an action id, in the order of the file, and finds duplicates. An action's
+//! Assigns an action id to every step, in the order of the file, and finds duplicates. An action's
 //! inner actions follow it without a gap, so "everything inside" is a range.
 
 use crate::program::{Action, ActionId, ScopeId};
@@ -8,7 +8,7 @@ use windlass_model::hir::{Block, Secure, Step, StepKind, Workflow};
 use windlass_model::model::Secured;
 use windlass_source::diagnostic::Diagnostic;
 
-/// All actions of a workflow and the ranges of what is inside them.
+/// All actions of a workflow, and the range of actions inside each.
 pub(super) struct Names {
     actions: Vec<Action>,
     inner: Vec<Range<u32>>,
@@ -24,17 +24,17 @@ impl Names {
         self.ids.get(&name.to_lowercase()).copied()
     }
 
-    /// The actions inside an action, at any depth.
+    /// Returns the actions inside an action, at any depth.
     pub(super) fn inner(&self, action: ActionId) -> Range<u32> {
         self.inner.get(action.index()).cloned().unwrap_or(0..0)
     }
 
-    /// All actions.
+    /// Returns all actions.
     pub(super) fn all(&self) -> Range<u32> {
         0..u32::try_from(self.actions.len()).unwrap_or(u32::MAX)
     }
 
-    /// The actions, with what of them is secure: what is inside of one has that with it.
+    /// Returns the actions with their secure parts. An inner action inherits those of its outer one.
     pub(super) fn into_actions(mut self, secure: &[Secure]) -> Vec<Action> {
         for one in secure {
             let Some(id) = self.find(&one.step) else {

@@ -1,4 +1,4 @@
-//! Numbers the states in reading order and drops those nothing leads to.
+//! Numbers the states in reading order and drops unreachable states.
 
 use crate::program::{Op, Program, ScopeId, ScopeKind, State, StateId};
 use std::collections::HashMap;
@@ -10,8 +10,7 @@ pub(super) fn renumber(program: &mut Program) {
         .enumerate()
         .map(|(at, old)| (*old, StateId::from_index(at)))
         .collect();
-    // A scope's exit may be unreachable (every step in it jumps away): it then stays where it is
-    // in the numbering of nothing, so it is pointed at the program's own entry of that scope.
+    // An exit may be unreachable, because every step of its scope jumps away. It then becomes the program's entry.
     let new = |old: StateId| places.get(&old).copied().unwrap_or(StateId(0));
     let states = order.iter().filter_map(|old| program.state(*old).cloned());
     let states: Vec<State> = states.map(|state| renamed(state, &new)).collect();
@@ -46,7 +45,7 @@ fn renamed(mut state: State, new: &impl Fn(StateId) -> StateId) -> State {
     state
 }
 
-/// Depth first from the entry; a scope's inside comes before what follows it.
+/// Returns the states depth first from the entry; the inside of a scope is before what follows the scope.
 fn reading_order(program: &Program) -> Vec<StateId> {
     let mut seen = vec![false; program.states.len()];
     let mut order = Vec::with_capacity(program.states.len());

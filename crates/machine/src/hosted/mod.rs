@@ -1,9 +1,9 @@
-//! A run on a host: what every driver of the machine needs, whatever keeps its steps and carries out
-//! its effects. No task, no store and no clock: the host says what time it is, makes each step
-//! durable, and does what a released step asks for.
+//! A run on a host: what every driver of the machine needs, however it stores steps and executes effects.
+//! No task, no store and no clock: the host passes the time, makes each step durable, and executes the effects of a
+//! released step.
 //!
 //! ```text
-//!   event, now ─▶ on ─▶ Transition ─▶ the host makes it durable ─▶ release(receipt) ─▶ effects
+//!   event, now ─▶ handle_event ─▶ Transition ─▶ the host makes it durable ─▶ release(receipt) ─▶ effects
 //! ```
 
 mod size;
@@ -25,9 +25,9 @@ use windlass_value::time::Timestamp;
 pub struct RunHost {
     program: Arc<Program>,
     state: RunState,
-    /// The time of its last event.
+    /// The time of the last event.
     at: Timestamp,
-    /// The effects that this host carries out.
+    /// The effects that this host executes.
     in_flight: BTreeSet<EffectId>,
     /// Effects with smaller ids were requested before this host had the run.
     first_own: EffectId,
@@ -35,15 +35,15 @@ pub struct RunHost {
 }
 
 impl RunHost {
-    /// A run that is about to start.
+    /// Creates a run that is about to start.
     #[must_use]
     pub fn new(id: Name, program: Arc<Program>) -> Self {
         let state = RunState::new(id, program.hash);
         Self::restored(program, state, Timestamp(i64::MIN), 0)
     }
 
-    /// A run as it was recorded at `at`, with a state of `bytes` bytes. The state is weighed again when as much
-    /// has been recorded; with 0 bytes it is weighed soon.
+    /// Creates a run as it was recorded at `at`, with a state of `bytes` bytes.
+    /// The state is measured again when about as many bytes have been recorded; with 0 bytes, it is measured soon.
     #[must_use]
     pub fn restored(program: Arc<Program>, state: RunState, at: Timestamp, bytes: u64) -> Self {
         Self {
@@ -61,46 +61,46 @@ impl RunHost {
         &self.state
     }
 
-    /// What it runs.
+    /// Returns the program of the run.
     #[must_use]
     pub fn program(&self) -> &Arc<Program> {
         &self.program
     }
 
-    /// What it does.
+    /// Returns the status of the run.
     #[must_use]
     pub fn status(&self) -> RunStatus {
         self.state.status()
     }
 
-    /// The time of an event: never before the run's last one, should the clock go back.
+    /// Returns the time of an event. It is never before the run's last event, even if the clock is set back.
     #[must_use]
     pub fn event_time(&self, now: Timestamp) -> Timestamp {
         now.max(self.at)
     }
 
-    /// Whether an effect may have been begun by a host that no longer exists.
+    /// Returns true if an earlier host may have started the effect.
     #[must_use]
     pub fn is_replayed(&self, id: EffectId) -> bool {
         id < self.first_own
     }
 
-    /// The first effect that this host requested.
+    /// Returns the first effect id of this host.
     #[must_use]
     pub fn first_own(&self) -> EffectId {
         self.first_own
     }
 
-    /// This host had the run before, and requested the effects from `first_own` on.
+    /// Continues as a host that had the run before and requested the effects from `first_own` on.
     pub fn continue_from(&mut self, first_own: EffectId) {
         self.first_own = first_own;
     }
 
-    /// Advances the run by an event. A timer that is not due does nothing: it was armed before its due
-    /// time moved. `changes` is an empty buffer for what changes.
+    /// Advances the run by an event. A timer that is not due does nothing: its due time moved after it was armed.
+    /// `changes` is an empty buffer for the changes.
     ///
     /// # Errors
-    /// The run contradicts itself. What is in memory of it is no longer valid.
+    /// The run contradicts itself. The state in memory is invalid.
     pub fn handle_event(
         &mut self,
         changes: Vec<Change>,
@@ -110,8 +110,8 @@ impl RunHost {
         self.handle_event_within(changes, event, now, &Budget::default())
     }
 
-    /// The same with another budget. Where that is exceeded for good, what this gives is of no use, and what is in
-    /// memory of the run neither: [`RunHost::take_over`].
+    /// Like [`RunHost::handle_event`], with another budget. If the budget is exceeded for good, neither the
+    /// transition nor the state in memory is valid: [`RunHost::take_over`].
     ///
     /// # Errors
     /// As [`RunHost::handle_event`].
@@ -140,19 +140,19 @@ impl RunHost {
         if let Event::EffectCompleted { id, .. } = event {
             self.in_flight.remove(id);
             if self.in_flight.is_empty() {
-                // Its room as well.
+                // This releases the memory of the set.
                 self.in_flight.clear();
             }
         }
     }
 
-    /// Lends its state to someone who carries out an event elsewhere.
+    /// Lends the state, so that an event can be computed elsewhere.
     pub fn lend_for(&mut self, event: &Event) -> RunState {
         self.forget_completed(event);
         self.into_state()
     }
 
-    /// Takes its state out.
+    /// Moves the state out and leaves an empty one.
     pub fn into_state(&mut self) -> RunState {
         let none = RunState::new(self.state.id.clone(), self.program.hash);
         std::mem::replace(&mut self.state, none)
@@ -164,12 +164,13 @@ impl RunHost {
         self.at = self.event_time(at);
     }
 
-    /// What a host must do now that a step is durable: nothing that it does already.
+    /// Returns what a host must do now that a step is durable, without what it does already.
     pub fn release(&mut self, step: Transition, durable: &impl Durable) -> Vec<Effect> {
         self.track_in_flight(step.release(durable))
     }
 
-    /// Whether an event comes again, and says the same, if its step is lost: a timer, or that rows are in a file.
+    /// Returns true if an event is delivered again with the same content if its step is lost: a timer, or the notice
+    /// that rows are in a file.
     #[must_use]
     pub fn is_redelivered(&self, event: &Event) -> bool {
         match event {
@@ -182,8 +183,9 @@ impl RunHost {
         }
     }
 
-    /// Whether what an event reports changed nothing anywhere, so that it may happen again with another outcome: a
-    /// timer, the answer to a safe request, that rows are in a file, or the next boundary of a loop.
+    /// Returns true if what an event reports had no side effects, so that it may happen again with another outcome.
+    /// This is a timer, the answer to a safe request, the notice that rows are in a file, or the next boundary of a
+    /// loop.
     #[must_use]
     pub fn is_side_effect_free(&self, event: &Event) -> bool {
         match event {
@@ -196,7 +198,7 @@ impl RunHost {
         }
     }
 
-    /// What a host does before a step is durable, if it may hold it until then: [`Transition::take_idempotent`].
+    /// Returns what a host may do before a step is durable, if it may hold the step: [`Transition::take_idempotent`].
     pub fn release_idempotent(
         &mut self,
         step: &mut Transition,
@@ -206,7 +208,7 @@ impl RunHost {
         Some(self.track_in_flight(safe))
     }
 
-    /// What a host must do that has just taken over a run: all that is in flight or armed.
+    /// Returns what a host must do after it has taken over a run: start all effects in flight and arm all timers.
     pub fn outstanding(&mut self) -> Vec<Effect> {
         let outstanding = self.state.outstanding().collect();
         self.track_in_flight(outstanding)
@@ -225,33 +227,33 @@ impl RunHost {
         effects
     }
 
-    /// Counts bytes that were recorded for its steps.
+    /// Adds the bytes that were recorded for its steps.
     pub fn add_recorded_bytes(&mut self, bytes: u64) {
         self.size.add(bytes);
     }
 
-    /// Its whole state was recorded, in this many bytes.
+    /// Sets the size of the state, which was recorded as a whole in this many bytes.
     pub fn set_snapshot_bytes(&mut self, bytes: u64) {
         self.size.set_bytes(bytes);
     }
 
-    /// At most about how many bytes of memory its state takes.
+    /// Returns an upper estimate of the state's memory, in bytes.
     pub fn memory(&mut self) -> u64 {
         self.size.memory(&self.state)
     }
 
-    /// About how many bytes of memory its state takes. To measure that costs as much as to encode it.
+    /// Measures the state's memory, in bytes. This costs as much as encoding the state.
     pub fn measure_memory(&mut self) -> u64 {
         self.size.measure(&self.state)
     }
 
-    /// How many bytes its state has, when it is time to weigh it: at the latest when it may have
-    /// doubled.
+    /// Measures the size of the state in bytes, when that is due: at the latest when the size may have doubled.
+    /// Returns `None` otherwise.
     pub fn weigh(&mut self) -> Option<u64> {
         self.size.weigh(&self.state)
     }
 
-    /// The event that ends a run whose state has more bytes than `limit`, as far as it was weighed.
+    /// Returns the event that ends a run whose state had more than `limit` bytes when it was last measured.
     #[must_use]
     pub fn state_too_large_event(&self, limit: u64) -> Option<Event> {
         let bytes = self.size.bytes();

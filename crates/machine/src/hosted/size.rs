@@ -1,24 +1,24 @@
-//! How large the state of a run is. To weigh it costs as much as to write it, so that is done only
-//! when it may have doubled.
+//! The size of a run's state.
+//! To measure it costs as much as to encode it, so it is measured only when it may have doubled.
 
 use crate::RunState;
 use bincode::enc::write::{SizeWriter, Writer};
 use bincode::error::EncodeError;
 
-/// The size of a state below this many bytes is not measured.
+/// A state below this many bytes is not measured.
 const SMALL: u64 = 256 * 1024;
 
-/// A value in memory has about this many bytes for each part that is encoded: its tag, its length, its text.
+/// Approximate bytes of memory for each encoded part (tag, length, text), in addition to its bytes.
 const PART: u64 = 16;
 
-/// The size of a state, as it was weighed last.
+/// The size of a state when it was last measured.
 pub(super) struct Size {
     bytes: u64,
-    /// How much was recorded since then.
+    /// Bytes recorded since `bytes` was measured.
     unweighed: u64,
-    /// How much memory it took when that was measured last.
+    /// Bytes of memory when they were last measured.
     memory: u64,
-    /// How much was recorded since then.
+    /// Bytes recorded since `memory` was measured.
     unmeasured: u64,
 }
 
@@ -32,7 +32,7 @@ impl Size {
         }
     }
 
-    /// The whole state was recorded, in this many bytes.
+    /// Sets the size of a state that was recorded as a whole.
     pub fn set_bytes(&mut self, bytes: u64) {
         self.bytes = bytes;
         self.unweighed = 0;
@@ -47,9 +47,9 @@ impl Size {
         self.unmeasured = self.unmeasured.saturating_add(bytes);
     }
 
-    /// At most about how many bytes of memory the state takes: measured when it may have doubled.
+    /// Returns an upper estimate of the state's memory, in bytes. Measures it when it may have doubled.
     pub fn memory(&mut self, state: &RunState) -> u64 {
-        // Each byte may be a value.
+        // Each recorded byte may be a value.
         let recorded = self.unmeasured.saturating_mul(PART + 1);
         match recorded > self.memory.max(SMALL) {
             true => self.measure(state),
@@ -57,13 +57,13 @@ impl Size {
         }
     }
 
-    /// About how many bytes of memory the state takes.
+    /// Measures the state's memory, in bytes.
     pub fn measure(&mut self, state: &RunState) -> u64 {
         if self.unmeasured == 0 {
             return self.memory;
         }
         let mut estimate = MemoryEstimate::default();
-        // What cannot be encoded is refused when it is to be stored.
+        // A state that cannot be encoded is refused when it is stored.
         if bincode::encode_into_writer(state, &mut estimate, bincode::config::standard()).is_ok() {
             self.memory = estimate.0;
             self.unmeasured = 0;
@@ -71,19 +71,19 @@ impl Size {
         self.memory
     }
 
-    /// The size, when it was time to weigh it.
+    /// Measures the size in bytes if that is due.
     pub fn weigh(&mut self, state: &RunState) -> Option<u64> {
         if self.unweighed <= self.bytes.max(SMALL) {
             return None;
         }
         self.unweighed = 0;
-        // What cannot be encoded is refused when it is to be stored.
+        // A state that cannot be encoded is refused when it is stored.
         self.bytes = state_size(state).unwrap_or(self.bytes);
         Some(self.bytes)
     }
 }
 
-/// How many bytes a state has as it is stored; none when it cannot be.
+/// Returns the encoded size of a state in bytes; `None` if it cannot be encoded.
 #[must_use]
 pub fn state_size(state: &RunState) -> Option<u64> {
     let mut size = SizeWriter::default();
@@ -91,7 +91,7 @@ pub fn state_size(state: &RunState) -> Option<u64> {
     Some(size.bytes_written as u64)
 }
 
-/// Bytes of memory, from what is encoded.
+/// Estimates bytes of memory from encoded parts.
 #[derive(Default)]
 struct MemoryEstimate(u64);
 

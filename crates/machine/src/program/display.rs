@@ -1,6 +1,6 @@
 //! A program as text: scopes and states, one a line, for `compile -o table`; and as JSON.
 //!
-//! The labels of this file are those of the diagrams too, so that all of them agree.
+//! Diagrams use the labels of this file, too, so that all of them agree.
 
 use super::{Op, Program, RetryPolicy, Scope, ScopeKind, Sleep, State, StateId};
 use std::fmt;
@@ -43,7 +43,7 @@ impl fmt::Display for Program {
 }
 
 impl Program {
-    /// The program as JSON: what `compile -o json` prints.
+    /// Returns the program as JSON, as `compile -o json` prints it.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let scopes = self.scopes.iter().enumerate().map(|(index, scope)| {
@@ -81,7 +81,7 @@ impl Program {
 }
 
 impl Scope {
-    /// What it does with its body, in one line.
+    /// Describes in one line what it does with its body.
     pub fn title(&self) -> String {
         match &self.kind {
             ScopeKind::Root => String::from("run"),
@@ -143,7 +143,7 @@ impl Scope {
     }
 }
 
-/// A retry policy, in one line.
+/// Describes a retry policy in one line.
 #[must_use]
 pub fn retry_title(retry: &RetryPolicy) -> String {
     let backoff = retry.backoff.title();
@@ -151,7 +151,7 @@ pub fn retry_title(retry: &RetryPolicy) -> String {
 }
 
 impl State {
-    /// Whether it is the end of its scope's body.
+    /// Returns true if it ends its scope's body.
     pub(super) fn ends_scope(&self) -> bool {
         matches!(
             self.op,
@@ -159,7 +159,7 @@ impl State {
         )
     }
 
-    /// What it does, in one line.
+    /// Describes in one line what it does.
     pub fn title(&self) -> String {
         match &self.op {
             Op::Call(call, _) => format!("call {}", call.executor),
@@ -203,12 +203,12 @@ impl State {
     }
 }
 
-/// The same of a duration, for people.
+/// Returns the text of a duration's template, for people.
 pub fn duration_text(template: &Template) -> String {
     shown_duration(&template_text(template))
 }
 
-/// A template as its author wrote it.
+/// Returns a template as its author wrote it.
 pub fn template_text(template: &Template) -> String {
     template.source_text()
 }

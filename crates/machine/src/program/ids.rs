@@ -1,4 +1,4 @@
-//! The numbers that name a program's parts. They never leave the program they were made for.
+//! The ids of a program's parts. An id is valid only in its own program.
 
 use bincode::{Decode, Encode};
 use serde::Serialize;
@@ -13,13 +13,13 @@ macro_rules! id {
         pub struct $name(pub u32);
 
         impl $name {
-            /// The id of the part at this place of its table.
+            /// Returns the id of the part at this index of its table.
             #[must_use]
             pub fn from_index(index: usize) -> Self {
                 Self(u32::try_from(index).unwrap_or(u32::MAX))
             }
 
-            /// The place in its table.
+            /// Returns the index in its table.
             #[must_use]
             pub fn index(self) -> usize {
                 self.0 as usize
@@ -54,7 +54,7 @@ id!(
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, Default)]
 pub struct ProgramHash(pub [u8; 32]);
 
-/// `sha256:` and 64 hexadecimal digits.
+/// Writes `sha256:` and 64 hexadecimal digits.
 impl fmt::Display for ProgramHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("sha256:")?;

@@ -1,7 +1,7 @@
 //! The compiled form of a workflow: a table of states in a tree of scopes.
 //!
-//! A program is immutable and addressed by the hash of what it was compiled from; a run pins that
-//! hash. Nothing here runs, and nothing here knows the format a workflow was written in.
+//! A program is immutable and addressed by the hash of its sources; a run pins that hash.
+//! Nothing here runs anything or knows the format of a workflow.
 
 mod display;
 mod ids;
@@ -28,17 +28,17 @@ use windlass_source::source::Span;
 /// A compiled workflow.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// What it was compiled from, hashed.
+    /// The hash of its sources.
     pub hash: ProgramHash,
     /// The workflow's name.
     pub name: Name,
-    /// The word of the format it was written in, for people.
+    /// The name of its format, for people.
     pub format: &'static str,
-    /// What that format decides about a run.
+    /// What the format decides about a run.
     pub rules: Rules,
     /// Where a run begins.
     pub entry: StateId,
-    /// What is done when the body has ended, where there is such a thing.
+    /// Where a run continues after the body, if the workflow has an ending.
     pub ending: Option<Ending>,
     /// All states, by id.
     pub states: Vec<State>,
@@ -50,135 +50,135 @@ pub struct Program {
     pub by_name: Vec<ActionId>,
     /// Initial variables, in order.
     pub variables: Vec<(Name, Template)>,
-    /// Where variables and outputs are written.
+    /// Positions of variables and outputs in the file.
     pub places: NamedSpans,
-    /// What a variable may hold, where that was declared: names without case.
+    /// Declared types of variables, by name without case.
     pub types: Vec<(Name, InputKind)>,
     /// Definition parameters and other constants.
     pub parameters: Vec<(Name, Value)>,
-    /// What starts a run, where the file says: its input is what that delivers.
+    /// What starts a run, if the file specifies it. The run's input is what the trigger delivers.
     pub trigger: Option<Trigger>,
     /// When runs start automatically.
     pub schedule: Option<Schedule>,
-    /// What else starts runs of the saved workflow.
+    /// Other events that start runs of the saved workflow.
     pub event_triggers: EventTriggers,
     /// Which of its runs exclude each other.
     pub concurrency: Option<Concurrency>,
-    /// How often its actions call a host, over all runs.
+    /// Limits on how often its actions call a host, over all runs.
     pub rates: Vec<HostRate>,
-    /// What the caller gives.
+    /// The inputs that a caller passes.
     pub inputs: Vec<Input>,
-    /// What a run gives.
+    /// The outputs of a run.
     pub outputs: Outputs,
     /// Handlers declared in the file.
     pub handlers: Vec<Handler>,
-    /// Which values go from where to where, for people.
+    /// Which values are passed from where to where, for people.
     pub links: Vec<Link>,
-    /// The values that it has between its runs, and what each is before it is written.
+    /// The values that the workflow retains between its runs, with their initial values.
     pub state_values: Vec<(Name, Value)>,
-    /// Whether it reads its last run that succeeded.
+    /// Whether it reads its last successful run.
     pub last_run: bool,
-    /// The variables of the environment that are stored with a run, as they were when it began.
+    /// Environment variables that are stored with a run, as they were when it began.
     pub environment: Vec<Name>,
-    /// Those that only actions read, and nothing keeps.
+    /// Environment variables that only actions read, and that are never stored.
     pub environment_secrets: Vec<Name>,
-    /// Whether anything of its runs is secure: without that, nothing has to be looked for.
+    /// Whether any value of its runs is secure. If not, code need not search for secure values.
     pub secure: bool,
-    /// The operator's caps on what a loop may ask for; they also hold for computed limits.
+    /// The operator's caps on the limits of loops, also on computed limits.
     pub caps: Caps,
 }
 
-/// What is done when the body of a workflow has ended.
+/// Where a run continues after the body of its workflow: cleanup, `on_failure`, `on_finish`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
     pub body: ScopeId,
-    /// Where it continues when the body failed.
+    /// Where the run continues if the body failed.
     pub failed: StateId,
-    /// Where it continues when it did not.
+    /// Where the run continues if the body did not fail.
     pub ended: StateId,
-    /// Where it continues when the run is cancelled; none: it ends at once.
+    /// Where the run continues when it is cancelled; `None`: it ends at once.
     pub cancelled: Option<StateId>,
 }
 
-/// The most a loop may ask for (docs/reference/loom.md).
+/// The operator's caps on the limits of a loop (docs/reference/loom.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
-    /// Iterations.
+    /// Maximum number of iterations.
     pub count: u64,
-    /// Time.
+    /// Maximum timeout.
     pub timeout: Duration,
 }
 
-/// A named thing that leaves a record.
+/// A named part of a workflow that leaves a record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Action {
     /// Its name as written.
     pub name: Name,
     /// Its authored type.
     pub label: Name,
-    /// What people call it, where that is not the name.
+    /// Display name, if it differs from the name.
     pub title: Option<Name>,
-    /// What its record holds instead of its own output, the variable `result`, when it succeeded.
+    /// The template for the record's output when it succeeds. The variable `result` is the action's own output.
     pub output: Option<Template>,
     /// The scope it is directly in.
     pub scope: ScopeId,
-    /// Named by the dialect, not by the author: its output counts as that of what contains it.
+    /// Whether the dialect named it, not the author: its output counts as the output of the enclosing action.
     pub anonymous: bool,
-    /// Its output is what it was given.
+    /// Whether its output is its input.
     pub gives_inputs: bool,
     /// Which parts of it are secure.
     pub secure: Secured,
-    /// Where it is written.
+    /// Position in the file.
     pub span: Span,
 }
 
-/// One state: do `op`, then go to `next` unless the operation says otherwise.
+/// One state: executes `op`, then continues at `next` unless the operation decides otherwise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {
     /// The step it was lowered from.
     pub name: Name,
     /// The scope it is directly in.
     pub scope: ScopeId,
-    /// What is done.
+    /// The operation.
     pub op: Op,
-    /// What comes after it. An operation that ends its scope points at itself.
+    /// The next state. An operation that ends its scope points at itself.
     pub next: StateId,
-    /// Whose record it writes.
+    /// The action whose record it writes.
     pub action: Option<ActionId>,
-    /// Where it comes from.
+    /// Position in the file.
     pub span: Span,
 }
 
 /// What a state does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
-    /// Asks the world for something and waits for it; with the secrets that its inputs hold.
+    /// Requests an effect and waits for it. The names are the secrets in its inputs.
     Call(Call, Vec<Name>),
     /// Changes variables.
     Assign {
         /// In order.
         assignments: Vec<Assignment>,
-        /// The record's output; none: the last variable's new value.
+        /// The record's output; `None`: the last variable's new value.
         output: Option<Template>,
     },
     /// Computes the record's output.
     Compose(Template),
-    /// Goes to the first arm that holds, else to `next`.
+    /// Continues at the first arm that holds, else at `next`.
     Branch(Vec<(Condition, StateId)>),
-    /// Goes to what follows the call before it as a part of it, else to `next`.
+    /// Continues at what follows the preceding call as a part of it, else at `next`.
     FollowUp { when: Condition, to: StateId },
-    /// Goes to the case that equals, else to `next`.
+    /// Continues at the case that equals, else at `next`.
     Switch {
         on: Template,
         cases: Vec<(Value, StateId)>,
     },
-    /// Pushes a frame and goes to the scope's body; `next` is where the scope leads.
+    /// Pushes a frame and continues at the scope's body; `next` is where the scope leads.
     Enter(ScopeId),
     /// Counts an entered node of the innermost graph.
     Visit,
     /// The end of a loop's body: the iteration boundary.
     Repeat,
-    /// Ends the loop or foreach it is directly in.
+    /// Ends the loop or foreach that it is directly in.
     Break,
     /// The end of a block's, try's or deadline's body.
     Leave,
@@ -188,7 +188,7 @@ pub enum Op {
     Sleep(Sleep),
     /// Waits for a signal; its payload is the output.
     AwaitSignal(AwaitedSignal),
-    /// Raises a fault unless the output of an action is what it must be.
+    /// Raises a fault unless the output of an action meets the expectation.
     Expect(ActionId, Expect),
     /// Raises a fault.
     Raise { kind: Name, message: Template },
@@ -208,17 +208,17 @@ pub enum Op {
 /// A scope: a frame of a cursor is one entry into it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scope {
-    /// The step it belongs to, for people.
+    /// The step that it belongs to, for people.
     pub name: Name,
-    /// The scope around it.
+    /// The enclosing scope.
     pub parent: Option<ScopeId>,
     /// What kind of scope, and its parameters.
     pub kind: ScopeKind,
-    /// Where its body begins. For forks: not used, each branch has its own.
+    /// Where its body begins. Not used for forks: each branch has its own.
     pub body: StateId,
-    /// Where it leads when it is left at its end.
+    /// Where it leads when it ends.
     pub exit: StateId,
-    /// Whose record it writes when it ends.
+    /// The action whose record it writes when it ends.
     pub action: Option<ActionId>,
     /// The actions directly inside: what `result('name')` lists.
     pub children: Vec<ActionId>,
@@ -231,13 +231,13 @@ pub struct Scope {
 pub enum ScopeKind {
     /// The whole run.
     Root,
-    /// Steps as one.
+    /// A group of steps.
     Block,
-    /// What follows a call as a part of it.
+    /// Steps that follow a call as a part of it.
     FollowUp,
-    /// Nodes and edges; bounded.
+    /// Nodes and edges, with a maximum number of entered nodes.
     Graph {
-        /// How many nodes may be entered.
+        /// Maximum number of entered nodes.
         max_steps: u32,
     },
     /// Repeats its body; the name is the authored type: `until`, `while`, …
@@ -245,29 +245,29 @@ pub enum ScopeKind {
     /// Retries and catches.
     Try {
         retry: Option<RetryPolicy>,
-        /// The variable for the fault, and where to go with it.
+        /// The variable for the fault, and the state that handles it.
         catch: Option<(Name, StateId)>,
     },
-    /// Cuts its body.
+    /// Cancels its body after a time.
     Deadline {
-        /// After how long.
+        /// The time.
         after: Template,
     },
     /// Runs its branch once per item.
     ForEach {
         items: Template,
-        /// How many of them at most.
+        /// Maximum number of items.
         count: Option<Template>,
-        /// How many at a time.
+        /// Maximum number of concurrent items.
         concurrency: u32,
-        /// What an item that fails does to the others.
+        /// What a failed item does to the others.
         on_error: OnError,
         branch: ScopeId,
     },
     /// Runs all its branches at once.
     Parallel {
         branches: Vec<(Name, ScopeId)>,
-        /// Whether each has a copy of the variables to itself.
+        /// Whether each branch has a copy of the variables.
         isolated: bool,
     },
     /// Runs its nodes as their predecessors end.
@@ -283,14 +283,14 @@ pub type LoopSpec = Loop<(), ActionId>;
 pub struct DagNode {
     pub action: ActionId,
     pub branch: ScopeId,
-    /// Predecessors, as indices into the DAG's nodes, and the statuses that let it run.
+    /// Predecessors, as indices into the DAG's nodes, and the statuses after which this node runs.
     pub after: Vec<(usize, Vec<Status>)>,
-    /// Those that wait for it, as indices, too.
+    /// Indices of the nodes that wait for it.
     pub waited_by: Vec<usize>,
 }
 
 impl Program {
-    /// Whether a foreach of it continues after items that failed, and lists them.
+    /// Returns true if a foreach of it continues after failed items and lists them.
     #[must_use]
     pub fn lists_failed_items(&self) -> bool {
         let lists = |scope: &Scope| {
@@ -302,8 +302,8 @@ impl Program {
         self.scopes.iter().any(lists)
     }
 
-    /// The values between runs as a run begins with them: those that the engine passes, taken out of what it
-    /// passes, and the initial ones, if the program declares any.
+    /// Removes the values between runs from what the engine passes at the start, and returns them. A value that the
+    /// engine does not pass has its initial value. Returns `None` if the program declares no such values.
     pub(crate) fn take_state(&self, start: &mut Value) -> Option<Value> {
         if self.state_values.is_empty() {
             return None;
@@ -335,7 +335,7 @@ impl Program {
         self.actions.get(id.index())
     }
 
-    /// The signals that something in it waits for.
+    /// Returns the names of the signals that its steps wait for.
     #[must_use]
     pub fn signals(&self) -> BTreeSet<Name> {
         let awaited = self.states.iter().filter_map(|state| match &state.op {
@@ -345,7 +345,7 @@ impl Program {
         awaited.collect()
     }
 
-    /// Whether an action may have the address of a signal's callback.
+    /// Returns true if an action may have the address of a signal's callback.
     #[must_use]
     pub fn has_callback(&self, signal: &str) -> bool {
         let secret = callback_secret(signal);
@@ -355,7 +355,7 @@ impl Program {
         })
     }
 
-    /// Which answers a signal may carry; none: any payload. All waits for one name have the same form.
+    /// Returns the form of a signal's answers; `None`: any payload. All waits for one name have the same form.
     #[must_use]
     pub fn form(&self, signal: &str) -> Option<&Form> {
         self.states.iter().find_map(|state| match &state.op {
@@ -366,7 +366,7 @@ impl Program {
         })
     }
 
-    /// An action by its name, without case.
+    /// Finds an action by its name, without case.
     #[must_use]
     pub fn find_action(&self, name: &str) -> Option<ActionId> {
         let place = self.by_name.binary_search_by(|id| {
@@ -379,7 +379,7 @@ impl Program {
             .copied()
     }
 
-    /// The order that [`Program::find_action`] searches in.
+    /// Sorts actions into the order that [`Program::find_action`] searches in.
     #[must_use]
     pub fn sorted_by_name(actions: &[Action]) -> Vec<ActionId> {
         let mut named: Vec<(&str, ActionId)> = actions
@@ -391,7 +391,7 @@ impl Program {
         named.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// A scope by the name of the step it belongs to, without case; the outermost of that name.
+    /// Finds a scope by the name of its step, without case; of several, the outermost.
     #[must_use]
     pub fn find_scope(&self, name: &str) -> Option<ScopeId> {
         let same = |scope: &Scope| {
@@ -401,7 +401,7 @@ impl Program {
         self.scopes.iter().position(same).map(ScopeId::from_index)
     }
 
-    /// The scopes from `scope` up to the root, `scope` first.
+    /// Returns the scopes from `scope` up to the root, `scope` first.
     pub fn ancestry(&self, scope: ScopeId) -> impl Iterator<Item = (ScopeId, &Scope)> {
         let mut next = Some(scope);
         std::iter::from_fn(move || {

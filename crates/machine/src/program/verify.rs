@@ -1,13 +1,13 @@
-//! Checks that a program keeps the rules the machine relies on. A violation is a bug of the
-//! compiler, never of an author: what fails here is not run.
+//! Checks the rules of a program that the machine relies on.
+//! A violation is a bug of the compiler, never of an author. A program that fails is not run.
 
 use super::{Op, Program, ScopeId, ScopeKind, State, StateId};
 
-/// Every broken rule, in words; empty for a sound program.
+/// Returns a message for each broken rule; empty for a sound program.
 ///
-/// The rules: every id exists; what follows a state is in the same scope, and only a branch may
-/// lead to a scope around it (never into one, which only `Enter` does); a scope begins inside
-/// itself and is left to the scope around it; what ends a scope is in a scope of that kind.
+/// The rules: every id exists. What follows a state is in the same scope. Only a branch may lead to an enclosing
+/// scope, and only `Enter` leads into a scope. A scope begins inside itself and leads to its enclosing scope. A state
+/// that ends a scope is in a scope of the matching kind.
 #[must_use]
 pub fn verify(program: &Program) -> Vec<String> {
     let mut broken = Vec::new();
@@ -68,7 +68,7 @@ pub fn verify(program: &Program) -> Vec<String> {
     broken
 }
 
-/// Where control may go from a state without entering a scope.
+/// Returns the states that may follow a state without entering a scope.
 fn targets(state: &State) -> Vec<StateId> {
     let mut targets = vec![state.next];
     match &state.op {
@@ -92,7 +92,7 @@ fn scope_rules(program: &Program, id: ScopeId, broken: &mut Vec<String>) {
     if !forks && scope_of(scope.body) != Some(id) {
         broken.push(format!("{id} ({}) begins outside of itself", scope.name));
     }
-    // A branch and the root end with their own last state.
+    // A branch and the root end with a last state of their own.
     let leads_to = match scope.kind {
         ScopeKind::Branch | ScopeKind::Root => Some(id),
         _ => scope.parent,

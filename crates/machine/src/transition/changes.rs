@@ -1,4 +1,4 @@
-//! Changes with the effects that belong to them.
+//! Changes together with the effects that belong to them.
 
 use super::{
     CallHandler, EndHandler, EventHandler, Next, PauseHandler, TimerHandler, VariableHandler,
@@ -14,7 +14,7 @@ use windlass_expression::Value;
 use windlass_model::model::{Name, RECEIVED_VARIABLE, Request, SIGNAL_IDS_VARIABLE};
 use windlass_value::time::Timestamp;
 
-/// Maximum number of ids of signals that a run knows: senders repeat the last ones only.
+/// Maximum number of signal ids that a run stores: senders repeat only the last ones.
 const MAX_SIGNAL_IDS: usize = 16;
 
 impl TimerHandler<'_, '_> {
@@ -35,7 +35,7 @@ impl TimerHandler<'_, '_> {
         Ok(id)
     }
 
-    /// One that has fired is gone already.
+    /// Disarms a timer. A timer that has fired is removed already.
     pub fn disarm(&mut self, id: TimerId) -> MachineResult {
         if let Some(timer) = self.0.run.timers.get(&id) {
             let due_at = timer.due_at;
@@ -47,7 +47,7 @@ impl TimerHandler<'_, '_> {
 }
 
 impl VariableHandler<'_, '_> {
-    /// Changes a variable that a cursor works on.
+    /// Changes a variable that a cursor uses.
     pub fn change(&mut self, cursor: CursorId, change: VariableChange) -> MachineResult {
         let owner = self.0.run.isolated_by(cursor);
         self.0.emit(Change::VariableChanged { owner, change })
@@ -58,8 +58,8 @@ impl VariableHandler<'_, '_> {
         self.0.emit(Change::set(Name::from(name), value))
     }
 
-    /// Counts a wait that ends without an answer: later ones are void. A signal without a form and an address may be
-    /// sent before anything waits for it, so it may also be late.
+    /// Counts a wait that ended without an answer, so that later answers are void. Not for a signal without form and
+    /// address: it may be sent before a cursor waits for it, so it may also be late.
     pub fn count_unanswered(&mut self, name: &Name) -> MachineResult {
         let program = self.read().program;
         match program.has_callback(name) || program.form(name).is_some() {
@@ -89,7 +89,7 @@ impl VariableHandler<'_, '_> {
 }
 
 impl PauseHandler<'_, '_> {
-    /// The run is paused. Effects in flight may complete and are recorded; nothing else moves.
+    /// Pauses the run. Effects in flight may complete and are recorded; nothing else moves.
     pub fn pause(&mut self, reason: PauseReason) -> MachineResult<Next> {
         if self.read().run.paused.is_some() {
             return Ok(Next::Settled);
@@ -106,7 +106,7 @@ impl PauseHandler<'_, '_> {
         Ok(Next::Settled)
     }
 
-    /// A paused run continues, later: its timers are to be armed again. Returns why it was paused.
+    /// Resumes a paused run with later due times. Returns why it was paused. The caller must arm the timers again.
     pub fn resume(&mut self) -> MachineResult<Option<PauseReason>> {
         let Some((since, reason)) = self.0.run.paused.clone() else {
             return Ok(None);
@@ -134,7 +134,7 @@ impl EndHandler<'_, '_> {
 }
 
 impl CallHandler<'_, '_> {
-    /// `with_state`: the request as it is carried out.
+    /// Requests an effect. `with_state` is the request as it is executed.
     pub fn request(&mut self, pending: PendingEffect, with_state: Request) -> MachineResult {
         let (id, cursor) = (EffectId(self.0.run.next_id), pending.cursor);
         let (path, iteration) = self.read().view(cursor).innermost_iteration().unzip();
@@ -158,7 +158,7 @@ impl CallHandler<'_, '_> {
 }
 
 impl EventHandler<'_, '_> {
-    /// Continues where another run had been.
+    /// Continues from a point of another run.
     pub fn restore_run(&mut self, state: Box<RunState>) -> MachineResult {
         self.0.emit(Change::Restored(state))?;
         self.0.report(HistoryKind::RunStarted);
@@ -167,8 +167,8 @@ impl EventHandler<'_, '_> {
         Ok(())
     }
 
-    /// Starts and arms all that is outstanding; a driver that holds it already ignores that. What
-    /// is ready is settled in any case.
+    /// Starts all outstanding effects and arms all timers; a driver ignores those that it has already.
+    /// Ready cursors continue in any case.
     pub fn start_outstanding(&mut self) {
         for effect in self.0.run.outstanding() {
             if effect != Effect::Continue {
@@ -177,7 +177,7 @@ impl EventHandler<'_, '_> {
         }
     }
 
-    /// The timer was on its way when a resume moved it.
+    /// Arms a timer again that was on its way when a resume moved its due time.
     pub fn arm_again(&mut self, id: TimerId, due_at: Timestamp) {
         self.0.effect(Effect::Arm { id, due_at });
     }

@@ -1,4 +1,4 @@
-//! Forks: their branches, the rows of items, and what is recorded at the end.
+//! Forks: their branches, the rows of items, and the records at their end.
 
 use super::BranchHandler;
 use crate::bug::MachineResult;
@@ -15,10 +15,10 @@ use windlass_expression::Value;
 use windlass_model::model::{Fault, Name, Status, fault_kind};
 use windlass_value::time::Timestamp;
 
-/// What a branch has to itself.
+/// What a branch has of its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BranchIsolation {
-    /// Nothing: it works on what its fork works on.
+    /// Nothing: it uses the variables and records of its fork's cursor.
     Nothing,
     /// An item, and records.
     Item,
@@ -27,7 +27,8 @@ pub(crate) enum BranchIsolation {
 }
 
 impl BranchHandler<'_, '_> {
-    /// Whether the foreach may cross an iteration boundary now; if not, `waiting` continues in the next transition.
+    /// Returns true if the foreach may cross an iteration boundary now.
+    /// If not, `waiting` continues in the next transition.
     pub fn try_cross_boundary(&mut self, fork: CursorId, waiting: CursorId, alone: bool) -> bool {
         self.0.try_cross_boundary(fork, waiting, alone)
     }
@@ -48,7 +49,7 @@ impl BranchHandler<'_, '_> {
                 index,
                 item: read.fork(parent)?.item(index),
             }),
-            // Applied, the variables are a copy.
+            // `apply` replaces null by a copy of the variables.
             BranchIsolation::Variables => FrameKind::Isolated(IsolatedState {
                 index,
                 variables: Value::Null,
@@ -80,7 +81,7 @@ impl BranchHandler<'_, '_> {
             let branch = *branch;
             self.add_item_row(fork, branch, status)?;
         }
-        // Its records are added when it is applied.
+        // `apply` adds the records.
         let outcome = BranchOutcome {
             status,
             error,
@@ -94,7 +95,7 @@ impl BranchHandler<'_, '_> {
         })
     }
 
-    /// The items of a foreach have rows, as the iterations of a loop do.
+    /// Adds the row of an item, which is like the row of an iteration.
     pub fn add_item_row(
         &mut self,
         parent: CursorId,
@@ -127,7 +128,7 @@ impl BranchHandler<'_, '_> {
         Ok(())
     }
 
-    /// The record of the fork at this depth; a DAG has none.
+    /// Records the end of the fork at this depth; a DAG has no record.
     pub fn record_fork_end(
         &mut self,
         cursor: CursorId,
@@ -182,7 +183,7 @@ impl ForkState {
         self.branches.get(index as usize) == Some(&BranchState::Pending)
     }
 
-    /// How a branch ended, if it has.
+    /// Returns how a branch ended, if it has ended.
     pub(crate) fn branch_status(&self, index: usize) -> Option<Status> {
         match self.branches.get(index)? {
             BranchState::Ended(outcome) => Some(outcome.status),
@@ -190,7 +191,7 @@ impl ForkState {
         }
     }
 
-    /// How the branches that have ended did so, in their order.
+    /// Returns the outcomes of the branches that have ended, in the order of the branches.
     pub(crate) fn outcomes(&self) -> impl Iterator<Item = &BranchOutcome> {
         self.branches.iter().filter_map(|branch| match branch {
             BranchState::Ended(outcome) => Some(outcome),
@@ -206,7 +207,7 @@ impl ForkState {
         if self.closed || self.running >= concurrency {
             return None;
         }
-        // In a run that continues with the items that failed, those between have ended.
+        // In a run that continues with failed items, the items between them have ended.
         let mut rest = (self.started..).zip(self.branches.iter().skip(self.started as usize));
         let next = rest.find(|(_, branch)| **branch == BranchState::Pending);
         next.map(|(index, _)| index)
@@ -219,8 +220,8 @@ impl ForkState {
     }
 }
 
-/// What the record of a foreach says that succeeded although items of it failed, or items of a foreach in
-/// one of its own.
+/// Returns the error in the record of a foreach that succeeded although some of its items, or items of an inner
+/// foreach, failed.
 fn failed_items(
     read: Reader<'_, '_>,
     cursor: CursorId,
@@ -247,7 +248,7 @@ fn failed_items(
     Ok((!reasons.is_empty()).then(|| fault.code(failed.len() + count)))
 }
 
-/// The results of named branches.
+/// Returns an output with the results of named branches.
 pub(crate) fn branches_output(program: &Program, branches: &[(Name, ScopeId)]) -> Output {
     let named = branches.iter().map(|(name, branch)| {
         let scope = program.scope(*branch);
@@ -257,7 +258,7 @@ pub(crate) fn branches_output(program: &Program, branches: &[(Name, ScopeId)]) -
     Output::Branches(named.collect())
 }
 
-/// A cursor at the beginning of a branch or of the run, with records of its own.
+/// Creates a cursor at the beginning of a branch or of the run, with records of its own.
 pub(crate) fn new_cursor(
     parent: Option<CursorId>,
     scope: ScopeId,

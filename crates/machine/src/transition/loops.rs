@@ -10,7 +10,7 @@ use crate::state::{CursorId, LoopState};
 use windlass_model::model::{Fault, Status, Test};
 
 impl<'a> IterationHandler<'_, 'a> {
-    /// Whether the loop may cross an iteration boundary now; if not, it continues in the next transition.
+    /// Returns true if the loop may cross an iteration boundary now. If not, it continues in the next transition.
     pub fn try_cross_boundary(&mut self, this: LoopRef<'_>) -> bool {
         self.0.try_cross_boundary(this.cursor, this.cursor, true)
     }
@@ -43,9 +43,8 @@ impl<'a> IterationHandler<'_, 'a> {
         })
     }
 
-    /// Ends the current iteration, if one runs: its row, and its count. One that is cancelled has a
-    /// row too, and is as if it had never begun for all that comes after: so that is the same
-    /// wherever the iteration was when it was cancelled.
+    /// Ends the current iteration, if one runs: adds its row, and counts it. A cancelled iteration gets a row, too,
+    /// but does not count. So the state afterwards does not depend on where the iteration was cancelled.
     pub fn end(&mut self, this: LoopRef<'a>, status: Status) -> MachineResult {
         let read = self.read();
         let state = read.loop_state(this)?;
@@ -91,7 +90,7 @@ impl<'a> IterationHandler<'_, 'a> {
             value,
         })?;
         if this.spec.test != Test::Before {
-            // It belongs to the iteration that has just ended: to its row and its event.
+            // The condition belongs to the iteration that has just ended: to its row and its event.
             if let Some(row) = self.0.out.iterations.last_mut() {
                 row.condition = Some(value);
             }
@@ -108,7 +107,7 @@ impl<'a> IterationHandler<'_, 'a> {
         Ok(())
     }
 
-    /// The loop's record, and its last event in the history; its frame is popped by the caller.
+    /// Records a loop and reports its end to the history. The caller pops its frame.
     pub fn close(
         &mut self,
         this: LoopRef<'a>,
@@ -136,14 +135,14 @@ impl<'a> IterationHandler<'_, 'a> {
         records.record(cursor, action, status, output, error, started_at)
     }
 
-    /// A fault is on its way out through this loop.
+    /// Ends a loop because a fault passes through it.
     pub fn fail(&mut self, this: LoopRef<'a>, fault: &Fault) -> MachineResult {
         self.end(this, Status::Failed)?;
         let fault = Some(fault.without_output());
         self.close(this, LoopEnd::Failed, Status::Failed, None, fault)
     }
 
-    /// Something that encloses the loop at this depth ends it; its frame is popped by the caller.
+    /// Ends the loop at this depth because an enclosing scope ends. The caller pops its frame.
     pub fn cancel(&mut self, cursor: CursorId, depth: usize) -> MachineResult {
         let this = self.read().loop_of_frame(cursor, depth)?;
         if let Some(timer) = self.read().loop_state(this)?.deadline_timer {
@@ -154,7 +153,7 @@ impl<'a> IterationHandler<'_, 'a> {
     }
 }
 
-/// What a loop gives where its step makes nothing else of it.
+/// Returns the output of a loop whose step does not map outputs.
 pub(crate) fn own_output(
     this: LoopRef<'_>,
     state: &LoopState,

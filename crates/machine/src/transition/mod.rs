@@ -1,5 +1,5 @@
-//! A transition while it is made. Only the types of the table below add changes to one, so that each says what may
-//! change: what it makes, and what it lends.
+//! A transition while it is made. Only the types of the table below add changes to it. So each type shows what it may
+//! change: the changes that it makes, and the types that it lends.
 
 mod changes;
 mod forks;
@@ -25,20 +25,20 @@ use windlass_value::time::Timestamp;
 pub(super) use forks::{BranchIsolation, branches_output, new_cursor};
 pub(super) use loops::own_output;
 
-/// Maximum number of states in one transition; what is left continues with `Continued`.
+/// Maximum number of states in one transition; the rest follows with `Continued`.
 const MAX_STEPS: u32 = 10_000;
 
-/// After so much work a transition ends as well, and what is left continues with `Continued`: others have their turn.
+/// Maximum units of work in one transition; the rest follows with `Continued`, after other runs had their turn.
 const MAX_SPENT: u64 = 50_000;
 
-/// The work of a step itself.
+/// Units of work of a step itself.
 const STEP: usize = 4;
 
 /// Maximum number of items of a foreach that end in one transition.
 const LIGHT_ITEMS: u32 = 50;
 
-/// Makes the types of the table: the changes that each makes, what it reports to the history, and the types that it
-/// lends. What needs more than the change is in the files of this folder.
+/// Makes the types of the table: the changes that each makes, the events that it reports to the history, and the
+/// types that it lends. Code that does more than one change is in the files of this folder.
 macro_rules! handlers {
     ($($(#[$doc:meta])* $name:ident {
         $(makes { $($make:ident($($arg:ident: $of:ty),*) = $change:ident $fields:tt;)* })?
@@ -65,7 +65,7 @@ macro_rules! handlers {
     )* };
 }
 
-// From the lowest to the highest: each lends only what is above it here.
+// From the lowest to the highest: each lends only types above it in this table.
 handlers! {
     /// Timers, with the effects that arm and disarm them.
     TimerHandler {
@@ -80,7 +80,7 @@ handlers! {
     }
     /// Variables: those of the run and of isolated branches, and the machine's own.
     VariableHandler {}
-    /// Loops: what they are at, what they collect, how they end.
+    /// Loops: their progress, what they collect, how they end.
     IterationHandler {
         makes {
             record_page(this: LoopRef<'_>, iteration: u64, page: u128)
@@ -107,7 +107,7 @@ handlers! {
         }
         lends { records: RecordHandler }
     }
-    /// Cursors: where they are, what they wait for, the scopes they are in and leave.
+    /// Cursors: their states, their waits, the scopes that they enter and leave.
     Movement {
         makes {
             wait_for_branches(cursor: CursorId) = Waits(cursor, Wait::Branches);
@@ -124,7 +124,7 @@ handlers! {
     LoopHandler {
         lends { iterations: IterationHandler, movement: Movement, pauses: PauseHandler, timers: TimerHandler }
     }
-    /// When branches start, and what comes of a fork.
+    /// When branches start, and how a fork ends.
     ForkHandler {
         lends { branches: BranchHandler, movement: Movement, records: RecordHandler }
     }
@@ -133,7 +133,7 @@ handlers! {
         makes { respond(value: Value) = Responded(value); }
         lends { movement: Movement, records: RecordHandler, variables: VariableHandler }
     }
-    /// What a fault unwinds.
+    /// How a fault unwinds.
     FaultHandler {
         makes {
             record_attempt(cursor: CursorId, depth: u32, fault: Fault, at: Timestamp, due_at: Timestamp)
@@ -169,7 +169,7 @@ handlers! {
         }
         lends { movement: Movement, timers: TimerHandler, variables: VariableHandler }
     }
-    /// What enters a scope, and leaves it in order.
+    /// Entering and leaving scopes.
     ScopeHandler {
         makes {
             forget(owner: CursorId, actions: (u32, u32)) = Forgotten(owner, actions);
@@ -202,22 +202,22 @@ handlers! {
     }
 }
 
-/// What follows what a handler did.
+/// What follows a handler.
 #[must_use]
 pub(super) enum Next {
-    /// Nothing: the cursor is where it is to be.
+    /// Nothing: the cursor is where it should be.
     Settled,
     /// This fault is raised at the cursor.
     Raise(CursorId, Box<RunError>, RaisedAt),
 }
 
-/// What a transition has made until now.
+/// A transition while it is made.
 pub(super) struct TransitionBuilder<'a> {
     program: &'a Program,
     run: &'a mut RunState,
     now: Timestamp,
     out: Transition,
-    /// The cursors whose loop or foreach crossed iteration boundaries in this transition, and how many.
+    /// How many iteration boundaries the loop or foreach of each cursor has crossed in this transition.
     /// A loop may cross one, so that every iteration has a checkpoint of its own.
     at_boundary: BTreeMap<CursorId, u32>,
     /// Ready cursors that have to wait for the next transition.
@@ -230,7 +230,7 @@ pub(super) struct TransitionBuilder<'a> {
 }
 
 impl<'a> TransitionBuilder<'a> {
-    /// `changes`: the buffer of an earlier transition.
+    /// `changes` is the buffer of an earlier transition.
     pub fn new(
         mut changes: Vec<Change>,
         program: &'a Program,
@@ -268,7 +268,7 @@ impl<'a> TransitionBuilder<'a> {
         FaultHandler(self)
     }
 
-    /// The next ready cursor, unless this transition has done enough.
+    /// Returns the next ready cursor, unless this transition has done enough.
     pub fn next_ready(&mut self) -> Option<CursorId> {
         if !self.is_live() {
             return None;
@@ -279,12 +279,12 @@ impl<'a> TransitionBuilder<'a> {
         if self.steps > MAX_STEPS || self.budget.spent() > MAX_SPENT {
             return None;
         }
-        // Beyond it, the transition ends above.
+        // If this exceeds the budget, the check above ends the transition.
         let _ = self.budget.charge(STEP);
         Some(cursor)
     }
 
-    /// The transition, with the rows of the loops that changed and still run.
+    /// Returns the transition, with the rows of the loops that changed and still run.
     pub fn finish(mut self) -> Transition {
         if self.is_live() && self.run.has_ready_cursor() {
             self.effect(Effect::Continue);
@@ -329,9 +329,9 @@ impl<'a> TransitionBuilder<'a> {
         self.out.history.push(HistoryEvent { at: self.now, what });
     }
 
-    /// Whether this cursor's loop or foreach may cross an iteration boundary now; if not, `waiting` continues
-    /// in the next transition. Who crosses alone is the only one in a transition; of others there may be
-    /// [`LIGHT_ITEMS`].
+    /// Returns true if this cursor's loop or foreach may cross an iteration boundary now.
+    /// If not, `waiting` continues in the next transition. With `alone`, the boundary must be the owner's only one in
+    /// the transition; otherwise there may be up to [`LIGHT_ITEMS`].
     fn try_cross_boundary(&mut self, owner: CursorId, waiting: CursorId, alone: bool) -> bool {
         let crossed = self.at_boundary.entry(owner).or_default();
         if *crossed >= LIGHT_ITEMS || alone && *crossed > 0 {
@@ -343,7 +343,7 @@ impl<'a> TransitionBuilder<'a> {
     }
 }
 
-/// The loop that a change concerns: its cursor and depth.
+/// Returns the loop that a change concerns: its cursor and depth.
 fn touched_loop(run: &RunState, change: &Change) -> Option<(CursorId, u32)> {
     match change {
         Change::IterationBegan { cursor, depth, .. }

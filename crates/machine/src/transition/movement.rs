@@ -1,6 +1,6 @@
-//! The movement rule: `jump_to` pops frames until the target's scope is on top. And what a popped
-//! frame leaves behind: its timers are disarmed, its effects aborted, its branches dropped, and
-//! whatever was open in it gets its last record.
+//! The movement rule: `jump_to` pops frames until the target's scope is on top.
+//! A popped frame leaves nothing behind: its timers are disarmed, its effects aborted, its branches dropped, and
+//! every open action in it gets its last record.
 
 use super::{Movement, Next};
 use crate::bug::{Bug, MachineResult, StepResult};
@@ -29,7 +29,7 @@ impl Movement<'_, '_> {
         Ok(Next::Settled)
     }
 
-    /// The cursor raises its fault later: after the pause, or in the next transition.
+    /// Defers a fault: the cursor raises it after the pause, or in the next transition.
     pub fn defer_fault(
         &mut self,
         cursor: CursorId,
@@ -52,8 +52,8 @@ impl Movement<'_, '_> {
         self.0.emit(Change::Entered(cursor, frame))
     }
 
-    /// Moves a cursor to `target`, popping frames until the target's scope is on top. Out of a
-    /// branch, the cursor that forked it moves instead and the other branches are dropped.
+    /// Moves a cursor to `target`, popping frames until the target's scope is on top. If the target is outside of a
+    /// branch, the cursor that forked the branch moves instead, and the other branches are dropped.
     pub fn jump_to(&mut self, cursor: CursorId, target: StateId) -> MachineResult<Next> {
         let state = self.read().state(target)?;
         let mut at = cursor;
@@ -62,7 +62,7 @@ impl Movement<'_, '_> {
             if let Some(depth) = frames.rposition(|frame| frame.scope == state.scope) {
                 self.close_frames(at, depth + 1, Status::Succeeded)?;
                 if at != cursor {
-                    // Into the fork itself: `break_when` in a foreach.
+                    // The target is in the fork itself: `break_when` in a foreach.
                     self.drop_branches(at, depth)?;
                 }
                 return self.move_to(at, target);
@@ -71,8 +71,8 @@ impl Movement<'_, '_> {
         }
     }
 
-    /// A jump leads out of this branch. An iteration of the foreach that it ends was its last
-    /// and counts; any other branch is gone with what it was part of. Returns the fork's cursor.
+    /// Leaves a branch by a jump and returns the fork's cursor. If the jump ends the branch's foreach, the iteration
+    /// was its last and counts. Any other branch is dropped with its fork.
     fn leave_branch(&mut self, cursor: CursorId, target: ScopeId) -> MachineResult<CursorId> {
         self.close_frames(cursor, 1, Status::Succeeded)?;
         let (parent, index) = self.read().branch_of(cursor)?;
@@ -85,14 +85,14 @@ impl Movement<'_, '_> {
         Ok(parent)
     }
 
-    /// Cancels what a cursor does, down to `keep` frames: what is open in them ends with `status`.
+    /// Cancels what a cursor does, down to `keep` frames. Open actions in the popped frames end with `status`.
     pub fn cancel(&mut self, cursor: CursorId, keep: usize, status: Status) -> MachineResult {
         self.cancel_wait(cursor, status)?;
         self.close_frames(cursor, keep, status)
     }
 
-    /// Pops frames, innermost first, until `keep` are left. Each one before the next is closed: the end of an action
-    /// is not reported as inside of what was in it.
+    /// Pops frames, innermost first, until `keep` are left. Each frame is popped before the next is closed, so that
+    /// the end of an action is not reported as inside the action's own scope.
     fn close_frames(&mut self, cursor: CursorId, keep: usize, status: Status) -> MachineResult {
         let frames = self.0.run.cursor(cursor)?.frames.len();
         for depth in (keep..frames).rev() {
@@ -119,7 +119,7 @@ impl Movement<'_, '_> {
             FrameKind::Plain => match (&scope.kind, scope.action) {
                 (ScopeKind::Block, action @ Some(id)) => {
                     let own = Output::Actions(scope.children.clone());
-                    // A block that is left before its end may have nothing to make its output of.
+                    // A block that is left before its end may lack the values for its output.
                     let output = match status {
                         Status::Succeeded => self.read().map_step_output(cursor, id, own.clone()),
                         _ => Ok(own.clone()),
@@ -140,7 +140,7 @@ impl Movement<'_, '_> {
         }
     }
 
-    /// Pops the frame on top, whose end is recorded already.
+    /// Pops the top frame, whose end is recorded already.
     pub fn pop(&mut self, cursor: CursorId, depth: usize) -> MachineResult {
         let timer = match &self.0.run.frame(cursor, depth)?.kind {
             FrameKind::Loop(state) => state.deadline_timer,
@@ -153,18 +153,18 @@ impl Movement<'_, '_> {
         self.0.emit(Change::Popped(cursor, depth_to_u32(depth)))
     }
 
-    /// Drops the branches of the fork at this depth that run.
+    /// Drops the running branches of the fork at this depth.
     fn drop_branches(&mut self, cursor: CursorId, depth: usize) -> MachineResult {
         let FrameKind::Fork(fork) = &self.0.run.frame(cursor, depth)?.kind else {
             return Ok(());
         };
         let running: Vec<CursorId> = fork.running_cursors().collect();
         for branch in running {
-            // Who goes from fork to branch must come to an end, whatever a store says.
+            // A walk from fork to branch must end, whatever a store contains.
             if branch <= cursor {
                 return Err(Bug::new(format!("branch {} is its own fork", branch.0)));
             }
-            // The branch that a jump left is gone already.
+            // The branch that a jump left is removed already.
             if self.0.run.cursors.contains_key(&branch) {
                 self.cancel(branch, 1, Status::Cancelled)?;
                 let mut branches = self.branches();
@@ -175,7 +175,7 @@ impl Movement<'_, '_> {
         Ok(())
     }
 
-    /// What a cursor waits for no longer matters.
+    /// Cancels what a cursor waits for.
     fn cancel_wait(&mut self, cursor: CursorId, status: Status) -> MachineResult {
         match &self.0.run.cursor(cursor)?.wait {
             Wait::Effect(id) => {
@@ -206,8 +206,8 @@ impl Movement<'_, '_> {
         }
     }
 
-    /// Nothing but the cursor says that it waits for a signal: it must not, or the end of the run would cancel the
-    /// wait again.
+    /// Cancels the wait for a signal. Only the cursor itself records this wait, so it must become ready: otherwise
+    /// the end of the run would cancel the wait again.
     fn cancel_signal(
         &mut self,
         cursor: CursorId,
@@ -222,7 +222,7 @@ impl Movement<'_, '_> {
     }
 
     fn abort(&mut self, cursor: CursorId, id: EffectId, status: Status) -> MachineResult {
-        // One that has ended has its record: its fault is what cancels the rest.
+        // An effect that has ended has its record: its fault is the reason for the cancel.
         let Some(effect) = self.0.run.effects.get(&id) else {
             return Ok(());
         };
@@ -244,7 +244,8 @@ impl Movement<'_, '_> {
         records.record(cursor, action, status, output, None, since)
     }
 
-    /// An operation that began then is done: its record, and on to what follows, which is in the same scope.
+    /// Completes an operation that began at `since`: records it and moves to the next state, which is in the same
+    /// scope.
     pub fn complete_step(
         &mut self,
         cursor: CursorId,

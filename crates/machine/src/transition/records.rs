@@ -1,4 +1,4 @@
-//! Records of actions, and what the history reports of their ends.
+//! Records of actions, and the reports of their ends to the history.
 
 use super::RecordHandler;
 use crate::bug::MachineResult;
@@ -11,7 +11,7 @@ use windlass_model::model::{Fault, Name, Status};
 use windlass_value::time::Timestamp;
 
 impl RecordHandler<'_, '_> {
-    /// Of what is not an action, nothing is recorded.
+    /// Records the end of an action; without an action, does nothing.
     pub fn record(
         &mut self,
         cursor: CursorId,
@@ -28,7 +28,7 @@ impl RecordHandler<'_, '_> {
         let state = read.state_of(cursor)?;
         let calls = state.action == Some(action) && matches!(state.op, Op::Call(..));
         let secured = read.secured_parts(Some(action));
-        // What was reported as started is reported as ended.
+        // An action that was reported as started is reported as ended.
         if calls || !read.is_hidden(action) {
             self.report_end(cursor, action, status, error.as_ref());
         }
@@ -56,7 +56,7 @@ impl RecordHandler<'_, '_> {
         status: Status,
         error: Option<&Fault>,
     ) {
-        // The end of a loop reports its success.
+        // The `LoopEnd` event already reports the success of a loop.
         let reported = |name: &Name| match self.0.out.history.last().map(|event| &event.what) {
             Some(HistoryKind::LoopEnd { node_name, .. }) => node_name == name,
             _ => false,
@@ -88,7 +88,7 @@ impl RecordHandler<'_, '_> {
         });
     }
 
-    /// A call had ended well, and what followed it as a part of it did not: the whole did not.
+    /// Records that a call did not succeed after all, because a follow-up of it did not.
     pub fn follow_up_ended(
         &mut self,
         cursor: CursorId,

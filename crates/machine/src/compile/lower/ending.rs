@@ -1,4 +1,4 @@
-//! What a workflow does at its end, and what an action does about its failure.
+//! Lowers what a workflow does at its end, and what an action does about its failure.
 
 use super::Lowerer;
 use crate::program::{Ending, Op, ScopeId, ScopeKind, StateId};
@@ -7,7 +7,7 @@ use windlass_model::hir::{Block, Step, Workflow};
 use windlass_model::model::{FAILED_ENDINGS, FAILURE, Name, Status, fault_kind};
 
 impl Lowerer<'_> {
-    /// The body, and what is done before it has succeeded.
+    /// Lowers the body and the call before its success.
     pub(super) fn lower_body(
         &mut self,
         scope: ScopeId,
@@ -21,7 +21,7 @@ impl Lowerer<'_> {
         self.block(body, name, *span, scope, last)
     }
 
-    /// The body in a scope of its own, whose failure leads to what is done at the end.
+    /// Lowers the body in a scope of its own. If the body fails, the workflow's ending follows.
     pub(super) fn ending(
         &mut self,
         root: ScopeId,
@@ -40,7 +40,7 @@ impl Lowerer<'_> {
         };
         let body = self.scope(name, Some(root), kind);
         let leave = self.state(name, body, Op::Leave, *span);
-        // What the run gives is computed at its end; that it can be is seen while it may still fail.
+        // The run's outputs are computed at its end. Compute them here once, while the run may still fail.
         let checked = outputs.iter().cloned().map(Op::Compose);
         let last = checked.fold(leave, |next, op| {
             let check = self.state(name, body, op, *span);
@@ -58,7 +58,7 @@ impl Lowerer<'_> {
         (self.set_next(enter, ended), Some(ending))
     }
 
-    /// What is done first at the end, also of a run that was cancelled, which has no other ending.
+    /// Lowers the cleanup, the first part of the ending. A run that was cancelled has no other ending.
     fn lower_cleanup(
         &mut self,
         root: ScopeId,
@@ -76,7 +76,7 @@ impl Lowerer<'_> {
             let value = Template::constant(Value::text(value));
             Template::call("equals", vec![failure.clone().part(key), value])
         };
-        // An action may fail with any kind.
+        // Compares both, because an action may fail with any kind.
         let was_cancelled = || {
             let both = vec![
                 is("status", Status::Cancelled.as_str())?,
@@ -102,7 +102,7 @@ impl Lowerer<'_> {
         Some(entry)
     }
 
-    /// Steps whose failure changes nothing but a variable, which has the error then.
+    /// Lowers steps whose failure only sets a variable to the error.
     fn lower_guarded(
         &mut self,
         block: &Block,
@@ -120,7 +120,7 @@ impl Lowerer<'_> {
         self.lower_handler(block, first, scope, next, kind)
     }
 
-    /// Steps in a scope that no action has.
+    /// Lowers steps in a scope that does not belong to an action.
     pub(super) fn lower_handler(
         &mut self,
         block: &Block,
