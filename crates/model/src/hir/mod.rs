@@ -1,5 +1,5 @@
-//! The one structured tree that every dialect lowers to: sequences, DAGs, graphs, loops, tries,
-//! branches and calls. It never holds anything unresolved but names, and it never runs.
+//! The structured tree that every dialect lowers to: sequences, DAGs, graphs, loops, tries, branches and calls.
+//! Only names in it are unresolved. Nothing here runs.
 
 use crate::model::{
     AssignOp, AwaitedSignal, Backoff, Concurrency, Delay, Dialect, EventTriggers, Expect,
@@ -18,66 +18,66 @@ pub struct Workflow {
     pub name: Name,
     /// The format it was written in.
     pub dialect: Dialect,
-    /// What that format decides about a run.
+    /// What the format decides about a run.
     pub rules: Rules,
-    /// What the caller gives.
+    /// The inputs that a caller passes.
     pub inputs: Vec<Input>,
     /// Initial values, evaluated in order when the run starts.
     pub variables: Vec<(Name, Template)>,
-    /// Its values between runs, and what each is before it is written.
+    /// The values that it retains between runs, with their initial values.
     pub state: Vec<(Name, Value)>,
-    /// Whether it reads its last run that succeeded.
+    /// Whether it reads its last successful run.
     pub last_run: bool,
-    /// What a variable may hold, where that was declared (Azure).
+    /// Declared types of variables (Azure).
     pub types: Vec<(Name, InputKind)>,
     /// Definition parameters with their resolved values (Azure).
     pub parameters: Vec<(Name, Value)>,
-    /// What starts a run, when the file says (Azure).
+    /// What starts a run, if the file specifies it (Azure).
     pub trigger: Option<Trigger>,
     /// When runs start automatically.
     pub schedule: Option<Schedule>,
-    /// What else starts runs of the saved workflow.
+    /// Other events that start runs of the saved workflow.
     pub event_triggers: EventTriggers,
     /// Which of its runs exclude each other.
     pub concurrency: Option<Concurrency>,
-    /// How often its actions call a host.
+    /// Limits on how often its actions call a host.
     pub rates: Vec<HostRate>,
-    /// What is done.
+    /// Its steps.
     pub body: Block,
-    /// What is done when the body failed, and what whenever the body has ended; either may be empty.
+    /// The steps after the body failed, and the steps after the body ended in any way; either may be empty.
     /// Both read the variable [`FAILURE`], and neither changes how the run ends.
     pub on_failure: Block,
     pub on_finish: Block,
-    /// What is done before the two, and also when the run is cancelled: operations that run elsewhere are cancelled.
+    /// The steps before these two, also of a run that is cancelled: they cancel operations that run elsewhere.
     pub cleanup: Block,
-    /// A call that is made before the run ends as succeeded, and that makes it fail when it fails.
+    /// A call before the run ends as succeeded. If the call fails, the run fails.
     pub at_success: Option<Call>,
-    /// What the run gives.
+    /// The outputs of a run.
     pub outputs: Outputs,
     /// Handlers for activities, actors and connectors declared in the file.
     pub handlers: Vec<Handler>,
-    /// Which values go from where to where, for people (canvas).
+    /// Which values are passed from where to where, for people (canvas).
     pub links: Vec<Link>,
-    /// The variables of the environment that it reads.
+    /// The environment variables that it reads.
     pub environment: Vec<EnvironmentRead>,
     /// The scripts whose text does not depend on a run (TEA).
     pub scripts: Vec<Script>,
-    /// The steps of which something is secure, and all steps in them with them.
+    /// The steps with secure inputs or outputs; this includes their inner steps.
     pub secure: Vec<Secure>,
-    /// Where its values are.
+    /// Positions of its values.
     pub places: NamedSpans,
-    /// Where it begins in the file.
+    /// Position of its beginning in the file.
     pub span: Span,
 }
 
-/// A variable of the environment that a workflow reads.
+/// An environment variable that a workflow reads.
 #[derive(Clone, Debug)]
 pub struct EnvironmentRead {
     pub name: Name,
-    /// It is a secret: only the inputs of an action may contain it, and it is never stored. Other
+    /// Whether it is a secret. Only the inputs of an action may contain a secret, and it is never stored. Other
     /// variables are stored with the run, as they were when it began.
     pub secret: bool,
-    /// Where it is read first.
+    /// Position where it is read first.
     pub span: Span,
 }
 
@@ -86,29 +86,29 @@ pub struct EnvironmentRead {
 pub struct Secure {
     pub step: Name,
     pub what: Secured,
-    /// Where that is written.
+    /// Position in the file.
     pub span: Span,
 }
 
-/// A script as it is written, so that its syntax can be checked before anything runs.
+/// A script as its author wrote it, so that its syntax can be checked before anything runs.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// What runs it: `python`, `lua`, `prolog`.
+    /// Its executor: `python`, `lua`, `prolog`.
     pub executor: &'static str,
     pub code: String,
-    /// Where each line of it is in the file.
+    /// Position of each of its lines in the file.
     pub lines: Vec<Span>,
 }
 
 impl Workflow {
-    /// Whether a variable of the environment is a secret.
+    /// Returns true if an environment variable is a secret.
     #[must_use]
     pub fn is_secret(&self, variable: &str) -> bool {
         let mut reads = self.environment.iter();
         reads.any(|read| read.secret && *read.name == *variable)
     }
 
-    /// The secrets that the inputs of a call name, those of the environment among them.
+    /// Returns the secrets that the inputs of a call name, including those of the environment.
     #[must_use]
     pub fn secrets_of(&self, call: &Call) -> Vec<Name> {
         let named = call.inputs.references().into_iter();
@@ -126,11 +126,11 @@ impl Workflow {
 /// Steps and their order.
 #[derive(Clone, Debug)]
 pub enum Block {
-    /// One after the other.
+    /// One step after the other.
     Sequence(Vec<Step>),
-    /// Each when its predecessors ended as required; independent ones run concurrently.
+    /// Each step starts when its predecessors ended as required; independent steps run concurrently.
     Dag(Vec<DagStep>),
-    /// A graph with goto: the edges of the step that ended say what is next.
+    /// A graph: the edges of the step that ended determine the next step.
     Graph(Graph),
 }
 
@@ -139,16 +139,16 @@ pub enum Block {
 pub struct HandlerUse<'a> {
     /// `activity`, `actor` or `connector`.
     pub executor: &'a str,
-    /// The handler's name; of a connector, `connector/operation`.
+    /// The handler's name; for a connector, `connector/operation`.
     pub name: &'a str,
-    /// What else would do, in the order in which it is looked for.
+    /// Alternative names, in the order of the search.
     pub others: Vec<String>,
     /// The step that calls it.
     pub step: &'a Step,
 }
 
 impl HandlerUse<'_> {
-    /// All names, the first one first.
+    /// Returns all names, the first one first.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         [self.name]
             .into_iter()
@@ -157,13 +157,13 @@ impl HandlerUse<'_> {
 }
 
 impl Workflow {
-    /// All that it does: its body and what is done at its end.
+    /// Returns all its blocks: its body, and what follows the body.
     #[must_use]
     pub fn blocks(&self) -> [&Block; 4] {
         [&self.body, &self.on_failure, &self.cleanup, &self.on_finish]
     }
 
-    /// The handlers that its steps call, in the order of the file.
+    /// Returns the handlers that its steps call, in the order of the file.
     #[must_use]
     pub fn handler_uses(&self) -> Vec<HandlerUse<'_>> {
         let calls = self.calls().into_iter();
@@ -179,7 +179,7 @@ impl Workflow {
         used.collect()
     }
 
-    /// Its calls, at any depth, in the order of the file.
+    /// Returns its calls, at any depth, in the order of the file.
     #[must_use]
     pub fn calls(&self) -> Vec<(&Step, &Call)> {
         let calls = self
@@ -192,7 +192,7 @@ impl Workflow {
         calls.collect()
     }
 
-    /// Its steps, at any depth, in the order of the file.
+    /// Returns its steps, at any depth, in the order of the file.
     #[must_use]
     pub fn steps(&self) -> Vec<&Step> {
         let mut found = Vec::new();
@@ -218,7 +218,7 @@ fn others(call: &Call) -> Vec<String> {
 }
 
 impl Step {
-    /// The blocks directly inside this step, what it does about its failure among them.
+    /// Returns the blocks directly inside this step, including the handler of its failure.
     #[must_use]
     pub fn blocks(&self) -> Vec<&Block> {
         let mut blocks = self.kind.blocks();
@@ -229,7 +229,7 @@ impl Step {
 }
 
 impl StepKind {
-    /// The blocks directly inside this step.
+    /// Returns the blocks directly inside this step.
     #[must_use]
     pub fn blocks(&self) -> Vec<&Block> {
         match self {
@@ -260,13 +260,13 @@ impl StepKind {
 }
 
 impl Block {
-    /// Whether it has no step.
+    /// Returns true if it has no step.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.steps().next().is_none()
     }
 
-    /// The steps directly in this block.
+    /// Returns the steps directly in this block.
     pub fn steps(&self) -> Box<dyn Iterator<Item = &Step> + '_> {
         match self {
             Self::Sequence(steps) => Box::new(steps.iter()),
@@ -278,9 +278,8 @@ impl Block {
 
 #[derive(Clone, Debug)]
 pub struct DagStep {
-    /// What is done.
     pub step: Step,
-    /// Which steps must have ended, and how; empty: it starts at once.
+    /// The steps that must have ended, and their required statuses; empty: it starts at once.
     pub after: Vec<After>,
 }
 
@@ -289,86 +288,83 @@ pub struct DagStep {
 pub struct After {
     /// The predecessor.
     pub name: Name,
-    /// The statuses that let the step run; never empty.
+    /// The statuses after which the step runs; never empty.
     pub statuses: Vec<Status>,
-    /// Where it is named.
+    /// Position in the file.
     pub span: Span,
 }
 
-/// A graph with goto.
+/// A graph of nodes and edges.
 #[derive(Clone, Debug)]
 pub struct Graph {
-    /// The node to start with; none: an empty graph, which ends at once.
+    /// The first node; `None`: an empty graph, which ends at once.
     pub entry: Option<Name>,
     pub nodes: Vec<Node>,
-    /// How many nodes may be entered in all; spent: a fault of kind `limit`.
+    /// Maximum number of entered nodes in all. Above: a fault of kind `limit`.
     pub max_steps: u32,
 }
 
 /// A node of a graph.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What is done.
     pub step: Step,
-    /// The edges out of it: the first that holds is taken. None holds: a fault of kind `edge`.
+    /// Its outgoing edges: the first that holds is taken. If none holds: a fault of kind `edge`.
     pub edges: Vec<Edge>,
 }
 
 /// An edge of a graph.
 #[derive(Clone, Debug)]
 pub struct Edge {
-    /// When it is taken; none: always.
+    /// When it is taken; `None`: always.
     pub when: Option<Condition>,
-    /// Where it leads; none: to the end of the graph.
+    /// Where it leads; `None`: to the end of the graph.
     pub to: Option<Name>,
-    /// Where it is written.
+    /// Position in the file.
     pub span: Span,
 }
 
-/// One named thing to do. Its outcome is an action's record, by its name.
+/// A named step. Its outcome is the record of an action with this name.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// Unique in the workflow, without case; a dialect makes one where the author gave none.
+    /// Unique in the workflow, without case. If the author wrote no name, the dialect makes one.
     pub name: Name,
     /// The authored type, for `actions()`, events and status: `http`, `until`, …
     pub label: Name,
-    /// What people call it, where that is not the name.
+    /// Display name, if it differs from the name.
     pub title: Option<Name>,
-    /// The dialect made the name. If this step is alone in a block, its output is the output of the block.
+    /// Whether the dialect made the name. If this step is alone in a block, its output is the output of the block.
     pub anonymous: bool,
-    /// What is done.
     pub kind: StepKind,
-    /// What its record holds instead of its own output when it succeeded: evaluated with the
-    /// variable `result`, its own output; a loop's also has `kept`, see [`Keep`].
+    /// The template for the record's output when it succeeds.
+    /// The variable `result` is its own output; that of a loop also has `kept`, see [`Keep`].
     pub output: Option<Template>,
-    /// What its output must be; else the attempt has failed.
+    /// What its output must be; if it is not, the attempt has failed.
     pub expect: Option<Expect>,
-    /// Retries around the whole step.
+    /// Retries of the whole step.
     pub retry: Option<RetryPolicy>,
-    /// Cuts the step, all its attempts included, with a fault of kind `timeout`.
+    /// Timeout of the step with all its attempts. It raises a fault of kind `timeout`.
     pub timeout: Option<Template>,
-    /// What follows it as a part of it, within its timeout.
+    /// Steps that follow as a part of it, within its timeout.
     pub follow_up: Option<Box<FollowUp>>,
-    /// Repeats the earlier step of the same name: it has no action of its own, and its output replaces that of the earlier
-    /// step.
+    /// Whether it repeats the earlier step of the same name.
+    /// It then has no action of its own, and its output replaces the output of the earlier step.
     pub is_repeat: bool,
-    /// What is done when it failed for good, its retries and its timeout behind it. The failure
-    /// counts as handled then; its record keeps it.
+    /// The steps after it failed for good, after its retries and its timeout.
+    /// The failure then counts as handled, but remains in its record.
     pub catch: Option<Block>,
-    /// After the step: ends the innermost loop around it.
+    /// Checked after the step: ends the innermost enclosing loop.
     pub break_when: Option<Condition>,
-    /// After the step: starts the next iteration of the innermost loop around it.
+    /// Checked after the step: begins the next iteration of the innermost enclosing loop.
     pub continue_when: Option<Condition>,
-    /// Where it is written: the name.
+    /// Position of its name in the file.
     pub span: Span,
 }
 
-/// What a step does after its call, as a part of it. In lists and diagrams, both are one step.
+/// Steps that follow a call as a part of its step. In lists and diagrams, both are one step.
 #[derive(Clone, Debug)]
 pub struct FollowUp {
-    /// Whether it is done, once the call has ended well.
+    /// Whether they run, once the call has succeeded.
     pub when: Condition,
-    /// What is done.
     pub block: Block,
 }
 
@@ -377,52 +373,51 @@ pub struct FollowUp {
 pub enum StepKind {
     /// An effect: http, shell, a handler, a script, …
     Call(Call),
-    /// A value, computed.
+    /// A computed value.
     Compose(Template),
-    /// Several assignments in one go; the record's output is `output`, else the new value of the
-    /// last one.
+    /// Several assignments at once. The record's output is `output`, or else the new value of the last variable.
     Assign(Assign),
     Wait(Wait),
-    /// Waits for a signal's payload; `timeout` on the step bounds it.
+    /// Waits for a signal's payload, at most until the step's `timeout`.
     AwaitSignal(AwaitedSignal),
-    /// Steps as one (scope).
+    /// A group of steps (scope).
     Block(Block),
-    /// The first arm that holds.
+    /// Runs the first arm that holds.
     If {
-        /// Conditions and what to do.
+        /// Conditions and their steps.
         arms: Vec<(Condition, Block)>,
-        /// What to do when none holds.
+        /// The steps if no arm holds.
         otherwise: Block,
     },
-    /// The case that equals.
+    /// Runs the case that equals the value.
     Switch {
         on: Template,
-        /// Cases, compared as `equals` does; in loom, `1` written as a key is the text `1` and
-        /// equals the number too.
+        /// Cases, compared as `equals` does.
+        /// In Loom, `1` written as a key is the text `1` and also equals the number.
         cases: Vec<(Value, Block)>,
-        /// What to do when none equals.
+        /// The steps if no case equals.
         default: Block,
     },
     Loop(Box<Loop>),
-    /// Once per item.
+    /// Runs its body once per item.
     ForEach(Box<ForEach>),
-    /// Named branches, all at once.
+    /// Runs named branches, all at once.
     Parallel {
         /// Their names and steps.
         branches: Vec<(Name, Block)>,
-        /// Each branch has its own copy of the variables, which is dropped when the branch ends.
+        /// Whether each branch has its own copy of the variables, which is dropped when the branch ends.
         /// The result is then a list of the branches' results, else a map.
         isolated: bool,
     },
-    /// Runs `body`; a fault no retry took care of is bound to the variable `error` and handled
-    /// by `handler`, after which the step counts as succeeded.
+    /// Runs `body`. If no retry handles a fault of it, the fault is bound to the variable `error`, and `handler`
+    /// runs. After that the step counts as succeeded.
     Catch {
-        /// What may fail.
+        /// The steps that may fail.
         body: Block,
-        /// The variable that gets `{kind, code, message, action, …}`; empty: none does, and the
-        /// fault is read from the record of the step that failed.
+        /// The variable that gets `{kind, code, message, action, …}`.
+        /// If it is empty, the fault is only in the record of the failed step.
         error: Name,
-        /// What to do then.
+        /// The steps after a fault.
         handler: Block,
     },
     /// Ends the run.
@@ -434,95 +429,94 @@ pub enum StepKind {
     },
     /// Records the run's output (Azure `Response`).
     Respond(Template),
-    /// Fails the step with a fault of its own making.
+    /// Raises a fault.
     Raise {
         /// The fault's kind.
         kind: Name,
-        /// The fault's message, text.
+        /// The fault's message.
         message: Template,
     },
     Nothing,
 }
 
-/// An effect requested of the outside world.
+/// A request for an effect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     /// The executor: `http`, `shell`, `activity`, …
     pub executor: Name,
     /// Its inputs, as the executor expects them.
     pub inputs: Template,
-    /// How long one attempt may take; the executor's own default applies without it.
+    /// Timeout of one attempt; `None`: the executor's default.
     pub attempt_timeout: Option<Template>,
-    /// What to do with the outcome besides recording it.
+    /// Assignments of the outcome to variables.
     pub then: Vec<Assignment>,
 }
 
 /// One or more assignments.
 #[derive(Clone, Debug)]
 pub struct Assign {
-    /// In order; each sees what the ones before it did.
+    /// In order; each reads the results of the earlier ones.
     pub assignments: Vec<Assignment>,
-    /// The step's output; none: the new value of the last variable.
+    /// The step's output; `None`: the new value of the last variable.
     pub output: Option<Template>,
 }
 
 /// One assignment to a variable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assignment {
-    /// The variable; empty for what concerns many: `MergeAll`, `ReplaceAll`, `RemoveAll`.
+    /// The variable; empty for operations on many variables: `MergeAll`, `ReplaceAll`, `RemoveAll`.
     pub variable: Name,
-    /// How the value gets there.
+    /// How the value is assigned.
     pub op: AssignOp,
-    /// The value; in a call's `then`, the variable `result` is what the executor gave.
+    /// The value. In a call's `then`, the variable `result` is the executor's result.
     pub value: Template,
-    /// Where it is written.
+    /// Position in the file.
     pub span: Span,
 }
 
-/// A loop: every one has both limits. In a compiled program, which holds its body elsewhere, `Of` is an id.
+/// A loop; its number of iterations is always limited.
+/// In a compiled program, which has its body elsewhere, `Of` is an id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loop<Body = Block, Of = Name> {
-    /// What it is called in paths, where that is not the name of its step. No other loop of the
-    /// workflow is called so.
+    /// Its name in paths, if that differs from the name of its step. Unique among the loops of the workflow.
     pub name: Option<Name>,
     /// When the condition is checked.
     pub test: Test,
-    /// The loop stops when this is true; already negated for loops that continue while it is.
+    /// The loop stops when this is true.
+    /// For a loop that continues while its condition is true, it is the negated condition.
     pub stop_when: Condition,
-    /// What the author wrote, for status and diagrams: the condition before any negation.
+    /// The authored condition, before any negation, for status and diagrams.
     pub condition_text: String,
-    /// True when `condition_text` is the negation of `stop_when`: events and rows show the
-    /// authored condition's value.
+    /// Whether `condition_text` is the negation of `stop_when`.
+    /// Events and rows show the value of the authored condition.
     pub negated: bool,
-    /// How many iterations at most; a whole number.
+    /// Maximum number of iterations; a whole number.
     pub count: Template,
-    /// How long in all at most, from the first start, on the wall clock; none: no deadline, for
-    /// formats that have none.
+    /// Maximum time in all, from the first start, on the wall clock; `None`: no deadline, in formats that have none.
     pub timeout: Option<Template>,
-    /// How many tokens of language models its actions may use; a whole number.
+    /// Maximum number of tokens of language models that its actions use; a whole number.
     pub tokens: Option<Template>,
-    /// What its actions may cost, in the author's unit; a number.
+    /// Maximum cost of its actions, in the author's unit; a number.
     pub cost: Option<Template>,
-    /// Between iterations: never before the first, never after the last.
+    /// Delay between iterations: never before the first, never after the last.
     pub delay: Option<Delay>,
     /// The effect of a missing member in the condition.
     pub on_missing: OnMissing,
-    /// What a spent count does.
+    /// What happens when the maximum number of iterations is reached.
     pub on_limit: OnLimit,
-    /// What a passed deadline does.
+    /// What happens when the deadline passes.
     pub on_timeout: OnLimit,
-    /// Whether the condition is checked once more when the count is spent: true everywhere but
-    /// in TEA.
+    /// Whether the condition is checked once more when the count is used up: true except in TEA.
     pub test_when_spent: bool,
-    /// Azure: a failed body does not stop the loop; the last iteration's status counts.
+    /// Whether a failed body does not stop the loop (Azure); the status of the last iteration counts.
     pub survives_failure: bool,
     /// The values to collect from every iteration that succeeded.
     pub keep: Vec<Keep<Of>>,
-    /// What distinguishes its pages, when it reads pages.
+    /// What distinguishes its pages, if it reads pages.
     pub pages: Option<Pages>,
     /// When it makes no progress, which is a limit, too.
     pub unchanged: Option<Unchanged>,
-    /// Whether the next iteration may ask what the condition read: `loopFeedback`.
+    /// Whether the next iteration may read what the condition read: `loopFeedback`.
     pub feedback: bool,
     pub body: Body,
 }
@@ -532,25 +526,25 @@ pub struct Loop<Body = Block, Of = Name> {
 pub struct Keep<Of = Name> {
     /// Its name under `kept`.
     pub name: Name,
-    /// Which iterations'.
+    /// The iterations that it is collected from.
     pub take: Take,
-    /// The step of the body that it comes from: an iteration in which that did not run has no
-    /// value, which is null in an array.
+    /// The step of the body that it depends on.
+    /// An iteration in which this step did not succeed has no value, which is null in an array.
     pub of: Of,
     /// The value, evaluated at the end of the iteration.
     pub value: Template,
 }
 
-/// A loop over items. Each iteration has results of its own; the step gives their array.
+/// A loop over items. Each iteration has its own results; the output is the array of these.
 #[derive(Clone, Debug)]
 pub struct ForEach {
-    /// The items: must give an array.
+    /// The items: an array.
     pub items: Template,
-    /// How many of them at most, which is a limit like that of a loop; none: all of them.
+    /// Maximum number of items, which is a limit like that of a loop; `None`: all items.
     pub count: Option<Template>,
-    /// How many at a time, from 1.
+    /// Maximum number of concurrent items, from 1.
     pub concurrency: u32,
-    /// What an item that fails does to the others.
+    /// What a failed item does to the others.
     pub on_error: OnError,
     pub body: Block,
 }
@@ -560,15 +554,15 @@ pub struct ForEach {
 pub struct RetryPolicy {
     /// How the waits grow.
     pub backoff: Backoff,
-    /// How often at most, beyond the first attempt; a whole number.
+    /// Maximum number of retries after the first attempt; a whole number.
     pub count: Template,
-    /// Which faults are retried; empty: what the executor calls transient (http: 408, 429, 5xx,
-    /// timeouts, connection errors; others: any).
+    /// Which faults are retried. If empty: those that the executor marks as transient (http: 408, 429, 5xx, timeouts,
+    /// connection errors; others: any).
     pub on: Vec<RetryOn>,
-    /// Retries only while this holds; without `on` it alone decides.
+    /// Retries only while this holds; without `on`, only this decides.
     pub when: Option<Condition>,
-    /// Whether it applies because the file says nothing.
+    /// Whether it is the default, because the file has no policy.
     pub is_default: bool,
-    /// Where it is written.
+    /// Position in the file.
     pub span: Span,
 }

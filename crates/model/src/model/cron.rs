@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeZone};
 use croner::Cron;
 use std::str::FromStr;
 
-/// What is wrong with a pattern.
+/// Returns the mistake in a pattern, if it has one.
 #[must_use]
 pub fn cron_mistake(pattern: &str) -> Option<String> {
     if let Err(error) = Cron::from_str(pattern) {
@@ -14,7 +14,7 @@ pub fn cron_mistake(pattern: &str) -> Option<String> {
     never.then(|| String::from("it never fires, because no year has such a day"))
 }
 
-/// The first time of a pattern after `after`, on the clock of its zone.
+/// Returns the first time of a pattern after `after`, on the clock of the same zone.
 #[must_use]
 pub fn next_of_cron<Z: TimeZone>(pattern: &str, after: &DateTime<Z>) -> Option<DateTime<Z>> {
     let cron = Cron::from_str(pattern).ok()?;

@@ -1,5 +1,5 @@
-//! A stand-in for `cron` in a build without the feature `server`: a server fires schedules, so that their
-//! patterns are neither checked nor used.
+//! Replaces `cron` in a build without the feature `schedule`.
+//! Only a server fires schedules, so other builds neither check nor use patterns.
 
 use chrono::{DateTime, TimeZone};
 

@@ -3,22 +3,22 @@
 use ring::digest::{Context, Digest, SHA256, SHA256_OUTPUT_LEN};
 use windlass_value::{first_chars, hex};
 
-/// A digest of SHA-256.
+/// A SHA-256 digest.
 pub type Sha256 = [u8; SHA256_OUTPUT_LEN];
 
-/// SHA-256 over these bytes.
+/// Returns the SHA-256 of these bytes.
 #[must_use]
 pub fn sha256(bytes: &[u8]) -> Sha256 {
     array(ring::digest::digest(&SHA256, bytes))
 }
 
-/// The first 12 digits of the SHA-256 of a text: a name for what is not shown.
+/// Returns the first 12 digits of the SHA-256 of a text: a name for a text that is not shown.
 #[must_use]
 pub fn short_digest(text: &str) -> String {
     first_chars(&hex(&sha256(text.as_bytes())), 12).to_owned()
 }
 
-/// SHA-256 over these parts, each behind its length: where one ends and the next begins counts.
+/// Returns the SHA-256 of these parts, each preceded by its length, so that the boundaries between parts count.
 #[must_use]
 pub fn sha256_of_parts(parts: &[&[u8]]) -> Sha256 {
     let mut context = Context::new(&SHA256);
@@ -29,7 +29,7 @@ pub fn sha256_of_parts(parts: &[&[u8]]) -> Sha256 {
     array(context.finish())
 }
 
-/// The digits of a SHA-256 that a text names as `sha256:` and 64 hexadecimal digits, in small letters.
+/// Returns the digits of a text of the form `sha256:` and 64 hexadecimal digits, in small letters.
 #[must_use]
 pub fn named_sha256(text: &str) -> Option<String> {
     let digits = text.trim().strip_prefix("sha256:")?;

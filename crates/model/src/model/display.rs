@@ -4,7 +4,7 @@ use super::{Backoff, Delay, Unchanged};
 use windlass_value::time::{human_duration, shown_duration};
 
 impl Backoff {
-    /// How long the waits are, in words.
+    /// Describes the waits, in words.
     #[must_use]
     pub fn title(&self) -> String {
         match self {
@@ -20,7 +20,7 @@ impl Backoff {
 }
 
 impl Delay {
-    /// How long the waits of a loop are, in words.
+    /// Describes the waits of a loop, in words.
     #[must_use]
     pub fn title(&self) -> String {
         match self {
@@ -38,7 +38,7 @@ impl Delay {
 }
 
 impl Unchanged {
-    /// How often what may be the same, in words.
+    /// Describes when iterations count as unchanged, in words.
     #[must_use]
     pub fn title(&self) -> String {
         match &self.of {

@@ -1,4 +1,4 @@
-//! What starts runs of a saved workflow besides its schedule: signed requests, and files in a folder.
+//! What starts runs of a saved workflow in addition to its schedule: signed requests, and files in a folder.
 
 use super::Name;
 
@@ -9,7 +9,7 @@ pub struct EventTriggers {
     pub folder: Option<WatchedFolder>,
 }
 
-/// Requests from elsewhere, which a secret signs.
+/// Requests from elsewhere, signed with a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webhook {
     /// The name of the secret.

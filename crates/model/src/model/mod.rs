@@ -1,4 +1,4 @@
-//! The words that every room uses: names, dialects, statuses, policies, requests and faults.
+//! The terms that every layer uses: names, dialects, statuses, policies, requests and faults.
 //! Plain data; nothing here decides anything.
 
 mod concurrency;
@@ -41,7 +41,7 @@ use std::time::Duration;
 use windlass_expression::{Condition, Template, Value};
 use windlass_source::source::Span;
 
-/// A name as its author wrote it; compared without case where the dialect does.
+/// A name as its author wrote it. If the dialect ignores case, names are compared without case.
 pub type Name = Arc<str>;
 
 /// The formats.
@@ -57,7 +57,7 @@ pub enum Dialect {
     Canvas,
 }
 
-/// What starts a run. Its input is what the trigger delivers: `triggerBody()`.
+/// What starts a run. The run's input is what the trigger delivers: `triggerBody()`.
 #[derive(Clone, Debug)]
 pub struct Trigger {
     pub name: Name,
@@ -68,14 +68,14 @@ pub struct Trigger {
 /// Which parts of an action are secure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Secured {
-    /// What it is given.
+    /// Whether its inputs are secure.
     pub inputs: bool,
-    /// What it gives.
+    /// Whether its outputs are secure.
     pub outputs: bool,
 }
 
 impl Dialect {
-    /// Its word in files, flags and the store.
+    /// Returns its word in files, flags and the store.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -86,7 +86,7 @@ impl Dialect {
         }
     }
 
-    /// The dialect of that word.
+    /// Returns the dialect with that word.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         let all = [Self::Loom, Self::Azure, Self::Tea, Self::Canvas];
@@ -94,7 +94,7 @@ impl Dialect {
     }
 }
 
-/// What an input or a typed variable must be; text from the command line is converted.
+/// The type of an input or of a typed variable; text from the command line is converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputKind {
     /// Anything.
@@ -113,7 +113,7 @@ pub enum InputKind {
 }
 
 impl InputKind {
-    /// Whether `value` is of this kind, without conversion. A whole number written as `2.0` is an integer.
+    /// Returns true if `value` is of this kind, without conversion. A whole number written as `2.0` is an integer.
     #[must_use]
     pub fn accepts(self, value: &Value) -> bool {
         match (self, value) {
@@ -128,7 +128,7 @@ impl InputKind {
         }
     }
 
-    /// The kind with its article, for messages.
+    /// Returns the kind with its article, for messages.
     #[must_use]
     pub const fn described(self) -> &'static str {
         match self {
@@ -147,36 +147,36 @@ impl InputKind {
 #[derive(Clone, Debug)]
 pub struct Input {
     pub name: Name,
-    /// What it must be.
+    /// Its type.
     pub kind: InputKind,
-    /// Its value when the caller gives none; without one it is required.
+    /// Its value if the caller passes none; without a default it is required.
     pub default: Option<Value>,
-    /// Where it is declared.
+    /// Position in the file.
     pub span: Span,
 }
 
-/// Where the values of a workflow are written that belong to no action.
+/// Positions of the values of a workflow that belong to no action.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedSpans {
-    /// Of each variable.
+    /// Those of the variables.
     pub variables: Vec<NamedSpan>,
-    /// Of each output; of one that is not a map, under no name.
+    /// Those of the outputs. Outputs that are not a map have one entry without a name.
     pub outputs: Vec<NamedSpan>,
 }
 
-/// Where a named value is written.
+/// Position of a named value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedSpan {
     pub name: Name,
     pub span: Span,
 }
 
-/// What a run gives when it succeeds.
+/// The output of a run that succeeds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outputs {
-    /// A template's value.
+    /// The value of a template.
     Template(Template),
-    /// Every top-level action's output by name, or the response if there was one.
+    /// The outputs of all top-level actions by name, or the response if there was one.
     Actions,
     /// The final variables.
     State,
@@ -199,24 +199,24 @@ pub enum HandlerTarget {
     Command(Vec<String>),
     /// POST of JSON.
     Url(String),
-    /// What is answered in its place, where nothing else is registered: one answer after the other.
+    /// Answers in place of the handler, if no other handler is registered: one after the other.
     Stub(Vec<StubAnswer>),
 }
 
-/// What a stub says.
+/// The answer of a stub.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StubAnswer {
-    /// What the handler would give.
+    /// The output of the handler.
     Value(Value),
-    /// How it would fail.
+    /// A fault of the handler.
     Error {
-        /// The fault's kind; none: that of handlers.
+        /// The fault's kind; `None`: the kind of handlers.
         kind: Option<String>,
         code: Option<String>,
         /// What happened.
         message: String,
-        /// What it gave all the same.
+        /// The output in addition to the fault.
         output: Option<Value>,
     },
 }
@@ -224,11 +224,11 @@ pub enum StubAnswer {
 /// A handler that a file declares for an activity, actor or connector.
 #[derive(Clone, Debug)]
 pub struct Handler {
-    /// The name actions call it by.
+    /// The name by which actions call it.
     pub name: Name,
     /// How it is reached.
     pub target: HandlerTarget,
-    /// Where it is declared.
+    /// Position in the file.
     pub span: Span,
 }
 
@@ -250,17 +250,17 @@ pub struct Handler {
 pub enum Status {
     /// It did what it should.
     Succeeded,
-    /// It did not.
+    /// It failed.
     Failed,
-    /// Its turn never came.
+    /// It was not started.
     Skipped,
-    /// A deadline cut it.
+    /// A deadline cancelled it.
     TimedOut,
     Cancelled,
 }
 
 impl Status {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [Self; 5] = [
         Self::Succeeded,
         Self::Failed,
@@ -269,7 +269,7 @@ impl Status {
         Self::Cancelled,
     ];
 
-    /// The word in files and outputs.
+    /// Returns the word in files and outputs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -281,7 +281,7 @@ impl Status {
         }
     }
 
-    /// The status named so, without case.
+    /// Parses the name of a status, without case.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let named = |status: &Self| status.as_str().eq_ignore_ascii_case(text);
@@ -292,7 +292,7 @@ impl Status {
 /// How a value gets into a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AssignOp {
-    /// Replaces it; creates it when missing.
+    /// Replaces the value; creates the variable if it is missing.
     Set,
     /// Adds a number.
     Increment,
@@ -302,11 +302,11 @@ pub enum AssignOp {
     AppendToArray,
     /// Adds text at the end.
     AppendToString,
-    /// Every member of a map becomes a variable of its own; anything that is not a map is ignored.
+    /// Sets a variable for each member of a map; ignores anything that is not a map.
     MergeAll,
-    /// The members of a map become the only variables; anything that is not a map is ignored.
+    /// Replaces all variables by the members of a map; ignores anything that is not a map.
     ReplaceAll,
-    /// The variables named in a list are removed; anything that is not a list is ignored.
+    /// Removes the variables that a list names; ignores anything that is not a list.
     RemoveAll,
 }
 
@@ -317,60 +317,60 @@ pub enum Test {
     Before,
     /// After each iteration: the body runs at least once.
     After,
-    /// The same, where `loopIndex` is the next iteration already (docs/reference/loom.md).
+    /// Like `After`, but `loopIndex` is already that of the next iteration (docs/reference/loom.md).
     AfterAsNext,
 }
 
-/// The variable with the failure of the body, for `on_failure` and `on_finish`; null when it did not fail.
+/// The variable with the failure of the body, for `on_failure` and `on_finish`; null if the body did not fail.
 pub const FAILURE: &str = "failure";
 
-/// The variable with what a run read last of its workflow's state: by name the value and its version.
+/// The variable with what a run last read of its workflow's state: by name, the value and its version.
 pub const STATE_VARIABLE: &str = "$state";
 
-/// The variable of a run with the number of signals that it has received, or stopped to wait for, by name.
+/// The variable with the number of signals, by name, that a run has received or stopped waiting for.
 pub const RECEIVED_VARIABLE: &str = "_windlass_received";
 
-/// The variable of a run with the ids of the last signals that it received.
+/// The variable with the ids of the signals that a run received last.
 pub const SIGNAL_IDS_VARIABLE: &str = "_windlass_signals";
 
-/// The action that writes a value between runs, and the one that reads the newest one.
+/// The action that writes a value between runs, and the action that reads the newest one.
 pub const SET_STATE: &str = "setState";
 pub const GET_STATE: &str = "getState";
 
-/// What `on_failure` and `on_finish` leave when they fail: a variable with the error, and a label of the run.
+/// For `on_failure` and `on_finish` that fail: the name of a variable with the error, and of a label of the run.
 pub const FAILED_ENDINGS: [&str; 2] = ["windlass.on_failure", "windlass.on_finish"];
 
-/// What a cancel of an operation leaves when it fails: a variable of this name and the action's, with the error.
+/// If the cancel of an operation fails, the variable with this prefix and the action's name has the error.
 pub const FAILED_CANCEL: &str = "windlass.cancel.";
 
-/// What is expected of an action's output; else the action has failed.
+/// An expectation of an action's output. If it is not met, the action has failed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expect {
     /// Its body is JSON: an object, a list, a number or a boolean.
     Json,
-    /// This holds.
+    /// This condition holds.
     That(Condition),
-    /// This does not hold: it says that a long operation has failed.
+    /// This condition does not hold. If it does, a long operation has failed.
     NotFailed(Condition),
 }
 
-/// What an item of a foreach that fails does to the others.
+/// What a failed item of a foreach does to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnError {
     /// No further item starts; the foreach fails.
     Stop,
-    /// All run; the foreach fails then (Azure).
+    /// All items run; then the foreach fails (Azure).
     Finish,
-    /// All run; the foreach succeeds and gives `{results, failed}`.
+    /// All items run; the foreach succeeds with `{results, failed}`.
     Continue,
 }
 
 /// What a loop does at a limit; the outcome and the reason are always recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnLimit {
-    /// Count: Failed; timeout: TimedOut.
+    /// Ends as Failed at the count, as TimedOut at the timeout.
     Fail,
-    /// Ends Succeeded, with the reason in its output.
+    /// Ends as Succeeded, with the reason in its output.
     Continue,
     /// The run pauses; a resume grants the same budget again.
     Pause,
@@ -379,18 +379,18 @@ pub enum OnLimit {
 /// The effect of a member or an element that the condition of a loop reads and that does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnMissing {
-    /// The condition faults.
+    /// The condition raises a fault.
     Fail,
     /// The condition is not met yet: the loop continues until a limit.
     Wait,
 }
 
-/// What a loop over pages does when it comes to a page that it has been at.
+/// What a loop over pages does when it reaches a page for the second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnRepeat {
     /// Fails, with a fault of kind `repeat`.
     Fail,
-    /// Ends Succeeded, with the reason in its output.
+    /// Ends as Succeeded, with the reason in its output.
     Stop,
 }
 
@@ -399,7 +399,7 @@ pub enum OnRepeat {
 pub struct Pages {
     /// What leads to the page that the next iteration reads: a token, a number, an address.
     pub token: Template,
-    /// What a page that was read before does.
+    /// What happens at a page that was read before.
     pub on_repeat: OnRepeat,
 }
 
@@ -408,7 +408,7 @@ pub struct Pages {
 pub struct Unchanged {
     /// Number of consecutive iterations with the same result.
     pub times: u64,
-    /// What is compared; none: the iterations' results.
+    /// What is compared; `None`: the iterations' results.
     pub of: Option<Template>,
 }
 
@@ -417,7 +417,7 @@ pub struct Unchanged {
 pub enum Take {
     First,
     Last,
-    /// One for every iteration, as an array.
+    /// The values of all iterations, as an array.
     All,
 }
 
@@ -427,25 +427,25 @@ pub enum Take {
 pub enum LinkKind {
     /// An output of another step in the same scope.
     Edge,
-    /// An input of what is around it.
+    /// An input of the enclosing scope.
     Outer,
     /// An output of the iteration before.
     Previous,
-    /// An output of the inside, given to the outside.
+    /// An output of the inside, passed to the outside.
     Result,
 }
 
-/// A named value that goes from one step to another: for diagrams and dumps. What moves the value
-/// are the steps' templates.
+/// A named value that is passed from one step to another, for diagrams and dumps.
+/// The templates of the steps pass the value.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Link {
-    /// The step it comes from; none: the run's inputs.
+    /// The step that has it as an output; `None`: the run's inputs.
     pub from: Option<Name>,
-    /// Which of its outputs, or of the inputs around it.
+    /// The name of the output, or of the input of the enclosing scope.
     pub output: Name,
-    /// The step it goes to.
+    /// The step that has it as an input.
     pub to: Name,
-    /// Which of its inputs; for a result, of its outputs.
+    /// The name of the input; for a result, of the output.
     pub input: Name,
     /// What it carries.
     pub kind: LinkKind,
@@ -453,20 +453,20 @@ pub struct Link {
     pub when: Option<Name>,
 }
 
-/// What lies between the iterations of a loop.
+/// The delay between two iterations of a loop.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delay {
     /// A duration, evaluated for each wait.
     Every(Template),
     /// A wait that may grow with each iteration.
     Backoff(Backoff),
-    /// Our own wait, or what the last answer asks for if that is longer.
+    /// The longest of our own waits and the wait that the last answer requests.
     Server {
-        /// Our own wait.
+        /// Our own wait, as a backoff.
         own: Backoff,
-        /// Our own wait that is evaluated for each wait.
+        /// Our own wait, evaluated for each wait.
         interval: Option<Template>,
-        /// A duration, evaluated for each wait.
+        /// The requested duration, evaluated for each wait.
         requested: Template,
     },
 }
@@ -498,25 +498,25 @@ pub enum Backoff {
     Exponential {
         /// The first wait.
         interval: Duration,
-        /// The longest.
+        /// The longest wait.
         max: Duration,
-        /// The shortest.
+        /// The shortest wait.
         min: Duration,
         /// How much of it is random.
         jitter: Jitter,
     },
     /// Retry k is uniform in [max(2^(k-2)·interval, min), min(2^(k-1)·interval, max)] (Azure).
     AzureExponential {
-        /// The base.
+        /// The base of the waits.
         interval: Duration,
-        /// The longest.
+        /// The longest wait.
         max: Duration,
-        /// The shortest.
+        /// The shortest wait.
         min: Duration,
     },
 }
 
-/// A fault that is retried.
+/// Faults that are retried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RetryOn {
     /// A status code: `503`.
@@ -527,7 +527,7 @@ pub enum RetryOn {
     Kind(Name),
     /// The class that a script raised: `TimeoutError`.
     Named(Name),
-    /// A fault that its executor calls transient.
+    /// A fault that its executor marks as transient.
     Transient,
     /// A request that its server has certainly not processed: [`Fault::is_unprocessed`].
     Unprocessed,

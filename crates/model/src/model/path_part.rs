@@ -4,7 +4,7 @@
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
-/// A name as a part of a path: no two names are one part, and nearly all stay as they are.
+/// Encodes a name as a part of a path. Different names have different parts, and most names stay as they are.
 #[must_use]
 pub fn path_part(name: &str) -> Cow<'_, str> {
     if !name.contains(['/', '#', '%']) && !name.starts_with('~') {
@@ -26,7 +26,7 @@ pub fn path_part(name: &str) -> Cow<'_, str> {
     Cow::Owned(part)
 }
 
-/// The name that a part of a path encodes.
+/// Decodes the name in a part of a path.
 #[must_use]
 pub fn name_of_part(part: &str) -> Cow<'_, str> {
     percent_decode_str(part).decode_utf8_lossy()

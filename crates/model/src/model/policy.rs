@@ -1,5 +1,5 @@
-//! Whose a workflow is, and what guests may do to the machine and the network around it. It
-//! enforces nothing: the executor and the loader refuse.
+//! The origin of a workflow, and what guests may do to the machine and its network.
+//! This module enforces nothing: the executor and the loader refuse.
 
 use super::request::names_file;
 use bincode::de::Decoder;
@@ -8,11 +8,11 @@ use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 use windlass_expression::Value;
 
-/// Whose a workflow is. That is all that is stored of its permissions: what a guest may do says the
-/// process that starts its actions.
+/// The origin of a workflow.
+/// Nothing else is stored of its permissions: the process that starts its actions determines what a guest may do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// The operator's: it may do what the operator may.
+    /// From the operator: it may do what the operator may.
     #[default]
     Operator,
     /// From elsewhere, such as over HTTP: it may do what a [`Policy`] allows.
@@ -24,7 +24,7 @@ const OPERATOR: [u8; 4] = [1, 1, 1, 1];
 const GUEST: [u8; 4] = [0, 0, 0, 2];
 
 impl Origin {
-    /// Its form in the store and in the hash of a program.
+    /// Returns its form in the store and in the hash of a program.
     #[must_use]
     pub fn bytes(self) -> [u8; 4] {
         match self {
@@ -51,7 +51,7 @@ impl<Context> Decode<Context> for Origin {
 }
 bincode::impl_borrow_decode!(Origin);
 
-/// What a workflow may do to the machine that it runs on and to the network around that.
+/// What a workflow may do to its machine and to the machine's network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Policy {
@@ -66,7 +66,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// For workflows of the operator.
+    /// The policy of the operator's workflows.
     pub const TRUSTED: Self = Self {
         shell: true,
         scripts: true,
@@ -74,7 +74,7 @@ impl Policy {
         private_network: true,
     };
 
-    /// For workflows from elsewhere.
+    /// The policy of workflows from elsewhere.
     pub const GUEST: Self = Self {
         shell: false,
         scripts: false,
@@ -82,20 +82,20 @@ impl Policy {
         private_network: false,
     };
 
-    /// Which permission an executor needs and does not have, as the flag that grants it.
+    /// Returns the flag for a permission that an executor needs and does not have.
     #[must_use]
     pub fn denies(self, executor: &str) -> Option<&'static str> {
         match executor {
             "shell" if !self.shell => Some("--allow-shell"),
-            // Its rules are Prolog.
+            // The rules of `validate.extraction` are Prolog.
             "python" | "prolog" | "validate.extraction" if !self.scripts => Some("--allow-scripts"),
             "appendFile" | "file.read" | "file.write" if !self.files => Some("--allow-files"),
             _ => None,
         }
     }
 
-    /// Which permission an executor needs for these inputs and does not have, as the flag that grants it. They may be
-    /// as their author wrote them.
+    /// Returns the flag for a permission that an executor needs for these inputs and does not have.
+    /// The inputs may be unevaluated, as their author wrote them.
     #[must_use]
     pub fn denies_inputs(self, executor: &str, inputs: &Value) -> Option<&'static str> {
         let needs_files = executor == "http" && names_file(inputs);

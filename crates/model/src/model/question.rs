@@ -6,25 +6,25 @@ use std::sync::Arc;
 use windlass_expression::{Budget, Object, Schema, Template, Value};
 use windlass_value::time::Timestamp;
 
-/// The member of an answer with the choice.
+/// The member of an answer that has the choice.
 pub const CHOICE: &str = "choice";
 
-/// The member of an answer with who gave it.
+/// The member of an answer that has its sender.
 pub const ANSWERED_BY: &str = "answeredBy";
 
-/// Units of work for the check of an answer: some 5 ms.
+/// Units of work for checking an answer: some 5 ms.
 const WORK: u64 = 100_000;
 
 /// A signal that a run waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AwaitedSignal {
     pub name: Name,
-    /// The question to people; none: any payload is accepted.
+    /// The question to people; `None`: any payload is accepted.
     pub question: Option<Arc<Question>>,
 }
 
 impl AwaitedSignal {
-    /// A signal that may carry anything.
+    /// Returns a signal with any payload.
     #[must_use]
     pub fn any(name: Name) -> Self {
         Self {
@@ -53,10 +53,10 @@ pub struct Form {
 }
 
 impl Form {
-    /// An answer as the run gets it: of a form with choices or a schema, always an object. A text is the choice.
+    /// Returns an answer as the run gets it: with choices or a schema, always an object. A text is the choice.
     ///
     /// # Errors
-    /// Why the answer is not accepted, and what would be.
+    /// Why the answer is not accepted, and which answers are.
     pub fn accept(&self, answer: &Value) -> Result<Value, String> {
         let is_free = self.choices.is_empty() && self.schema.is_none();
         let mut members = match answer {
@@ -74,7 +74,7 @@ impl Form {
                 ));
             }
         };
-        // Who answered is recorded; an answer does not claim it.
+        // The sender is recorded; an answer cannot claim one.
         members.shift_remove(ANSWERED_BY);
         let choice = match self.choices.is_empty() {
             true => None,
@@ -112,12 +112,12 @@ impl Form {
     }
 }
 
-/// What the address of a callback says, and its signature covers, in addition to the run and the signal.
+/// What the address of a callback contains, and its signature covers, in addition to the run and the signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallbackClaim {
-    /// How many signals of the name the run had received, or stopped to wait for, when the address was made.
+    /// Number of signals of the name that the run had received, or stopped waiting for, when the address was made.
     pub received: u64,
-    /// Until when it is valid.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 

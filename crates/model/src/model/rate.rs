@@ -1,17 +1,17 @@
-//! How often something may happen.
+//! Rates: how often something may happen.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 use windlass_value::time::{human_duration, parse_duration};
 
-/// The largest count of a rate: each of its last starts is remembered.
+/// Maximum count of a rate; each of its last starts is stored in memory.
 const MAX_COUNT: u32 = 1_000_000;
 
-/// The longest time of a rate.
+/// Maximum duration of a rate.
 const MAX_PER: Duration = Duration::from_secs(31 * 24 * 3600);
 
-/// At most `count` in any stretch of the length `per`.
+/// At most `count` starts in any period of the length `per`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     count: u32,
@@ -19,7 +19,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// None, if one of them is out of bounds: 1 to a million, a millisecond to 31 days.
+    /// Returns `None` if a number is out of bounds: 1 to a million, a millisecond to 31 days.
     #[must_use]
     pub fn new(count: u32, per: Duration) -> Option<Self> {
         let fits = (1..=MAX_COUNT).contains(&count);
@@ -37,7 +37,7 @@ impl Rate {
         self.per
     }
 
-    /// The one that allows less in the long run.
+    /// Returns the rate that allows less in the long run.
     #[must_use]
     pub fn slower(self, other: Self) -> Self {
         let ours = u128::from(self.count) * other.per.as_nanos();
@@ -51,7 +51,7 @@ impl Rate {
 impl FromStr for Rate {
     type Err = String;
 
-    /// `100/1s`, `5000/h`, `10/PT1M`.
+    /// Parses `100/1s`, `5000/h`, `10/PT1M`.
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
@@ -77,7 +77,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// The rate of calls to a host, or of those whose actions name it.
+/// The rate of calls to a host, or of calls whose actions name the rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostRate {
     /// `api.example.com` for all of its ports, `api.example.com:8080`, or a name that actions have as `rate`.
@@ -86,7 +86,7 @@ pub struct HostRate {
 }
 
 impl HostRate {
-    /// Whether it applies to a host with its port, or to a name.
+    /// Returns true if it applies to a host with its port, or to a name.
     #[must_use]
     pub fn applies_to(&self, host_and_port: &str) -> bool {
         let host = host_and_port.rsplit_once(':').map(|(host, _)| host);
@@ -100,7 +100,7 @@ impl HostRate {
 impl FromStr for HostRate {
     type Err = String;
 
-    /// `api.example.com=100/1s`.
+    /// Parses `api.example.com=100/1s`.
     fn from_str(text: &str) -> Result<Self, String> {
         let (host, rate) = text
             .split_once('=')
@@ -110,10 +110,10 @@ impl FromStr for HostRate {
 }
 
 impl HostRate {
-    /// A rate of a host or a name, both as text.
+    /// Creates the rate of a host or of a name, both as text.
     ///
     /// # Errors
-    /// The name cannot be one, or the rate is not one.
+    /// The name or the rate is invalid.
     pub fn new(host: &str, rate: &str) -> Result<Self, String> {
         check_rate_name(host)?;
         Ok(Self {
@@ -122,23 +122,23 @@ impl HostRate {
         })
     }
 
-    /// Whether it is surely a host: other names need an action that has them as `rate`.
+    /// Returns true if its name is certainly a host. Another name needs an action that has it as `rate`.
     #[must_use]
     pub fn is_host(&self) -> bool {
         is_host(&self.host)
     }
 }
 
-/// Whether the name of a rate is surely a host: it has a dot or a port, or is `localhost`.
+/// Returns true if the name of a rate is certainly a host: it has a dot or a port, or is `localhost`.
 #[must_use]
 pub fn is_host(name: &str) -> bool {
     name.contains(['.', ':']) || name.eq_ignore_ascii_case("localhost")
 }
 
-/// Refuses what is neither a host nor a name that actions can have as `rate`.
+/// Refuses a name that can be neither a host nor the `rate` of an action.
 ///
 /// # Errors
-/// It is empty, a pattern, or more of an address than a host and its port.
+/// The name is empty, a pattern, or more of an address than a host and its port.
 pub fn check_rate_name(name: &str) -> Result<(), String> {
     let reason = match name {
         "" => "it is empty",
@@ -157,7 +157,7 @@ pub fn check_rate_name(name: &str) -> Result<(), String> {
     ))
 }
 
-/// Whether what follows the last colon can only be meant as a port, and is none.
+/// Returns true if the text after the last colon can only be meant as a port, and is invalid.
 fn has_wrong_port(name: &str) -> bool {
     let Some((_, port)) = name.rsplit_once(':') else {
         return false;

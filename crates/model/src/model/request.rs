@@ -1,4 +1,4 @@
-//! What is requested of an executor, and what went wrong. Plain data; nothing here carries it out.
+//! Requests to executors, and faults. Plain data; nothing here executes a request.
 
 use super::{Name, Status, name_of_part};
 use bincode::{Decode, Encode};
@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use windlass_expression::Value;
 use windlass_value::words;
 
-/// What the machine asks an executor to do: one attempt of one action, fully rendered.
+/// What the machine requests of an executor: one attempt of one action, fully rendered.
 ///
 /// It is stored before it starts, so that a repetition after a crash is the same request with the
 /// same key.
@@ -21,34 +21,34 @@ pub struct Request {
     pub inputs: Value,
     /// The idempotency key: run, loop path, iteration and step, without the attempt.
     pub key: String,
-    /// Which attempt this is, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// How long the attempt may take, in milliseconds; none: the executor's default.
+    /// Timeout of the attempt in milliseconds; `None`: the executor's default.
     pub timeout_ms: Option<u64>,
 }
 
-/// What a question to a model may have that goes to the model as it is (docs/reference/actions.md).
+/// Options of a question to a model that are passed to the model unchanged (docs/reference/actions.md).
 pub const MODEL_OPTIONS: [&str; 17] = words! {
     max_tokens max_completion_tokens response_format top_p stop seed presence_penalty
     frequency_penalty tools tool_choice reasoning_effort top_k n user logprobs top_logprobs
     logit_bias
 };
 
-/// A placeholder for the whole state of a run at `globals.state` in the stored inputs of a script: the
-/// state is there already, and would be stored again with every script.
+/// A placeholder for the whole state of a run at `globals.state` in the stored inputs of a script.
+/// The store already has the state, and would otherwise store it again with every script.
 pub const WHOLE_STATE: &str = "(the whole state)";
 
 impl Request {
-    /// The run that it belongs to: what its key begins with.
+    /// Returns the id of its run, with which its key begins.
     #[must_use]
     pub fn run(&self) -> Cow<'_, str> {
         let run = self.key.split_once('/').map_or("", |(run, _)| run);
         name_of_part(run)
     }
 
-    /// Whether it changes nothing where it goes, so that it may be sent again: GET or HEAD (RFC 9110, 9.2.1)
-    /// without a body, which may be a command, and without a header that names another method. It writes no file
-    /// here, either.
+    /// Returns true if the request has no side effects, so that it may be sent again.
+    /// Such a request is GET or HEAD (RFC 9110, 9.2.1) without a body, which may be a command, and without a header
+    /// that names another method. It writes no file of this machine, either.
     #[must_use]
     pub fn is_safe(&self) -> bool {
         let method = self.inputs.get("method").map_or(Some("GET"), Value::as_str);
@@ -63,31 +63,31 @@ impl Request {
             && !self.transfers_file()
     }
 
-    /// Whether a body of it is a file of this machine, of any size.
+    /// Returns true if a body of it is a file of this machine, of any size.
     #[must_use]
     pub fn transfers_file(&self) -> bool {
         &*self.executor == "http" && names_file(&self.inputs)
     }
 
-    /// Whether it reads one event of a stream, for as long as that takes.
+    /// Returns true if it reads one event of a stream, however long it waits.
     #[must_use]
     pub fn reads_events(&self) -> bool {
         &*self.executor == "http" && self.input(EVENTS).is_some()
     }
 
-    /// Whether it appends to a file. It has one outcome, however often it is made again.
+    /// Returns true if it appends to a file. A repetition has the same outcome.
     #[must_use]
     pub fn appends(&self) -> bool {
         &*self.executor == "appendFile"
     }
 
-    /// Whether it starts a workflow as a run of its own, and waits for its end.
+    /// Returns true if it starts a workflow as a run of its own and waits for the end of that run.
     #[must_use]
     pub fn calls_workflow(&self) -> bool {
         &*self.executor == WORKFLOW
     }
 
-    /// What it names as the rate that it counts against.
+    /// Returns the name of the rate that it counts against.
     #[must_use]
     pub fn rate(&self) -> Option<Value> {
         let can_have = matches!(&*self.executor, "http" | "ai" | "shell");
@@ -95,7 +95,7 @@ impl Request {
         named.filter(|name| !name.is_null())
     }
 
-    /// An input; a secure one if all inputs are.
+    /// Returns an input, which is secure if all inputs are.
     fn input(&self, key: &str) -> Option<Value> {
         match &self.inputs {
             Value::Secure(_) => self.inputs.revealed().get(key).cloned().map(Value::secure),
@@ -103,10 +103,10 @@ impl Request {
         }
     }
 
-    /// The request as an executor gets it: [`WHOLE_STATE`] is replaced with the state.
+    /// Returns the request as an executor gets it: the state replaces [`WHOLE_STATE`].
     ///
-    /// The state is that of the moment: a format may use the mark only where nothing else changes
-    /// variables while a script runs, so that a repetition after a crash is the same request.
+    /// The state is the current one. So a format may use the placeholder only where nothing else changes variables
+    /// while a script runs; then a repetition after a crash is the same request.
     #[must_use]
     pub fn with_state(&self, state: &Value) -> Self {
         let globals = self.inputs.get("globals").and_then(Value::as_object);
@@ -127,8 +127,8 @@ impl Request {
     }
 }
 
-/// The executor that starts a workflow as a run of its own. Its inputs are `workflow`, which is a file of the bundle or the
-/// name of a saved workflow, and `inputs`.
+/// The executor that starts a workflow as a run of its own.
+/// Its inputs are `workflow`, which is a file of the bundle or the name of a saved workflow, and `inputs`.
 pub const WORKFLOW: &str = "workflow";
 
 /// The input of `http`, `ai` and `shell` with the name of the rate that the call counts against, instead of its host's.
@@ -137,28 +137,28 @@ pub const RATE: &str = "rate";
 /// The input of `http` that names the file for the body of the answer.
 pub const SAVE_TO: &str = "saveTo";
 
-/// The input of `http` that follows a 202 with a `Location`, the asynchronous pattern of Logic Apps: true for the request
-/// that may start an operation, then the address of the operation.
+/// The input of `http` that follows a 202 with a `Location`, the asynchronous pattern of Logic Apps: true for the
+/// request that may start an operation, then the address of the operation.
 pub const ASYNC_PATTERN: &str = "asyncPattern";
 
 /// The input of `http` that names the file with the body of the request.
 pub const BODY_FILE: &str = "bodyFile";
 
-/// The input of `http` that reads an event of a stream. In a loop it is the position after the last event, which a
-/// format takes from the iteration before; null at the beginning.
+/// The input of `http` that reads an event of a stream: the position after the last event, null at the beginning.
+/// In a loop, the format passes the position of the iteration before.
 pub const EVENTS: &str = "events";
 
-/// The input of `http` with which a request names the version of the last answer.
+/// The input of `http` with which a request sends the version of the last answer.
 pub const IF_CHANGED: &str = "ifChanged";
 
-/// Whether these inputs of `http` name a file of this machine.
+/// Returns true if these inputs of `http` name a file of this machine.
 pub(super) fn names_file(inputs: &Value) -> bool {
     let named = |key| inputs.get(key).is_some_and(|file| !file.is_null());
     named(SAVE_TO) || named(BODY_FILE)
 }
 
-/// Whether a header may make a server take a GET for another method: `X-HTTP-Method-Override`, `X-HTTP-Method`,
-/// `X-Method-Override`, and others of that kind.
+/// Returns true if a header may make a server treat a GET as another method: `X-HTTP-Method-Override`,
+/// `X-HTTP-Method`, `X-Method-Override`, and others of that kind.
 #[must_use]
 pub fn overrides_method(header: &str) -> bool {
     let header = header.to_ascii_lowercase();
@@ -167,23 +167,22 @@ pub fn overrides_method(header: &str) -> bool {
         .any(|word| header.contains(word))
 }
 
-/// The key of a connector's inputs that lists the names of handlers that would do, too.
+/// The key of a connector's inputs that lists alternative names of its handler.
 pub const HANDLER_NAMES: &str = "names";
 
-/// The input of a connector's action that holds the `host` of its definition. No handler gets it.
+/// The input of a connector's action that has the `host` of its definition. It is not passed to a handler.
 pub const CONNECTOR_HOST: &str = "host";
 
-/// Something that went wrong in a run. It belongs to the run, can be caught and retried, and is
-/// never the engine's own error.
+/// A failure in a run. It belongs to the run, can be caught and retried, and is never the engine's own error.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct Fault {
     /// What `on:` of a retry policy and `error.kind` name: see [`fault_kind`].
     pub kind: Name,
-    /// A status or exit code, when there is one: `503`.
+    /// A status or exit code, if there is one: `503`.
     pub code: Option<Name>,
     /// What happened, in one line.
     pub message: String,
-    /// What the action gave all the same, such as the response of a failed HTTP call.
+    /// The output of the action in addition to the fault, such as the response of a failed HTTP call.
     pub output: Option<Value>,
     /// How long the other side requests to wait (Retry-After), in milliseconds.
     pub retry_after_ms: Option<u64>,
@@ -191,10 +190,10 @@ pub struct Fault {
     pub transient: bool,
 }
 
-/// Keys of a state that begin so are Windlass's own: what a run gives does not have them.
+/// The prefix of keys of a state that are Windlass's own. The output of a run does not contain them.
 pub const OWN_KEYS: &str = "_windlass_";
 
-/// The input of `ai` with which a failed question is an answer, `{error, success: false}`.
+/// The input of `ai` that makes a failed question an answer, `{error, success: false}`.
 pub const ANSWER_ERRORS: &str = "answer_errors";
 
 /// The code of a `connection` fault if no connection was made, so that nothing was sent.
@@ -212,7 +211,7 @@ pub mod fault_kind {
     pub const WORKFLOW: &str = "workflow";
     /// An attempt, a step or a loop took too long.
     pub const TIMEOUT: &str = "timeout";
-    /// A loop's count or another budget is spent.
+    /// A loop's count or another budget is used up.
     pub const LIMIT: &str = "limit";
     /// The result of an action is not what was expected.
     pub const EXPECT: &str = "expect";
@@ -226,7 +225,7 @@ pub mod fault_kind {
     pub const INPUT: &str = "input";
     /// A command ended with another code than 0, or could not be started.
     pub const SHELL: &str = "shell";
-    /// A script failed, or what runs it.
+    /// A script or its interpreter failed.
     pub const SCRIPT: &str = "script";
     /// A model's answer that cannot be used.
     pub const AI: &str = "ai";
@@ -238,20 +237,20 @@ pub mod fault_kind {
     pub const TERMINATED: &str = "terminated";
     /// Something that the operator does not allow this workflow.
     pub const DENIED: &str = "denied";
-    /// A secret that is not there, or that something was to be computed from.
+    /// A secret that does not exist, or that was used in a computation.
     pub const SECRET: &str = "secret";
-    /// Something larger than the engine takes.
+    /// A value that exceeds a limit of the engine.
     pub const TOO_LARGE: &str = "too_large";
     /// A value between runs that another run has changed meanwhile.
     pub const CONFLICT: &str = "conflict";
     /// The store could not be read or written.
     pub const STORE: &str = "store";
-    /// JSON with a number or half a character that no value holds.
+    /// JSON with a number or half a character that no value can hold.
     pub const INEXACT: &str = "inexact";
 }
 
 impl Fault {
-    /// How an action counts that ended with this fault.
+    /// Returns the status of an action that ended with this fault.
     #[must_use]
     pub fn status(&self) -> Status {
         if &*self.kind == fault_kind::TIMEOUT {
@@ -261,7 +260,7 @@ impl Fault {
         }
     }
 
-    /// A fault that a policy without `on` does not retry.
+    /// Creates a fault that a policy without `on` does not retry.
     pub fn new(kind: &str, message: impl Into<String>) -> Self {
         Self {
             kind: Name::from(kind),
@@ -273,15 +272,15 @@ impl Fault {
         }
     }
 
-    /// The same, retried by a policy without `on`.
+    /// Makes a policy without `on` retry the fault.
     #[must_use]
     pub fn transient(mut self) -> Self {
         self.transient = true;
         self
     }
 
-    /// Whether the server has certainly not processed the request: there was no connection, the quota is used up
-    /// (429, or a 403 that says so), or the server is busy and says for how long (503 with `Retry-After`).
+    /// Returns true if the server has certainly not processed the request: there was no connection, the quota is used
+    /// up (429, or a transient 403), or the server is busy and states for how long (503 with `Retry-After`).
     #[must_use]
     pub fn is_unprocessed(&self) -> bool {
         match self.code.as_deref() {
@@ -293,21 +292,21 @@ impl Fault {
         }
     }
 
-    /// The same with a code.
+    /// Adds a code.
     #[must_use]
     pub fn code(mut self, code: impl ToString) -> Self {
         self.code = Some(Name::from(code.to_string()));
         self
     }
 
-    /// The same with what the action gave.
+    /// Adds the output of the action.
     #[must_use]
     pub fn output(mut self, output: Value) -> Self {
         self.output = Some(output);
         self
     }
 
-    /// The form for records and errors: the result of the action is stored separately.
+    /// Returns the form for records and errors, where the output of the action is stored separately.
     #[must_use]
     pub fn without_output(&self) -> Self {
         Self {

@@ -16,7 +16,7 @@ pub enum Frequency {
 }
 
 impl Frequency {
-    /// The frequency named so, without case.
+    /// Parses the name of a frequency, without case.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let all = [
@@ -33,13 +33,13 @@ impl Frequency {
     }
 }
 
-/// When runs of a workflow start automatically, and what is done about a time that was missed.
+/// When runs of a workflow start automatically, and what happens to missed times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     pub when: When,
-    /// What is done when the run of an earlier time has not ended.
+    /// What happens if the run of an earlier time has not ended.
     pub overlap: Overlap,
-    /// What is done about times at which no server was there.
+    /// What happens to times at which no server ran.
     pub missed: Missed,
 }
 
@@ -53,12 +53,12 @@ pub enum When {
         /// A Windows or IANA name.
         zone: Option<Name>,
     },
-    /// Every so often.
+    /// At regular intervals.
     Recurrence(Recurrence),
 }
 
 impl Overlap {
-    /// Each with its word.
+    /// All variants with their words.
     pub const WORDS: [(&str, Self); 4] = [
         ("skip", Self::Skip),
         ("allow", Self::Allow),
@@ -68,7 +68,7 @@ impl Overlap {
 }
 
 impl Missed {
-    /// Each with its word.
+    /// All variants with their words.
     pub const WORDS: [(&str, Self); 3] = [
         ("skip", Self::Skip),
         ("run_once", Self::RunOnce),
@@ -76,27 +76,27 @@ impl Missed {
     ];
 }
 
-/// What a [`Schedule`] does when the run of an earlier time has not ended.
+/// What a [`Schedule`] does if the run of an earlier time has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlap {
-    /// Nothing: the time passes.
+    /// Starts no run: the time passes.
     Skip,
-    /// Starts one all the same.
+    /// Starts a run all the same.
     Allow,
-    /// Starts one when it has ended; one at most waits.
+    /// Starts a run when the earlier one has ended; at most one waits.
     Queue,
-    /// Cancels the run that has not ended, and starts one.
+    /// Cancels the run that has not ended, and starts a run.
     Replace,
 }
 
-/// What a [`Schedule`] does about times at which no server was there.
+/// What a [`Schedule`] does about times at which no server ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missed {
-    /// Nothing.
+    /// Starts no run.
     Skip,
-    /// Starts one run, however many were missed.
+    /// Starts one run for all missed times.
     RunOnce,
-    /// Starts a run for each of them, in order.
+    /// Starts a run for each missed time, in order.
     RunAll,
 }
 
@@ -105,18 +105,18 @@ pub enum Missed {
 pub struct Recurrence {
     /// The unit.
     pub frequency: Frequency,
-    /// Every how many units, from 1.
+    /// Number of units from one time to the next, at least 1.
     pub interval: u32,
     /// The first time, local to the time zone; UTC without one.
     pub start: Option<chrono::NaiveDateTime>,
-    /// No time is after this one; as local as the first.
+    /// The last possible time, local like the first.
     pub end: Option<chrono::NaiveDateTime>,
     /// A Windows or IANA name.
     pub time_zone: Option<Name>,
-    /// For days and weeks: at these hours.
+    /// For days and weeks: the hours.
     pub hours: Vec<u32>,
-    /// For days and weeks: at these minutes.
+    /// For days and weeks: the minutes.
     pub minutes: Vec<u32>,
-    /// For weeks: on these days, 0 is Monday.
+    /// For weeks: the days; 0 is Monday.
     pub week_days: Vec<u32>,
 }

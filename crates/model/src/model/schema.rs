@@ -1,4 +1,4 @@
-//! How the types of this module are described to OpenAPI.
+//! The OpenAPI schemas of this module's types.
 
 use super::Status;
 use std::borrow::Cow;

@@ -1,5 +1,5 @@
-//! The ids of traces and spans, as OpenTelemetry has them. An id follows from what the span is of, so that
-//! every process that resumes a run reports the same trace, and nothing is reported under two ids.
+//! Ids of traces and spans, as in OpenTelemetry. An id is derived from what the span describes, so that every process
+//! that resumes a run reports the same trace, and nothing is reported under two ids.
 
 use super::sha256;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ pub enum SpanOf {
 }
 
 impl SpanOf {
-    /// The id of the span, in hexadecimal digits.
+    /// Returns the id of the span, in hexadecimal digits.
     #[must_use]
     pub fn id(&self, run: &str) -> String {
         let place = match self {
@@ -27,13 +27,13 @@ impl SpanOf {
     }
 }
 
-/// The id of a run's trace, in hexadecimal digits.
+/// Returns the id of a run's trace, in hexadecimal digits.
 #[must_use]
 pub fn trace_id(run: &str) -> String {
     digits(&format!("trace {run}"), 16)
 }
 
-/// What an attempt hands on to whom it calls: `traceparent` of W3C Trace Context.
+/// Returns `traceparent` (W3C Trace Context), which an attempt passes to the service that it calls.
 #[must_use]
 pub fn traceparent(key: &str, attempt: u32) -> String {
     let run = key.split('/').next().unwrap_or_default();
