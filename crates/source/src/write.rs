@@ -1,27 +1,27 @@
-//! Values as text: on one line, or in lines of their own, in YAML or JSON.
+//! Writes values as text: on one line or on several, in YAML or JSON.
 
 use crate::diagnostic::drives_terminals;
 use serde_json::{Number, Value};
 use std::fmt::Write as _;
 
-/// A value that is longer than this is written on several lines.
+/// Maximum number of characters of a value on one line; longer values are written on several lines.
 const WIDTH: usize = 88;
 
-/// Text that is a boolean or null to some reader of YAML, whatever its case.
+/// Texts that some readers of YAML read as a boolean or null, in any case.
 const WORDS: [&str; 7] = ["yes", "no", "on", "off", "true", "false", "null"];
 
 /// How a value is written.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteStyle {
     pub json: bool,
-    /// Inside of brackets.
+    /// Whether the value is inside of brackets.
     pub flow: bool,
-    /// Every reader reads the same, those of YAML 1.1 too: text that one of them would read as something else
-    /// is in quotes. Nothing is in brackets.
+    /// Whether all readers must read the same, also readers of YAML 1.1.
+    /// Text that one of them would read as something else is in quotes, and nothing is in brackets.
     pub portable: bool,
 }
 
-/// A document of YAML that every reader reads the same.
+/// Returns a YAML document that every reader reads the same.
 #[must_use]
 pub fn to_text(value: &Value) -> String {
     let style = WriteStyle {
@@ -65,7 +65,7 @@ fn entry(key: &str, value: &Value, manner: WriteStyle) -> String {
     format!("{}: {}", scalar(key, manner), line(value, manner))
 }
 
-/// A text or a key, in quotes where anybody could take it for something else.
+/// Returns a text or a key, in quotes if a reader could read it as something else.
 pub fn scalar(text: &str, manner: WriteStyle) -> String {
     if manner.json {
         return double(text);
@@ -80,7 +80,7 @@ pub fn scalar(text: &str, manner: WriteStyle) -> String {
         false => " _-./+@%(),$=<>'*![]{}\":",
     };
     let tame = |c: char| c.is_alphanumeric() || signs.contains(c);
-    // What has no letters may be a time or a number to some readers.
+    // Some readers read a text without letters as a time or a number.
     let letters = text.chars().any(char::is_alphabetic);
     let reads = || serde_yaml::from_str::<Value>(text).is_ok_and(|read| read == *text);
     if begins
@@ -98,7 +98,7 @@ pub fn scalar(text: &str, manner: WriteStyle) -> String {
     }
 }
 
-/// A number of YAML 1.1 with an exponent has a point and a sign.
+/// Returns a number for YAML 1.1, where a number with an exponent needs a point and a sign.
 fn portable_number(value: &Number) -> String {
     let text = value.to_string();
     match text.split_once('e') {
@@ -133,7 +133,7 @@ fn portable_scalar(text: &str, word: bool) -> String {
     out
 }
 
-/// What drives a terminal, line breaks to some readers, and marks of order.
+/// Returns true for characters that control terminals, are line breaks to some readers, or are order marks.
 fn is_odd(char: char) -> bool {
     drives_terminals(char)
         || matches!(
@@ -146,7 +146,7 @@ pub fn double(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }
 
-/// A text in the lines of a block, behind its key.
+/// Returns a text as the lines of a block, after its key; `None` if the text does not fit a block.
 pub fn block(text: &str, indent: usize, manner: WriteStyle) -> Option<String> {
     let fits = |c: char| match manner.portable {
         true => c == '\n' || !is_odd(c),
@@ -175,7 +175,7 @@ pub fn block(text: &str, indent: usize, manner: WriteStyle) -> Option<String> {
     Some(out)
 }
 
-/// Whether a value is written on one line.
+/// Returns true if a value is written on one line.
 pub fn is_line(value: &Value, manner: WriteStyle) -> bool {
     match value {
         Value::Object(members) if !members.is_empty() => {}
@@ -195,8 +195,8 @@ fn has_lines(value: &Value) -> bool {
     }
 }
 
-/// A map or a list in lines of its own. The first one begins where the text ends, the others have this
-/// indentation. No line break is at its end.
+/// Returns a map or a list in several lines.
+/// The first begins where the text ends, the others have this indentation. The last one has no line break.
 pub fn lines(value: &Value, manner: WriteStyle, indent: usize) -> String {
     if manner.json {
         return json(value, manner, indent);
@@ -227,7 +227,7 @@ pub fn lines(value: &Value, manner: WriteStyle, indent: usize) -> String {
     out
 }
 
-/// The text to write after a key of this indentation and its colon.
+/// Returns the text to write after a key with this indentation and its colon.
 pub fn value_after_key(value: &Value, manner: WriteStyle, indent: usize) -> String {
     let inner = match value {
         Value::Array(_) if manner.portable => indent,
@@ -245,7 +245,7 @@ pub fn value_after_key(value: &Value, manner: WriteStyle, indent: usize) -> Stri
     }
 }
 
-/// The text to write after a dash of this indentation.
+/// Returns the text to write after a dash with this indentation.
 pub fn item_text(value: &Value, manner: WriteStyle, indent: usize) -> String {
     match value {
         Value::String(text) if !manner.json => {

@@ -1,4 +1,4 @@
-//! Hints that name a replacement, as edits.
+//! Turns hints that name a replacement into edits.
 
 use super::Diagnostic;
 use crate::source::{Lines, TextEdit};
@@ -15,7 +15,7 @@ pub struct Fix {
     pub edits: Vec<TextEdit>,
 }
 
-/// The ways that a diagnostic's hint names.
+/// Returns the fixes that a diagnostic's hint names.
 pub(super) fn fixes(one: &Diagnostic, lines: &Lines<'_>) -> Vec<Fix> {
     let found = || {
         let content = lines.text();
@@ -39,14 +39,14 @@ pub(super) fn fixes(one: &Diagnostic, lines: &Lines<'_>) -> Vec<Fix> {
     found().into_iter().collect()
 }
 
-/// The word of `did you mean …?`.
+/// Returns the word of `did you mean …?`.
 fn suggested_word(hint: &str) -> Option<&str> {
     let (_, rest) = hint.split_once("did you mean `")?;
     let (meant, rest) = rest.rsplit_once("`?")?;
     (rest.is_empty() && !meant.contains('`')).then_some(meant)
 }
 
-/// A text that only lacks its quotes.
+/// Returns the text of a hint that only adds quotes.
 fn quoted(hint: &str) -> Option<&str> {
     let starts = ["quote the whole text: ", "quote it: "];
     starts
@@ -55,8 +55,8 @@ fn quoted(hint: &str) -> Option<&str> {
         .filter(|new| !new.contains('…'))
 }
 
-/// The bytes of the word that is wrong: one that the message names and that is at this position,
-/// else the text at this position without its quotes.
+/// Returns the bytes of the wrong word: a word that the message names and that is at this position, else the text at
+/// this position without its quotes.
 fn wrong_word(one: &Diagnostic, content: &str, place: &Range<usize>) -> Option<Range<usize>> {
     let text = content.get(place.clone())?;
     let named = one.message.split('`').skip(1).step_by(2);

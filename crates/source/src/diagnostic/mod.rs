@@ -1,5 +1,5 @@
-//! An author's mistakes: code, message, place, hint. All of them are reported, not the first. This
-//! module never decides what is a mistake.
+//! An author's mistakes: code, message, position, hint.
+//! All mistakes are reported, not only the first. This module does not decide what is a mistake.
 
 mod fix;
 mod render;
@@ -15,7 +15,7 @@ pub use windlass_value::{did_you_mean, members, nearest};
 pub enum Severity {
     /// The file is refused.
     Error,
-    /// The file runs; something in it looks wrong.
+    /// The file can run, but something in it looks wrong.
     Warning,
 }
 
@@ -57,7 +57,7 @@ impl Diagnostic {
         self
     }
 
-    /// The ways to put it right that its hint names; `lines` are those of its file.
+    /// Returns the fixes that its hint names; `lines` are the lines of its file.
     #[must_use]
     pub fn fixes(&self, lines: &Lines<'_>) -> Vec<Fix> {
         fix::fixes(self, lines)
@@ -79,7 +79,7 @@ impl From<Mistake> for Diagnostic {
 /// Maximum number of diagnostics for one file: more would not help.
 const MAX_DIAGNOSTICS: usize = 200;
 
-/// The mistakes of a workflow's author, and what only looks wrong.
+/// The mistakes of a workflow's author, and the warnings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
     items: Vec<Diagnostic>,
@@ -89,7 +89,7 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Adds one; the same mistake at the same place is added once.
+    /// Adds a diagnostic. The same mistake at the same position is added once.
     pub fn push(&mut self, diagnostic: impl Into<Diagnostic>) {
         let diagnostic = diagnostic.into();
         self.errors |= diagnostic.severity == Severity::Error;
@@ -100,7 +100,7 @@ impl Diagnostics {
         }
     }
 
-    /// The same with every warning as an error: for those who want neither.
+    /// Turns every warning into an error.
     #[must_use]
     pub fn strict(mut self) -> Self {
         for item in &mut self.items {
@@ -110,13 +110,13 @@ impl Diagnostics {
         self
     }
 
-    /// Forgets the warnings of these codes: they do not apply.
+    /// Removes the warnings with these codes, because they do not apply.
     pub fn forget(&mut self, codes: &[&str]) {
         self.items
             .retain(|one| one.severity == Severity::Error || !codes.contains(&one.code));
     }
 
-    /// Makes errors of the warnings of this code; false: there are none.
+    /// Turns the warnings with this code into errors; returns false if no diagnostic has the code.
     pub fn refuse(&mut self, code: &str) -> bool {
         let mut any = false;
         for one in self.items.iter_mut().filter(|one| one.code == code) {
@@ -127,45 +127,45 @@ impl Diagnostics {
         any
     }
 
-    /// Whether one has this code.
+    /// Returns true if a diagnostic has this code.
     #[must_use]
     pub fn has(&self, code: &str) -> bool {
         self.items.iter().any(|one| one.code == code)
     }
 
-    /// Adds a diagnostic in place of the one with the same code at the same place: it knows more.
+    /// Adds a diagnostic in place of those with the same code and position, because it has more details.
     pub fn supersede(&mut self, diagnostic: Diagnostic) {
         let same = |item: &Diagnostic| (item.code, item.span) == (diagnostic.code, diagnostic.span);
         self.items.retain(|item| !same(item));
         self.push(diagnostic);
     }
 
-    /// Whether the maximum is reached. A caller then skips a hint that needs a search through all names
-    /// of a file: there may be thousands of mistakes and names.
+    /// Returns true if the maximum is reached. A caller then skips hints that need a search through all names of a
+    /// file, because there may be thousands of mistakes and names.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.items.len() >= MAX_DIAGNOSTICS
     }
 
-    /// Whether any refuses the workflow.
+    /// Returns true if a diagnostic refuses the workflow.
     #[must_use]
     pub fn has_errors(&self) -> bool {
         self.errors
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no diagnostics.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// How many there are.
+    /// Returns the number of diagnostics.
     #[must_use]
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// All of them, in the order of the text.
+    /// Returns all diagnostics in the order of the text.
     #[must_use]
     pub fn sorted(&self) -> Vec<&Diagnostic> {
         let mut items: Vec<&Diagnostic> = self.items.iter().collect();
@@ -173,8 +173,8 @@ impl Diagnostics {
         items
     }
 
-    /// All of them as text for people, by place: message, `file:line:column`, the line with a
-    /// caret, the hint. `colour` adds ANSI escapes.
+    /// Renders all diagnostics for people, by position: message, `file:line:column`, the line with a caret, the hint.
+    /// `colour` adds ANSI escapes.
     #[must_use]
     pub fn render(&self, bundle: &Bundle, colour: bool) -> TerminalText {
         let mut text = TerminalText::default();

@@ -1,14 +1,14 @@
-//! A diagnostic as text for people. It never prints more of a line than fits a terminal.
+//! Renders a diagnostic for people. Of a long line, it prints only the part that fits a terminal.
 
 use super::{Diagnostic, Severity, TerminalText, visible};
 use crate::source::Bundle;
 use std::fmt::Write as _;
 use unicode_width::UnicodeWidthChar;
 
-/// The most characters of a source line that are shown.
+/// Maximum number of characters of a source line that are shown.
 const WINDOW: usize = 100;
 
-/// One diagnostic, ending in a line break.
+/// Renders one diagnostic, ending in a line break.
 pub(super) fn render(diagnostic: &Diagnostic, bundle: &Bundle, colour: bool) -> TerminalText {
     let paint = |code, text: &str| TerminalText::tinted(colour, code, text);
     let (word, tint) = match diagnostic.severity {
@@ -58,7 +58,7 @@ fn one_line(text: &str) -> String {
     text.replace('\n', " ")
 }
 
-/// The part of a line around a column, how many cells lie before the caret, and how many carets.
+/// Returns the part of a line near a column, the number of cells before the caret, and the number of carets.
 fn window(line: &str, column: usize, length: usize) -> (String, usize, usize) {
     let total = line.chars().count();
     let column = column.min(total);

@@ -1,22 +1,21 @@
-//! Text for people. Whatever it is made of, no character of it drives a terminal: only its own
-//! colours do, and they are added apart.
+//! Text for people. No character of its source controls a terminal: only the colours do, which are added separately.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 
-/// Text for a terminal. What is written into it is made [`visible`]; a line break is one.
+/// Text for a terminal. What is written to it is made [`visible`]; line breaks remain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TerminalText(String);
 
 impl TerminalText {
-    /// What a machine reads, such as JSON: as it is.
+    /// Returns text for machines, such as JSON, unchanged.
     #[must_use]
     pub fn exact(text: String) -> Self {
         Self(text)
     }
 
-    /// Text in a colour, if there is any.
+    /// Returns text in a colour, if `colour` is true.
     #[must_use]
     pub fn tinted(colour: bool, code: &'static str, text: &str) -> Self {
         let text = visible(text);
@@ -26,19 +25,19 @@ impl TerminalText {
         })
     }
 
-    /// Further text behind it.
+    /// Appends further text.
     #[must_use]
     pub fn and(mut self, text: impl AsRef<str>) -> Self {
         self.0.push_str(&visible(text.as_ref()));
         self
     }
 
-    /// The same, of text that has its colours.
+    /// Appends text that has its colours already.
     pub fn push(&mut self, text: &Self) {
         self.0.push_str(&text.0);
     }
 
-    /// Without line breaks at its end.
+    /// Removes white space at its end.
     #[must_use]
     pub fn trimmed(mut self) -> Self {
         self.0.truncate(self.0.trim_end().len());
@@ -81,7 +80,7 @@ impl FromIterator<TerminalText> for TerminalText {
     }
 }
 
-/// The same text, with what would drive a terminal shown as `\u{1b}`; a tab is a space.
+/// Shows characters that would control a terminal as escapes such as `\u{1b}`, and a tab as a space.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
     let drives = |c: char| c != '\n' && drives_terminals(c);
@@ -99,7 +98,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Control characters, and those that change the order in which text is read.
+/// Returns true for control characters, and for characters that change the order in which text is read.
 #[must_use]
 pub fn drives_terminals(char: char) -> bool {
     char.is_control() || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -1,4 +1,4 @@
-//! What the anchors of a YAML text name, and how much they and their aliases may repeat.
+//! The values that the anchors of a YAML text name, and limits on how much they and their aliases repeat.
 
 use super::{Kind, MAX_BYTES, MAX_NODES, Mistake, Node, Span};
 use std::collections::HashMap;
@@ -8,31 +8,31 @@ const MAX_COPIED_BYTES: usize = 4 * MAX_BYTES;
 
 #[derive(Default)]
 pub(super) struct Anchors {
-    /// By the parser's number. A collection is added when it has ended.
+    /// By the parser's number of the anchor. A collection is added at its end.
     anchored: HashMap<usize, Anchored>,
-    /// What was copied so far.
+    /// Total size of the copies: in values, and in bytes.
     nodes: usize,
     bytes: usize,
 }
 
 struct Anchored {
     node: Node,
-    /// As a key.
+    /// The value as a key, if it is text.
     key: Option<String>,
     size: Size,
 }
 
-/// How large a value is.
+/// The size of a value.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Size {
     pub nodes: usize,
     bytes: usize,
-    /// How deep lists and maps nest.
+    /// Nesting of lists and maps.
     pub depth: usize,
 }
 
 impl Size {
-    /// Adds a value below this number of lists and maps.
+    /// Adds a value that is inside of this number of lists and maps.
     fn add(&mut self, node: &Node, above: usize) {
         self.nodes += 1;
         match &node.kind {
@@ -54,7 +54,7 @@ impl Size {
 }
 
 impl Anchors {
-    /// Remembers a value, unless its number is 0.
+    /// Stores a value, unless its number is 0.
     pub fn add(&mut self, number: usize, node: &Node, key: Option<String>) -> Result<(), Mistake> {
         if number == 0 {
             return Ok(());
@@ -68,23 +68,23 @@ impl Anchors {
         Ok(())
     }
 
-    /// The value that an alias refers to.
+    /// Returns the value that an alias refers to.
     pub fn value(&mut self, number: usize, span: Span) -> Result<(Node, Size), Mistake> {
         let size = self.find(number, span)?.size;
         self.count(size.nodes, size.bytes, span)?;
         Ok((self.find(number, span)?.node.clone(), size))
     }
 
-    /// The key that an alias refers to; none: it is not text.
+    /// Returns the key that an alias refers to; `None` if it is not text.
     pub fn key(&mut self, number: usize, span: Span) -> Result<Option<String>, Mistake> {
         let length = self.find(number, span)?.key.as_ref().map_or(0, String::len);
-        // The tree, how it is written and the search for repeated keys have one each.
+        // The tree, the notation and the search for repeated keys each have a copy.
         self.count(0, 4 * length, span)?;
         Ok(self.find(number, span)?.key.clone())
     }
 
     fn find(&self, number: usize, span: Span) -> Result<&Anchored, Mistake> {
-        // The parser refuses names that are defined nowhere, so this one is around the alias.
+        // The parser refuses undefined names, so the value of this name encloses the alias.
         self.anchored.get(&number).ok_or_else(|| {
             let what = "this alias is inside of the value that it names";
             Mistake::new("too-deep", span, what).hint("write the value out, or remove the alias")

@@ -1,9 +1,9 @@
-//! The usual reasons for text that is not YAML, recognised by the lines around the error.
+//! The usual reasons why a text is not YAML, recognised by the lines near the error.
 
 use super::mistakes::unquoted_template;
 use super::{Mistake, Span};
 
-/// Says what is usually wrong where the parser gave up, perhaps inside of a bracket that is `open`.
+/// Explains what is usually wrong where the parser stopped, perhaps inside of an `open` bracket.
 pub(super) fn explain(content: &str, mistake: Mistake, open: Option<(Span, char)>) -> Mistake {
     if mistake.code != "syntax" || mistake.hint.is_some() {
         return mistake;
@@ -44,7 +44,7 @@ pub(super) fn explain(content: &str, mistake: Mistake, open: Option<(Span, char)
             .hint("quote it");
         }
     }
-    // A tab in the next line is reported in this one.
+    // The parser reports a tab in the next line at this line.
     if let Some(tab) = next.and_then(|(index, line)| tab_indentation(index, line, mistake.span)) {
         return tab;
     }
@@ -86,13 +86,13 @@ pub(super) fn explain(content: &str, mistake: Mistake, open: Option<(Span, char)
     mistake.hint(hint)
 }
 
-/// Whether the parser noticed that a bracket is not closed where the next key or the end of the file is.
+/// Returns true if the parser noticed an unclosed bracket only at the next key or at the end of the file.
 fn is_unclosed(bracket: Span, mistake: &Mistake) -> bool {
     let signs = ["flow", "expected ','", "indicator"];
     mistake.span.line > bracket.line && signs.iter().any(|sign| mistake.message.contains(sign))
 }
 
-/// The span of a part of a line, by bytes.
+/// Returns the span of a part of a line, which is given in bytes.
 fn at(index: usize, line: &str, byte: usize, length: usize, span: Span) -> Span {
     let before = line.get(..byte).unwrap_or_default().chars().count();
     Span {
@@ -113,7 +113,7 @@ fn tab_indentation(index: usize, line: &str, span: Span) -> Option<Mistake> {
     )
 }
 
-/// A key without its colon, or without the space behind it: the parser notices it at the next key.
+/// Finds a key without its colon, or without the space after the colon. The parser notices it at the next key.
 fn broken_key(lines: &[(usize, &str)], mistake: &Mistake) -> Option<Mistake> {
     let message = &mistake.message;
     let is_colon = message.contains("simple key") || message.contains("expected ':'");
@@ -122,7 +122,7 @@ fn broken_key(lines: &[(usize, &str)], mistake: &Mistake) -> Option<Mistake> {
         return None;
     }
     let line_of = |index: usize| u32::try_from(index + 1).unwrap_or(u32::MAX);
-    // The error is in an earlier line, unless this one has something before it.
+    // The error is in an earlier line, unless this line has something before the position.
     let is_here = |(index, line): &(usize, &str)| {
         line_of(*index) == mistake.span.line
             && is_colon
@@ -157,7 +157,7 @@ fn broken_key(lines: &[(usize, &str)], mistake: &Mistake) -> Option<Mistake> {
     }
 }
 
-/// The byte at which a value of this line begins with `mark`.
+/// Finds the byte at which a value of this line begins with `mark`.
 fn value_start(line: &str, mark: &str) -> Option<usize> {
     let mut from = 0;
     while let Some(found) = line.get(from..).and_then(|rest| rest.find(mark)) {
@@ -175,8 +175,8 @@ fn value_start(line: &str, mark: &str) -> Option<usize> {
     None
 }
 
-/// The text without quotes that begins there: inside of a list or map on the line it ends where the
-/// list or map continues or closes, else with the line.
+/// Returns the text without quotes that begins at `start`. Inside of a list or map on the line, it ends where the
+/// list or map continues or closes; otherwise it ends with the line.
 fn plain_value(line: &str, start: usize) -> &str {
     let (before, rest) = line.split_at_checked(start).unwrap_or((line, ""));
     let count = |spans: [char; 2]| before.matches(spans).count();

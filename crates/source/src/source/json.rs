@@ -1,5 +1,5 @@
-//! JSON text (RFC 8259) with comments to the tree. It accepts nothing else that the RFC does not,
-//! and never recurses deeper than [`MAX_DEPTH`]. Escapes and numbers are serde_json's.
+//! Reads JSON text (RFC 8259) with comments into a tree. It accepts nothing else that the RFC does not allow, and
+//! nesting is limited to [`MAX_DEPTH`]. serde_json reads escapes and numbers.
 
 use super::tree::Style;
 use super::written::{Key, ListParts, MapParts, ReadValue};
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         self.at += bytes;
     }
 
-    /// Blanks and comments: `// …` to the end of its line, `/* … */`.
+    /// Skips blanks and comments: `// …` to the end of its line, `/* … */`.
     fn blank(&mut self) {
         loop {
             let rest = self.rest();
@@ -212,7 +212,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether a closing bracket follows a comma, where an entry should follow; if so, it is skipped.
+    /// If a closing bracket follows a comma, skips the bracket, reports a mistake and returns true.
     fn ends_after_comma(&mut self, bracket: u8) -> bool {
         let ends = self.peek() == Some(bracket);
         if ends {
@@ -306,7 +306,7 @@ impl<'a> Reader<'a> {
         Ok((span, kind))
     }
 
-    /// The longest run of bytes that `belongs`, and its place.
+    /// Reads the longest run of bytes that `belongs` accepts, and returns it with its position.
     fn take(&mut self, belongs: impl Fn(u8) -> bool) -> (&'a str, Span) {
         let span = self.span();
         let rest = self.rest();
@@ -318,7 +318,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Text in quotes with its line breaks and tabs escaped.
+/// Escapes the line breaks and tabs of a text in quotes.
 fn on_one_line(raw: &str) -> String {
     raw.replace('\n', "\\n")
         .replace('\r', "\\r")

@@ -1,15 +1,15 @@
-//! From a byte inside a text's meaning to its place in the file. It never parses again: it walks
-//! the meaning and the notation side by side.
+//! Maps a byte inside a text's value to its position in the file.
+//! Nothing is parsed again: value and notation are walked in parallel.
 //!
-//! Everything but white space appears in both in the same order, escapes aside, so aligning the
-//! two is exact for every other character, however the lines are folded or indented.
+//! Everything but white space is in both in the same order, apart from escapes.
+//! So the mapping is exact for all other characters, however the lines are folded or indented.
 
 use super::Span;
 use super::tree::{Kind, Node, Style, Text};
 
 impl Node {
-    /// The place of `length` bytes at `offset` inside this text; the place of the whole value
-    /// when it is not text. `content` is the file's [`super::SourceFile::content`].
+    /// Returns the position of `length` bytes at `offset` inside this text. If the value is not text, returns the
+    /// position of the whole value. `content` is the file's [`super::SourceFile::content`].
     #[must_use]
     pub fn place(&self, content: &str, offset: usize, length: usize) -> Span {
         match &self.kind {
@@ -21,8 +21,7 @@ impl Node {
     }
 }
 
-/// The place of `length` bytes at `offset` of `text`; none when the notation is not where it
-/// should be.
+/// Returns the position of `length` bytes at `offset` of `text`; `None` if the notation is not where it should be.
 fn locate(content: &str, text: &Text, start: Span, offset: usize, length: usize) -> Option<Span> {
     let mut notation = Notation::open(content.get(text.start..)?, text.style, start);
     let end = offset.saturating_add(length.max(1));
@@ -71,7 +70,7 @@ impl<'a> Notation<'a> {
             column: start.column,
         };
         match style {
-            // A block's mark is at its content, after the header.
+            // The start of a block is its content, after the header.
             Style::Plain | Style::Block => {}
             Style::Single | Style::Double => {
                 this.step();
@@ -104,7 +103,7 @@ impl<'a> Notation<'a> {
         Some(char)
     }
 
-    /// Skips what belongs only to the notation: indentation, folds, escaped line ends.
+    /// Skips what only the notation has: indentation, folds, escaped line ends.
     fn skip_to(&mut self, meant: char) {
         loop {
             let mut ahead = self.rest.clone();
@@ -124,7 +123,7 @@ impl<'a> Notation<'a> {
         }
     }
 
-    /// Reads the notation of one character, and returns that character and the length of its notation.
+    /// Reads the notation of one character and returns the length of that notation.
     fn consume(&mut self, meant: char) -> u32 {
         let Some(next) = self.peek() else { return 0 };
         match (self.style, next) {

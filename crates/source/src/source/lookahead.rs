@@ -1,17 +1,17 @@
-//! How far the parser reads before its next event. A `[` or `{` where a key may begin is one if a `:` follows its
-//! end: until then the parser remembers all that it reads and returns no event.
+//! Limits how far the parser reads before its next event. A `[` or `{` at the position of a key is a key if a `:`
+//! follows its closing bracket. Until then the parser stores all that it reads and returns no event.
 
 use super::{Mistake, Span};
 use std::cell::Cell;
 
-/// How many signs may be in one pair of brackets where a key may begin.
+/// Maximum number of signs inside one pair of brackets at the position of a key.
 const MAX_AHEAD: usize = 100_000;
 
 pub(super) struct Lookahead<'a> {
     content: &'a str,
-    /// The signs since the last event.
+    /// Number of signs since the last event.
     count: Cell<usize>,
-    /// The byte at which that event ends.
+    /// Byte at which that event ends.
     from: Cell<usize>,
     stopped: Cell<bool>,
 }
@@ -33,13 +33,13 @@ impl<'a> Lookahead<'a> {
         }
     }
 
-    /// Whether the whole text is below the limit.
+    /// Returns true if the whole text is below the limit.
     pub fn is_bounded(&self) -> bool {
         let signs = self.content.chars().filter(|char| is_sign(*char));
         signs.count() <= MAX_AHEAD
     }
 
-    /// The text, up to where the limit is reached.
+    /// Returns the text up to the limit.
     pub fn chars(&self) -> impl Iterator<Item = char> + '_ {
         self.content
             .chars()
@@ -49,7 +49,7 @@ impl<'a> Lookahead<'a> {
     fn continues(&self, next: char) -> bool {
         self.count
             .set(self.count.get() + usize::from(is_sign(next)));
-        // A long text may hold as many, and is one event.
+        // A long scalar may contain this many signs, too, and is one event.
         if self.count.get() == MAX_AHEAD && self.is_flow() {
             self.stopped.set(true);
         }

@@ -1,8 +1,8 @@
-//! Mistakes that both readers find.
+//! Mistakes that both readers report.
 
 use super::{MAX_DEPTH, MAX_NODES, Mistake, Span};
 
-/// Nested too deep, or too many values.
+/// A file that nests too deep, or has too many values.
 pub(super) fn too_much(span: Span, depth: bool) -> Mistake {
     if depth {
         Mistake::new("too-deep", span, "the file nests too deep")
@@ -13,7 +13,7 @@ pub(super) fn too_much(span: Span, depth: bool) -> Mistake {
     }
 }
 
-/// One key twice.
+/// A key that occurs twice.
 pub(super) fn duplicate(key: &str, span: Span, first: Span) -> Mistake {
     Mistake::new(
         "duplicate-key",

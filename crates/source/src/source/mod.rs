@@ -1,8 +1,8 @@
-//! YAML or JSON text to a tree that knows line and column, under limits of size, depth and aliases.
-//! This module never interprets what a key means and never touches the file system.
+//! Reads YAML or JSON text into a tree with lines and columns, under limits of size, depth and aliases.
+//! Nothing here interprets a key or touches the file system.
 //!
-//! YAML ([`yaml`]) and JSON ([`json`]) have a reader each, because parsers of YAML refuse some JSON. Both go over
-//! the text once, and build the tree ([`Node`]) and how it is written ([`WrittenText`]) together.
+//! YAML ([`yaml`]) and JSON ([`json`]) have separate readers, because parsers of YAML refuse some JSON.
+//! Both read the text once, and build the tree ([`Node`]) and its notation ([`WrittenText`]) together.
 
 mod anchors;
 mod bundle;
@@ -28,18 +28,18 @@ use written::ReadValue;
 
 pub const MAX_BYTES: usize = 16 * 1024 * 1024;
 pub const MAX_DEPTH: usize = 128;
-/// How many values a file may hold, with every alias written out. In YAML, keys count, too.
+/// Maximum number of values in a file, with every alias expanded. In YAML, keys count, too.
 pub const MAX_NODES: usize = 100_000;
 
-/// A place in one of a program's files. Lines and columns count from 1, columns in characters.
+/// A position in one of a program's files. Lines and columns count from 1, columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
 pub struct Span {
-    /// Which file of the [`Bundle`]; 0 is the workflow itself.
+    /// Index of the file in the [`Bundle`]; 0 is the workflow itself.
     pub file: u16,
     pub line: u32,
     /// Column, from 1, in characters.
     pub column: u32,
-    /// How many characters on that line, at least 1.
+    /// Number of characters on that line, at least 1.
     pub length: u32,
 }
 
@@ -53,7 +53,7 @@ impl Span {
     };
 }
 
-/// What is wrong with a text before anyone asks what it means.
+/// A mistake in a text that is found before the text is interpreted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Mistake {
@@ -62,12 +62,12 @@ pub struct Mistake {
     pub span: Span,
     pub message: String,
     pub hint: Option<String>,
-    /// What Azure makes of it; none where it is a mistake there too.
+    /// How Azure reads it; `None` if it is a mistake there, too.
     pub azure: Option<&'static str>,
 }
 
 impl Span {
-    /// The rest of a span behind a part of its text.
+    /// Returns the rest of a span after a part of its text.
     fn behind(self, skipped: &str) -> Self {
         let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let mut lines = skipped.split('\n').rev();
@@ -98,7 +98,7 @@ impl Mistake {
         }
     }
 
-    /// The same where Azure forgives it, with what it makes of it.
+    /// Marks a mistake that Azure accepts, with how Azure reads it.
     fn forgiven(mut self, azure: &'static str) -> Self {
         self.azure = Some(azure);
         self
@@ -110,7 +110,7 @@ impl Mistake {
     }
 }
 
-/// What makes values of words without quotes.
+/// The schema that determines the values of words without quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Schema {
     /// The core schema of YAML 1.2.
@@ -119,26 +119,26 @@ enum Schema {
     Old,
 }
 
-/// A tree, when the text has one, and every mistake of the text.
+/// The tree, if the text has one, and all mistakes of the text.
 pub type Parsed = (Option<Node>, Vec<Mistake>);
 
 /// Reads the text of one file of a bundle.
 ///
-/// A path that ends in `.json` is JSON. Anything else is JSON when it reads as such, else YAML.
+/// A path that ends in `.json` is JSON. Any other file is JSON if it can be read as JSON, else YAML.
 #[must_use]
 pub fn parse(bundle: &Bundle, file: u16) -> Parsed {
     let (read, mistakes, _) = read(bundle, file, Schema::Core);
     (read.map(|read| read.node), mistakes)
 }
 
-/// The same for a format whose reader knows YAML 1.1: words such as `no` and `1_000` are values.
+/// Like [`parse`], for a format whose reader uses YAML 1.1: words such as `no` and `1_000` are values.
 #[must_use]
 pub fn parse_yaml_1_1(bundle: &Bundle, file: u16) -> Parsed {
     let (read, mistakes, _) = read(bundle, file, Schema::Old);
     (read.map(|read| read.node), mistakes)
 }
 
-/// Reads a file, and how it is written. None: it has no tree.
+/// Reads a file and its notation; returns `None` if the file has no tree.
 #[must_use]
 pub fn parse_document(bundle: &Bundle, file: u16) -> Option<Document> {
     let (read, _, json) = read(bundle, file, Schema::Core);
@@ -150,7 +150,7 @@ pub fn parse_document(bundle: &Bundle, file: u16) -> Option<Document> {
     })
 }
 
-/// A value, if the text has one, every mistake, and whether it is JSON.
+/// Returns the value, if the text has one, all mistakes, and whether the text is JSON.
 fn read(bundle: &Bundle, file: u16, schema: Schema) -> (Option<ReadValue>, Vec<Mistake>, bool) {
     let start = Span {
         file,
@@ -174,7 +174,7 @@ fn read(bundle: &Bundle, file: u16, schema: Schema) -> (Option<ReadValue>, Vec<M
     let named = named_json(&source.path);
     if named || content.trim_start().starts_with(['{', '[']) {
         let (read, mistakes) = json::parse(content, file);
-        // What is only nearly JSON may be YAML without a mistake.
+        // A text that is nearly JSON may be YAML without a mistake.
         let exact = read.is_some() && mistakes.iter().all(|mistake| mistake.code != "syntax");
         if named || exact {
             return (read, mistakes, true);

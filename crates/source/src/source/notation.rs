@@ -1,18 +1,18 @@
-//! Where the parts of a YAML text begin and end, as far as the parser does not report it.
+//! Where the parts of a YAML text begin and end, as far as the parser does not report this.
 
 use super::tree::Style;
 use std::ops::Range;
 
 /// Anchors and tags before a value.
 pub(super) struct Properties {
-    /// The byte behind the last one.
+    /// The byte after the last property.
     pub end: usize,
     /// The byte at which the value's content begins.
     pub content: usize,
 }
 
 impl Properties {
-    /// Reads an anchor, unless its number is 0, and a tag, in any order.
+    /// Reads an anchor (if its number is not 0) and a tag, in any order.
     pub fn read(text: &str, begin: usize, anchor: usize, tagged: bool) -> Self {
         let count = usize::from(anchor != 0) + usize::from(tagged);
         let (mut end, mut content) = (begin, begin);
@@ -33,7 +33,7 @@ fn ends_property(char: char) -> bool {
     char.is_whitespace() || matches!(char, ',' | '[' | ']' | '{' | '}')
 }
 
-/// The byte behind blanks and comments.
+/// Returns the byte after blanks and comments.
 fn skip_blanks(text: &str, at: usize) -> usize {
     let mut rest = text.get(at..).unwrap_or_default().trim_start();
     while rest.starts_with('#') {
@@ -42,7 +42,7 @@ fn skip_blanks(text: &str, at: usize) -> usize {
     text.len() - rest.len()
 }
 
-/// Where a value that is left out would be: behind this sign, if nothing but blanks and comments is before it.
+/// Returns the position of a missing value: after `sign`, if only blanks and comments are before the sign.
 pub(super) fn behind_sign(text: &str, at: usize, sign: char) -> usize {
     let begin = skip_blanks(text, at);
     match text.get(begin..).is_some_and(|rest| rest.starts_with(sign)) {
@@ -51,7 +51,7 @@ pub(super) fn behind_sign(text: &str, at: usize, sign: char) -> usize {
     }
 }
 
-/// Where the header of a block begins.
+/// Finds the header of a block.
 pub(super) fn block_header(text: &str, at: usize) -> Option<usize> {
     let mut at = skip_blanks(text, at);
     while text.get(at..)?.starts_with([':', '-', '?']) {
@@ -60,7 +60,7 @@ pub(super) fn block_header(text: &str, at: usize) -> Option<usize> {
     text.get(at..)?.starts_with(['|', '>']).then_some(at)
 }
 
-/// Where the content of a block begins, behind its header and the indentation of its first line.
+/// Finds the content of a block, after its header and the indentation of its first line.
 pub(super) fn block_content(text: &str, header: usize) -> usize {
     let rest = text.get(header..).unwrap_or_default();
     let lines = rest.find('\n').map_or(rest.len(), |end| end + 1);
@@ -68,13 +68,13 @@ pub(super) fn block_content(text: &str, header: usize) -> usize {
     text.len() - rest.trim_start_matches(' ').len()
 }
 
-/// A range without the blanks at its end.
+/// Removes the blanks at the end of a range.
 pub(super) fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
     let inside = text.get(range.clone()).unwrap_or_default();
     range.start..range.start + inside.trim_end_matches([' ', '\t', '\r', '\n']).len()
 }
 
-/// The end of a text in quotes.
+/// Finds the end of a text in quotes.
 pub(super) fn quoted_end(text: &str, begin: usize, style: Style) -> Option<usize> {
     let quote = if style == Style::Single { '\'' } else { '"' };
     let mut signs = text.get(begin..)?.char_indices().skip(1).peekable();

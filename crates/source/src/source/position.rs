@@ -1,5 +1,5 @@
-//! Places as editors count them: lines and UTF-16 code units, both from 0, as in the Language Server
-//! Protocol. And edits of a text by them.
+//! Positions as editors count them: lines and UTF-16 code units, both from 0, as in the Language Server Protocol.
+//! Also edits of a text by such positions.
 
 use super::Span;
 use super::bundle::BYTE_ORDER_MARK;
@@ -39,8 +39,8 @@ pub struct TextEdit {
     pub new_text: String,
 }
 
-/// A text with the places of its lines: from bytes to what editors count and back. Every byte that
-/// it gives is the beginning of a character, or the end of the text.
+/// A text with the positions of its lines: converts between bytes and positions of editors.
+/// Every returned byte is the beginning of a character, or the end of the text.
 pub struct Lines<'t> {
     text: &'t str,
     /// The byte at which each line begins.
@@ -57,32 +57,32 @@ impl<'t> Lines<'t> {
         }
     }
 
-    /// The text itself.
+    /// Returns the text itself.
     #[must_use]
     pub fn text(&self) -> &'t str {
         self.text
     }
 
-    /// How many lines there are.
+    /// Returns the number of lines.
     #[must_use]
     pub fn count(&self) -> usize {
         self.starts.len()
     }
 
-    /// The byte at which a line from 0 begins; behind the last one the end.
+    /// Returns the byte at which a line (from 0) begins; after the last line, the end of the text.
     #[must_use]
     pub fn start(&self, line: usize) -> usize {
         self.starts.get(line).copied().unwrap_or(self.text.len())
     }
 
-    /// The text of a line from 0, without its break.
+    /// Returns the text of a line (from 0), without its line break.
     #[must_use]
     pub fn line(&self, line: usize) -> &'t str {
         let text = self.text.get(self.start(line)..self.start(line + 1));
         text.unwrap_or_default().trim_end_matches(['\n', '\r'])
     }
 
-    /// The line from 0 that a byte is on.
+    /// Returns the line (from 0) of a byte.
     #[must_use]
     pub fn line_of(&self, offset: usize) -> usize {
         self.starts
@@ -90,7 +90,7 @@ impl<'t> Lines<'t> {
             .saturating_sub(1)
     }
 
-    /// The byte at a place; behind the end of a line its end.
+    /// Returns the byte at a position; after the end of a line, that end.
     #[must_use]
     pub fn offset(&self, at: Position) -> usize {
         let line = usize::try_from(at.line).unwrap_or(usize::MAX);
@@ -107,7 +107,7 @@ impl<'t> Lines<'t> {
         self.start(line) + end.map_or(text.len(), |(at, _)| at)
     }
 
-    /// The place of a byte.
+    /// Returns the position of a byte.
     #[must_use]
     pub fn position(&self, offset: usize) -> Position {
         let line = self.line_of(offset.min(self.text.len()));
@@ -123,7 +123,7 @@ impl<'t> Lines<'t> {
         }
     }
 
-    /// The places of bytes.
+    /// Returns the positions of bytes.
     #[must_use]
     pub fn range(&self, bytes: Range<usize>) -> TextRange {
         TextRange {
@@ -132,14 +132,14 @@ impl<'t> Lines<'t> {
         }
     }
 
-    /// The bytes between two places.
+    /// Returns the bytes between two positions.
     #[must_use]
     pub fn bytes(&self, range: TextRange) -> Range<usize> {
         let start = self.offset(range.start);
         start..self.offset(range.end).max(start)
     }
 
-    /// The bytes of a span of this text.
+    /// Returns the bytes of a span of this text.
     #[must_use]
     pub fn of_span(&self, span: Span) -> Range<usize> {
         let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
@@ -158,8 +158,8 @@ fn small(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// The text with edits made, all of them by its places before; none where two of them overlap. A byte order mark
-/// stays, and is not counted.
+/// Applies edits to a text; all their positions refer to the text before.
+/// Returns `None` if two edits overlap. A byte order mark remains, and is not counted.
 #[must_use]
 pub fn edited(text: &str, edits: &[TextEdit]) -> Option<String> {
     if let Some(content) = text.strip_prefix(BYTE_ORDER_MARK) {
@@ -193,7 +193,7 @@ mod tests {
         let at = |line, character| Position { line, character };
         assert_eq!(lines.offset(at(0, 3)), 3);
         assert_eq!(lines.offset(at(0, 4)), 5);
-        // Within the pair: its beginning.
+        // Inside the surrogate pair: its beginning.
         assert_eq!(lines.offset(at(0, 5)), 5);
         assert_eq!(lines.offset(at(0, 6)), 9);
         assert_eq!(lines.offset(at(0, 99)), 10);

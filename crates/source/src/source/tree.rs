@@ -1,5 +1,5 @@
-//! The tree of a file: JSON's kinds, each with its place. It never forgets the order of keys,
-//! and never holds one key twice.
+//! The tree of a file: JSON's kinds of values, each with its position.
+//! It preserves the order of keys, and never has a key twice.
 
 use super::Span;
 use windlass_value::Value;
@@ -29,10 +29,10 @@ pub struct Entry {
     pub value: Node,
 }
 
-/// A text, with what is needed to find a part of it in the file.
+/// A text, with the data to find a part of it in the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Text {
-    /// The text as meant: unescaped, unfolded.
+    /// The value of the text: unescaped, unfolded.
     pub text: String,
     pub(super) style: Style,
     /// The byte of the content at which its notation begins (the quote; the content after `|`).
@@ -51,7 +51,7 @@ pub enum Style {
 }
 
 impl Node {
-    /// A value that is written nowhere: all of it has the place of what it was made from.
+    /// Creates a value that is not in a file. All its parts have the position of its source.
     #[must_use]
     pub fn made(value: Value, span: Span) -> Self {
         let kind = match value {
@@ -96,7 +96,7 @@ impl Node {
         }
     }
 
-    /// What kind this is, in the words an author knows.
+    /// Returns the kind, in words that an author knows.
     #[must_use]
     pub fn kind_name(&self) -> &'static str {
         match self.kind {
@@ -133,7 +133,7 @@ impl Node {
         Some(&entry.value)
     }
 
-    /// The same for a format whose keys are compared without case.
+    /// Like `get`, for a format whose keys are compared without case.
     #[must_use]
     pub fn get_any_case(&self, key: &str) -> Option<&Node> {
         let mut entries = self.entries()?.iter();

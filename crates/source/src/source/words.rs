@@ -1,27 +1,27 @@
-//! What a text without quotes is in YAML. serde_yaml says it for the core schema of YAML 1.2, one word at a
-//! time, and [`super::yaml_1_1`] for YAML 1.1.
+//! The values of texts without quotes in YAML. serde_yaml determines them for the core schema of YAML 1.2, one word
+//! at a time, and [`super::yaml_1_1`] for YAML 1.1.
 
 use super::mistakes::out_of_range;
 use super::{Kind, Mistake, Schema, Span, yaml_1_1};
 use serde_yaml::Value;
 
-/// The value of a text without quotes and tags; none: it is text.
+/// Returns the value of a text without quotes and tags; `None` if it is text.
 ///
 /// # Errors
 /// It is a number that cannot be stored.
 pub(super) fn value(word: &str, schema: Schema, span: Span) -> Result<Option<Kind>, Mistake> {
     let core = core(word, span)?;
     match (&core, schema) {
-        // The same words in both.
+        // Both schemas have the same words.
         (Some(Kind::Null | Kind::Bool(_)), _) | (_, Schema::Core) => Ok(core),
         (_, Schema::Old) => yaml_1_1::value(word, span),
     }
 }
 
-/// The value of a text with a tag of the core schema: `!!int "5"` is 5.
+/// Returns the value of a text with a tag of the core schema: `!!int "5"` is 5.
 ///
 /// # Errors
-/// The text is not what the tag says.
+/// The text does not fit the tag.
 pub(super) fn tagged(tag: &str, text: &str, span: Span) -> Result<Option<Kind>, Mistake> {
     if !matches!(tag, "int" | "float" | "bool" | "null") {
         return Ok(None);
@@ -49,7 +49,7 @@ fn core(word: &str, span: Span) -> Result<Option<Kind>, Mistake> {
     }
     let digits = word.strip_prefix('-').unwrap_or(word);
     if digits == "0" || digits.starts_with(|first: char| ('1'..='9').contains(&first)) {
-        // Most numbers, without a parser.
+        // Most numbers are read here, without a parser.
         if let Ok(number) = word.parse() {
             return Ok(Some(Kind::Int(number)));
         }
@@ -60,7 +60,7 @@ fn core(word: &str, span: Span) -> Result<Option<Kind>, Mistake> {
     }
 }
 
-/// Whether it can be anything but text. If so, it is one word to a parser of YAML, too.
+/// Returns true if the word may be anything but text. Such a word is one word to a parser of YAML, too.
 fn may_be_value(word: &str) -> bool {
     let begins = word.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first));
     let named = || {
@@ -83,7 +83,7 @@ fn kind(value: &Value, word: &str, span: Span) -> Result<Option<Kind>, Mistake> 
         Value::Null => return Ok(Some(Kind::Null)),
         Value::Bool(value) => return Ok(Some(Kind::Bool(*value))),
         Value::Number(number) => number,
-        // A number that is written as such, and too large for one, would be text without a word.
+        // A number that is too large would silently become text.
         _ if has_digit(word) && word.parse().is_ok_and(f64::is_infinite) => {
             return Err(out_of_range(word, span));
         }

@@ -1,5 +1,5 @@
-//! How each value of a text is written, and where its parts begin and end, so that an edit changes one part
-//! alone. It is made with the tree, in the same walk.
+//! How each value of a text is written, and where its parts begin and end, so that an edit changes only one part.
+//! This is made together with the tree, in the same pass.
 
 use super::mistakes::duplicate;
 use super::tree::Style;
@@ -10,24 +10,24 @@ use std::ops::Range;
 /// A value as it is written.
 #[derive(Clone, Debug)]
 pub struct WrittenText {
-    /// Its bytes; of a block, from its first key or dash to the end of its last value.
+    /// Its bytes; for a block, from its first key or dash to the end of its last value.
     pub range: Range<usize>,
     pub form: Form,
 }
 
 #[derive(Clone, Debug)]
 pub enum Form {
-    /// Of a value that is left out, the range is empty.
+    /// The range of a missing value is empty.
     Scalar(Style),
     /// A value that is written elsewhere.
     Alias,
     List {
-        /// In brackets.
+        /// Whether it is in brackets.
         flow: bool,
         items: Vec<WrittenText>,
     },
     Map {
-        /// In braces.
+        /// Whether it is in braces.
         flow: bool,
         entries: Vec<WrittenEntry>,
     },
@@ -40,7 +40,7 @@ pub struct WrittenEntry {
     pub value: WrittenText,
 }
 
-/// A file, read.
+/// A file that was read.
 #[derive(Clone, Debug)]
 pub struct Document {
     pub node: Node,
@@ -105,12 +105,12 @@ impl ListParts {
     }
 }
 
-/// The entries of a map while it is read. Of a repeated key the last value counts.
+/// The entries of a map while it is read. If a key is repeated, its last value counts.
 #[derive(Default)]
 pub(super) struct MapParts {
     entries: Vec<Entry>,
     written: Vec<WrittenEntry>,
-    /// The first place of each key, and the index of its entry.
+    /// The first position of each key, and the index of its entry.
     seen: HashMap<String, (Span, usize)>,
     merges: Vec<Node>,
 }
@@ -136,7 +136,7 @@ impl MapParts {
         }
     }
 
-    /// Adds the value of `<<`, the key.
+    /// Adds the value of the key `<<`.
     pub fn add_merge(&mut self, key: &Key, value: ReadValue) {
         self.write(key, value.written);
         self.merges.push(value.node);
@@ -179,7 +179,7 @@ impl MapParts {
         self.entries.push(entry);
     }
 
-    /// Adds what `<<` brings: what is written out counts more, earlier maps more than later ones.
+    /// Adds the entries of `<<`. The map's own keys have precedence over them, and earlier maps over later ones.
     fn merge(&mut self, from: Node, mistakes: &mut Vec<Mistake>) {
         match from.kind {
             Kind::Object(merged) => {

@@ -1,6 +1,6 @@
-//! YAML text to the tree, in one walk of the parser's events: values, places and how they are written. It reads
-//! event by event, so that nesting and size are refused before anything is built on them. It never holds a key
-//! twice, and never expands aliases without bound.
+//! Reads YAML text into a tree, in one pass over the parser's events: values, positions and notation.
+//! Nesting and size are checked at each event, before anything is built on it. A duplicate key is never stored, and
+//! aliases are never expanded without a bound.
 
 use super::anchors::Anchors;
 use super::explain::explain;
@@ -14,7 +14,7 @@ use saphyr_parser::{Event, Input, Marker, Parser, ScalarStyle, Tag};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A value, if the text has one, and every mistake.
+/// Returns the value, if the text has one, and all mistakes.
 pub(super) fn parse(content: &str, file: u16, schema: Schema) -> (Option<ReadValue>, Vec<Mistake>) {
     if let Some(mistake) = refused_character(content, file) {
         return (None, vec![mistake]);
@@ -58,7 +58,7 @@ pub(super) fn parse(content: &str, file: u16, schema: Schema) -> (Option<ReadVal
     }
 }
 
-/// The text without blanks behind its last line break: to the parser they are a line of a block.
+/// Removes blanks after the last line break: the parser would read them as a line of a block.
 fn without_last_blanks(content: &str) -> &str {
     let trimmed = content.trim_end_matches([' ', '\t']);
     if trimmed.ends_with('\n') {
@@ -68,7 +68,7 @@ fn without_last_blanks(content: &str) -> &str {
     }
 }
 
-/// The first character that YAML allows only as an escape (YAML 1.2, 5.1).
+/// Finds the first character that YAML allows only as an escape (YAML 1.2, 5.1).
 fn refused_character(content: &str, file: u16) -> Option<Mistake> {
     let is_refused = |char: char| {
         matches!(char, '\u{fffe}' | '\u{ffff}')
@@ -91,29 +91,29 @@ struct Reader<'a> {
     content: &'a str,
     file: u16,
     schema: Schema,
-    /// Where the last mark was, in characters and bytes.
+    /// Position of the last mark, in characters; the next field has it in bytes.
     char_index: usize,
     byte_index: usize,
-    /// The byte at which the last value or key ends, or the inside of the last collection begins.
+    /// Byte at which the last value or key ends, or the inside of the last collection begins.
     last: usize,
     root: Option<ReadValue>,
     open: Vec<Open>,
     anchors: Anchors,
     documents: usize,
-    /// The values, with every alias written out, and the keys.
+    /// Number of values, with every alias expanded, and of keys.
     nodes: usize,
     mistakes: Vec<Mistake>,
 }
 
-/// A collection whose end has not come yet.
+/// A collection whose end has not been read yet.
 struct Open {
     parts: Parts,
     span: Span,
-    /// The byte at which its anchor, tag or content begins.
+    /// Byte at which its anchor, tag or content begins.
     start: usize,
-    /// The byte at which its content begins.
+    /// Byte at which its content begins.
     inside: usize,
-    /// It is in brackets.
+    /// Whether it is in brackets.
     flow: bool,
     anchor: usize,
 }
@@ -122,12 +122,12 @@ enum Parts {
     List(ListParts),
     Map {
         parts: MapParts,
-        /// The key that waits for its value, and whether it is `<<`.
+        /// The key that waits for its value, and whether the key is `<<`.
         key: Option<(Key, bool)>,
     },
 }
 
-/// A scalar as the parser gives it.
+/// A scalar as the parser returns it.
 struct Scalar<'e> {
     text: Cow<'e, str>,
     style: Style,
@@ -135,11 +135,11 @@ struct Scalar<'e> {
     tag: Option<Cow<'e, Tag>>,
 }
 
-/// Where a scalar is written.
+/// Position of a scalar in the text.
 struct ScalarPlace {
-    /// The byte at which its content begins.
+    /// Byte at which its content begins.
     start: usize,
-    /// Its bytes; of text that is not a block, with its anchor and tag.
+    /// Bytes of the scalar; unless it is a block, with its anchor and tag.
     range: Range<usize>,
 }
 
@@ -172,7 +172,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The innermost bracket that is open.
+    /// Returns the position and the sign of the innermost open bracket.
     fn open_bracket(&self) -> Option<(Span, char)> {
         let open = self.open.iter().rev().find(|open| open.flow)?;
         let bracket = self.content.get(open.inside..)?.chars().next()?;
@@ -281,7 +281,7 @@ impl Reader<'_> {
         self.attach(ReadValue { node, written })
     }
 
-    /// Where a scalar is written.
+    /// Finds the position of a scalar.
     fn place(&self, scalar: &Scalar<'_>, begin: usize, end: usize) -> ScalarPlace {
         let text = self.content;
         let properties = Properties::read(text, begin, scalar.anchor, scalar.tag.is_some());
@@ -302,7 +302,7 @@ impl Reader<'_> {
                 let quoted = notation::quoted_end(text, content, scalar.style);
                 (content, begin..quoted.unwrap_or(end))
             }
-            // The parser begins with the content, unless there are properties.
+            // The parser's range begins at the content, unless there is an anchor or a tag.
             Style::Block if has_properties => {
                 let start = notation::block_content(text, content);
                 (start, notation::trimmed(text, content..end))
@@ -315,7 +315,7 @@ impl Reader<'_> {
         ScalarPlace { start, range }
     }
 
-    /// Refuses what the parser accepts inside of brackets, and keys that are left out.
+    /// Refuses a missing key, and text that YAML forbids inside of brackets and the parser accepts.
     fn refuse_indicator(&self, word: &str, anchor: usize, span: Span) -> Result<(), Mistake> {
         if word.starts_with(['|', '>']) {
             let what = "no text without quotes begins like this inside of brackets";
@@ -341,7 +341,7 @@ impl Reader<'_> {
         if self.open.len() + size.depth > MAX_DEPTH {
             return Err(too_much(span, true));
         }
-        // Its own value is counted where it is attached.
+        // The value of the alias itself is counted in `attach`.
         self.nodes += size.nodes - 1;
         let form = Form::Alias;
         let written = WrittenText { range, form };
@@ -411,7 +411,7 @@ impl Reader<'_> {
         self.open.last().map(|open| &open.parts)
     }
 
-    /// Whether the next thing is a key.
+    /// Returns true if the next node is a key.
     fn awaits_key(&self) -> bool {
         matches!(self.innermost(), Some(Parts::Map { key: None, .. }))
     }
@@ -432,7 +432,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Puts a value where it belongs in the innermost open collection.
+    /// Adds a value to the innermost open collection.
     fn attach(&mut self, value: ReadValue) -> Result<(), Mistake> {
         self.count(value.node.span)?;
         match self.open.last_mut().map(|open| &mut open.parts) {
@@ -447,7 +447,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What `{{ x }}` without quotes is to the parser: a map as the key of a map.
+    /// Returns the mistake of a template without quotes: the parser reads `{{ x }}` as a map whose key is a map.
     fn unquoted_template(&self, around: &Open) -> Option<Mistake> {
         let rest = self.content.get(around.start..)?;
         if !rest.starts_with("{{") {
@@ -455,7 +455,7 @@ impl Reader<'_> {
         }
         let line = rest.lines().next().unwrap_or_default().trim_end();
         let end = line.find("}}").map(|end| end + 2);
-        // Text after it belongs to it, unless it closes something around it.
+        // Text after the `}}` is part of the template, unless it closes an enclosing collection or begins a comment.
         let template = end.and_then(|end| match line.get(end..) {
             Some(after) if !after.contains([',', ']', '}', '#']) => Some(line),
             _ => line.get(..end),
@@ -463,7 +463,7 @@ impl Reader<'_> {
         Some(unquoted_template(around.span, template))
     }
 
-    /// Moves to the byte of a mark.
+    /// Moves to a mark and returns its byte.
     fn byte(&mut self, at: Marker) -> usize {
         while self.char_index < at.index() {
             let rest = self.content.get(self.byte_index..).unwrap_or_default();
@@ -484,7 +484,7 @@ impl Reader<'_> {
         self.byte_index
     }
 
-    /// From the parser's marks to a span.
+    /// Converts the parser's marks to a span.
     fn span(&self, start: Marker, end: Marker) -> Span {
         let length = if start.line() == end.line() {
             end.col().saturating_sub(start.col()).max(1)
@@ -505,14 +505,14 @@ fn bad_key(span: Span) -> Mistake {
     Mistake::new("key", span, "a key must be text").hint("quote the key")
 }
 
-/// The name of a tag of the core schema.
+/// Returns the name of a tag of the core schema.
 fn known_tag(tag: Option<&Tag>, span: Span) -> Result<Option<&str>, Mistake> {
     const KNOWN: [&str; 7] = ["str", "int", "float", "bool", "null", "map", "seq"];
     const CORE: &str = "tag:yaml.org,2002:";
     let Some(tag) = tag else { return Ok(None) };
     let core = match tag.is_yaml_core_schema() {
         true => Some(&*tag.suffix),
-        // As `!<tag:yaml.org,2002:str>`.
+        // A tag with its full name: `!<tag:yaml.org,2002:str>`.
         false => tag.suffix.strip_prefix(CORE),
     };
     if let Some(name) = core.filter(|name| KNOWN.contains(name)) {

@@ -1,11 +1,10 @@
-//! What YAML 1.1 makes of a word without quotes, where YAML 1.2 says otherwise: `no`, `on`, `1_000`, `017`
-//! and `1:30` are values, and `1e3` is text. The rules are those of PyYAML, which reads the files of The
-//! Edge Agent. A date stays text, as The Edge Agent shows it, and so does a text that is not another kind
-//! of value.
+//! The values of words without quotes in YAML 1.1, which differs from YAML 1.2: `no`, `on`, `1_000`, `017` and `1:30`
+//! are values, and `1e3` is text. The rules are those of PyYAML, with which The Edge Agent reads its files. A date is
+//! text, as The Edge Agent shows it, and so is every word that is not another kind of value.
 
 use super::{Kind, Mistake, Span, mistakes};
 
-/// The value of a word; none: it is text.
+/// Returns the value of a word; `None` if the word is text.
 ///
 /// # Errors
 /// It is a whole number beyond 64 bits.
@@ -40,7 +39,7 @@ pub(super) fn value(word: &str, span: Span) -> Result<Option<Kind>, Mistake> {
     Ok(number.map(|number| Kind::Float(sign_of(number))))
 }
 
-/// The digits of a whole number, and their base.
+/// Returns the digits of a whole number, and their base.
 fn whole(digits: &str) -> Option<(String, u32)> {
     let (digits, radix) = if let Some(bits) = digits.strip_prefix("0b") {
         (bits, 2)
@@ -57,7 +56,7 @@ fn whole(digits: &str) -> Option<(String, u32)> {
     (begins && digits.chars().all(fits) && !bare.is_empty()).then_some((bare, radix))
 }
 
-/// A whole number to the base of 60, as times are written; within: none beyond 64 bits.
+/// Reads a whole number to the base of 60, as times are written. The inner `None`: it is beyond 64 bits.
 fn sixties(text: &str) -> Option<Option<i64>> {
     let (first, rest) = text.split_once(':')?;
     let begins = first.starts_with(|first: char| ('1'..='9').contains(&first));
@@ -75,7 +74,7 @@ fn below_sixty(part: &str) -> Option<i64> {
     part.parse().ok().filter(|number| digits && *number < 60)
 }
 
-/// A number with a point. Without a digit before that it has no sign.
+/// Reads a number with a point. If no digit is before the point, the number has no sign.
 fn fraction(digits: &str, signed: bool) -> Option<f64> {
     let (before, after) = digits.split_once('.')?;
     let is_digits = |text: &str| {
