@@ -1,12 +1,12 @@
-//! What JSON can say and no value can hold: an integer beyond 64 bits, a number beyond a double,
-//! half a character. Readers of JSON refuse it, because serde_json would round the numbers.
+//! JSON that no value can hold: an integer beyond 64 bits, a number beyond a double, half a character.
+//! Readers of JSON refuse it, because serde_json would round the numbers.
 
 use serde::de::IgnoredAny;
 
-/// So much of a number is shown, in bytes.
+/// Maximum number of bytes of a number that are shown.
 const SHOWN: usize = 60;
 
-/// What in this text no value can represent, in words; none if there is nothing, or if the text is not JSON.
+/// Describes what in this text no value can represent; `None` without such a part, or if the text is not JSON.
 #[must_use]
 pub fn inexact_json(text: &[u8]) -> Option<String> {
     let (what, at) = found(text)?;
@@ -22,7 +22,7 @@ pub fn inexact_json(text: &[u8]) -> Option<String> {
     Some(format!("{what} (line {line}, column {column})"))
 }
 
-/// The first of it in a text that may be JSON, and its place.
+/// Finds the first such part in a text that may be JSON, with its position.
 fn found(text: &[u8]) -> Option<(String, usize)> {
     let mut at = 0;
     while let Some(byte) = text.get(at) {
@@ -53,7 +53,7 @@ fn found(text: &[u8]) -> Option<(String, usize)> {
     None
 }
 
-/// Where the text in quotes that begins here has ended, or where half a character is in it.
+/// Returns the position after a text in quotes that begins here; the error is the position of half a character.
 fn after_text(text: &[u8], mut at: usize) -> Result<usize, usize> {
     loop {
         match (text.get(at), text.get(at + 1)) {
@@ -69,7 +69,7 @@ fn after_text(text: &[u8], mut at: usize) -> Result<usize, usize> {
     }
 }
 
-/// The code unit of an escape such as `\ud83d`.
+/// Returns the code unit of an escape such as `\ud83d`.
 fn unit(text: &[u8], at: usize) -> Option<u16> {
     let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
@@ -79,11 +79,11 @@ fn in_number(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')
 }
 
-/// Why a number is not as it was written once it is a value; none when it is, or is none.
+/// Explains why a number would change as a value; `None` if it would not, or is not a number.
 fn unfit_number(number: &[u8]) -> Option<&'static str> {
     let text = std::str::from_utf8(number).ok()?;
     if !text.contains(['.', 'e', 'E']) {
-        // Most have few digits.
+        // Most numbers have few digits.
         let fits = text.len() < 19 || text.parse::<i64>().is_ok();
         return (!fits).then_some("does not fit 64 bits");
     }

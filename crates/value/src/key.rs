@@ -1,22 +1,22 @@
-//! Keys of objects. The same ones come again and again, so those of late are shared.
+//! Keys of objects. The same keys occur again and again, so recent keys are shared.
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 
-/// Maximum number of keys shared by the objects that a thread makes.
+/// Maximum number of keys that the objects of a thread share.
 const SLOTS: usize = 256;
 
-/// A longer key is its object's own.
+/// Maximum bytes of a shared key; a longer key is not shared.
 const LONGEST: usize = 32;
 
-// A cache: what is returned does not depend on it.
+// A cache: the returned keys do not depend on it.
 thread_local! {
     static KEYS: RefCell<[Option<Arc<str>>; SLOTS]> = const { RefCell::new([const { None }; SLOTS]) };
 }
 
-/// A key, as objects have it.
+/// Returns a key for an object.
 pub fn shared_key(text: &str) -> Arc<str> {
     if text.len() > LONGEST {
         return Arc::from(text);
@@ -39,7 +39,7 @@ pub fn shared_key(text: &str) -> Arc<str> {
     shared.ok().flatten().unwrap_or_else(|| Arc::from(text))
 }
 
-/// A key that is read.
+/// A key while it is deserialized.
 pub(super) struct Key(pub Arc<str>);
 
 impl<'de> Deserialize<'de> for Key {

@@ -1,16 +1,16 @@
 //! Values, instants and durations: what every part of Windlass handles.
 //!
-//! A [`Value`] is JSON with exact 64-bit integers and decimals; a clone costs a counter. A secure value is printed as
-//! a mask by whatever prints it, and a store that has a key seals it through [`Sealing`]. A [`Timestamp`] counts
-//! milliseconds, and durations are read in both spellings that files use.
+//! A [`Value`] is JSON with exact 64-bit integers and decimals; a clone costs a counter.
+//! A secure value always prints as a mask, and a store that has a key seals it through [`Sealing`]. A [`Timestamp`]
+//! counts milliseconds, and durations are read in both spellings that files use.
 //!
-//! It never reads a clock or a file, and knows no expression and no format.
+//! The crate never reads a clock or a file, and knows no expression and no format.
 //!
 //! The most important types: [`Value`], [`Object`], [`Timestamp`], [`Secure`], [`Sealer`].
 //!
 //! Test it alone with `cargo test -p windlass-value`.
 
-/// The array of these words as texts: `words! { one two }` is `["one", "two"]`, without a line for each.
+/// Returns an array of these words as texts: `words! { one two }` is `["one", "two"]`, without a line for each.
 #[macro_export]
 macro_rules! words {
     ($($word:tt)+) => {

@@ -1,17 +1,16 @@
-//! Estimates the memory that the values of a text need in a run, before the text is read: 16 MB of
-//! JSON may come to 400 MB of values, and of YAML to 1.2 GB. It only reads bytes, and makes no
-//! values.
+//! Estimates the memory that the values of a text need in a run, before the text is read: 16 MB of JSON may need 400
+//! MB as values, and 16 MB of YAML 1.2 GB. It only scans bytes, and makes no values.
 
 use serde::de::IgnoredAny;
 
-/// What comes from outside may take this much, in bytes.
+/// Maximum memory in bytes for the values of input from outside.
 pub const MAX_MEMORY: usize = 62 << 20;
 
-/// What an action gives may take more: 5 MB of records, as a page of an API has them, come to
-/// 170 MB by this measure.
+/// Maximum memory in bytes for an action's output, which may need more: 5 MB of records, as a page of an API has
+/// them, need 170 MB by this estimate.
 const MAX_RESULT_MEMORY: usize = 256 << 20;
 
-/// Why something of this size is refused, in words that continue "its values would"; none when it is
+/// Explains why values of this size are refused, in words that continue "its values would"; `None` if they are
 /// accepted.
 #[must_use]
 pub fn over_memory(estimate: usize, limit: usize) -> Option<String> {
@@ -20,8 +19,8 @@ pub fn over_memory(estimate: usize, limit: usize) -> Option<String> {
     (estimate > limit).then_some(message)
 }
 
-/// Why the values of this text are refused, in words that continue "its values would"; none when they
-/// are accepted, or when the text is not JSON.
+/// Explains why the values of this text are refused, in words that continue "its values would"; `None` if they are
+/// accepted, or if the text is not JSON.
 #[must_use]
 pub fn over_memory_json(text: &[u8]) -> Option<String> {
     let message = over_memory(memory_of_json(text), MAX_RESULT_MEMORY)?;
@@ -29,22 +28,22 @@ pub fn over_memory_json(text: &[u8]) -> Option<String> {
     is_json.then_some(message)
 }
 
-// Measured: what a run takes at most that is started with many of them.
+// Measured, in bytes: the maximum that a run needs when it is started with many of these.
 
-/// An object with its first four places.
+/// An object with room for four members.
 const OBJECT: usize = 560;
-/// An array with its first four places.
+/// An array with room for four items.
 const ARRAY: usize = 250;
-/// A place in either.
+/// Each further member or item.
 const PLACE: usize = 80;
-/// What keys have beyond a text.
+/// What a key needs in addition to a text.
 const KEY: usize = 30;
-/// What a text has beyond its bytes.
+/// What a text needs in addition to its bytes.
 const TEXT: usize = 200;
-/// A value of YAML: all of the file is made of events first.
+/// A value of YAML: the whole file is turned into events first.
 const EVENT: usize = 240;
 
-/// About how many bytes the values of a JSON text come to.
+/// Estimates the bytes of memory that the values of a JSON text need.
 #[must_use]
 pub fn memory_of_json(text: &[u8]) -> usize {
     let (mut estimate, mut quoted, mut escaped) = (0_usize, false, false);
@@ -77,7 +76,7 @@ pub fn memory_of_json(text: &[u8]) -> usize {
     estimate
 }
 
-/// The same for YAML: an upper bound on the values that its characters can make.
+/// Like [`memory_of_json`], for YAML: an upper bound on the values that its characters can make.
 #[must_use]
 pub fn memory_of_yaml(text: &[u8]) -> usize {
     let one = |byte: &u8| match byte {

@@ -1,6 +1,6 @@
-//! Secure values: what an author declared as secure, and what is computed from it. Such a value is always
-//! wrapped, and printing it prints a mask. Only an evaluation and an action look inside. A store that has
-//! a key keeps them sealed: it lends the key to the codec here, which itself knows no cipher.
+//! Secure values: what an author declared as secure, and what is computed from it.
+//! A secure value is always wrapped, and prints as a mask. Only an evaluation and an action read its content. A store
+//! that has a key stores it sealed. The store lends the key to the codec here, which itself knows no cipher.
 
 use crate::Value;
 use bincode::Encode;
@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc;
 
-/// What is printed in the place of a secure value.
+/// The text that is printed for a secure value.
 pub const SECURE_MASK: &str = "*** secure ***";
 
 const CONFIG: Configuration = config::standard();
@@ -21,7 +21,7 @@ const CONFIG: Configuration = config::standard();
 pub enum Secure {
     /// The value.
     Open(Value),
-    /// The value as a store sealed it with a key that is not here.
+    /// The value as a store sealed it, with a key that is not available.
     Sealed(Vec<u8>),
 }
 
@@ -33,27 +33,27 @@ impl fmt::Debug for Secure {
 
 /// A key that seals values.
 pub trait Sealer: Send + Sync {
-    /// The bytes, sealed; none when that cannot be done.
+    /// Returns the sealed bytes; `None` if sealing fails.
     fn seal(&self, plain: &[u8]) -> Option<Vec<u8>>;
-    /// What was sealed; none: with another key, or they are other bytes.
+    /// Returns the original bytes; `None` if another key sealed them, or the bytes are not sealed.
     fn open(&self, sealed: &[u8]) -> Option<Vec<u8>>;
 }
 
-/// So deep secure values may lie in each other: a secure map with secure members.
+/// Maximum nesting of secure values in each other: a secure map with secure members.
 const MAX_NESTING: u32 = 8;
 
-// `bincode::Encode` has no context, so what encodes a value deep inside of a record can be given nothing else.
+// Thread locals, because `bincode::Encode` has no context for values deep inside of a record.
 thread_local! {
     static NESTING: Cell<u32> = const { Cell::new(0) };
     static SEALER: RefCell<Option<Arc<dyn Sealer>>> = const { RefCell::new(None) };
     static SEALED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// While it lives, values that this thread encodes are sealed, and those that it decodes opened.
+/// While it exists, values that this thread encodes are sealed, and values that it decodes are opened.
 pub struct Sealing(Option<Arc<dyn Sealer>>);
 
 impl Sealing {
-    /// With a key, or as they are.
+    /// Sets the key of this thread; with `None`, values are encoded as they are.
     #[must_use]
     pub fn with(sealer: Option<Arc<dyn Sealer>>) -> Self {
         Self(SEALER.replace(sealer))
@@ -66,7 +66,7 @@ impl Drop for Sealing {
     }
 }
 
-/// Whether anything in it is sealed with a key that was not there when it was decoded.
+/// Returns true if a part of it is sealed with a key that was not available when it was decoded.
 #[must_use]
 pub fn holds_sealed<T: Encode>(value: &T) -> bool {
     SEALED.set(false);
@@ -74,7 +74,7 @@ pub fn holds_sealed<T: Encode>(value: &T) -> bool {
     SEALED.take() || sized.is_err()
 }
 
-/// Does something one secure value deeper; none when that is too deep.
+/// Runs `inside` one secure value deeper; returns `None` if that is too deep.
 fn nested<T>(inside: impl FnOnce() -> T) -> Option<T> {
     let depth = NESTING.get();
     if depth >= MAX_NESTING {
@@ -87,7 +87,7 @@ fn nested<T>(inside: impl FnOnce() -> T) -> Option<T> {
 }
 
 impl Secure {
-    /// As a store keeps it: whether the bytes are sealed, and the bytes.
+    /// Returns the form in a store: whether the bytes are sealed, and the bytes.
     pub(super) fn stored(&self) -> Result<(bool, Vec<u8>), EncodeError> {
         let value = match self {
             Self::Sealed(sealed) => {
@@ -137,7 +137,7 @@ impl Value {
         }
     }
 
-    /// Whether it is secure, or anything in it.
+    /// Returns true if it or a part of it is secure.
     #[must_use]
     pub fn has_secure(&self) -> bool {
         match self {
@@ -148,8 +148,8 @@ impl Value {
         }
     }
 
-    /// The value with all that is secure in it as it is. What is sealed with a key that is not here
-    /// stays.
+    /// Returns the value with all secure parts unwrapped.
+    /// Parts that are sealed with a key that is not available do not change.
     #[must_use]
     pub fn revealed(&self) -> Self {
         match self {
@@ -170,7 +170,7 @@ impl Value {
         }
     }
 
-    /// A secure list as a list of secure values, so that one can go through it.
+    /// Converts a secure list to a list of secure values, so that it can be iterated.
     #[must_use]
     pub fn into_shared(self) -> Self {
         let Self::Secure(_) = &self else {
@@ -187,7 +187,7 @@ impl Value {
 mod tests {
     use super::*;
 
-    /// Reverses the bytes, so that a test sees that it was called.
+    /// Reverses and changes the bytes, so that a test notices a call.
     struct XorSealer(u8);
 
     impl Sealer for XorSealer {
@@ -226,7 +226,7 @@ mod tests {
         assert!(!sealed.windows(5).any(|part| part == b"token"));
         assert_eq!(decoded(&sealed, Some(1)), value);
         assert_eq!(decoded(&readable, Some(1)), value);
-        // Without the key it stays as it is, and is written back so.
+        // Without the key the value stays sealed, and is written back like that.
         for key in [None, Some(2)] {
             let unread = decoded(&sealed, key);
             assert!(holds_sealed(&unread) && !holds_sealed(&value));

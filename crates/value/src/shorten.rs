@@ -1,13 +1,13 @@
-//! The beginnings of long texts, where no character is cut; bytes as text.
+//! Shortens long texts without cutting a character; writes bytes as text.
 
-/// At most this many characters.
+/// Returns the first characters, at most `max`.
 #[must_use]
 pub fn first_chars(text: &str, max: usize) -> &str {
     let end = text.char_indices().nth(max);
     end.and_then(|(end, _)| text.get(..end)).unwrap_or(text)
 }
 
-/// At most this many bytes.
+/// Returns the beginning of a text, at most `max` bytes.
 #[must_use]
 pub fn first_bytes(text: &str, max: usize) -> &str {
     let end = (0..=max).rfind(|at| text.is_char_boundary(*at));
@@ -17,7 +17,7 @@ pub fn first_bytes(text: &str, max: usize) -> &str {
     }
 }
 
-/// The first characters, at most `max`, and a mark where there are more.
+/// Returns the first characters, at most `max`, and a mark if there are more.
 #[must_use]
 pub fn shortened(text: &str, max: usize) -> String {
     let head = first_chars(text, max);
@@ -25,7 +25,7 @@ pub fn shortened(text: &str, max: usize) -> String {
     format!("{head}{mark}")
 }
 
-/// The same, with the mark among the `max` characters.
+/// Like [`shortened`], with the mark among the `max` characters.
 #[must_use]
 pub fn fitted(text: &str, max: usize) -> String {
     match first_chars(text, max).len() < text.len() {
@@ -34,13 +34,13 @@ pub fn fitted(text: &str, max: usize) -> String {
     }
 }
 
-/// All words, with one space between them.
+/// Joins all words, with one space between them.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Bytes as hexadecimal digits.
+/// Returns bytes as hexadecimal digits.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

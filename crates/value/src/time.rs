@@ -11,7 +11,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-/// The milliseconds of an hour.
+/// Milliseconds of an hour.
 const HOUR: i64 = 3_600_000;
 
 /// An instant, in milliseconds since 1970-01-01T00:00:00Z.
@@ -21,36 +21,36 @@ const HOUR: i64 = 3_600_000;
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// The last instant that everybody can read: RFC 3339 has years of four digits.
+    /// The last instant that RFC 3339 can express: its years have four digits.
     pub const LAST: Self = Self(253_402_300_799_999);
 
-    /// The instant `after` later, [`Self::LAST`] at most.
+    /// Returns the instant `after` later, at most [`Self::LAST`].
     #[must_use]
     pub fn plus(self, after: Duration) -> Self {
         let millis = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
         Self(self.0.saturating_add(millis)).min(Self::LAST)
     }
 
-    /// The instant that long before.
+    /// Returns the instant `before` earlier.
     #[must_use]
     pub fn minus(self, before: Duration) -> Self {
         let millis = i64::try_from(before.as_millis()).unwrap_or(i64::MAX);
         Self(self.0.saturating_sub(millis))
     }
 
-    /// How long after `earlier` this instant is; zero when it is not later.
+    /// Returns the time from `earlier` to this instant; zero if this instant is not later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// The beginning of its hour, in UTC.
+    /// Returns the beginning of its hour, in UTC.
     #[must_use]
     pub fn hour(self) -> Self {
         Self(self.0.saturating_sub(self.0.rem_euclid(HOUR)))
     }
 
-    /// The same instant for chrono, [`Self::LAST`] at most; before chrono's time its first one.
+    /// Returns the same instant for chrono, at most [`Self::LAST`], and at least the first instant of chrono.
     #[must_use]
     pub fn to_utc(self) -> DateTime<Utc> {
         let millis = self.min(Self::LAST).0;
@@ -97,7 +97,7 @@ impl FromStr for Timestamp {
     }
 }
 
-/// How it is described to OpenAPI.
+/// The OpenAPI schema.
 impl PartialSchema for Timestamp {
     fn schema() -> RefOr<Schema> {
         ObjectBuilder::new()
@@ -113,10 +113,10 @@ impl ToSchema for Timestamp {
     }
 }
 
-/// Why a text is no duration.
+/// Why a text is not a valid duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// Neither `P[nW][nD][T[nH][nM][nS]]` nor such as `1h30m`.
+    /// Neither the form `P[nW][nD][T[nH][nM][nS]]` nor one such as `1h30m`.
     #[error("`{0}` is not a duration")]
     Syntax(String),
     /// Years and months have no fixed length.
@@ -134,11 +134,11 @@ const UNITS: [(&str, u64); 6] = [
     ("w", 604_800_000),
 ];
 
-/// Reads a plain duration such as `10s`, `0.5s` or `1h30m`, or one of ISO 8601 such as `PT10S`, `PT1H30M`,
+/// Parses a plain duration such as `10s`, `0.5s` or `1h30m`, or an ISO 8601 duration such as `PT10S`, `PT1H30M`,
 /// `P1D` or `P2W`.
 ///
 /// # Errors
-/// [`DurationError`] when the text is none, or uses years or months.
+/// [`DurationError`] if the text is not a duration, or uses years or months.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     let trimmed = text.trim();
     if trimmed.starts_with(|first: char| first.is_ascii_digit()) {
@@ -153,18 +153,18 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     }
 }
 
-/// Reads a duration of ISO 8601 whose years have 365 days and whose months have 30.
+/// Parses an ISO 8601 duration, with 365 days a year and 30 days a month.
 pub fn parse_nominal_duration(text: &str) -> Option<Duration> {
     iso_duration(text).map(Duration::from)
 }
 
 fn iso_duration(text: &str) -> Option<iso8601::Duration> {
     let (rest, parsed) = iso8601::parsers::parse_duration(text.as_bytes()).ok()?;
-    // What it does not know it leaves over.
+    // The parser leaves over what it does not know.
     (rest.is_empty() && !text.ends_with('T')).then_some(parsed)
 }
 
-/// Numbers, each with its unit.
+/// Parses numbers, each with its unit.
 fn plain_duration(text: &str) -> Option<Duration> {
     let mut millis = 0_u64;
     let mut rest = text;
@@ -182,7 +182,7 @@ fn plain_duration(text: &str) -> Option<Duration> {
     Some(Duration::from_millis(millis))
 }
 
-/// A number such as `5` or `1.5`, times so many milliseconds; none if that is not a whole number of them.
+/// Multiplies a number such as `5` or `1.5` by milliseconds; `None` if the result is not a whole number of them.
 fn scaled(number: &str, length: u64) -> Option<u64> {
     let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
     let whole: u64 = whole.parse().ok()?;
@@ -192,25 +192,25 @@ fn scaled(number: &str, length: u64) -> Option<u64> {
     whole.checked_mul(length)?.checked_add(millis)
 }
 
-/// A duration for people, exact to the millisecond: `450ms`, `3.8s`, `1m30s`, `2h`.
+/// Formats a duration for people, exact to the millisecond: `450ms`, `3.8s`, `1m30s`, `2h`.
 #[must_use]
 pub fn human_duration(duration: Duration) -> String {
     match (duration.as_secs(), duration.subsec_millis()) {
         (0, millis @ 1..) => format!("{millis}ms"),
-        // The same parts, without the letters that only separate them.
+        // The parts of ISO 8601, without the letters that only separate them.
         _ => format_duration(duration)
             .replace(['P', 'T'], "")
             .to_lowercase(),
     }
 }
 
-/// A duration as authored or stored, for people; text that is not a duration stays.
+/// Formats a duration as authored or stored for people; text that is not a duration does not change.
 #[must_use]
 pub fn shown_duration(text: &str) -> String {
     parse_duration(text).map_or_else(|_| text.to_owned(), human_duration)
 }
 
-/// The ISO 8601 spelling of a duration: `PT1H30M`, `PT0.5S`, `P1D`.
+/// Formats a duration in ISO 8601: `PT1H30M`, `PT0.5S`, `P1D`.
 #[must_use]
 pub fn format_duration(duration: Duration) -> String {
     let total = duration.as_secs();

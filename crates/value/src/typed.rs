@@ -1,4 +1,4 @@
-//! Between values and the types of a program that uses the library.
+//! Conversions between values and the types of a program that uses the library.
 
 use super::Value;
 use serde::Serialize;
@@ -6,12 +6,12 @@ use serde::de::DeserializeOwned;
 use std::any::Any;
 
 impl Value {
-    /// This value as a type of the caller's.
+    /// Returns this value as a type of the caller.
     ///
     /// # Errors
-    /// What of it the type does not have, or has otherwise.
+    /// The type lacks a part of the value, or has it in another form.
     pub fn decode<T: DeserializeOwned + 'static>(&self) -> Result<T, serde_json::Error> {
-        // A value itself stays as exact as it is.
+        // A `Value` stays as exact as it is.
         let own: Box<dyn Any> = Box::new(self.clone());
         match own.downcast::<T>() {
             Ok(own) => Ok(*own),
@@ -19,10 +19,10 @@ impl Value {
         }
     }
 
-    /// The value of something of the caller's.
+    /// Returns an object of the caller as a value.
     ///
     /// # Errors
-    /// The text is not JSON, or has a number beyond 64 bits.
+    /// The object has no JSON form, or has a number beyond 64 bits.
     pub fn encode<T: Serialize + 'static>(from: T) -> Result<Self, serde_json::Error> {
         match (&from as &dyn Any).downcast_ref::<Self>() {
             Some(own) => Ok(own.clone()),

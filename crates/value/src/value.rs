@@ -1,8 +1,8 @@
 //! The value every module shares: JSON plus exact 64-bit integers and decimals.
 //!
-//! Containers are behind `Arc`, so a clone costs a counter; changing one in place is cheap while
-//! it has no other reference. Encoding is by hand: the depth of what is decoded is bounded, because a
-//! derive would recurse as deep as the bytes ask for.
+//! Containers are behind `Arc`, so a clone costs a counter, and a change in place is cheap while the container has no
+//! other reference. Encoding is by hand: it limits the depth of decoded values, whereas derived code would recurse as
+//! deep as the bytes demand.
 
 use super::exact::inexact_json;
 use super::key::{Key, shared_key};
@@ -17,26 +17,25 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-/// Deepest nesting a value may have in a file or while it is computed.
+/// Maximum nesting of a value in a file or during its computation.
 pub const MAX_DEPTH: usize = 128;
 
-/// Deepest nesting of the results of a run as a whole. Below [`MAX_DEPTH`], so that a value that wraps
-/// them can still be read.
+/// Maximum nesting of the results of a run as a whole.
+/// Below [`MAX_DEPTH`], so that a value that wraps the results can still be read.
 pub const MAX_RESULT_DEPTH: usize = 96;
 
-/// Deepest nesting of what an expression gives to a run, and of a run's input. Below
-/// [`MAX_RESULT_DEPTH`], because it comes to lie inside other values: outputs of scopes, results of
-/// loops, arrays.
+/// Maximum nesting of a value that an expression returns to a run, and of a run's input. Below [`MAX_RESULT_DEPTH`],
+/// because such a value becomes a part of others: outputs of scopes, results of loops, arrays.
 pub const MAX_COMPUTED_DEPTH: usize = 80;
 
-/// Deepest nesting of what an action gives. Below [`MAX_COMPUTED_DEPTH`], so that expressions can
-/// put it into something.
+/// Maximum nesting of an action's output.
+/// Below [`MAX_COMPUTED_DEPTH`], so that expressions can put the output into other values.
 pub const MAX_ACTION_DEPTH: usize = 64;
 
-/// Deepest nesting that is read back from the store: more than anything that is ever written.
+/// Maximum nesting of a value that is read from the store: more than is ever written.
 const MAX_STORED_DEPTH: usize = 400;
 
-/// An object keeps the order in which its keys were written, as the authors of files expect.
+/// An object. It preserves the order in which its keys were written, as the authors of files expect.
 pub type Object = IndexMap<Arc<str>, Value>;
 
 /// A JSON value with exact integers and decimals.
@@ -51,15 +50,15 @@ pub enum Value {
     Int(i64),
     /// A double.
     Float(f64),
-    /// An exact decimal, as `decimal()` gives. Boxed, because few values are.
+    /// An exact decimal, as `decimal()` returns. Boxed, because few values are decimals.
     Decimal(Box<Decimal>),
     /// Text.
     String(Arc<String>),
     /// A list.
     Array(Arc<Vec<Value>>),
-    /// A map that keeps its order.
+    /// A map that preserves its order.
     Object(Arc<Object>),
-    /// A value that is secure: it prints as a mask.
+    /// A secure value: it prints as a mask.
     Secure(Arc<Secure>),
 }
 
@@ -78,7 +77,7 @@ impl Value {
     /// A map as a value.
     #[must_use]
     pub fn object(map: Object) -> Self {
-        /// Of ten thousand loops each has a few.
+        /// Shared, because each of ten thousand loops has a few empty objects.
         static EMPTY: LazyLock<Arc<Object>> = LazyLock::new(Arc::default);
         match map.is_empty() {
             true => Self::Object(Arc::clone(&EMPTY)),
@@ -96,8 +95,8 @@ impl Value {
         )
     }
 
-    /// What kind of value this is, in the words of JSON: `null`, `boolean`, `integer`, `number`,
-    /// `string`, `array`, `object`.
+    /// Returns the kind of this value, in the words of JSON: `null`, `boolean`, `integer`, `number`, `string`,
+    /// `array`, `object`.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -118,7 +117,7 @@ impl Value {
         matches!(self, Self::Null)
     }
 
-    /// The text, when this is one.
+    /// Returns the text; `None` for other kinds.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -127,7 +126,7 @@ impl Value {
         }
     }
 
-    /// The whole number, when this is one (5.0 is).
+    /// Returns the whole number, also of 5.0; `None` for other values.
     #[must_use]
     pub fn as_int(&self) -> Option<i64> {
         match self {
@@ -141,7 +140,7 @@ impl Value {
         }
     }
 
-    /// The whole number, also when it is written as text: templates return text.
+    /// Like [`Value::as_int`], also for a number written as text: templates return text.
     #[must_use]
     pub fn as_whole(&self) -> Option<i64> {
         match self {
@@ -150,7 +149,7 @@ impl Value {
         }
     }
 
-    /// The list, when this is one.
+    /// Returns the list; `None` for other kinds.
     #[must_use]
     pub fn as_array(&self) -> Option<&Vec<Value>> {
         match self {
@@ -159,7 +158,7 @@ impl Value {
         }
     }
 
-    /// The map, when this is one.
+    /// Returns the map; `None` for other kinds.
     #[must_use]
     pub fn as_object(&self) -> Option<&Object> {
         match self {
@@ -168,13 +167,13 @@ impl Value {
         }
     }
 
-    /// The member of a map by its exact name; none when this is not a map or has no such member.
+    /// Returns the member of a map by its exact name; `None` if this is not a map or has no such member.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.as_object()?.get(key)
     }
 
-    /// Whether containers nest at most this many levels deep; a value that is not a container has no level.
+    /// Returns true if containers nest at most this many levels deep; other values have no level.
     #[must_use]
     pub fn depth_within(&self, levels: usize) -> bool {
         let below = |child: &Value| levels > 0 && child.depth_within(levels - 1);
@@ -194,7 +193,8 @@ impl Value {
         }
     }
 
-    /// How many values lie in it, itself included, as they would be written: a shared one counts wherever it lies.
+    /// Returns the number of values in it, itself included.
+    /// A shared value counts at each position, as when it is written.
     #[must_use]
     pub fn nodes(&self) -> usize {
         match self {
@@ -208,7 +208,8 @@ impl Value {
         }
     }
 
-    /// The same of what was just made, in the first two levels: what others hold, too, was only handed on.
+    /// Counts values that were just made, in the first two levels.
+    /// A container with other references counts as one value.
     #[must_use]
     pub fn fresh_nodes(&self) -> usize {
         let own = |value: &Self| match value {
@@ -227,7 +228,7 @@ impl Value {
         }
     }
 
-    /// Compact JSON. A decimal keeps its digits.
+    /// Returns compact JSON, with all digits of decimals.
     #[must_use]
     pub fn to_json(&self) -> String {
         let mut out = Vec::with_capacity(64);
@@ -237,7 +238,7 @@ impl Value {
         }
     }
 
-    /// Text as it is, anything else as compact JSON.
+    /// Returns text as it is, anything else as compact JSON.
     #[must_use]
     pub fn to_text(&self) -> String {
         match self {
@@ -246,13 +247,13 @@ impl Value {
         }
     }
 
-    /// Indented JSON, for people.
+    /// Returns indented JSON, for people.
     #[must_use]
     pub fn to_json_pretty(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_else(|_| String::from("null"))
     }
 
-    /// Whether it has no more than about this many bytes, as text and numbers are stored.
+    /// Returns true if it has at most about this many bytes, counted as text and numbers are stored.
     #[must_use]
     pub fn fits_in_bytes(&self, bytes: usize) -> bool {
         let mut left = Some(bytes);
@@ -288,8 +289,8 @@ impl Value {
     /// Reads JSON text.
     ///
     /// # Errors
-    /// What serde_json says of text that is not JSON, or that nests deeper than [`MAX_DEPTH`]; and
-    /// what of it no value holds.
+    /// The error of serde_json for text that is not JSON or nests deeper than [`MAX_DEPTH`], or an error for a part
+    /// of the text that no value can hold.
     pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
         if let Some(message) = inexact_json(text.as_bytes()) {
             return Err(serde::de::Error::custom(message));
@@ -298,7 +299,7 @@ impl Value {
     }
 }
 
-/// As `serde_json` writes it, apart from decimals: there each would become a double.
+/// Writes JSON as `serde_json` does, apart from decimals, which would become doubles there.
 fn push_json(value: &Value, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
     match value {
         Value::Decimal(decimal) => {
@@ -334,7 +335,7 @@ fn push_json(value: &Value, out: &mut Vec<u8>) -> Result<(), serde_json::Error> 
     Ok(())
 }
 
-/// `1` equals `1.0`; no other kinds mix (docs/reference/expressions.md).
+/// `1` equals `1.0`; values of other different kinds are never equal (docs/reference/expressions.md).
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -426,7 +427,7 @@ impl Serialize for Value {
             Self::Bool(value) => serializer.serialize_bool(*value),
             Self::Int(value) => serializer.serialize_i64(*value),
             Self::Float(value) if value.is_finite() => serializer.serialize_f64(*value),
-            // JSON has no such number: it is the text that .NET writes.
+            // JSON has no such number, so this is the text that .NET writes.
             Self::Float(value) => serializer.serialize_str(not_finite(*value)),
             Self::Decimal(value) => match value.to_string().parse::<f64>() {
                 Ok(float) => serializer.serialize_f64(float),
@@ -494,7 +495,7 @@ impl<'de> Deserialize<'de> for Value {
                 while let Some((Key(key), value)) = map.next_entry()? {
                     out.insert(key, value);
                 }
-                // Most answers are small, and a run keeps its last ones.
+                // Most answers are small, and a run stores its last ones.
                 if out.len() < 4 {
                     out.shrink_to_fit();
                 }
@@ -511,7 +512,7 @@ impl Encode for Value {
     }
 }
 
-/// What could not be decoded again is refused.
+/// Refuses a value that could not be decoded again.
 fn encode_value<E: Encoder>(
     value: &Value,
     encoder: &mut E,
@@ -587,7 +588,7 @@ fn decode_value<D: Decoder>(decoder: &mut D, depth: usize) -> Result<Value, Deco
         6 => Value::String(Arc::new(String::decode(decoder)?)),
         7 => {
             let length = usize::decode(decoder)?;
-            // The length is not trusted: what is not there fails on its first missing byte.
+            // The length is not trusted: a missing item fails at its first byte.
             let mut items = Vec::with_capacity(length.min(1024));
             for _ in 0..length {
                 items.push(decode_value(decoder, depth + 1)?);
@@ -610,7 +611,7 @@ fn decode_value<D: Decoder>(decoder: &mut D, depth: usize) -> Result<Value, Deco
         _ => return Err(DecodeError::Other("an unknown kind of value")),
     })
 }
-/// A double that JSON has no number for, as .NET writes it.
+/// Returns a double that JSON cannot represent, as .NET writes it.
 pub fn not_finite(float: f64) -> &'static str {
     match (float.is_nan(), float > 0.0) {
         (true, _) => "NaN",

@@ -1,22 +1,22 @@
-//! How long the headers of an HTTP answer ask to wait before the next request.
+//! The wait that the headers of an HTTP answer request.
 
 use crate::time::Timestamp;
 use chrono::NaiveDateTime;
 use std::time::Duration;
 
-/// The longest wait that is honoured where a server asks for one.
+/// Maximum wait that is honoured when a server requests one.
 pub const LONGEST_REQUESTED_WAIT: Duration = Duration::from_secs(3600);
 
-/// Larger numbers are instants in seconds since 1970, smaller ones are seconds from now.
+/// Larger numbers are instants in seconds since 1970; smaller numbers are seconds from now.
 const LEAST_INSTANT: f64 = 1e9;
 
-/// Still larger ones are instants in milliseconds since 1970: as seconds they are of the year 5138 or later.
+/// Still larger numbers are instants in milliseconds since 1970: as seconds they would be in the year 5138 or later.
 const LEAST_INSTANT_IN_MILLIS: f64 = 1e11;
 
-/// The wait that an answer asks for: `Retry-After` (RFC 9110, 10.2.3), the headers in milliseconds of OpenAI and
-/// Azure, those of rate limits where nothing of the quota is left, and GitHub's `X-Poll-Interval`. `header` gives the
-/// value of a header by its name in small letters. None where no wait is requested, or in no known form; a time in the
-/// past is not a wait.
+/// Returns the wait that an answer requests: `Retry-After` (RFC 9110, 10.2.3), the headers in milliseconds of OpenAI
+/// and Azure, the headers of rate limits if nothing of the quota is left, and GitHub's `X-Poll-Interval`. `header`
+/// returns the value of a header by its name in small letters. Returns `None` if no wait is requested, or only in an
+/// unknown form or for a time in the past.
 pub fn requested_wait<'a>(
     header: impl Fn(&str) -> Option<&'a str>,
     now: Timestamp,
@@ -39,7 +39,8 @@ pub fn requested_wait<'a>(
         if !has_spent_quota(&header) {
             return None;
         }
-        // A call that is refused for a day is not accepted when the shorter quota is full again.
+        // The longest time, because a call that is refused for a day is still refused when a shorter quota is full
+        // again.
         let spent = header("ratelimit").into_iter().flat_map(spent_quotas);
         let structured = spent.filter_map(|quota| parameter(quota, "t"));
         let reset = ["x-ratelimit-reset", "ratelimit-reset"];
@@ -54,14 +55,14 @@ pub fn requested_wait<'a>(
     millis.next().or_else(after).or_else(reset).or_else(poll)
 }
 
-/// Whether an answer refuses because of a quota, and not for good: it says when to come again, or that nothing is
-/// left.
+/// Returns true if an answer is a refusal because of a quota, and not for good: it states when to try again, or that
+/// nothing is left.
 pub fn is_over_quota<'a>(header: impl Fn(&str) -> Option<&'a str>) -> bool {
     header("retry-after").is_some() || has_spent_quota(&header)
 }
 
-/// The rate that an answer states, as a number of requests per time: `RateLimit-Policy: "default";q=100;w=60` of the
-/// IETF draft, and `100;w=60` of older ones. Of several policies, the one that allows least in the long run.
+/// Returns the rate that an answer states, as a number of requests per time: `RateLimit-Policy: "default";q=100;w=60`
+/// of the IETF draft, or `100;w=60` of older drafts. Of several policies, the one that allows least in the long run.
 pub fn stated_rate<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<(u32, Duration)> {
     let text = ["ratelimit-policy", "ratelimit-limit"]
         .into_iter()
@@ -75,8 +76,8 @@ pub fn stated_rate<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<(u32,
     Some((count as u32, seconds(window)?))
 }
 
-/// Whether nothing of a quota is left: `X-RateLimit-Remaining: 0`, the same of an older draft of the IETF, or `r=0` of
-/// `RateLimit`.
+/// Returns true if nothing of a quota is left: `X-RateLimit-Remaining: 0`, the same header in an older IETF draft, or
+/// `r=0` of `RateLimit`.
 pub fn has_spent_quota<'a>(header: impl Fn(&str) -> Option<&'a str>) -> bool {
     let plain = ["x-ratelimit-remaining", "ratelimit-remaining"];
     let mut left = plain.into_iter().filter_map(|name| number(header(name)?));
@@ -84,13 +85,13 @@ pub fn has_spent_quota<'a>(header: impl Fn(&str) -> Option<&'a str>) -> bool {
     left.any(|left| left == 0.0) || structured().is_some()
 }
 
-/// The quotas of `RateLimit` of which nothing is left.
+/// Returns the quotas of `RateLimit` of which nothing is left.
 fn spent_quotas(text: &str) -> impl Iterator<Item = &str> {
     let quotas = text.split(',');
     quotas.filter(|quota| parameter(quota, "r") == Some(0.0))
 }
 
-/// The number of a parameter of an item of a structured field: `"default";r=0;t=30` (RFC 9651).
+/// Returns the number of a parameter in an item of a structured field: `"default";r=0;t=30` (RFC 9651).
 fn parameter(item: &str, name: &str) -> Option<f64> {
     let mut parts = item.split(';').skip(1);
     parts.find_map(|part| {
@@ -112,7 +113,7 @@ fn until(then: Timestamp, now: Timestamp) -> Option<Duration> {
     Some(Duration::from_millis(millis))
 }
 
-/// The instant of a date in one of the three forms of HTTP (RFC 9110, 5.6.7); none of another text.
+/// Parses a date in one of the three forms of HTTP (RFC 9110, 5.6.7).
 #[must_use]
 pub fn http_date(text: &str) -> Option<Timestamp> {
     let forms = [
