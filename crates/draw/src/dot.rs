@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use windlass_machine::program::Program;
 
-/// A Graphviz digraph.
+/// Draws a program as a Graphviz digraph.
 #[must_use]
 pub fn dot(program: &Program, detail: Detail) -> String {
     let mut out = String::from("digraph windlass {\n");

@@ -1,12 +1,12 @@
-//! What is drawn of a tree of boxes: bare boxes dissolve, frames close, wrappers join what they wrap.
+//! Simplifies a tree of boxes: bare boxes dissolve, frames close, wrappers join what they wrap.
 
 use super::{BoxId, BoxShape, Detail, DrawnBox, Endpoints, Line, LineKind, ScopeDrawing};
 use std::collections::{HashMap, HashSet};
 use windlass_model::model::Name;
 
 impl ScopeDrawing {
-    /// The same with what lies in bare boxes in their place: a line to such a box leads to what
-    /// begins in it, and a line from it comes from what ends in it.
+    /// Replaces bare boxes by their content.
+    /// A line to a bare box then leads to what begins in the box, and a line from it starts at what ends in the box.
     pub(super) fn without_bare(mut self) -> Self {
         let mut boxes = Vec::new();
         let mut lines = std::mem::take(&mut self.lines);
@@ -27,7 +27,7 @@ impl ScopeDrawing {
         Self { boxes, lines }
     }
 
-    /// The same as far as this detail goes.
+    /// Closes the frames below this level of detail.
     pub(super) fn close(self, detail: Detail) -> Self {
         let boxes = self.boxes.into_iter().map(|drawn| match drawn.shape {
             BoxShape::Frame(_)
@@ -53,7 +53,7 @@ impl ScopeDrawing {
         }
     }
 
-    /// The same with only those frames open that `is_open` says.
+    /// Closes all frames except those for which `is_open` returns true.
     pub(super) fn open(self, is_open: &dyn Fn(&DrawnBox) -> bool) -> Self {
         let boxes = self.boxes.into_iter().map(|drawn| {
             let open = is_open(&drawn);
@@ -74,9 +74,9 @@ impl ScopeDrawing {
         }
     }
 
-    /// The same as people think of it: a retry or a time limit belongs to the step that it is
-    /// around, a frame that holds nothing but a graph holds what is in the graph, and a condition
-    /// that is always true is not written next to a line.
+    /// Joins boxes as people think of them.
+    /// A retry or a time limit belongs to the step that it encloses. A frame with only a graph in it has the content
+    /// of the graph. A condition that is always true is not written next to a line.
     pub(super) fn joined(mut self) -> Self {
         let mut renamed = HashMap::new();
         for drawn in &mut self.boxes {
@@ -106,7 +106,7 @@ impl ScopeDrawing {
                 line.label.clear();
             }
         }
-        // Where nothing comes after a node, the scope ends.
+        // If nothing follows a node, the scope ends.
         let leads_on = |line: &&Line| line.kind != LineKind::Previous;
         let leads_on = self.lines.iter().filter(leads_on);
         let leads_on: HashSet<BoxId> = leads_on.filter_map(|line| line.from).collect();
@@ -117,7 +117,7 @@ impl ScopeDrawing {
         self
     }
 
-    /// The tree of a whole program, joined, with its ports.
+    /// Returns the tree of a whole program, joined, with its ports.
     pub(super) fn into_program_drawing(self) -> Self {
         let mut inside = self.joined();
         inside = match inside.only_box() {
@@ -128,7 +128,7 @@ impl ScopeDrawing {
         inside
     }
 
-    /// Notes at each box what is wired to it and from it, outside and inside.
+    /// Notes at each box which ports are wired to it and from it, outside and inside.
     fn find_ports(&mut self) {
         let mut at = HashMap::new();
         for (place, drawn) in self.boxes.iter_mut().enumerate() {
@@ -165,7 +165,7 @@ impl ScopeDrawing {
         }
     }
 
-    /// What holds nothing but this box: of a graph, what is in it.
+    /// Returns a drawing with only this box; for a graph, the content of the graph.
     fn hoisted(drawn: DrawnBox, ends: Endpoints) -> Self {
         match drawn.shape {
             BoxShape::Frame(graph) if drawn.facts.kind == "graph" => graph.ending(ends),
@@ -173,7 +173,8 @@ impl ScopeDrawing {
         }
     }
 
-    /// Takes out the box that is everything in it, and says how the line from it ends.
+    /// Removes and returns the only box, with how the line from it ends. Returns `None` if there are
+    /// other boxes, or labels at its lines.
     fn only_box(&mut self) -> Option<(DrawnBox, Endpoints)> {
         let [first, second] = &*self.lines else {
             return None;
@@ -201,7 +202,7 @@ impl ScopeDrawing {
         }
     }
 
-    /// The same where its end is that of another scope.
+    /// Sets how the lines to the end of the scope end.
     fn ending(mut self, ends: Endpoints) -> Self {
         for line in self.lines.iter_mut().filter(|line| line.to.is_none()) {
             line.ends = ends;
@@ -209,7 +210,7 @@ impl ScopeDrawing {
         self
     }
 
-    /// The boxes of this, at any depth, outer ones first.
+    /// Returns its boxes at any depth, outer ones first.
     pub(super) fn all(&self) -> Vec<&DrawnBox> {
         let mut all: Vec<&DrawnBox> = Vec::new();
         let mut left: Vec<&DrawnBox> = self.boxes.iter().rev().collect();
@@ -222,7 +223,7 @@ impl ScopeDrawing {
         all
     }
 
-    /// Takes out a frame, closed, and what is inside of it.
+    /// Removes a frame; returns the closed frame and its content.
     pub(super) fn into_inside_of(self, id: BoxId) -> (Option<DrawnBox>, Self) {
         let mut left = self.boxes;
         while let Some(drawn) = left.pop() {
@@ -240,7 +241,7 @@ impl ScopeDrawing {
 }
 
 impl DrawnBox {
-    /// Whether something comes after it.
+    /// Returns true if a step may follow it.
     fn leads_on(&self) -> bool {
         !["raise", "terminate"].contains(&self.facts.kind)
     }
@@ -252,9 +253,9 @@ fn note(ports: &mut Vec<Name>, port: &Name) {
     }
 }
 
-/// The lines around a bare box, with those in it.
+/// Returns the lines outside a bare box, connected to what is in it.
 fn through(id: BoxId, inside: &ScopeDrawing, outer: Vec<Line>) -> Vec<Line> {
-    // What only leads to what handles its failure is an end too; what ends the run is none.
+    // A box that leads only to the handler of its failure is an end, too. A box that ends the run is not.
     let successful = inside
         .lines
         .iter()

@@ -1,11 +1,11 @@
-//! A program as a diagram: one box a step, one frame a scope, as an author thinks of them. The
-//! machine's own states (the end of a body, a visit) are drawn as lines. Of a
-//! canvas, lines are labelled with the ports they connect, and what lies in a node is only drawn on demand.
+//! Draws a program as a diagram: one box for a step, one frame for a scope, as an author thinks of them.
+//! The machine's own states (the end of a body, a visit) are drawn as lines. Lines of a canvas are labelled with the
+//! ports that they connect, and the inside of its nodes is drawn only on demand.
 //!
-//! `tree` makes the boxes and lines, `fold` closes and joins boxes. Mermaid and Graphviz place them
-//! themselves; `layout` places them for the API and for SVG.
+//! `tree` makes the boxes and lines, `fold` closes and joins boxes.
+//! Mermaid and Graphviz place boxes themselves; `layout` places them for the API and for SVG.
 //!
-//! It knows programs only: no run, no file and no server.
+//! The crate knows only programs: no run, no file and no server.
 //!
 //! The most important types: [`Graph`], [`Node`], [`Edge`], [`View`], [`Detail`].
 //!
@@ -36,20 +36,20 @@ const LABEL: usize = 100;
 /// How much of a program is drawn.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Detail {
-    /// Also what is inside of a canvas's nodes.
+    /// Whether the inside of a canvas's nodes is drawn, too.
     pub expand: bool,
-    /// How many scopes are open one within the other; none: all.
+    /// Maximum number of open scopes inside each other; `None`: all.
     pub depth: Option<u32>,
 }
 
-/// What is inside a scope.
+/// The content of a scope.
 #[derive(Default)]
 struct ScopeDrawing {
     boxes: Vec<DrawnBox>,
     lines: Vec<Line>,
 }
 
-/// A box: the same id for the same part of a program, however much is drawn.
+/// The id of a box: the same for the same part of a program, however much is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum BoxId {
     Scope(ScopeId),
@@ -74,10 +74,10 @@ struct DrawnBox {
 enum BoxShape {
     Step,
     Choice,
-    /// Has an inside, which is not drawn.
+    /// A box whose inside is not drawn.
     Closed,
     Frame(ScopeDrawing),
-    /// Drawn as what is in it, without a frame.
+    /// A box that is drawn as its content, without a frame.
     Bare(ScopeDrawing),
 }
 
@@ -85,45 +85,45 @@ enum BoxShape {
 #[derive(Default)]
 struct Facts {
     kind: &'static str,
-    /// What a status and a history call it.
+    /// Its name in status and history.
     name: Name,
-    /// The action that it is, where that has another name.
+    /// The name of its action, if that is another one.
     action: Option<Name>,
     title: Option<Name>,
     /// Its type as written.
     label: Option<Name>,
-    /// Where it is in a run, without numbers of iterations.
+    /// Its path in a run, without numbers of iterations.
     path: String,
     line: u32,
     file: u16,
     /// What it does, in one line.
     summary: String,
-    /// Its line in diagrams of text, open and closed.
+    /// Its line in diagrams of text, when it is open and when it is closed.
     text: String,
     closed_text: String,
     /// Whether it is drawn closed unless its inside is requested.
     closed: bool,
     condition: Option<String>,
     limits: NodeLimits,
-    /// Of a canvas's node: what is wired to it, and from it.
+    /// For a canvas's node: the ports that are wired to it, and from it.
     inputs: Vec<Name>,
     outputs: Vec<Name>,
 }
 
-/// `from` and `to` are boxes of the same scope; none: the start or the end of the scope.
+/// A line. `from` and `to` are boxes of the same scope; `None`: the start or the end of the scope.
 #[derive(Clone)]
 struct Line {
     from: Option<BoxId>,
     to: Option<BoxId>,
     label: String,
     kind: LineKind,
-    /// What becomes of the scope, where the line leads to its end.
+    /// What ends with the scope, if the line leads to its end.
     ends: Endpoints,
-    /// The ports of a canvas that it goes between.
+    /// The ports of a canvas that it connects.
     wires: Vec<Wire>,
 }
 
-/// Which way the end of a scope is reached.
+/// What ends with the end of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Endpoints {
     Scope,
@@ -146,7 +146,7 @@ enum LineKind {
     Next,
     /// Out of a choice.
     Branch,
-    /// When what comes before it did not succeed.
+    /// If the step before it did not succeed.
     Failed,
     /// A value from port to port.
     Data,
@@ -173,7 +173,7 @@ impl fmt::Display for Wire {
 }
 
 impl Line {
-    /// The label of the line.
+    /// Returns the label of the line.
     fn text(&self) -> String {
         let wires: Vec<String> = self.wires.iter().map(Wire::to_string).collect();
         let previous = match self.kind {
@@ -186,7 +186,7 @@ impl Line {
     }
 }
 
-/// On one line, and not too long.
+/// Puts a text on one line and limits its length.
 fn cut(text: &str) -> String {
     fitted(&one_line(text), LABEL)
 }

@@ -4,7 +4,7 @@ use super::{BoxShape, Detail, ScopeDrawing, cut, tree};
 use std::fmt::Write;
 use windlass_machine::program::Program;
 
-/// A Mermaid state diagram.
+/// Draws a program as a Mermaid state diagram.
 #[must_use]
 pub fn mermaid(program: &Program, detail: Detail) -> String {
     let mut out = String::from("stateDiagram-v2\n");
@@ -41,7 +41,7 @@ fn mermaid_inside(inside: &ScopeDrawing, depth: usize, out: &mut String) {
     }
 }
 
-/// Mermaid reads some characters as its own: they go in as entity codes.
+/// Writes the characters that have a meaning in Mermaid as entity codes.
 fn mermaid_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! A program as nodes and edges with places: what the API gives, and what SVG is drawn from.
+//! A program as nodes and edges with positions: the API returns it, and SVG is drawn from it.
 
 use super::{BoxId, BoxShape, DrawnBox, Facts, ScopeDrawing, layout, tree};
 use serde::{Deserialize, Serialize};
@@ -157,39 +157,39 @@ pub struct Edge {
 /// Which frames are open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Open {
-    /// Every one.
+    /// All frames.
     #[default]
     All,
-    /// None.
+    /// No frame.
     None,
-    /// Those with these ids or paths.
+    /// The frames with these ids or paths.
     Only(Vec<String>),
 }
 
-/// What is drawn of a program.
+/// The part of a program that is drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
     /// Which frames are open.
     pub open: Open,
-    /// Only the inside of the node with this id or path.
+    /// The id or path of a node: only its inside is drawn.
     pub root: Option<String>,
 }
 
-/// A view names a node with an inside that is not there.
+/// The error of a view that names a node with an inside that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoNode {
     /// The requested id or path.
     pub name: String,
-    /// Whether there is such a node, without an inside.
+    /// Whether the node exists, but has no inside.
     pub flat: bool,
-    /// The paths of those with an inside.
+    /// The paths of the nodes with an inside.
     pub known: Vec<String>,
 }
 
-/// The graph of a program.
+/// Returns the graph of a program.
 ///
 /// # Errors
-/// The view names a node that is not there, or has no inside.
+/// The view names a node that does not exist, or has no inside.
 pub fn graph(program: &Program, view: &View) -> Result<Graph, NoNode> {
     let inside = tree::drawing(program).into_program_drawing();
     let find = |name: &String| inside.find(name);
@@ -210,7 +210,7 @@ pub fn graph(program: &Program, view: &View) -> Result<Graph, NoNode> {
 }
 
 impl ScopeDrawing {
-    /// A frame by its id, else by its path: loops and foreaches first, then the outermost.
+    /// Finds a frame by its id, else by its path: loops and foreaches first, then the outermost frame.
     fn find(&self, name: &str) -> Result<BoxId, NoNode> {
         let all = self.all();
         let plain = plain(name);
@@ -235,14 +235,14 @@ impl ScopeDrawing {
     }
 }
 
-/// A path without the numbers of iterations and visits.
+/// Removes the numbers of iterations and visits from a path.
 fn plain(path: &str) -> String {
     let parts = path.split('/').filter(|part| !part.starts_with('~'));
     let names = parts.map(|part| part.split_once('#').map_or(part, |(name, _)| name));
     names.collect::<Vec<_>>().join("/")
 }
 
-/// A box without its place.
+/// Returns a box as a node without its position.
 pub(super) fn node(drawn: &DrawnBox) -> Node {
     let Facts {
         kind,

@@ -1,4 +1,4 @@
-//! A graph as SVG: one file without scripts, light or dark as the reader's screen is.
+//! Draws a graph as SVG: one file without scripts, light or dark like the reader's screen.
 
 use super::layout::{EDGE_TEXT, NODE_TEXT, does, layout};
 use super::picture::{Edge, Graph, Node};
@@ -7,7 +7,7 @@ use std::fmt::Write;
 use windlass_machine::program::Program;
 use windlass_value::fitted;
 
-/// How round the corners of lines are.
+/// Radius of the corners of lines.
 const ROUND: i64 = 6;
 
 const STYLE: &str = "\
@@ -29,7 +29,7 @@ text{fill:var(--ink)}.s{fill:var(--soft);font-size:11px}.t{font-weight:600}\
 .previous .e{stroke:var(--loop);stroke-dasharray:2 3}.previous .a{fill:var(--loop)}\
 .break .e{stroke:var(--try)}.break .a{fill:var(--try)}.p{fill:var(--line)}";
 
-/// An SVG document.
+/// Draws a program as an SVG document.
 #[must_use]
 pub fn svg(program: &Program, detail: Detail) -> String {
     let inside = tree::drawing(program).into_program_drawing().close(detail);
@@ -37,7 +37,7 @@ pub fn svg(program: &Program, detail: Detail) -> String {
     picture(&graph, &program.name)
 }
 
-/// The same of a graph that has its places.
+/// Draws a graph that has its positions.
 #[must_use]
 pub fn picture(graph: &Graph, name: &str) -> String {
     let mut out = String::new();
@@ -97,7 +97,7 @@ fn text(class: &str, x: i64, y: i64, text: &str, most: usize, out: &mut String) 
     );
 }
 
-/// The sign of what repeats or branches.
+/// Returns the sign of a node that repeats or branches.
 fn sign(node: &Node) -> &'static str {
     match node.kind.as_str() {
         "loop" => "↻ ",
@@ -112,7 +112,7 @@ fn titled(node: &Node) -> String {
     format!("{}{title}", sign(node))
 }
 
-/// All that a node cannot show, for a pointer that rests on it.
+/// Writes the tooltip of a node, with what the node cannot show.
 fn tip(node: &Node, out: &mut String) {
     let text = format!("{}\n{}", node.path, does(node));
     let _ = writeln!(out, "<title>{}</title>", escaped(text.trim()));
@@ -145,7 +145,7 @@ fn step(node: &Node, out: &mut String) {
     let _ = writeln!(out, "<g class=\"{}\">", node.kind);
     tip(node, out);
     if node.foldable {
-        // A sheet behind it: there is more.
+        // A second sheet behind it shows that there is more.
         rect(node, "f own", 4, 8, out);
         rect(node, "b own", 0, 8, out);
     } else {
@@ -225,7 +225,7 @@ fn line(edge: &Edge, out: &mut String) {
     );
 }
 
-/// A path through the points, with round corners.
+/// Returns a path through the points, with round corners.
 fn rounded(points: &[[i64; 2]]) -> String {
     let mut path = String::new();
     let towards = |[x, y]: [i64; 2], to: [i64; 2]| {
@@ -255,13 +255,13 @@ fn label(edge: &Edge, out: &mut String) {
 
 // ── text ────────────────────────────────────────────────────────────────────────────────────────
 
-/// How many characters of this size, in tenths of a pixel, have room.
+/// Returns how many characters of this size, in tenths of a pixel, fit.
 fn characters(width: i64, size: i64) -> usize {
     usize::try_from(width * 10 / size).unwrap_or(0)
 }
 
-/// Text that XML may hold and that shows what it is: no markup, no control characters, nothing that
-/// turns the direction of writing.
+/// Escapes text for XML, so that it shows what it contains: no markup, no control characters, nothing that changes
+/// the direction of writing.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! The tree of boxes and lines of a program.
+//! Makes the tree of boxes and lines of a program.
 
 use super::wires::{Links, wires};
 use super::{
@@ -13,7 +13,7 @@ use windlass_machine::program::{
 };
 use windlass_model::model::{Delay, Name, Status, path_part};
 
-/// All of a program, without bare boxes.
+/// Returns the drawing of a whole program, without bare boxes.
 pub(super) fn drawing(program: &Program) -> ScopeDrawing {
     let mut states_of = vec![Vec::new(); program.scopes.len()];
     for (index, state) in program.states.iter().enumerate() {
@@ -45,7 +45,7 @@ struct Tree<'p> {
 }
 
 impl Tree<'_> {
-    /// What is in a scope; `path` is that of the loops around it.
+    /// Returns the content of a scope; `path` is the path of the enclosing loops.
     fn inside(&self, id: ScopeId, path: &str) -> ScopeDrawing {
         let mut drawn = ScopeDrawing::default();
         let Some(scope) = self.program.scope(id) else {
@@ -75,7 +75,7 @@ impl Tree<'_> {
         drawn
     }
 
-    /// A branch of a parallel.
+    /// Draws a branch of a parallel.
     fn lane(
         &self,
         fork: &Scope,
@@ -140,7 +140,7 @@ impl Tree<'_> {
     fn draw(&self, id: StateId, state: &State, path: &str, drawn: &mut ScopeDrawing) {
         let me = BoxId::State(id);
         match &state.op {
-            // Drawn as the lines that lead to them.
+            // These states are drawn as the lines that lead to them.
             Op::Repeat
             | Op::Break
             | Op::Leave
@@ -284,7 +284,7 @@ impl Tree<'_> {
         self.program.action(state.action?)
     }
 
-    /// The facts about the scope that a state enters.
+    /// Returns the facts about the scope that a state enters.
     fn frame(&self, scope: &Scope, state: &State, path: &str) -> Facts {
         let program = self.program;
         let action = scope.action.and_then(|action| program.action(action));
@@ -389,7 +389,7 @@ impl Tree<'_> {
     }
 }
 
-/// The value that a choice tests, if it tests only one.
+/// Returns the value that a choice tests, if it tests only one.
 fn asks(state: &State) -> Option<String> {
     match &state.op {
         Op::Branch(arms) => match &**arms {
@@ -405,17 +405,17 @@ fn catches(scope: &Scope) -> bool {
     matches!(scope.kind, ScopeKind::Try { catch: Some(_), .. })
 }
 
-/// What people call an action.
+/// Returns the display name of an action.
 fn titled(action: &Action) -> &Name {
     action.title.as_ref().unwrap_or(&action.name)
 }
 
-/// What people call the scope of an action; without a title, the scope's own name.
+/// Returns the display name of a scope's action; without a title, the scope's own name.
 fn titled_or<'a>(name: &'a Name) -> impl Fn(&'a Action) -> &'a Name {
     move |action| action.title.as_ref().unwrap_or(name)
 }
 
-/// The facts that an action adds to a box with this name.
+/// Returns the facts that an action adds to a box with this name.
 fn of_action(action: Option<&Action>, name: &Name) -> Facts {
     let Some(action) = action else {
         return Facts::default();
@@ -435,7 +435,7 @@ fn below(path: &str, name: &Name) -> String {
     }
 }
 
-/// The box a line to this state ends at; none: the end of the scope.
+/// Returns the box at which a line to this state ends; `None`: the end of the scope.
 fn end(program: &Program, to: StateId) -> Option<BoxId> {
     let mut at = to;
     loop {
@@ -443,7 +443,7 @@ fn end(program: &Program, to: StateId) -> Option<BoxId> {
         return match &state.op {
             Op::Repeat | Op::Break | Op::Leave | Op::Join | Op::Succeed => None,
             Op::Enter(scope) => Some(BoxId::Scope(*scope)),
-            // A visit only counts, and a check and a follow-up belong to what is before them.
+            // A visit only counts; a check and a follow-up belong to the state before them.
             Op::Visit | Op::Expect(..) | Op::FollowUp { .. } if state.next != at => {
                 at = state.next;
                 continue;

@@ -1,5 +1,5 @@
-//! The lines of a canvas: between nodes, from what is around them, from the iteration before and
-//! to what is around them, each with the ports it goes between.
+//! The lines of a canvas with their ports: between nodes, from and to the enclosing scope, and from the iteration
+//! before.
 
 use super::{BoxId, Line, LineKind, ScopeDrawing, Wire};
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ impl Wire {
     }
 }
 
-/// The links that touch each node.
+/// The links of each node.
 pub(super) struct Links<'p> {
     to: HashMap<&'p Name, Vec<&'p Link>>,
     results: HashMap<&'p Name, Vec<&'p Link>>,
@@ -48,7 +48,7 @@ impl<'p> Links<'p> {
     }
 }
 
-/// Draws the lines between nodes whose boxes `entry` gives.
+/// Draws the lines between nodes; `entry` returns the box of a node.
 pub(super) fn wires(
     program: &Program,
     links: &Links<'_>,

@@ -1,18 +1,18 @@
-//! How far from the left each vertex lies: below and above those that it is connected to, as far as
-//! the order of its layer and the gaps allow.
+//! Horizontal positions of the vertices: below and above their neighbours, as far as the order of the layer and the
+//! gaps allow.
 
 use super::layers::{Layers, Vertex};
 use super::order::Order;
 
-/// How often the layers are gone through.
+/// Number of passes over the layers.
 const PASSES: usize = 8;
-/// Between two boxes; between a box and a line, or two lines.
+/// Gap between two boxes; then the gap between a box and a line, or two lines.
 const GAP: i64 = 32;
 const LINE_GAP: i64 = 12;
-/// Lines that miss each other by so much are put in line.
+/// Lines that miss each other by at most this distance are aligned.
 const NEAR: u64 = 10;
 
-/// The left side of each vertex; the leftmost is at 0.
+/// Returns the left side of each vertex; the leftmost is at 0.
 pub(super) fn across(layers: &mut Layers, order: &Order) -> Vec<i64> {
     let mut x = vec![0; layers.vertices.len()];
     for layer in order {
@@ -30,7 +30,7 @@ pub(super) fn across(layers: &mut Layers, order: &Order) -> Vec<i64> {
         }
     }
     for pass in 0..PASSES {
-        // The last one goes down.
+        // The last pass goes down.
         let down = pass % 2 == PASSES % 2 + 1;
         let sides = if down { &above } else { &below };
         let count = order.len();
@@ -55,7 +55,7 @@ fn put(x: &mut [i64], layer: &[usize], places: &[i64]) {
     }
 }
 
-/// The left sides when all of a layer lies as close as it may.
+/// Returns the left sides if the vertices of a layer are as close together as allowed.
 fn offsets(layers: &Layers, layer: &[usize]) -> Vec<i64> {
     let mut at = 0;
     let mut before: Option<&Vertex> = None;
@@ -74,8 +74,8 @@ fn offsets(layers: &Layers, layer: &[usize]) -> Vec<i64> {
     layer.iter().filter_map(offset).collect()
 }
 
-/// The left sides that come closest to where each vertex wants to be. Vertices that want the same
-/// place share it as a block around the middle of their wishes.
+/// Returns the left sides that are nearest to the position that each vertex wishes for.
+/// Vertices that wish for the same position share it, as a block around the middle of their wishes.
 fn place_vertices(
     layers: &mut Layers,
     layer: &[usize],
@@ -83,9 +83,9 @@ fn place_vertices(
     x: &[i64],
 ) -> Vec<i64> {
     let offsets = offsets(layers, layer);
-    // What each wishes for the leftmost of its layer.
+    // The position of the layer's leftmost vertex that each vertex wishes for.
     let mut wished: Vec<i64> = Vec::with_capacity(layer.len());
-    // Of each block: the sum of wishes times weights, of weights, and how many are in it.
+    // For each block: the sum of wishes times weights, the sum of weights, and the number of vertices.
     let mut blocks: Vec<(i64, i64, usize)> = Vec::new();
     let middle = |block: &(i64, i64, usize)| block.0.div_euclid(block.1.max(1));
     for (vertex, offset) in layer.iter().zip(&offsets) {

@@ -1,30 +1,30 @@
-//! From items and links to layers: which links lead back, which layer each item is in, and what a
-//! link passes on its way through layers between its ends.
+//! Assigns items and links to layers: which links lead back, which layer each item is in, and the vertices at which a
+//! link passes the layers between its ends.
 
-/// What is placed: a box with a size.
+/// An item to place: a box with a size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item {
     pub width: i64,
     pub height: i64,
-    /// Whether it lies in the last layer, after all others.
+    /// Whether it is in the last layer, after all others.
     pub last: bool,
 }
 
-/// What connects two items.
+/// A link between two items.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     pub from: usize,
     pub to: usize,
-    /// Where it leaves the lower side and meets the upper side, from the left.
+    /// Distances from the left where it leaves the lower side, and where it meets the upper side.
     pub from_at: i64,
     pub to_at: i64,
-    /// How wide its label is; 0: it has none.
+    /// Width of its label; 0: it has no label.
     pub label: i64,
     /// Whether it is known to lead back.
     pub back: bool,
 }
 
-/// A place in a layer: an item, or where a link passes.
+/// A place in a layer: an item, or a link that passes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vertex {
     pub layer: usize,
@@ -42,12 +42,12 @@ pub(super) struct Hop {
     pub to_at: i64,
 }
 
-/// How a link gets to its end.
+/// How a link reaches its end.
 #[derive(Clone, Debug)]
 pub(super) enum LinkRoute {
     /// Down from layer to layer: its hops, and the vertex with its label.
     Hops(Vec<usize>, Option<usize>),
-    /// Around at the side. Whether it leads back.
+    /// Around at the side; true if it leads back.
     Lane(bool),
 }
 
@@ -57,14 +57,14 @@ pub(super) struct Layers {
     pub hops: Vec<Hop>,
     pub ways: Vec<LinkRoute>,
     pub layers: usize,
-    /// How much was done, in steps of inner loops.
+    /// Number of executed steps of inner loops.
     pub steps: u64,
 }
 
-/// The room for a line that passes, and where in it the line is.
+/// The width for a line that passes, and the position of the line in it.
 pub(super) const PASS: i64 = 12;
 pub(super) const PASS_AT: i64 = 6;
-/// The room for a label.
+/// The height for a label.
 const LABEL_HEIGHT: i64 = 20;
 
 impl Layers {
@@ -132,14 +132,14 @@ impl Layers {
     }
 }
 
-/// How many layers lie between the ends of a link, plus one; 0 of one that does not lead down.
+/// Returns the number of layers between the ends of a link, plus one; 0 for a link that does not lead down.
 fn span(link: &Link, layer_of: &[usize]) -> usize {
     let at = |item: usize| layer_of.get(item).copied().unwrap_or(0);
     at(link.to).saturating_sub(at(link.from))
 }
 
-/// How far a link may be drawn through layers: all of them together pass only so often that the work
-/// stays in proportion to the graph. Longer ones go around at the side.
+/// Returns the maximum span of a link that is drawn through layers. It limits how many layers all links pass
+/// together, so that the work is in proportion to the graph. Longer links go around at the side.
 fn most_passes(links: &[Link], back: &[bool], layer_of: &[usize]) -> usize {
     let forward = links.iter().zip(back).filter(|(_, back)| !**back);
     let mut spans: Vec<usize> = forward.map(|(link, _)| span(link, layer_of)).collect();
@@ -153,7 +153,7 @@ fn most_passes(links: &[Link], back: &[bool], layer_of: &[usize]) -> usize {
     spans.iter().take_while(fits).last().copied().unwrap_or(0)
 }
 
-/// The links out of each item.
+/// Returns the links out of each item.
 fn outgoing(items: usize, links: &[Link]) -> Vec<Vec<usize>> {
     let mut out = vec![Vec::new(); items];
     for (index, link) in links.iter().enumerate() {
@@ -164,11 +164,11 @@ fn outgoing(items: usize, links: &[Link]) -> Vec<Vec<usize>> {
     out
 }
 
-/// Which links lead back to an item that they came from.
+/// Finds the links that lead back to an item on the path to them.
 fn leading_back(items: usize, links: &[Link], steps: &mut u64) -> Vec<bool> {
     let mut back: Vec<bool> = links.iter().map(|link| link.back).collect();
     let out = outgoing(items, links);
-    // Per item: not seen, on the way to the current one, done.
+    // Per item: not seen, on the path to the current one, done.
     let mut seen = vec![0_u8; items];
     for root in 0..items {
         let mut way = vec![(root, 0)];
@@ -201,8 +201,8 @@ fn leading_back(items: usize, links: &[Link], steps: &mut u64) -> Vec<bool> {
     back
 }
 
-/// The layer of each item: after all that lead to it, as high as that allows. What nothing leads to
-/// lies just before what it leads to.
+/// Assigns each item to the highest layer below all items that lead to it.
+/// An item to which no other leads is just above the items that it leads to.
 fn layering(items: &[Item], links: &[Link], back: &[bool], steps: &mut u64) -> Vec<usize> {
     let out = outgoing(items.len(), links);
     let forward = |index: &usize| back.get(*index) == Some(&false);
@@ -234,7 +234,7 @@ fn layering(items: &[Item], links: &[Link], back: &[bool], steps: &mut u64) -> V
             }
         }
     }
-    // Not the first, where the scope starts.
+    // Not the first item, where the scope starts.
     for item in order.iter().take(free).filter(|item| **item != 0).rev() {
         let all = out.get(*item).into_iter().flatten().filter(|l| forward(l));
         let before = all.filter_map(|index| {
@@ -252,7 +252,7 @@ fn layering(items: &[Item], links: &[Link], back: &[bool], steps: &mut u64) -> V
     layer
 }
 
-/// A label has a layer of its own.
+/// Returns the minimum number of layers from one end to the other; a label has a layer of its own.
 fn least(link: &Link) -> usize {
     if link.label > 0 { 2 } else { 1 }
 }

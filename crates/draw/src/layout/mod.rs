@@ -1,6 +1,5 @@
-//! Where nodes and edges lie: inside out. The inside of a frame is a graph in layers from top to
-//! bottom and gives the frame its size. All numbers are integers, so a graph looks the same
-//! everywhere.
+//! Positions of nodes and edges, from the inside out. The inside of a frame is a graph in layers from top to bottom,
+//! and determines the size of the frame. All numbers are integers, so a graph looks the same everywhere.
 
 mod across;
 mod layers;
@@ -14,19 +13,19 @@ use route::Positions;
 use std::collections::HashMap;
 use windlass_model::model::Name;
 
-/// Around what is in a frame, and around everything.
+/// Padding inside a frame, and of the whole graph.
 const PAD: i64 = 20;
-/// The size of the point where a scope starts or ends, and of a choice.
+/// Size of the point where a scope starts or ends, and of a choice.
 const POINT: i64 = 16;
 const CHOICE: i64 = 32;
-/// A line of text in a node.
+/// Height of a line of text in a node.
 const TEXT: i64 = 18;
 /// Maximum number of characters: in the label of an edge, in a node, and in a frame.
 pub(super) const EDGE_TEXT: usize = 36;
 pub(super) const NODE_TEXT: usize = 40;
 const FRAME_TEXT: usize = 56;
 
-/// A graph, and how many steps of inner loops its layout took.
+/// Returns a graph, and the number of steps of inner loops that its layout took.
 pub(super) fn layout(inside: &ScopeDrawing, around: Option<&DrawnBox>) -> (Graph, u64) {
     let mut steps = 0;
     let mut level = level(inside, around, &mut steps);
@@ -36,7 +35,7 @@ pub(super) fn layout(inside: &ScopeDrawing, around: Option<&DrawnBox>) -> (Graph
     (level, steps)
 }
 
-/// The width of a text that is cut to this many characters, with `size` tenths of a pixel for each.
+/// Returns the width of a text that is cut to `most` characters, with `size` tenths of a pixel for each.
 pub(super) fn text_width(text: &str, most: usize, size: i64) -> i64 {
     let wide = |c: char| if u32::from(c) >= 0x1100 { 17 } else { 10 };
     let tenths: i64 = text.chars().take(most).map(wide).sum();
@@ -49,7 +48,7 @@ fn place_of(layers: &mut Layers, items: &[Item], links: &[Link]) -> Positions {
     route::route(items, links, layers, &order, &x)
 }
 
-/// The nodes of a level with their sizes, before they have places.
+/// The nodes of a level with their sizes, before they have positions.
 struct Level<'a> {
     inside: &'a ScopeDrawing,
     nodes: Vec<Node>,
@@ -151,7 +150,7 @@ impl<'a> Level<'a> {
         level
     }
 
-    /// The edges of this level: one a wire, or one a line.
+    /// Returns the edges of this level: one for each wire, or one for each line.
     fn edges(&self, repeats: bool) -> Vec<Drawing> {
         let mut edges = Vec::with_capacity(self.inside.lines.len() + 1);
         for line in &self.inside.lines {
@@ -245,7 +244,7 @@ impl Line {
         }
     }
 
-    /// What the ports at its ends do not say.
+    /// Returns what the ports at its ends do not show.
     fn label_of(&self, wire: &Wire) -> String {
         let name = match (self.from, self.to) {
             (None, _) => &*wire.output,
@@ -263,7 +262,7 @@ impl Line {
 
 // ── sizes ───────────────────────────────────────────────────────────────────────────────────────
 
-/// What a node does and what bounds it, in one line.
+/// Describes in one line what a node does and what limits it.
 pub(super) fn does(node: &Node) -> String {
     let cut = node.limits.deadline.as_ref();
     let cut = cut.map(|after| format!("cut after {after}"));
@@ -298,7 +297,7 @@ fn measure(node: &mut Node, drawn: &DrawnBox, within: Option<&Graph>) {
     let (inputs, outputs) = (&drawn.facts.inputs, &drawn.facts.outputs);
     let (into, out) = (ports(inputs), ports(outputs));
     let width = width.max(into.0 * into.1).max(out.0 * out.1);
-    // Even halves: a line to the middle is straight.
+    // Both halves are even, so a line to the middle is straight.
     node.width = width.div_euclid(4) * 4 + 4 * i64::from(width % 4 > 0);
     let rows = i64::from(into.1 > 0) + i64::from(out.1 > 0);
     node.height = height + rows * TEXT;
@@ -315,7 +314,7 @@ fn measure(node: &mut Node, drawn: &DrawnBox, within: Option<&Graph>) {
     }
 }
 
-/// The room above what is in a frame: its title, what it does, and its inputs.
+/// Returns the height above the content of a frame: its title, what it does, and its inputs.
 fn header(node: &Node) -> i64 {
     let does = i64::from(!does(node).is_empty());
     let inputs = i64::from(node.ports.iter().any(|port| port.side == "in"));

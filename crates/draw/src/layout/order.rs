@@ -1,9 +1,8 @@
-//! The order within each layer, so that few lines cross: sweeps that put every vertex at the middle
-//! of those it is connected to.
+//! Orders each layer so that few lines cross: sweeps move every vertex to the middle of its neighbours.
 
 use super::layers::Layers;
 
-/// How often the layers are swept, at most, and how often when it does not help.
+/// Maximum number of sweeps, and of sweeps without an improvement.
 const SWEEPS: usize = 12;
 const STALE: usize = 4;
 
@@ -13,7 +12,7 @@ pub(super) type Order = Vec<Vec<usize>>;
 /// Number of steps in one place, so that ports of the same vertex are ordered, too.
 const PLACE: usize = 1_024;
 
-/// The vertices at the other end of each vertex's hops, and where of them the hop is.
+/// The vertices at the other end of each vertex's hops, and the position of the hop at that vertex.
 struct Neighbors {
     above: Vec<Vec<(usize, usize)>>,
     below: Vec<Vec<(usize, usize)>>,
@@ -35,7 +34,7 @@ impl Neighbors {
     }
 }
 
-/// How far from the left of a vertex something is, in steps of its place.
+/// Returns the distance of a position from the left of a vertex, in steps of its place.
 fn part(layers: &Layers, vertex: usize, at: i64) -> usize {
     let width = layers
         .vertices
@@ -68,7 +67,7 @@ pub(super) fn order(layers: &mut Layers) -> Order {
     best
 }
 
-/// As the vertices are come to from the first one on: without crossings in a tree.
+/// Orders the vertices as they are reached from the first one on. In a tree, nothing crosses then.
 fn first(layers: &mut Layers, neighbours: &Neighbors) -> Order {
     let mut order = vec![Vec::new(); layers.layers];
     let mut seen = vec![false; layers.vertices.len()];
@@ -91,7 +90,7 @@ fn first(layers: &mut Layers, neighbours: &Neighbors) -> Order {
     order
 }
 
-/// The place of each vertex within its layer.
+/// Returns the place of each vertex within its layer.
 fn places(vertices: usize, order: &Order) -> Vec<usize> {
     let mut places = vec![0; vertices];
     for layer in order {
@@ -133,7 +132,7 @@ fn sort(layers: &mut Layers, neighbours: &Neighbors, order: &mut Order, down: bo
     }
 }
 
-/// How many pairs of hops cross.
+/// Counts the pairs of hops that cross.
 fn crossings(layers: &mut Layers, order: &Order) -> u64 {
     let places = places(layers.vertices.len(), order);
     let place = |vertex: usize| places.get(vertex).copied().unwrap_or(0);

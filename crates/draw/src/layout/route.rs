@@ -1,18 +1,18 @@
-//! Where lines run. Between two layers is a channel with tracks: a line goes down to its track,
-//! along it, and down again. What leads back, or too far, goes up or down a lane at the right side.
+//! Paths of lines. Between two layers is a channel with tracks: a line goes down to its track, along it, and down
+//! again. A line that leads back or too far goes up or down a lane at the right side.
 
 use super::layers::{Item, Layers, Link, LinkRoute, PASS_AT};
 use super::order::Order;
 use std::collections::{BTreeSet, HashMap};
 
-/// Between two tracks, and two lanes.
+/// Distance between two tracks, and between two lanes.
 const TRACK: i64 = 10;
-/// Between a layer and the first track; the least height of a channel is twice that.
+/// Distance between a layer and the first track; the minimum height of a channel is twice this.
 const MARGIN: i64 = 14;
 /// Maximum number of nets of a channel that are ordered; with more, each uses a free track.
 const MANY: usize = 48;
 
-/// Where everything lies.
+/// The positions of everything.
 #[derive(Default)]
 pub(super) struct Positions {
     pub width: i64,
@@ -30,14 +30,14 @@ pub(super) struct Route {
     pub back: bool,
 }
 
-/// A part of a line in a channel, from a place above to a place below. A lane counts as above
-/// where a line leaves it, and as below where it enters it.
+/// A part of a line in a channel, from a position above to a position below.
+/// A lane counts as above if the line leaves the lane, and as below if the line enters the lane.
 #[derive(Clone, Copy)]
 struct Run {
     channel: usize,
     above: i64,
     below: i64,
-    /// What it comes from and leads to, and where of that: runs of the same may share a track.
+    /// Where it starts and ends, each with the position there: runs with the same start or end may share a track.
     source: (usize, i64),
     target: (usize, i64),
 }
@@ -52,7 +52,7 @@ struct Net {
     to: i64,
 }
 
-/// Where a link at the side is, and the runs at its ends.
+/// The position of a link at the side, and the runs at its ends.
 struct Lane {
     x: i64,
     out: usize,
@@ -187,7 +187,7 @@ pub(super) fn route(
     places
 }
 
-/// Without the points that lie on the way between their neighbours.
+/// Removes the points on a straight line between their neighbours.
 fn straight(points: &[[i64; 2]]) -> Vec<[i64; 2]> {
     let mut corners: Vec<[i64; 2]> = Vec::with_capacity(points.len());
     for point in points {
@@ -211,7 +211,7 @@ impl Router<'_> {
         self.x.get(vertex).copied().unwrap_or(0)
     }
 
-    /// A run for each hop, under the same number.
+    /// Adds a run for each hop, with the same index.
     fn hops(&mut self) {
         for hop in &self.layers.hops {
             self.runs.push(Run {
@@ -224,7 +224,7 @@ impl Router<'_> {
         }
     }
 
-    /// The links at the side: short ones inside of long ones.
+    /// Assigns lanes to the links at the side: short ones inside of long ones.
     fn lanes(&mut self, width: i64) -> (HashMap<usize, Lane>, i64) {
         let layer = |item: usize| self.layers.vertices.get(item).map_or(0, |item| item.layer);
         let side = |(index, way): (usize, &LinkRoute)| {
@@ -322,8 +322,7 @@ impl Router<'_> {
         }
     }
 
-    /// The runs of a channel that need a track: those from the same source together, else those to
-    /// the same target.
+    /// Groups the runs of a channel that need a track: runs from the same source, else runs to the same target.
     fn nets(&mut self, runs: &[usize]) -> Vec<Net> {
         let mut leaving: HashMap<(usize, i64), usize> = HashMap::new();
         for run in runs.iter().filter_map(|run| self.runs.get(*run)) {
@@ -361,7 +360,7 @@ impl Router<'_> {
         nets
     }
 
-    /// The tracks of nets, so that few of them cross and none lies on another.
+    /// Assigns tracks to nets, so that few of them cross and none is on another.
     fn in_order(&mut self, nets: &[Net]) -> Vec<i64> {
         let mut left: Vec<usize> = (0..nets.len()).collect();
         let mut costs = vec![0_i64; nets.len()];
@@ -376,7 +375,7 @@ impl Router<'_> {
         }
         let mut tracks = vec![0_i64; nets.len()];
         let mut placed: Vec<usize> = Vec::with_capacity(nets.len());
-        // The net that costs least above all that are left is next.
+        // The next net is the one with the lowest cost above all nets that are left.
         while let Some(at) = least(&left, &costs) {
             let next = left.remove(at);
             let Some(net) = nets.get(next) else { continue };
@@ -399,7 +398,7 @@ impl Router<'_> {
         tracks
     }
 
-    /// The tracks of many nets: the first that is free, from the left.
+    /// Assigns tracks to many nets: each gets the first free track, from the left.
     fn anywhere(&mut self, nets: &[Net]) -> Vec<i64> {
         let mut by_start: Vec<usize> = (0..nets.len()).collect();
         by_start.sort_by_key(|net| nets.get(*net).map_or(0, |net| net.from));
@@ -431,7 +430,7 @@ impl Router<'_> {
     }
 }
 
-/// The place of the net with the least cost; of equal ones the first.
+/// Returns the index of the net with the lowest cost; of equal nets, the first.
 fn least(left: &[usize], costs: &[i64]) -> Option<usize> {
     let cost = |(_, net): &(usize, &usize)| costs.get(**net).copied().unwrap_or(0);
     let least = left.iter().enumerate().min_by_key(cost);
@@ -439,7 +438,7 @@ fn least(left: &[usize], costs: &[i64]) -> Option<usize> {
 }
 
 impl Net {
-    /// What it costs when this net is above the other: crossings, and lines that lie on each other.
+    /// Returns the cost of this net above the other: crossings, and lines on top of each other.
     fn over(&self, other: &Self) -> i64 {
         let within = |x: &&i64, net: &Self| net.from < **x && **x < net.to;
         let down = self.below.iter().filter(|x| within(x, other)).count();
