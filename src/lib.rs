@@ -1,7 +1,7 @@
 //! Windlass runs loops written in YAML or JSON as durable state machines.
 //!
-//! An [`Engine`] keeps its runs in a directory. A run goes on where it was after a crash, a `kill -9` or a
-//! power cut. What a workflow cannot say itself is an activity: a Rust closure, typed by serde.
+//! An [`Engine`] stores its runs in a directory. After a crash, a `kill -9` or a power cut, a run continues where it
+//! was. What a workflow file cannot express is an activity: a Rust closure whose input and output serde converts.
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};
@@ -49,7 +49,7 @@
 //!         Ok(Receipt { open: order.amount.saturating_sub(100) })
 //!     })
 //!     .open(dir.path())?;
-//! // What a process before this one left unfinished goes on.
+//! // Continue the runs that an earlier process left unfinished.
 //! engine.recover(false).await?;
 //!
 //! let workflow = engine.load_text("rates.yaml", WORKFLOW)?;
@@ -60,7 +60,7 @@
 //! # }
 //! ```
 //!
-//! A run can be followed while it goes on, and errors say of what kind they are:
+//! A program can follow a run while it executes, and each error has a code of its kind:
 //!
 //! ```
 //! use windlass::{Engine, ErrorCode, StartOptions, Update, Value};
@@ -84,10 +84,10 @@
 //! # }
 //! ```
 //!
-//! Features leave out what a program does not need; all are on by default. `cli` and `server` are the
-//! command, `ui` is the console, `http`, `llm` and `lua` are kinds of actions, `schema` is JSON Schema,
-//! `azure`, `canvas` and `tea` are formats in addition to Loom, `fjall` is a second database. `temporal` puts runs on Temporal
-//! and is off by default. `docs/architecture.md` describes how it is built.
+//! Features leave out what a program does not need. All but `temporal` are on by default. `cli` and `server` are the
+//! command, `ui` is the console, `http`, `llm` and `lua` are kinds of actions, `schema` is JSON Schema, `azure`,
+//! `canvas` and `tea` are formats in addition to Loom, `fjall` is a second database, and `temporal` executes runs on
+//! Temporal. `docs/architecture.md` describes the design.
 
 #[cfg(feature = "cli")]
 mod cli;

@@ -1,5 +1,5 @@
-//! Follows runs until they end or pause, or a signal comes. Progress and errors go to standard error,
-//! events and results to standard output. A signal stops the process, not a run.
+//! Follows runs until they end or pause, or a signal arrives. Progress and errors go to standard error, events and
+//! results to standard output. A signal stops the process, not a run.
 
 use super::args::{EventArgs, Global, HandlerArgs, Output, OwnerArgs};
 use super::exit::{Exit, Failure};
@@ -22,55 +22,55 @@ use windlass_engine::report::{OutcomeReport, PauseReport};
 use windlass_engine::{Notice, Retry, TerminalText, Timestamp, Value, now};
 use windlass_value::one_line;
 
-/// How often a terminal's lines are redrawn.
+/// Interval at which the lines of a terminal are redrawn.
 const TICK: Duration = Duration::from_millis(500);
 
-/// How often the process checks that the store is still there.
+/// Interval of the checks that the store is still there.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Maximum number of runs of which a log says what they wait for.
+/// Maximum number of runs whose waits a log reports.
 const MAX_WAITING: usize = 20;
 
-/// How often in a row a run may be lost because its owner has gone.
+/// How often in a row a run's connection may be lost because its owner has ended.
 const MAX_LOST: u32 = 20;
 
-/// The same for a server elsewhere, which may take two minutes to come back.
+/// The same for a remote server, which may need two minutes until it is available again.
 const MAX_AWAY: u32 = 240;
 
-/// The number of losses in a row after which the user is informed.
+/// Number of lost connections in a row after which the user is informed.
 const AWAY: u32 = 2;
 
-/// The same failed attempt is reported again after this.
+/// Time after which the same failed attempt is reported again.
 const AGAIN: Duration = Duration::from_secs(60);
 
-/// Without a terminal, a line says what a run waits for this often.
+/// Interval of the log lines that say what a run waits for.
 const WAITING: Duration = Duration::from_secs(60);
 
-/// So many lines of commands are remembered.
+/// Maximum number of lines of commands that are remembered.
 const SHOWN: usize = 1_000;
 
-/// How long the notice of a durable end may take.
+/// How long to wait for the notice of an end that is already durable.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// How runs are shown.
+/// How to show runs.
 pub struct View {
-    /// The flag that says where the runs are, for the commands that are printed.
+    /// The flag that names the store or the server, for commands that are printed.
     pub target: String,
-    /// ` --handlers FILE` and the like, as far as they were given.
+    /// ` --handlers FILE` and similar flags, as far as they were set, for commands that are printed.
     needs: String,
     screen: Screen,
     /// The format of results.
     format: Format,
     /// Whether events are printed.
     events: bool,
-    /// A result that is text is printed as it is where people read.
+    /// Whether the runs are of a one-line command. A result that is text is then printed as plain text.
     plain: bool,
     /// Whether results are printed.
     results: bool,
 }
 
 impl View {
-    /// As the flags say.
+    /// Returns the view that the flags describe.
     pub fn new(
         global: &Global,
         screen: Screen,
@@ -89,7 +89,7 @@ impl View {
         }
     }
 
-    /// The same without results.
+    /// Returns the same view, but results are not printed.
     pub fn without_result(self) -> Self {
         Self {
             results: false,
@@ -97,7 +97,7 @@ impl View {
         }
     }
 
-    /// The same for a result that is the output of a command.
+    /// Returns the same view for the run of a one-line command.
     pub fn plain(self) -> Self {
         Self {
             plain: true,
@@ -106,7 +106,7 @@ impl View {
     }
 }
 
-/// Goes on with runs of a store that is there: `begin` says with which, and they are followed.
+/// Follows existing runs of the store. `begin` resumes or starts the runs and returns their ids.
 pub async fn follow_existing(
     global: &Global,
     screen: Screen,
@@ -125,7 +125,7 @@ pub async fn follow_existing(
     exit
 }
 
-/// Says for which other run a run waits, if it waits for its turn.
+/// If a run waits for its turn, prints which other run it waits for.
 pub async fn say_awaited(session: &Session, view: &View, run: &str) {
     if let Some(awaited) = session.awaited_run(run).await {
         let turn = awaited_text(&awaited, &view.target);
@@ -133,7 +133,7 @@ pub async fn say_awaited(session: &Session, view: &View, run: &str) {
     }
 }
 
-/// Follows runs that were started or resumed; gives the worst exit code.
+/// Follows runs that were started or resumed; returns the worst exit code.
 pub async fn follow(
     session: &mut Session,
     runs: &[String],
@@ -183,15 +183,15 @@ pub async fn follow(
 /// A run that has not ended.
 #[derive(Default)]
 struct Open {
-    /// The last event that was printed.
+    /// The number of the last event that was printed.
     event: u64,
-    /// How often it was lost since the last notice.
+    /// How often the connection was lost since the last notice.
     lost: u32,
 }
 
 struct Following<'a> {
     view: &'a View,
-    /// The runs that have not ended.
+    /// The runs that have not ended, by id.
     open: BTreeMap<String, Open>,
     progress: Progress,
     worst: Exit,
@@ -202,7 +202,7 @@ struct Following<'a> {
 }
 
 impl Following<'_> {
-    /// What is shown of a run whose events up to this number were printed.
+    /// Returns how to follow a run whose events up to this number were printed.
     fn follow_mode(&self, event: u64) -> FollowMode {
         match self.view.events {
             true => FollowMode::Events(event),
@@ -259,7 +259,7 @@ impl Following<'_> {
         }
     }
 
-    /// A line of a command that runs: of a line of the command line as it is, else with `-v`.
+    /// Shows a line that a command printed: for a one-line command as it is, for other runs only with `-v`.
     fn printed(&mut self, action: &str, text: String) {
         if self.view.plain {
             self.progress.say(text.clone());
@@ -272,7 +272,8 @@ impl Following<'_> {
         }
     }
 
-    /// An attempt failed and another follows. The same failure is reported once a minute; in a log, each is.
+    /// Reports that an attempt failed and that another follows. A log has every failure; otherwise, the same failure
+    /// is reported once a minute.
     fn failed_attempt(&mut self, run: &str, retry: Retry) {
         let Retry {
             action,
@@ -297,7 +298,7 @@ impl Following<'_> {
         self.last_attempt = Some((what, now));
     }
 
-    /// What the runs wait for, for a log.
+    /// Writes to the log what the runs wait for.
     async fn say_waiting(&self, session: &Session) {
         for run in self.open.keys().take(MAX_WAITING) {
             if let Some(report) = session.status(run).await {
@@ -310,12 +311,12 @@ impl Following<'_> {
         }
     }
 
-    /// Whether the run is that of a line, which may give it an id of its own.
+    /// Returns whether the run is of a one-line command. The user may have chosen the id of such a run.
     fn is_of_a_line(&self, run: &str) -> bool {
         self.view.plain || is_line(run)
     }
 
-    /// Whether the result is what was shown last on the same terminal.
+    /// Returns whether the result equals the last lines that were shown on the same terminal.
     fn was_shown(&self, result: &str) -> bool {
         let lines: Vec<&str> = result.lines().collect();
         let all = self.shown.iter().map(String::as_str);
@@ -325,7 +326,7 @@ impl Following<'_> {
                 .eq(lines)
     }
 
-    /// The owner has gone: the run continues with the next one, or here.
+    /// Follows the run at the next owner, or here, after its owner has ended.
     async fn reattach(
         &mut self,
         run: &str,
@@ -410,7 +411,7 @@ impl Following<'_> {
         self.print(run, &outcome)
     }
 
-    /// The result on standard output.
+    /// Prints the result on standard output.
     fn print(&self, run: &str, outcome: &OutcomeReport) -> Result<(), Failure> {
         let document = outcome.document();
         if self.view.events {
@@ -448,7 +449,7 @@ impl Following<'_> {
         }
     }
 
-    /// Says how to continue.
+    /// Prints that a run is paused, and how to resume it.
     fn paused(&mut self, run: &str, pause: Option<&PauseReport>) {
         let screen = self.view.screen;
         let why = match pause {
@@ -470,8 +471,8 @@ impl Following<'_> {
         format!("windlass {verb}{} {run}", self.view.target)
     }
 
-    /// The process leaves, and the runs stay unfinished. Runs of another process continue there. Its own
-    /// runs are left as after a crash, except that effects in flight have some time to end.
+    /// Handles a signal: the process exits, and the runs stay unfinished. Runs of another process continue there.
+    /// Runs of this process are left as after a crash, except that effects in flight have some time to end.
     async fn interrupted(
         &mut self,
         session: &mut Session,
@@ -502,7 +503,7 @@ impl Following<'_> {
                 }
             }
         }
-        // A run that ended meanwhile is still reported.
+        // If a run has ended meanwhile, its end is still reported.
         while self.open.keys().any(|run| session.has_ended(run)) {
             match tokio::time::timeout(LAST_WORDS, items.recv()).await {
                 Ok(Some((run, item))) => self.show_item(&run, item)?,
@@ -522,7 +523,7 @@ impl Following<'_> {
     }
 }
 
-/// ` --state DIR` or ` --server URL`, unless it is the default; quoted for a shell.
+/// Returns ` --state DIR` or ` --server URL`, quoted for a shell; empty for the default.
 pub fn target_flag(global: &Global) -> String {
     match &global.server {
         Some(url) => flag("--server", url),
@@ -531,7 +532,7 @@ pub fn target_flag(global: &Global) -> String {
     }
 }
 
-/// The same for the handlers, secrets and stubs that a run needs to continue.
+/// Returns the flags for the handlers, secrets and stubs that a run needs to continue, quoted for a shell.
 fn handler_flags(args: &HandlerArgs) -> String {
     let given = [
         ("--handlers", &args.handlers),
@@ -550,7 +551,7 @@ fn flag(flag: &str, shown: &str) -> String {
     format!(" {flag} {}", quoted(shown))
 }
 
-/// An argument as a shell reads it.
+/// Quotes an argument for a shell, if needed.
 pub fn quoted(shown: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@:,".contains(c);
     match !shown.is_empty() && shown.chars().all(plain) {

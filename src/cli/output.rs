@@ -1,6 +1,6 @@
-//! Writes results to standard output in the chosen format, and everything else to standard error. All
-//! of it is [`TerminalText`], so foreign text cannot drive a terminal. A reader that has gone is no
-//! failure.
+//! Writes results to standard output in the chosen format, and everything else to standard error. All output is
+//! [`TerminalText`], so foreign text cannot control a terminal. If the reader of the output has closed the pipe, that
+//! does not count as a failure.
 
 use super::args::LogFormat;
 use super::exit::Failure;
@@ -41,23 +41,23 @@ pub enum Colour {
     Never,
 }
 
-/// Where a command writes to.
+/// Where a command writes to, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
-    /// Whether results have colour.
+    /// Whether standard output has colour.
     pub colour: bool,
-    /// Whether what goes to standard error has colour.
+    /// Whether standard error has colour.
     pub error_colour: bool,
     /// Whether standard error is a terminal, so that a progress line can be redrawn.
     pub live: bool,
     /// How often `-v` was given.
     pub verbose: u8,
-    /// How lines on standard error look.
+    /// The format of lines on standard error.
     pub log: LogFormat,
 }
 
 impl Screen {
-    /// Looks at the terminal and the environment.
+    /// Reads the properties of the terminal and the environment.
     pub fn new(colour: Colour, verbose: u8) -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -76,7 +76,7 @@ impl Screen {
         }
     }
 
-    /// The same with lines of a log in this format on standard error.
+    /// Returns the same screen, but with lines of a log in this format on standard error.
     pub fn with_log(self, log: LogFormat) -> Self {
         match log {
             LogFormat::Text => self,
@@ -89,12 +89,12 @@ impl Screen {
         }
     }
 
-    /// Text for standard error, in colour if colours are on.
+    /// Returns text for standard error, in colour if colours are on.
     pub fn tint(&self, code: &'static str, text: &str) -> TerminalText {
         TerminalText::tinted(self.error_colour, code, text)
     }
 
-    /// A line on standard error. Errors are ignored: there is no other place to report them.
+    /// Prints a line on standard error. Errors are ignored: there is no other place to report them.
     pub fn say(&self, text: impl Into<TerminalText>) {
         let text = text.into();
         let _ = match self.log {
@@ -109,7 +109,7 @@ impl Screen {
         self.at("WARN", self.tint("1;33", "warning").and(": "), message);
     }
 
-    /// A line with its level: in a log a member, elsewhere the word before the message.
+    /// Prints a line with its level. A JSON log has the level as a member, text has `word` before the message.
     fn at(&self, level: &str, word: TerminalText, message: &str) {
         match self.log {
             LogFormat::Text => self.say(word.and(message)),
@@ -119,7 +119,7 @@ impl Screen {
         }
     }
 
-    /// `error: …` and what to do about it.
+    /// Prints `error: …` and a hint about what to do.
     pub fn fail(&self, message: &str, hint: Option<&str>) {
         self.at("ERROR", self.tint("1;31", "error").and(": "), message);
         if let Some(hint) = hint {
@@ -130,7 +130,7 @@ impl Screen {
     }
 }
 
-/// Text on standard output, with a line break at its end.
+/// Prints text on standard output, with a line break at its end.
 pub fn print(text: impl Into<TerminalText>) -> Result<(), Failure> {
     let text = text.into();
     let mut out = std::io::stdout().lock();
@@ -154,7 +154,7 @@ fn written(result: std::io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// Text that a command or a server gave: as it is, or where people read without what drives a terminal.
+/// Prints text of a command or a server unchanged, but on a terminal without characters that control the terminal.
 pub fn print_plain(text: &str) -> Result<(), Failure> {
     if std::io::stdout().is_terminal() {
         return print(text);
@@ -163,29 +163,29 @@ pub fn print_plain(text: &str) -> Result<(), Failure> {
     written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
-/// A file as it is.
+/// Prints a file unchanged.
 pub fn print_file(path: &Path) -> Result<(), Failure> {
     let mut file = std::fs::File::open(path).map_err(Failure::Machine)?;
     let mut out = std::io::stdout().lock();
     written(std::io::copy(&mut file, &mut out).and_then(|_| out.flush()))
 }
 
-/// What a machine reads, on standard output.
+/// Prints text for programs on standard output, unchanged.
 pub fn print_exact(text: impl Into<String>) -> Result<(), Failure> {
     print(TerminalText::exact(text.into()))
 }
 
-/// One document: JSON on one line, or YAML; indented JSON where people read.
+/// Prints a document: JSON on one line, or YAML; for `table` indented JSON.
 pub fn document(format: Format, value: &impl Serialize) -> Result<(), Failure> {
     print(text(format, value))
 }
 
-/// A list: one document, or with `jsonl` one for each.
+/// Prints a list as one document; with `jsonl`, one document for each item.
 pub fn list<T: Serialize>(format: Format, items: &[T]) -> Result<(), Failure> {
     print(list_text(format, items))
 }
 
-/// What [`document`] prints.
+/// Returns the text that [`document`] prints.
 pub fn text(format: Format, value: &impl Serialize) -> TerminalText {
     TerminalText::exact(match format {
         Format::Table => shown_json(value),
@@ -194,7 +194,7 @@ pub fn text(format: Format, value: &impl Serialize) -> TerminalText {
     })
 }
 
-/// What [`list`] prints.
+/// Returns the text that [`list`] prints.
 pub fn list_text<T: Serialize>(format: Format, items: &[T]) -> TerminalText {
     match format {
         Format::Jsonl => TerminalText::exact(items.iter().map(|item| json(item) + "\n").collect()),
@@ -202,13 +202,13 @@ pub fn list_text<T: Serialize>(format: Format, items: &[T]) -> TerminalText {
     }
 }
 
-/// JSON on one line.
+/// Returns a value as JSON on one line.
 pub fn json(value: &impl Serialize) -> String {
-    // Only a map whose keys are not text cannot be written, and there is none.
+    // Only a map whose keys are not text cannot be written, and no caller passes such a map.
     serde_json::to_string(value).unwrap_or_else(|_| String::from("null"))
 }
 
-/// Indented JSON for people. Characters that drive a terminal are escaped, so the values stay.
+/// Returns indented JSON for people. Characters that control a terminal are escaped, so the values stay the same.
 fn shown_json(value: &impl Serialize) -> String {
     let text = serde_json::to_string_pretty(value).unwrap_or_else(|_| String::from("null"));
     let escaped = |c: char| c != '\n' && drives_terminals(c);
@@ -227,11 +227,11 @@ fn shown_json(value: &impl Serialize) -> String {
 }
 
 fn yaml(value: &impl Serialize) -> String {
-    // As with JSON, there is nothing that cannot be written.
+    // As with JSON, no caller passes a value that cannot be written.
     yaml::to_text(&serde_json::to_value(value).unwrap_or_default())
 }
 
-/// Rows under a head, without lines: as wide as they are, or as the terminal is.
+/// Formats rows under a header, without lines. On a terminal, long cells are cut so that a row fits on a line.
 pub fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut rows: Vec<Vec<String>> = rows.into_iter().collect();
     if let Some(width) = terminal_width() {
@@ -254,21 +254,21 @@ pub fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Stri
     lines.join("\n")
 }
 
-/// How many characters a line of the terminal has; none where the output is not a terminal.
+/// Returns the width of the terminal in characters; none if standard output is not a terminal.
 fn terminal_width() -> Option<usize> {
     let out = std::io::stdout();
     let size = tcgetwinsize(&out).ok().filter(|_| out.is_terminal())?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
-/// What lies between two columns.
+/// Number of blanks between two columns.
 const GAP: usize = 2;
 
-/// A column keeps so many characters.
+/// A column is not cut below this number of characters.
 const LEAST: usize = 8;
 
-/// Cuts columns until a row fits: the last one, which is the longest text; then the widest; and the first
-/// one, which names what the row is about, at the end.
+/// Cuts columns until a row fits. The last column is cut first, because it has the longest text; then the widest. The
+/// first column is cut at the end, because it names the subject of the row.
 fn fit(head: &[&str], rows: &mut [Vec<String>], width: usize) {
     let widest = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
@@ -293,13 +293,13 @@ fn fit(head: &[&str], rows: &mut [Vec<String>], width: usize) {
     }
 }
 
-/// A value in a cell or a line: compact JSON, cut in the middle when it is long.
+/// Returns a value for a cell or a line: compact JSON, cut if it has more than `most` characters.
 pub fn short(value: &Value, most: usize) -> String {
     let text = value.to_json();
     cut(&text, most)
 }
 
-/// The same for the result of an iteration, without the headers of HTTP answers.
+/// Returns the same for the result of an iteration, without the headers of HTTP answers.
 pub fn brief(value: &Value, most: usize) -> String {
     short(&bare(value), most)
 }
@@ -319,30 +319,30 @@ fn bare(value: &Value) -> Value {
     )
 }
 
-/// Text without quotes, anything else as JSON.
+/// Returns text without quotes, and any other value as JSON.
 pub fn plain(value: &serde_json::Value) -> String {
     value
         .as_str()
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// So many of something: `1 run`, `2 runs`.
+/// Returns a count with its noun: `1 run`, `2 runs`.
 pub fn counted(count: u64, one: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {one}{plural}")
 }
 
-/// Text on one line, that is cut when it is long.
+/// Returns text on one line, cut if it has more than `most` characters.
 pub fn cut(text: &str, most: usize) -> String {
     visible(&fitted(text, most).replace('\n', " ")).into_owned()
 }
 
-/// Text on one line.
+/// Returns text on one line.
 pub fn line(text: &str) -> String {
     cut(text, usize::MAX)
 }
 
-/// `name=text name=text`, on one line.
+/// Returns labels as `name=text name=text`, on one line.
 pub fn labels(labels: &BTreeMap<String, String>) -> String {
     let labels = labels.iter().map(|(name, text)| format!("{name}={text}"));
     line(&labels.collect::<Vec<_>>().join(" "))

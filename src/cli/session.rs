@@ -1,5 +1,5 @@
-//! The store in which runs continue. This process owns it, or has joined its owner. When the owner goes
-//! away, a process that joined it takes its place, so that its runs continue.
+//! A session with the store whose runs this command continues. This process owns the store, or has joined its owner
+//! and sends requests there. If the owner ends, a process that had joined takes over, so that the runs continue.
 
 use super::access::{OwnerOrStore, RETRY_EVERY, RETRY_TIME, owner_or, remote};
 use super::args::{Global, HandlerArgs, LoadArgs, OwnerArgs};
@@ -24,29 +24,29 @@ use windlass_server::ControlSocket;
 use windlass_server::api::{FileText, LocalStart, RetryRun, StartRun};
 use windlass_server::client::{Client, ClientError};
 
-/// How long effects in flight may take to end when the process leaves.
+/// How long effects in flight may take to end when this process exits.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// The time between two tries to reach a server that is away.
+/// Delay before a server that does not answer is tried again.
 const AWAY: Duration = Duration::from_millis(500);
 
-/// How many runs of another process are followed at a time.
+/// Maximum number of runs of another process that are followed at a time.
 const MAX_FOLLOWED: usize = 64;
 
-/// What is wanted of a run that is followed.
+/// How much is reported about a followed run.
 #[derive(Clone, Copy)]
 pub enum FollowMode {
-    /// Pauses, its end, and what its commands print.
+    /// Pauses, the end of the run, and what its commands print.
     End,
-    /// Its steps too.
+    /// The same, and the steps.
     Steps,
-    /// Its history too, after that number.
+    /// The same as `Steps`, and the events of the history after the one with this number.
     Events(u64),
 }
 
-/// What is heard of a run that is followed.
+/// An item about a followed run.
 pub enum FeedItem {
-    /// What happened to it.
+    /// Something happened to the run.
     Notice(Notice),
     /// The connection ended before the run did.
     Lost,
@@ -54,31 +54,31 @@ pub enum FeedItem {
     Failed(Failure),
 }
 
-/// Collects the notices of several runs, each with the run's id.
+/// The channel for the items of all followed runs, each with the run's id.
 pub type Feed = mpsc::Sender<(String, FeedItem)>;
 
-/// How a store is opened, should this process come to own it.
+/// How to open the store if this process becomes its owner, and what to use instead of a store.
 #[derive(Clone)]
 pub struct Setup {
     pub state: PathBuf,
-    /// The database that keeps it.
+    /// The database that `--store` names.
     pub store: Option<StoreKind>,
-    /// The server that is used instead.
+    /// The server that is used instead of a local store.
     pub server: Option<Client>,
-    /// The engine that has the runs instead of a store.
+    /// The address of the engine that has the runs (`--engine`), instead of a local store.
     pub engine: Option<String>,
-    /// Whether one is made when there is none.
+    /// Whether the store is created if it does not exist.
     pub create: bool,
-    /// Handlers and caps.
+    /// Handlers, secrets and limits that workflows are loaded with.
     pub options: LoadOptions,
-    /// What workflows of others may do.
+    /// Permissions of guest workflows.
     pub untrusted: UntrustedArgs,
-    /// Where warnings go.
+    /// Prints the warnings.
     pub screen: Screen,
 }
 
 impl Setup {
-    /// For runs that are there already.
+    /// Returns the setup of a command for existing runs.
     pub fn existing(global: &Global, screen: Screen, args: &OwnerArgs) -> Result<Self, Failure> {
         let load = LoadArgs {
             env: args.env.clone(),
@@ -105,7 +105,7 @@ impl Setup {
         }
     }
 
-    /// The client of a server, or of the owner over its socket, which may be this process.
+    /// Returns the client of the server, else of the store's owner over its socket. The owner may be this process.
     pub async fn client(&self) -> Result<Client, ClientError> {
         match &self.server {
             Some(server) => Ok(server.clone()),
@@ -114,13 +114,13 @@ impl Setup {
     }
 }
 
-/// A store in which runs continue.
+/// A store whose runs this command continues: this process owns the store, or has joined its owner.
 pub struct Session {
     setup: Setup,
     role: Role,
-    /// Whether effects in flight have had their time to end.
+    /// Whether [`Session::drain`] has already waited for effects in flight.
     drained: bool,
-    /// The runs that were started here and are not followed yet: they are followed from their first step.
+    /// Runs that were started here and are not followed yet. Their followers begin with the first step.
     started: Mutex<HashMap<String, Run>>,
 }
 
@@ -130,7 +130,7 @@ enum Role {
         socket: Option<ControlSocket>,
     },
     Joined {
-        /// Each run that is followed has a connection.
+        /// Limits the connections: each followed run uses one.
         connections: Arc<Semaphore>,
     },
 }
@@ -138,9 +138,9 @@ enum Role {
 /// The workflow of a new run.
 #[derive(Clone, Copy)]
 pub enum Source<'a> {
-    /// It is loaded here.
+    /// A workflow that this process has loaded.
     Loaded(&'a Workflow),
-    /// It is stored under this name, with rights of its own.
+    /// The stored workflow with this name, which has its own permissions.
     Stored(&'a str),
 }
 
@@ -153,7 +153,7 @@ pub struct NewRun<'a> {
 }
 
 impl Session {
-    /// Joins the owner of the store, or becomes it.
+    /// Joins the owner of the store. If the store has no owner, this process becomes the owner.
     pub async fn attach(setup: Setup) -> Result<Self, Failure> {
         let role = Self::take_role(&setup, setup.create).await?;
         Ok(Self {
@@ -183,7 +183,7 @@ impl Session {
             }
             OwnerOrStore::Here(engine) => Arc::new(engine),
         };
-        // First of all, so that other commands need not wait.
+        // Opened before anything else, so that other commands do not wait.
         let socket = ControlSocket::open(&setup.state, Arc::clone(&engine));
         let socket = socket
             .inspect_err(|error| {
@@ -215,12 +215,12 @@ impl Session {
         }
     }
 
-    /// Whether another process owns the store.
+    /// Returns whether another process executes the runs: the owner of the store, or a server.
     pub fn is_joined(&self) -> bool {
         matches!(self.role, Role::Joined { .. })
     }
 
-    /// Whether the store that this process owns is still where it was opened.
+    /// Fails if the store that this process owns is no longer where it was opened.
     pub async fn in_place(&self) -> Result<(), Failure> {
         match &self.role {
             Role::Owned { engine, .. } => Ok(engine.in_place().await?),
@@ -228,17 +228,18 @@ impl Session {
         }
     }
 
-    /// Whether the session uses a server elsewhere.
+    /// Returns whether the session uses a server (`--server`) instead of a local store.
     pub fn is_remote(&self) -> bool {
         self.setup.server.is_some()
     }
 
-    /// The owner has gone: joins the next one, or becomes it. `runs` continue in any case.
+    /// Replaces an owner that has ended: joins the next owner, or becomes the owner. If this process becomes the
+    /// owner, it resumes those of `runs` that are not paused.
     pub async fn renew(&mut self, runs: &[String]) -> Result<(), Failure> {
         if !self.is_joined() {
             return Ok(());
         }
-        // A store that is gone must not be created again.
+        // A store that was removed must not be created again.
         self.role = Self::take_role(&self.setup, false)
             .await
             .map_err(|failure| match failure {
@@ -261,12 +262,12 @@ impl Session {
         Ok(())
     }
 
-    /// The owner has gone, and another process is the owner now: resumes the run there, unless it is paused.
+    /// Resumes a run at the next owner after an owner has ended, unless the run is paused or a server is used.
     pub async fn resume_elsewhere(&self, run: &str) {
         if !self.is_joined() || self.is_remote() {
             return;
         }
-        // The follower of the run reports an owner that is gone again.
+        // If this owner has ended, too, the run's follower reports that.
         let Ok(client) = self.setup.client().await else {
             return;
         };
@@ -277,7 +278,7 @@ impl Session {
         }
     }
 
-    /// What a run is doing. Errors are left to the follower of the run.
+    /// Returns the status of a run; none after an error, which the run's follower reports.
     pub async fn status(&self, run: &str) -> Option<StatusReport> {
         match &self.role {
             Role::Owned { engine, .. } => status(engine.inspector(), run, now()).ok(),
@@ -285,15 +286,15 @@ impl Session {
         }
     }
 
-    /// The run that a run waits for, if it waits for its turn. The follower of the run reports errors.
+    /// Returns the run that `run` waits for, if `run` waits for its turn. The run's follower reports errors.
     pub async fn awaited_run(&self, run: &str) -> Option<AwaitedRun> {
         let report = self.status(run).await?;
         let mut doing = report.doing.into_iter();
         doing.find_map(|doing| doing.awaits_run)
     }
 
-    /// Sends a request to the owner. If it is gone, the next owner receives it, or this process becomes
-    /// the owner.
+    /// Sends a request to the owner. If the owner has ended, the next owner receives the request, or this process
+    /// becomes the owner.
     async fn ask<T>(
         &mut self,
         ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
@@ -318,7 +319,7 @@ impl Session {
                     tokio::time::sleep(RETRY_EVERY).await;
                     self.renew(&[]).await?;
                 }
-                // The owner that went away had started it.
+                // The owner that ended had already started the run.
                 Err(error) if lost && error.code() == Some(ErrorCode::RunExists) => {
                     return Ok(OwnerReply::Repeated);
                 }
@@ -367,7 +368,7 @@ impl Session {
         Ok(())
     }
 
-    /// Starts a run that ended badly once more, as the run `id`.
+    /// Retries the ended run `run` as a new run with the id `id`.
     pub async fn retry(&mut self, run: &str, id: &str, from: Option<&str>) -> Result<(), Failure> {
         let request = RetryRun {
             run: Some(id.to_owned()),
@@ -382,7 +383,7 @@ impl Session {
         .await
     }
 
-    /// The name of a run's workflow.
+    /// Returns the name of a run's workflow.
     pub async fn workflow_of(&mut self, run: &str) -> Result<String, Failure> {
         match self.ask(async |client| client.status(run).await).await? {
             OwnerReply::Answered(report) => Ok(report.workflow),
@@ -393,7 +394,7 @@ impl Session {
         }
     }
 
-    /// Whether a run of this program has not ended.
+    /// Returns whether a run has this program and has not ended.
     pub async fn is_unfinished(&mut self, run: &str, program: &str) -> Result<bool, Failure> {
         let reply = self.ask(async |client| client.status(run).await).await?;
         let (own, status) = match reply {
@@ -407,8 +408,8 @@ impl Session {
         Ok(own == program && !status.is_final())
     }
 
-    /// Starts the run here, if this process is the owner by now. One that an owner had started before
-    /// it went away is not started twice, but continues.
+    /// Starts the run with `start` if this process is the owner now. If an earlier owner had already started the run,
+    /// resumes the run instead of starting it twice.
     async fn start_if_owner(
         &mut self,
         id: &str,
@@ -467,7 +468,7 @@ impl Session {
         }
     }
 
-    /// Goes on with one run; one that has ended is left as it is.
+    /// Resumes a run. Does nothing if the run has ended.
     pub async fn resume(&mut self, run: &str) -> Result<(), Failure> {
         let resumed = match self.ask(async |client| client.resume(run).await).await {
             Ok(OwnerReply::Owned { engine, .. }) => {
@@ -481,8 +482,7 @@ impl Session {
         }
     }
 
-    /// Goes on with every unfinished run, with `paused` also with those that are paused; gives
-    /// their ids.
+    /// Resumes every unfinished run, with `paused` also the paused ones; returns their ids.
     pub async fn resume_all(&mut self, paused: bool) -> Result<Vec<String>, Failure> {
         match self
             .ask(async |client| client.recover(paused).await)
@@ -491,7 +491,7 @@ impl Session {
             OwnerReply::Answered(runs) => Ok(runs),
             OwnerReply::Repeated => Ok(Vec::new()),
             OwnerReply::Owned { engine, .. } => {
-                // Those that wait, for a time or for their turn, continue only while a process is there.
+                // Runs that wait for a time or for their turn continue only while a process owns the store.
                 let mut runs: Vec<String> = engine.inspector().run_index(|index| {
                     let waiting = index.all().filter(|run| {
                         run.status.is_progressing()
@@ -510,7 +510,7 @@ impl Session {
         }
     }
 
-    /// How many runs are paused.
+    /// Returns the number of paused runs.
     pub async fn paused(&mut self) -> Result<usize, Failure> {
         let filter = ListFilter {
             status: vec![StatusFilter::Is(RunStatus::Paused)],
@@ -525,7 +525,7 @@ impl Session {
         Ok(report.runs.len() + report.more)
     }
 
-    /// Whether a run of this process has ended.
+    /// Returns whether the run has ended, if this process owns the store; else false.
     pub fn has_ended(&self, run: &str) -> bool {
         match &self.role {
             Role::Owned { engine, .. } => engine
@@ -536,7 +536,7 @@ impl Session {
         }
     }
 
-    /// Sends what happens to a run, as far as it is wanted.
+    /// Sends the notices of a run to `feed`, as far as `wanted` includes them.
     #[allow(
         clippy::disallowed_methods,
         reason = "a run that is followed has a task of its own"
@@ -589,11 +589,11 @@ impl Session {
                         _ => FeedItem::Lost,
                     };
                     if setup.server.is_some() && matches!(item, FeedItem::Lost) {
-                        // The server may be about to leave, or to come back.
+                        // The server may be about to stop, or about to be available again.
                         tokio::time::sleep(AWAY).await;
                     }
                     drop(permit);
-                    // The receiver may have gone.
+                    // The receiver may have been dropped.
                     let _ = feed.send((run, item)).await;
                 });
             }
@@ -601,12 +601,13 @@ impl Session {
         Ok(())
     }
 
-    /// Starts nothing new, and waits for effects in flight for a while, or until a signal comes.
+    /// Starts no more effects, and waits until those in flight have ended, [`GRACE`] is over, or a signal arrives.
+    /// The second call does nothing.
     pub async fn drain(&mut self, signals: &mut Signals) {
         if let Role::Owned { engine, .. } = &self.role
             && !std::mem::replace(&mut self.drained, true)
         {
-            // Without a store no result can be stored.
+            // Without the store, no result of an effect can be stored.
             let grace = engine.in_place().await.map_or(Duration::ZERO, |()| GRACE);
             tokio::select! {
                 _ = tokio::time::timeout(grace, engine.drain()) => {}
@@ -615,7 +616,7 @@ impl Session {
         }
     }
 
-    /// Waits for effects in flight, as far as they have not had their time, and releases the store.
+    /// Drains the session, if that was not done before, and releases the store.
     pub async fn leave(mut self, signals: &mut Signals) {
         self.drain(signals).await;
         let Role::Owned { engine, socket } = self.role else {
@@ -628,19 +629,19 @@ impl Session {
     }
 }
 
-/// What came of asking the owner.
+/// The result of a request to the owner.
 enum OwnerReply<T> {
     Answered(T),
-    /// An owner that went away had done it.
+    /// An earlier owner had carried out the request before it ended.
     Repeated,
-    /// This process is the owner; it may have lost another one before.
+    /// This process is the owner. `lost`: another owner ended during the request.
     Owned {
         engine: Arc<Engine>,
         lost: bool,
     },
 }
 
-/// Sends on what happens to a run of another process, until it ends or pauses.
+/// Forwards the notices of a run of another process to `feed`, until the run ends or pauses.
 async fn follow_owner(
     setup: &Setup,
     run: &str,

@@ -11,12 +11,12 @@ use serde_json::{Value as Json, json};
 use std::cmp::Reverse;
 use windlass_engine::{Caps, Dialect};
 
-/// The workflow of a call.
+/// The workflow that a tool call runs.
 pub struct Made {
-    /// The first words of the ids of its runs.
+    /// The workflow's name. The ids of its runs begin with this name.
     pub name: String,
     pub text: String,
-    /// The id that the agent wants.
+    /// The run id that the agent chose.
     pub id: Option<String>,
 }
 
@@ -63,7 +63,7 @@ const TOOLS: [LineTool; 4] = [
     },
 ];
 
-/// How often a loop of an agent may check.
+/// Returns the maximum number of iterations of an agent's loop.
 fn times() -> u64 {
     let caps = Caps {
         guest: true,
@@ -76,12 +76,11 @@ fn parsed<T: FromArgMatches>(matches: &ArgMatches) -> Result<T, String> {
     T::from_arg_matches(matches).map_err(|error| shown(&error))
 }
 
-/// The tool of a name.
 pub fn find(name: &str) -> Option<&'static LineTool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
-/// All of them, as an agent reads them.
+/// Returns the descriptions of these tools for an agent.
 pub fn described() -> impl Iterator<Item = Tool> {
     TOOLS.iter().map(|tool| {
         let hints = ToolAnnotations::new().read_only(false);
@@ -94,7 +93,7 @@ impl LineTool {
         (self.flags)(Command::new(self.name).no_binary_name(true))
     }
 
-    /// The JSON Schema of the arguments.
+    /// Returns the JSON Schema of the tool's arguments.
     pub fn schema(&self) -> JsonObject {
         let command = self.command();
         let arguments: Vec<&Arg> = arguments(&command).collect();
@@ -107,10 +106,10 @@ impl LineTool {
         object_schema(properties, &required)
     }
 
-    /// The workflow for these arguments.
+    /// Makes the workflow for the arguments of a call.
     ///
     /// # Errors
-    /// What is wrong with them, for the agent.
+    /// A message for the agent about the argument that is wrong.
     pub fn make(&self, given: &JsonObject) -> Result<Made, String> {
         let mut command = self.command();
         let mut words = Vec::new();
@@ -158,7 +157,7 @@ impl LineTool {
     }
 }
 
-/// The flags that say what the line does, not how this process works.
+/// Returns the arguments of a command without those of [`QuickArgs`], which are about this process; `id` remains.
 fn arguments(command: &Command) -> impl Iterator<Item = &Arg> {
     let own = QuickArgs::augment_args(Command::new(""));
     let own: Vec<String> = own
@@ -171,17 +170,17 @@ fn arguments(command: &Command) -> impl Iterator<Item = &Arg> {
     })
 }
 
-/// A text about flags for an agent, which knows them as arguments.
+/// Replaces the flags in a text with the names of the tool's arguments, which are what an agent knows.
 fn with_arguments(text: &str, command: &Command) -> String {
     let named = |arg: &Arg| Some((format!("--{}", arg.get_long()?), property(arg)));
     let mut flags: Vec<_> = command.get_arguments().filter_map(named).collect();
-    // One may begin as another one does.
+    // Longer flags are replaced first, because one flag may be the beginning of another.
     flags.sort_by_key(|(flag, _)| Reverse(flag.len()));
     let replace = |text: String, (flag, name): &(String, String)| text.replace(flag, name);
     flags.iter().fold(text.to_owned(), replace)
 }
 
-/// A flag as the name of an argument: `status_url` of `--status-url`.
+/// Returns the name of the argument for a flag: `status_url` for `--status-url`.
 fn property(arg: &Arg) -> String {
     arg.get_id().as_str().replace('-', "_")
 }
@@ -220,7 +219,7 @@ fn text(value: &Json) -> Result<String, String> {
     }
 }
 
-/// An error of the command line for an agent: without the usage of the command.
+/// Returns an error of clap as a message for an agent, without the usage of the command.
 fn shown(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::MissingRequiredArgument
         && let Some(missing) = error.get(ContextKind::InvalidArg)

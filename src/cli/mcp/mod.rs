@@ -1,5 +1,5 @@
-//! `windlass mcp`: an agent starts, watches and signals loops, over the Model Context Protocol on
-//! standard input and output. This process joins the owner of the store, or becomes it. A server has the same at `/mcp`.
+//! `windlass mcp`: an agent starts, watches and signals loops, over the Model Context Protocol on standard input and
+//! output. This process joins the owner of the store, or becomes the owner. A server offers the same at `/mcp`.
 
 mod lines;
 mod resources;
@@ -52,7 +52,7 @@ use windlass_server::api::LocalStart;
 use windlass_server::client::ClientError;
 use windlass_value::first_bytes;
 
-/// An answer is cut here, in bytes: an agent reads all of it.
+/// Maximum size of an answer in bytes. A longer answer is cut, because an agent reads all of it.
 const MAX_ANSWER: usize = 64 * 1024;
 
 const INSTRUCTIONS: &str = "Windlass waits and repeats for you, and survives a crash. Do not sleep and check yourself: \
@@ -61,23 +61,23 @@ const INSTRUCTIONS: &str = "Windlass waits and repeats for you, and survives a c
      workflow_reference, check a text with validate_workflow, and start it with start_run. Each returns a task, or the id of \
      a run: call wait_for_run once, with enough seconds. A run continues without you; get_run says why it is where it is.";
 
-/// How long `wait_for_run` waits unless the agent says it: most clients end a call after a minute.
+/// How long `wait_for_run` waits by default: most clients end a call after a minute.
 const WAIT: Duration = Duration::from_secs(50);
 
-/// The same for a client that asks for reports of progress: it waits as long as they arrive.
+/// The same for a client that requests progress reports: such a client waits as long as reports arrive.
 const WAIT_WITH_PROGRESS: Duration = Duration::from_secs(600);
 
-/// The maximum.
+/// The longest wait that an agent can request.
 const MAX_WAIT: Duration = Duration::from_secs(3600);
 
-/// Maximum number of sessions of a server: one lives for an hour after its client has gone without a word.
+/// Maximum number of sessions of a server. A session lives for an hour after its client has disappeared.
 const MAX_SESSIONS: usize = 1_000;
 const TOO_MANY: &str = "the server has as many sessions of agents as it may have: try again later";
 
-/// Between two reports of progress.
+/// Time between two progress reports.
 const PROGRESS: Duration = Duration::from_secs(10);
 
-/// The command. It ends with its input.
+/// Serves an agent until its input ends or a signal arrives.
 pub async fn mcp(global: &Global, screen: Screen, args: &McpArgs) -> Result<Exit, Failure> {
     let mut signals = Signals::new()?;
     let load = LoadArgs {
@@ -127,31 +127,31 @@ pub async fn mcp(global: &Global, screen: Screen, args: &McpArgs) -> Result<Exit
     Ok(Exit::Succeeded)
 }
 
-/// Continues the runs of an owner that has ended, unless there is another owner.
+/// If the owner ends, becomes the owner and resumes its runs, unless another process is the owner by then.
 async fn take_over(session: &mut Session, lost: &Notify) {
     loop {
         lost.notified().await;
-        // An error occurs again at the next request, which reports it.
+        // After an error, the next request meets the same error and reports it.
         if session.renew(&[]).await.is_ok() && !session.is_joined() {
             let _ = session.resume_all(false).await;
         }
     }
 }
 
-/// Answers an agent.
+/// The MCP server that answers an agent.
 #[derive(Clone)]
 struct Agent(Api);
 
-/// Where its requests go.
+/// Where the requests of an agent are sent.
 #[derive(Clone)]
 enum Api {
-    /// The owner of a store, or a server.
+    /// To the owner of a store, or to a server.
     Owner {
         setup: Box<Setup>,
-        /// Notified when no process answers.
+        /// Notified if no process answers.
         lost: Arc<Notify>,
     },
-    /// The server that this is a part of. Each request has the rights of the one that it serves.
+    /// To the server that contains this agent. A request has the rights of the HTTP request that it was made for.
     Inner(InnerApi),
 }
 
@@ -238,7 +238,7 @@ impl ServerHandler for Agent {
         Ok(GetTaskResult::new(tasks::detailed(&report)))
     }
 
-    /// Sends the answers as signals.
+    /// Sends the answers to the run: as signals, or to a paused run as a resume or a cancel.
     async fn update_task(
         &self,
         request: UpdateTaskParams,
@@ -247,14 +247,14 @@ impl ServerHandler for Agent {
         let run = &request.task_id;
         let report = self.task(run, &context).await?;
         for (key, response) in &request.input_responses {
-            // The person may decline: the run continues to wait.
+            // If the person declined, the run continues to wait.
             if response.get("action").and_then(Json::as_str) != Some("accept") {
                 continue;
             }
             let content = response.get("content").cloned().unwrap_or_default();
             let answer = tasks::answer(&report, key, &content);
             let answer = answer.map_err(invalid)?;
-            // The protocol ignores answers to a request that is not open.
+            // The protocol ignores an answer to a request that is not open.
             let request = match answer {
                 None => continue,
                 Some(InputAnswer::Continue) => tools::resume(run),
@@ -266,7 +266,7 @@ impl ServerHandler for Agent {
                 }) => tools::signal(run, &name, &payload, received, &new_id("signal")),
             };
             match self.ask(request, &context).await {
-                // Nor is it after another client was faster.
+                // The request is not open, either, if another client has answered first.
                 Err(error) if error.code() == Some(ErrorCode::Answered) => {}
                 sent => drop(sent.map_err(refused)?),
             }
@@ -286,20 +286,20 @@ impl ServerHandler for Agent {
         }
         let cancelled = self.ask(tools::cancel(run), &context);
         match cancelled.await {
-            // It has ended meanwhile.
+            // The run has ended meanwhile.
             Err(error) if error.code() == Some(ErrorCode::RunEnded) => Ok(()),
             other => other.map(drop).map_err(refused),
         }
     }
 }
 
-/// The result of a call.
+/// The result of a tool call.
 enum Answer {
     Text(String),
     Failed(String),
-    /// A run that has begun: a task, if the client knows tasks.
+    /// A run that was started. A client that supports tasks receives it as a task.
     Started(Box<StatusReport>),
-    /// A run that has ended, or could not be waited for any longer.
+    /// A run that has ended, or that was waited for as long as possible.
     Result(Box<StatusReport>),
 }
 
@@ -354,7 +354,7 @@ impl Agent {
         }
     }
 
-    /// Starts the run of a line. The same line joins its run until that has ended, so that a call can be repeated.
+    /// Starts the run of a one-line command, or joins it if it has not ended, so that a call can be repeated.
     async fn start_line(
         &self,
         made: Made,
@@ -378,7 +378,7 @@ impl Agent {
                 let body = json!({ "text": of, "run": run });
                 let started = self.ask(Request::start(body), context).await;
                 match started {
-                    // A call at the same time has begun it.
+                    // A concurrent call has started the run.
                     Err(error)
                         if error.code() == Some(ErrorCode::RunExists)
                             && id.is_none()
@@ -395,7 +395,7 @@ impl Agent {
         }
     }
 
-    /// Checks that the run with the id of a line is that of the line: anyone who may start runs can choose its id.
+    /// Checks that the run with a line's id has the line's workflow: anyone who may start runs can choose the id.
     async fn check_line(
         &self,
         run: &str,
@@ -412,7 +412,7 @@ impl Agent {
         }
     }
 
-    /// The run of a task.
+    /// Returns the status of a task's run.
     async fn task(
         &self,
         run: &str,
@@ -430,7 +430,7 @@ impl Agent {
         read(self.ask(tools::status(run), context).await?).map(Box::new)
     }
 
-    /// Waits for the end of a run, for as long as the client waits for this call.
+    /// Waits until a run has ended or the time is over, and sends progress reports meanwhile.
     async fn wait(
         &self,
         run: &str,
@@ -456,9 +456,9 @@ impl Agent {
                 return Ok(report);
             }
             match &self.0 {
-                // The next owner continues the run.
+                // The owner has ended. The next owner continues the run.
                 Api::Owner { .. } if is_early => tokio::time::sleep(RETRY_EVERY).await,
-                // The server stops.
+                // The server is about to stop.
                 Api::Inner(_) if is_early => return Ok(report),
                 _ => {}
             }
@@ -466,7 +466,7 @@ impl Agent {
                 let progress =
                     ProgressNotificationParam::new(token.clone(), begun.elapsed().as_secs_f64());
                 let progress = progress.with_message(tasks::message(&report));
-                // A client that has gone is noticed elsewhere.
+                // Other code notices that a client has disconnected.
                 let _ = context.peer.notify_progress(progress).await;
             }
         }
@@ -490,7 +490,7 @@ impl Agent {
     }
 }
 
-/// Asks the owner of the store; the next one, or this process, if it has ended.
+/// Sends a request to the owner of the store. If the owner has ended, the next owner receives the request.
 async fn ask_owner(setup: &Setup, lost: &Notify, request: &Request) -> Result<Json, ClientError> {
     let patience = Instant::now() + RETRY_TIME;
     loop {
@@ -499,7 +499,7 @@ async fn ask_owner(setup: &Setup, lost: &Notify, request: &Request) -> Result<Js
                 let mut body = request.body.clone();
                 if let (true, Some(Json::Object(body)), Some(_)) =
                     (request.starts, &mut body, client.owner())
-                    // A saved workflow has rights of its own: those that it was saved with.
+                    // A saved workflow has its own rights, with which it was saved.
                     && body.contains_key("text")
                 {
                     let guest = LocalStart {
@@ -516,7 +516,7 @@ async fn ask_owner(setup: &Setup, lost: &Notify, request: &Request) -> Result<Js
             Err(error) => Err(error),
         };
         match answer {
-            // What the last owner had done must not be done twice.
+            // The ended owner may have carried out the request, which must not be carried out twice.
             Err(error @ ClientError::Lost) if !request.is_repeatable() => return Err(error),
             Err(error) if error.is_gone() && Instant::now() < patience => {
                 lost.notify_one();
@@ -531,13 +531,13 @@ fn read<T: DeserializeOwned>(answer: Json) -> Result<T, ClientError> {
     serde_json::from_value(answer).map_err(|error| ClientError::Foreign(error.to_string()))
 }
 
-/// The protocol over HTTP, at `/mcp` of a server.
+/// Returns the routes of the protocol over HTTP, at `/mcp` of a server.
 pub fn routes(api: InnerApi) -> Router {
-    // The guard of the server checks names and origins.
+    // The server's own guard checks host names and origins.
     let config = StreamableHttpServerConfig::default().disable_allowed_hosts();
     let agent = Agent(Api::Inner(api.clone()));
     let mut sessions = LocalSessionManager::default();
-    // A call may wait as long without a message.
+    // A call may wait for `MAX_WAIT` without a message, so a session must live longer than that.
     sessions.session_config.keep_alive = Some(MAX_WAIT + Duration::from_secs(60));
     let sessions = Arc::new(sessions);
     let counted = Arc::clone(&sessions);
@@ -553,7 +553,7 @@ pub fn routes(api: InnerApi) -> Router {
             let mut response = next.run(request).await;
             match method {
                 Method::GET => api.until_stop(response),
-                // Clients take a 202 for a session that has not ended.
+                // Clients read a 202 as a session that has not ended.
                 Method::DELETE if response.status() == StatusCode::ACCEPTED => {
                     *response.status_mut() = StatusCode::NO_CONTENT;
                     response
@@ -562,7 +562,7 @@ pub fn routes(api: InnerApi) -> Router {
             }
         }
     });
-    // The stream for GET has the notifications of a session.
+    // A GET opens the stream with the notifications of a session.
     let methods = get_service(service.clone())
         .post_service(service.clone())
         .delete_service(service);
@@ -573,12 +573,12 @@ fn text(error: ClientError) -> String {
     error.to_string()
 }
 
-/// Cuts a long answer, and says so.
+/// Cuts a long answer in the middle, and says so in the text.
 fn cut(answer: String) -> String {
     if answer.len() <= MAX_ANSWER {
         return answer;
     }
-    // How it ended is in its last lines.
+    // The end of an answer is retained, because it says how a run ended.
     let first = first_bytes(&answer, MAX_ANSWER / 2);
     let all = answer.len();
     let mut rest = all - MAX_ANSWER / 2..all;

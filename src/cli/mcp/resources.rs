@@ -1,14 +1,14 @@
-//! What an agent reads before it writes a workflow: the references of the formats, recipes, and the JSON Schemas.
+//! What an agent can read before it writes a workflow: the references of the formats, recipes, and the JSON Schemas.
 
 use rmcp::model::{Resource, ResourceContents};
 use windlass_engine::{Dialect, json_schema};
 
-/// What the addresses begin with.
+/// The beginning of the address of every resource.
 const SCHEME: &str = "windlass://";
 
 /// A page of the documentation.
 pub struct Page {
-    /// The end of its address.
+    /// The last part of the page's address.
     name: &'static str,
     about: &'static str,
     pub text: &'static str,
@@ -81,13 +81,12 @@ const PAGES: [Page; 16] = [
 /// The formats with a schema.
 const SCHEMAS: [Dialect; 3] = [Dialect::Loom, Dialect::Tea, Dialect::Canvas];
 
-/// The page of a format, as `workflow_reference` returns it.
+/// Returns the page of a format, for `workflow_reference`.
 pub fn reference(format: &str) -> Option<&'static Page> {
     Dialect::parse(format)?;
     PAGES.iter().find(|page| page.name == format)
 }
 
-/// All resources.
 pub fn list() -> Vec<Resource> {
     let pages = PAGES.iter().map(|page| {
         Resource::new(format!("{SCHEME}docs/{}", page.name), page.name)
@@ -107,7 +106,7 @@ pub fn list() -> Vec<Resource> {
     pages.chain(schemas).collect()
 }
 
-/// A resource by its address.
+/// Reads the resource with this address.
 pub fn read(address: &str) -> Option<ResourceContents> {
     let text = match address.strip_prefix(SCHEME)?.split_once('/')? {
         ("docs", name) => PAGES.iter().find(|page| page.name == name)?.text,

@@ -1,5 +1,5 @@
-//! The requests and notifications for tasks that the library has no methods for: `tasks/list` and `tasks/result` of the
-//! protocol of 2025-11-25, and `notifications/tasks`.
+//! Requests and notifications for tasks that the MCP library has no methods for: `tasks/list` and `tasks/result` of
+//! the protocol of 2025-11-25, and `notifications/tasks`.
 
 use super::{Agent, PROGRESS, invalid, read, refused, tasks, tools};
 use axum::http::request::Parts;
@@ -13,13 +13,13 @@ use rmcp::transport::common::http_header::HEADER_SESSION_ID;
 use serde_json::{Value as Json, json};
 use windlass_engine::report::ListReport;
 
-/// How many tasks are on a page of `tasks/list`.
+/// Number of tasks on a page of `tasks/list`.
 const PAGE: u64 = 20;
 
-/// Answers a request for tasks.
+/// Answers `tasks/list` or `tasks/result`.
 ///
 /// # Errors
-/// A method that this is not for, an unknown run, those of the store.
+/// An error for any other method and for an unknown run, and errors of the store.
 pub async fn answer(
     agent: &Agent,
     request: CustomRequest,
@@ -44,7 +44,7 @@ pub async fn answer(
     }
 }
 
-/// The newest runs as tasks.
+/// Returns a page of the newest runs as tasks.
 async fn list(
     agent: &Agent,
     cursor: Option<&str>,
@@ -54,7 +54,7 @@ async fn list(
     let listed: ListReport = read(listed.map_err(refused)?).map_err(refused)?;
     let mut found = Vec::new();
     for row in &listed.runs {
-        // One may be forgotten meanwhile.
+        // A run may have been removed meanwhile.
         if let Ok(report) = agent.status(&row.summary.run, context).await {
             found.push(tasks::task(&report));
         }
@@ -66,7 +66,7 @@ async fn list(
     Ok(CustomResult(answer))
 }
 
-/// The result of a task, after it has ended.
+/// Waits until a task has ended, and returns its result.
 async fn result(
     agent: &Agent,
     run: &str,
@@ -85,9 +85,9 @@ async fn result(
     }
 }
 
-/// Notifies the client when the status of a task changes, until it has ended or the client has gone. Over HTTP only a
-/// client with a session has a stream for that.
-#[allow(clippy::disallowed_methods)] // It ends with the task or with the client.
+/// Notifies the client when the status of a task changes, until the task has ended or the client has disconnected.
+/// Over HTTP, only a client with a session has a stream for notifications.
+#[allow(clippy::disallowed_methods)] // The spawned task ends with the run or with the client.
 pub fn notify(agent: &Agent, run: &str, context: &RequestContext<RoleServer>) {
     let parts = context.extensions.get::<Parts>();
     if parts.is_some_and(|parts| !parts.headers.contains_key(HEADER_SESSION_ID)) {
@@ -96,7 +96,7 @@ pub fn notify(agent: &Agent, run: &str, context: &RequestContext<RoleServer>) {
     let (agent, run, context) = (agent.clone(), run.to_owned(), context.clone());
     tokio::spawn(async move {
         let mut last = None;
-        // The client asks for a task that cannot be read.
+        // If the run cannot be read, the client has to request the task.
         while !context.peer.is_transport_closed()
             && let Ok(report) = agent.status(&run, &context).await
         {

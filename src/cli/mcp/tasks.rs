@@ -1,5 +1,5 @@
-//! Runs as tasks of the Model Context Protocol (`io.modelcontextprotocol/tasks`, SEP-2663). The id of a task is that of
-//! its run, so a task outlives the client, the model and this process.
+//! Runs as tasks of the Model Context Protocol (`io.modelcontextprotocol/tasks`, SEP-2663). A task has the id of its
+//! run, so a task outlives the client, the model and this process.
 
 use crate::cli::status::waiting_line;
 use rmcp::model::{
@@ -15,14 +15,14 @@ use windlass_engine::report::{
 use windlass_engine::{CHOICE, RunStatus, TURN_SIGNAL};
 use windlass_value::first_bytes;
 
-/// Maximum size of a result, in bytes: a model reads all of it.
+/// Maximum size of a result in bytes: a model reads all of it.
 const MAX_RESULT: usize = 8 * 1024;
 
-/// The time between two requests of a client.
+/// Minimum and maximum time between two requests of a client for a task.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_INTERVAL: Duration = Duration::from_secs(60);
 
-/// A run as a task.
+/// Returns a run as a task.
 pub fn task(report: &StatusReport) -> Task {
     let interval = report
         .next_due_at
@@ -35,7 +35,7 @@ pub fn task(report: &StatusReport) -> Task {
         .with_poll_interval_ms(u64::try_from(interval.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// The same with its result, or its questions.
+/// Returns the same task with its result or its questions.
 pub fn detailed(report: &StatusReport) -> DetailedTask {
     let payload = match status(report) {
         TaskStatus::Cancelled => TaskPayload::Cancelled,
@@ -63,7 +63,7 @@ fn status(report: &StatusReport) -> TaskStatus {
     }
 }
 
-/// One sentence about where the run is.
+/// Returns one sentence about what the run is doing, or how it ended.
 pub fn message(report: &StatusReport) -> String {
     let outcome = report.outcome.as_ref();
     let error = outcome.and_then(|outcome| outcome.error.as_ref());
@@ -75,7 +75,7 @@ pub fn message(report: &StatusReport) -> String {
     }
 }
 
-/// The result of a run, small enough for a model.
+/// Returns the status of a run and its result, as JSON.
 fn outcome(report: &StatusReport) -> Json {
     let mut members = Map::from_iter([
         (String::from("run"), json!(report.run)),
@@ -102,7 +102,7 @@ fn outcome(report: &StatusReport) -> Json {
     Json::Object(members)
 }
 
-/// The same as the result of a tool.
+/// Returns the same as the result of a tool, cut to [`MAX_RESULT`] bytes.
 pub fn tool_result(report: &StatusReport) -> CallToolResult {
     let text = outcome(report).to_string();
     let text = match text.len() > MAX_RESULT {
@@ -120,7 +120,7 @@ pub fn tool_result(report: &StatusReport) -> CallToolResult {
     }
 }
 
-/// The same, as the protocol has it.
+/// Returns the same as the JSON of the protocol.
 pub fn result(report: &StatusReport) -> JsonObject {
     match serde_json::to_value(tool_result(report)) {
         Ok(Json::Object(result)) => result,
@@ -128,28 +128,28 @@ pub fn result(report: &StatusReport) -> JsonObject {
     }
 }
 
-/// The waits that people or agents can end, each with its key.
+/// Returns the waits that people or agents can end, each with its key.
 fn questions(report: &StatusReport) -> impl Iterator<Item = (String, &CurrentActivity)> {
     report.doing.iter().filter_map(|doing| {
         let signal = doing
             .signal
             .as_deref()
             .filter(|signal| *signal != TURN_SIGNAL)?;
-        // Each wait has a key of its own, also where several branches wait for one signal.
+        // Each wait has its own key, even if several branches wait for the same signal.
         let since = doing.since.map_or(0, |since| since.0);
         let received = doing.received.unwrap_or(0);
         Some((format!("{signal}@{since}.{received}"), doing))
     })
 }
 
-/// The pause of a run whose loop reached a limit, with its key: a person or an agent decides whether it continues.
+/// Returns the pause of a run whose loop reached a limit, with its key. A user or an agent decides what follows.
 fn limit_pause(report: &StatusReport) -> Option<(String, &PauseReport)> {
     let paused = report.pause.as_ref();
     let paused = paused.filter(|paused| paused.pause.limit.is_some())?;
     Some((format!("paused@{}", paused.since.0), &paused.pause))
 }
 
-/// The same as a question.
+/// Returns the same pause as a question.
 fn limit_request(report: &StatusReport) -> Option<(String, InputRequest)> {
     let (key, pause) = limit_pause(report)?;
     let message = format!("The run is paused: {}. Continue?", pause.text());
@@ -158,27 +158,27 @@ fn limit_request(report: &StatusReport) -> Option<(String, InputRequest)> {
     Some((key, form(message, &properties, &[CHOICE])))
 }
 
-/// What may be decided about a run that is paused.
+/// The choices for a run that is paused at a limit.
 const CONTINUE: &str = "continue";
 const CANCEL: &str = "cancel";
 
-/// An answer to one of the requests.
+/// The answer to one of a task's questions.
 pub enum InputAnswer {
     Signal {
         name: String,
         payload: Json,
-        /// Of the wait that it answers.
+        /// `received` of the wait that this signal answers.
         received: Option<u64>,
     },
     Continue,
     Cancel,
 }
 
-/// The answer to one of the requests: forms of the protocol have texts where the question wants other JSON. None of a
-/// request that is not open.
+/// Reads the answer to the question with this key; none if the question is not open. The forms of the protocol have
+/// text where a question wants other JSON.
 ///
 /// # Errors
-/// The first field that does not fit.
+/// The first field that is invalid.
 pub fn answer(
     report: &StatusReport,
     key: &str,
@@ -248,7 +248,7 @@ fn form(message: String, properties: &Map<String, Json>, required: &[&str]) -> I
     InputRequest::Elicitation(ElicitRequest::new(params))
 }
 
-/// Forms of the protocol have simple fields only; other JSON is entered as text.
+/// Returns the JSON Schema of a field. Forms have only simple fields, so other JSON is entered as text.
 fn property(field: &FormField) -> Json {
     let mut property = Map::from_iter([(String::from("title"), json!(field.label))]);
     let kind = match field.kind {

@@ -1,4 +1,4 @@
-//! The tools for runs. Each is one request of the HTTP API.
+//! The tools for runs. Most of them send one request of the HTTP API.
 
 use super::resources;
 use super::trial::Trial;
@@ -9,7 +9,7 @@ use windlass_engine::new_id;
 use windlass_server::api::StartRun;
 use windlass_server::client::Method;
 
-/// What an argument is.
+/// The type of an argument.
 #[derive(Clone, Copy)]
 enum Kind {
     Text,
@@ -18,7 +18,7 @@ enum Kind {
     Any,
 }
 
-/// An argument: its name, what it is, whether it has to be there, and its description.
+/// An argument: its name, its type, whether it is required, and its description.
 type Argument = (&'static str, Kind, bool, &'static str);
 
 const RUN: Argument = ("run", Kind::Text, true, "the run's id");
@@ -53,7 +53,7 @@ const LIMIT: Argument = (
     "maximum number of entries (20)",
 );
 
-/// A tool: its name, what it does, whether it only looks, and its arguments.
+/// A tool: its name, its description, whether it is read-only, and its arguments.
 type Described = (&'static str, &'static str, bool, &'static [Argument]);
 
 const LOOKS: bool = true;
@@ -153,15 +153,15 @@ const TOOLS: &[Described] = tools! {
         ]
 };
 
-/// The result of a call before a request is sent.
+/// What to do for a tool call.
 pub enum Call {
-    /// A request to the store's owner.
+    /// Send a request to the store's owner.
     Ask(Request),
-    /// The answer is at hand.
+    /// Return this text.
     Page(&'static str),
-    /// The end of this run is waited for.
+    /// Wait until this run has ended.
     Wait { run: String, seconds: Option<u64> },
-    /// It is tried here.
+    /// Carry out a trial in this process.
     Try(Trial, JsonObject),
 }
 
@@ -171,12 +171,12 @@ pub struct Request {
     pub path: String,
     pub query: Vec<(&'static str, String)>,
     pub body: Option<Json>,
-    /// Whether the answer names a run that has begun.
+    /// Whether the request starts a run, so that the answer has the run's id.
     pub starts: bool,
 }
 
 impl Request {
-    /// Whether it does the same when it is carried out twice.
+    /// Returns whether the request has the same effect if it is carried out twice.
     pub fn is_repeatable(&self) -> bool {
         let has_id = |body: &Json| {
             ["run", "id"]
@@ -200,7 +200,7 @@ impl Request {
         }
     }
 
-    /// The start of a run.
+    /// Returns the request that starts a run.
     pub fn start(body: Json) -> Self {
         Self {
             body: Some(body),
@@ -210,10 +210,10 @@ impl Request {
     }
 }
 
-/// Where runs are listed and started.
+/// The path of the list of runs. A POST to this path starts a run.
 const RUNS: &str = "/v1/runs";
 
-/// No run has a longer id, in bytes.
+/// Maximum length of a run id in bytes.
 const MAX_RUN: usize = 1_000;
 
 fn of_run(run: &str, what: &str, method: Method, body: Option<Json>) -> Request {
@@ -224,10 +224,10 @@ fn of_run(run: &str, what: &str, method: Method, body: Option<Json>) -> Request 
     }
 }
 
-/// Checks that an address can have an id.
+/// Checks that a URL can contain a run id.
 ///
 /// # Errors
-/// When it cannot: no address has such a part, however it is escaped.
+/// If the id is empty, `.` or `..`, which a path cannot contain even if escaped; or if the id is too long.
 pub fn check_run(run: &str) -> Result<(), String> {
     match run {
         "" | "." | ".." => Err(String::from(
@@ -238,12 +238,12 @@ pub fn check_run(run: &str) -> Result<(), String> {
     }
 }
 
-/// Why a run is where it is.
+/// Returns the request for the status of a run.
 pub fn status(run: &str) -> Request {
     of_run(run, "", Method::GET, None)
 }
 
-/// The files of a run.
+/// Returns the request for the files of a run's workflow.
 pub fn source(run: &str) -> Request {
     of_run(run, "/source", Method::GET, None)
 }
@@ -261,7 +261,7 @@ pub fn signal(run: &str, name: &str, payload: &Json, received: Option<u64>, id: 
     of_run(run, "/signal", Method::POST, Some(body))
 }
 
-/// The runs whose ids begin with this.
+/// Returns the request for the runs whose ids begin with `prefix`.
 pub fn list_with_prefix(prefix: &str) -> Request {
     Request {
         query: vec![("prefix", prefix.to_owned())],
@@ -269,7 +269,7 @@ pub fn list_with_prefix(prefix: &str) -> Request {
     }
 }
 
-/// A page of runs, the newest first.
+/// Returns the request for a page of runs, the newest first.
 pub fn list_page(limit: u64, after: Option<&str>) -> Request {
     let after = after.map(|after| ("after", after.to_owned()));
     Request {
@@ -281,7 +281,7 @@ pub fn list_page(limit: u64, after: Option<&str>) -> Request {
     }
 }
 
-/// The result of a run, after it has ended or this many seconds.
+/// Returns the request for a run's result. The server answers when the run has ended, or after this many seconds.
 pub fn result(run: &str, seconds: u64) -> Request {
     Request {
         query: vec![("wait", seconds.to_string())],
@@ -289,7 +289,7 @@ pub fn result(run: &str, seconds: u64) -> Request {
     }
 }
 
-/// All tools, as they are described to an agent.
+/// Returns the descriptions of all tools for an agent.
 pub fn described() -> Vec<Tool> {
     let tools = TOOLS.iter();
     let tools = tools.map(|&(name, about, looks, arguments)| {
@@ -316,7 +316,7 @@ fn schema(arguments: &[Argument]) -> JsonObject {
     object_schema(properties, &needed)
 }
 
-/// The JSON Schema of an object with these members and no others.
+/// Returns the JSON Schema of an object with these members and no others.
 pub fn object_schema(properties: JsonObject, required: &[impl AsRef<str>]) -> JsonObject {
     let required: Vec<&str> = required.iter().map(AsRef::as_ref).collect();
     JsonObject::from_iter([
@@ -327,7 +327,7 @@ pub fn object_schema(properties: JsonObject, required: &[impl AsRef<str>]) -> Js
     ])
 }
 
-/// Why an argument is refused that a tool does not have.
+/// Returns the message about an argument that a tool does not have.
 pub fn unknown_argument(name: &str, known: &[impl AsRef<str>]) -> String {
     let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
     format!(
@@ -336,10 +336,10 @@ pub fn unknown_argument(name: &str, known: &[impl AsRef<str>]) -> String {
     )
 }
 
-/// What a call asks for.
+/// Returns what to do for a tool call.
 ///
 /// # Errors
-/// In words that the agent can act on: no such tool, an argument that is unknown, missing or of another type.
+/// A message that the agent can act on: the tool is unknown, or an argument is unknown, missing or of another type.
 pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
     let tool = TOOLS.iter().find(|tool| tool.0 == name);
     let &(name, _, _, arguments) = tool.ok_or_else(|| format!("unknown tool `{name}`"))?;
@@ -363,7 +363,7 @@ pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
     let command = |what: &str| of_run(&run, what, Method::POST, None);
     let request = match name {
         "workflow_reference" => return page(text("format").as_deref()),
-        // As it will be started.
+        // Validate the workflow as a guest's, because it will be started as one.
         "validate_workflow" => Request {
             query: vec![("guest", "true".to_owned())],
             body: Some(Json::Object(given)),
@@ -460,7 +460,7 @@ fn page(format: Option<&str>) -> Result<Call, String> {
     Ok(Call::Page(page.text))
 }
 
-/// The body of a start. An agent's workflow is a guest's, whichever user started this process.
+/// Returns the body of a start request. An agent's workflow counts as a guest's, whichever user started this process.
 fn start(mut given: JsonObject) -> Result<Json, String> {
     for (argument, member) in [("id", "run"), ("inputs", "input")] {
         if let Some(value) = given.remove(argument) {

@@ -1,5 +1,5 @@
-//! What an agent tries before it starts a workflow: the whole workflow with stubs, or one expression. Nothing is sent.
-//! Agents of a server are strangers, so a trial has few steps, and few run at a time.
+//! What an agent can try before it starts a workflow: the whole workflow with stubs, or one expression. Nothing is
+//! sent. Agents of a server are not trusted, so a trial has a limit of steps, and few trials run at a time.
 
 use crate::cli::{eval, inputs, test};
 use rmcp::model::JsonObject;
@@ -12,28 +12,27 @@ use windlass_engine::{
     load_text, now, simulate,
 };
 
-/// How many trials run at a time; the others wait.
+/// Limits how many trials run at a time. The others wait.
 static TRIALS: Semaphore = Semaphore::const_new(2);
 
-/// How long a trial waits for a place.
+/// How long a trial waits before it may run.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The steps of a simulation.
+/// Maximum number of steps of a simulation.
 const MAX_STEPS: usize = 5_000;
 
-/// A trial.
 #[derive(Clone, Copy)]
 pub enum Trial {
-    /// A workflow is simulated with stubs, on a virtual clock.
+    /// Simulates a workflow with stubs, on a virtual clock.
     Test,
-    /// An expression is evaluated.
+    /// Evaluates an expression.
     Evaluate,
 }
 
 /// Runs a trial on a thread that may block.
 ///
 /// # Errors
-/// What is wrong with the text, the stubs or the expression, for the agent.
+/// A message for the agent about the mistake in the text, the stubs or the expression.
 pub async fn run(trial: Trial, given: JsonObject) -> Result<String, String> {
     let place = tokio::time::timeout(PATIENCE, TRIALS.acquire()).await;
     let place = place.map_err(|_| String::from("other trials run: try again"))?;

@@ -1,4 +1,4 @@
-//! `wait_for`: the waits that agents need most, each as a poll.
+//! The tool `wait_for`: the waits that agents need most. All but `time` are polls.
 
 use super::lines::{self, Made};
 use super::tools::{object_schema, unknown_argument};
@@ -11,7 +11,7 @@ use windlass_value::time::parse_duration;
 
 pub const NAME: &str = "wait_for";
 
-/// What can be waited for: the argument, its schema and what it is.
+/// What can be waited for: the name of the argument, its JSON type and its description.
 const THINGS: [(&str, &str, &str); 6] = [
     (
         "url",
@@ -45,10 +45,10 @@ const THINGS: [(&str, &str, &str); 6] = [
     ),
 ];
 
-/// The others are those of `poll`.
+/// The other arguments, which are the same as those of `poll`.
 const OF_POLL: [&str; 3] = ["every", "timeout", "header"];
 
-/// The tool, as an agent reads it.
+/// Returns the description of the tool for an agent.
 pub fn described() -> Tool {
     let mut properties = JsonObject::new();
     for (name, kind, about) in THINGS {
@@ -79,10 +79,10 @@ pub fn described() -> Tool {
     Tool::new(NAME, about, schema).with_annotations(hints)
 }
 
-/// The workflow of a wait.
+/// Makes the workflow of a wait.
 ///
 /// # Errors
-/// What is wrong with the arguments, for the agent.
+/// A message for the agent about the argument that is wrong.
 pub fn make(mut given: JsonObject) -> Result<Made, String> {
     given.retain(|_, value| !value.is_null());
     let things = THINGS.map(|(name, ..)| name);
@@ -127,7 +127,7 @@ pub fn make(mut given: JsonObject) -> Result<Made, String> {
             if id == 0 {
                 return Err(format!("`{thing}` has to be the id of a process"));
             }
-            // A signal of `kill -0` to a process of another user is refused.
+            // `kill -0` does not work: a signal to a process of another user is refused.
             let script = "if [ -d /proc/self ]; then ! [ -d \"/proc/$0\" ]; else ! ps -p \"$0\" > /dev/null; fi";
             ("command", command(&["sh", "-c", script, &id.to_string()]))
         }
@@ -148,7 +148,7 @@ pub fn make(mut given: JsonObject) -> Result<Made, String> {
     poll.make(&given)
 }
 
-/// The address of a run in the API of GitHub.
+/// Returns the address of a GitHub Actions run in the API of GitHub.
 fn github_run(text: &str) -> Result<String, String> {
     let path = text
         .trim_start_matches("https://github.com/")
@@ -171,9 +171,9 @@ fn github_run(text: &str) -> Result<String, String> {
     ))
 }
 
-/// A wait for a duration, or until an instant.
+/// Makes the workflow that waits for a duration, or until an instant.
 fn time(text: &str) -> Result<Made, String> {
-    // Each call with a duration is a wait of its own.
+    // Each call with a duration is a new wait, because its workflow contains another instant.
     let until = match parse_duration(text) {
         Ok(duration) => now().plus(duration),
         Err(_) => text.parse().map_err(|_| {
