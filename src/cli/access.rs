@@ -1,5 +1,4 @@
-//! The source of a store's data: a server, the process that owns the store, or, without an owner, the
-//! store itself.
+//! The source of a store's data: a server, the process that owns the store, or, without an owner, the store itself.
 
 use super::args::Global;
 use super::exit::Failure;
@@ -11,16 +10,16 @@ use tokio::time::Instant;
 use windlass_engine::{Engine, EngineBuilder, EngineError, Inspector, StoreError};
 use windlass_server::client::{Client, ClientError};
 
-/// How long a command tries again: an owner may be about to listen, or about to leave.
+/// How long a command retries: an owner may be about to listen, or about to exit.
 pub const RETRY_TIME: Duration = Duration::from_secs(5);
 
-/// The time between two tries.
+/// The time between two attempts.
 pub const RETRY_EVERY: Duration = Duration::from_millis(20);
 
 pub enum OwnerOrStore<T> {
     /// The process that owns the store.
     Owner(Client),
-    /// This process: it has opened the store.
+    /// This process, which has opened the store.
     Here(T),
 }
 
@@ -31,7 +30,7 @@ pub async fn owner_or<T>(
 ) -> Result<OwnerOrStore<T>, Failure> {
     let deadline = Instant::now() + RETRY_TIME;
     loop {
-        // A killed process of another user may have left the socket. Then the store has no owner.
+        // The socket may be left over from a killed process of another user. In that case, the store has no owner.
         let barred = match Client::on(state).await {
             Ok(Some(client)) => return Ok(OwnerOrStore::Owner(client)),
             Ok(None) => None,
@@ -53,7 +52,7 @@ pub async fn owner_or<T>(
     }
 }
 
-/// The server to use instead of the store.
+/// Returns the server to use instead of the store. For a local store, checks its database against `--store`.
 pub fn remote(global: &Global) -> Result<Option<Client>, Failure> {
     let Some(url) = &global.server else {
         check_store_kind(global)?;
@@ -64,7 +63,7 @@ pub fn remote(global: &Global) -> Result<Option<Client>, Failure> {
     client.map(Some).map_err(Failure::Usage)
 }
 
-/// Fails when another database keeps the store than `--store` says.
+/// Fails if the store's database is not the one that `--store` names.
 fn check_store_kind(global: &Global) -> Result<(), Failure> {
     match global.store {
         Some(kind) => Ok(kind.check(&global.state).map_err(EngineError::from)?),
@@ -72,13 +71,13 @@ fn check_store_kind(global: &Global) -> Result<(), Failure> {
     }
 }
 
-/// Whether another process has the store.
+/// Returns whether another process owns the store, or a server is used.
 pub async fn is_owned(global: &Global) -> Result<bool, Failure> {
     check_store_kind(global)?;
     Ok(global.server.is_some() || Client::on(&global.state).await?.is_some())
 }
 
-/// Asks the server or the owner, or else does it here. It asks again after an error that another try may mend.
+/// Sends a request to the server or the owner, else does the work here. Retries errors that `is_passing` accepts.
 async fn answer<S, T>(
     global: &Global,
     mut open: impl FnMut() -> Result<S, EngineError>,
@@ -105,7 +104,7 @@ async fn answer<S, T>(
     }
 }
 
-/// Inspects a store. A server or the owner makes the report, or this process does.
+/// Inspects a store. The server, the owner or this process makes the report.
 pub async fn inspect<T>(
     global: &Global,
     ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
@@ -121,7 +120,7 @@ pub async fn inspect<T>(
     answer(global, open, ask, read, ClientError::is_gone).await
 }
 
-/// A command to a run. A server or the owner carries it out, or this process, without moving the run.
+/// Sends a command to a run. The server or the owner carries it out, or this process, which does not execute the run.
 pub async fn command<T>(
     global: &Global,
     ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
@@ -133,7 +132,7 @@ pub async fn command<T>(
     .await
 }
 
-/// The same, where a store is made when there is none.
+/// Does the same, and creates the store if it does not exist.
 pub async fn command_or_create<T>(
     global: &Global,
     ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
@@ -171,7 +170,7 @@ async fn command_in<T>(
     if global.engine.is_some() {
         return Ok(here(&open()?).await?);
     }
-    // A server that restarts is soon there again. Commands can be repeated.
+    // A server that restarts is soon available again, and commands can be repeated.
     let is_passing =
         |error: &ClientError| error.is_gone() || matches!(error, ClientError::Unreachable(_));
     answer(global, open, ask, here, is_passing).await

@@ -1,4 +1,4 @@
-//! Exit codes, and why a command failed: typed here, rendered once at the edge.
+//! Exit codes, and the failures of commands. A failure is typed here, and rendered only in `main`.
 
 use nix::errno::Errno;
 use std::io;
@@ -8,19 +8,19 @@ use windlass_engine::{EngineError, ErrorCode, LoadError, ScheduleError, Status, 
 use windlass_server::ServeError;
 use windlass_server::client::ClientError;
 
-/// How a process ends (docs/reference/cli.md), from the best to the worst of several.
+/// How a process ends (docs/reference/cli.md). The order is from best to worst; of several, the worst counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// The command did what was requested.
     Succeeded,
-    /// The run has not ended: it is paused, or its follower was stopped.
+    /// The run has not ended: it is paused, or the user stopped following it.
     Unfinished,
     Cancelled,
     Timeout,
-    /// A loop's count is spent.
+    /// A loop reached its maximum number of iterations.
     Count,
     Failed,
-    /// The command makes no sense.
+    /// The command line is invalid.
     Usage,
     Invalid,
     /// The store is locked, corrupt or full.
@@ -28,7 +28,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// How a run ended.
+    /// Returns how a run ended.
     pub fn of_outcome(outcome: &OutcomeReport) -> Self {
         let kind = outcome.error.as_ref().map(|error| error.kind.as_str());
         match (outcome.status, kind) {
@@ -66,10 +66,10 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command came to nothing.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The command makes no sense.
+    /// The command line is invalid.
     #[error("{0}")]
     Usage(String),
     /// A workflow was not loaded.
@@ -77,7 +77,7 @@ pub enum Failure {
     Load(#[from] LoadError),
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The process that owns the store, or the server.
+    /// A request to the process that owns the store, or to the server, failed.
     #[error(transparent)]
     Client(#[from] ClientError),
     /// Another process owns the store.
@@ -85,23 +85,23 @@ pub enum Failure {
     Taken(String),
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// A file that was named cannot be read.
+    /// A file that the command line names cannot be read.
     #[error("{path} cannot be read: {error}")]
     Unreadable {
         path: String,
         #[source]
         error: io::Error,
     },
-    /// The machine gives no thread, no signal handler, no runtime.
+    /// The operating system refuses a thread, a signal handler, a file or another resource.
     #[error("{0}")]
     Machine(#[source] io::Error),
-    /// Standard output cannot be written. A reader that has gone is no failure.
+    /// Standard output cannot be written. A closed pipe does not count as a failure.
     #[error("standard output cannot be written: {0}")]
     Output(#[source] io::Error),
 }
 
 impl Failure {
-    /// Its kind, where it is one of the engine's.
+    /// Returns the engine's code of this failure, if it has one.
     pub fn code(&self) -> Option<ErrorCode> {
         match self {
             Self::Load(error) => Some(error.code()),
@@ -155,9 +155,9 @@ impl Failure {
     }
 }
 
-/// What to do about a server that cannot be reached.
+/// Returns a hint about a server that cannot be reached.
 fn unreachable(why: &str) -> &'static str {
-    // rustls's words for what `openssl req -x509` makes by default.
+    // What rustls reports about the certificate that `openssl req -x509` makes by default.
     if why.contains("CaUsedAsEndEntity") {
         "its certificate is one of an authority: make it with `openssl req -x509 … -addext \
          basicConstraints=critical,CA:FALSE`"
@@ -202,7 +202,7 @@ fn advice(error: &StoreError) -> Option<&'static str> {
     })
 }
 
-/// What helps against an error of the disk.
+/// Returns a hint about an error of the disk.
 fn of_disk(error: &io::Error) -> &'static str {
     if error.kind() == io::ErrorKind::Unsupported {
         return "nothing was changed; `windlass backup` makes a copy elsewhere";

@@ -1,4 +1,4 @@
-//! What a command is given: inputs, labels, handlers and how a workflow is read.
+//! Reads what a command is given: inputs, labels, handlers, and the options for loading a workflow.
 
 use super::args::{Global, HandlerArgs, InputArgs, LoadArgs};
 use super::exit::Failure;
@@ -15,7 +15,7 @@ use windlass_engine::{
 };
 use windlass_engine::{MAX_MEMORY, memory_of_json, memory_of_yaml, over_memory};
 
-/// The options that a workflow is read with.
+/// Returns the options for loading a workflow.
 pub fn options(
     global: &Global,
     load: &LoadArgs,
@@ -42,7 +42,7 @@ pub fn options(
     })
 }
 
-/// An engine with the handlers, secrets, key and variables of the environment of these options.
+/// Returns an engine with the handlers, secrets, key and environment variables of these options.
 pub fn engine(options: &LoadOptions, untrusted: &UntrustedArgs) -> EngineBuilder {
     let mut builder = untrusted
         .apply(Engine::builder())
@@ -68,7 +68,7 @@ pub fn engine(options: &LoadOptions, untrusted: &UntrustedArgs) -> EngineBuilder
     builder
 }
 
-/// With the database that `--store` says.
+/// Sets the database that `--store` names.
 pub fn with_store_kind(builder: EngineBuilder, kind: Option<StoreKind>) -> EngineBuilder {
     match kind {
         Some(kind) => builder.store(kind),
@@ -76,10 +76,10 @@ pub fn with_store_kind(builder: EngineBuilder, kind: Option<StoreKind>) -> Engin
     }
 }
 
-/// The credential of systemd that is the key of the state.
+/// The name of the systemd credential with the key of the state.
 const STATE_KEY: &str = "windlass.state-key";
 
-/// What seals secure values: the file that was named, or a credential that systemd hands over.
+/// Returns the key that encrypts secure values: from the file of `--state-key`, or from a systemd credential.
 pub fn state_key(global: &Global) -> Result<Option<StateKey>, Failure> {
     let credential = || {
         let directory = std::env::var_os("CREDENTIALS_DIRECTORY")?;
@@ -94,7 +94,7 @@ pub fn state_key(global: &Global) -> Result<Option<StateKey>, Failure> {
         .map_err(|error| Failure::Usage(format!("--state-key: {error}")))
 }
 
-/// The directory of `--secrets`: one that is not there has none of them.
+/// Returns the directory of `--secrets`. A directory that does not exist is an error.
 fn secrets(args: &HandlerArgs) -> Result<Option<PathBuf>, Failure> {
     match &args.secrets {
         Some(path) if !path.is_dir() => {
@@ -105,13 +105,13 @@ fn secrets(args: &HandlerArgs) -> Result<Option<PathBuf>, Failure> {
     }
 }
 
-/// Where the command was called: what relative paths of a run's actions are from, also when it
-/// continues elsewhere.
+/// Returns the working directory of the command. Relative paths of a run's actions begin there, even if the run
+/// continues in another process.
 fn folder() -> Option<String> {
     std::env::current_dir().ok()?.to_str().map(str::to_owned)
 }
 
-/// A dialect by its name.
+/// Parses the name of a dialect.
 pub fn dialect(word: &str) -> Result<Dialect, Failure> {
     Dialect::parse(word).ok_or_else(|| {
         let message = format!("unknown format `{word}` (expected loom, azure, tea or canvas)");
@@ -130,13 +130,13 @@ pub fn handlers(args: &HandlerArgs) -> Result<Vec<(String, HandlerTarget)>, Fail
     Ok(found)
 }
 
-/// The input of a file of stubs, for a run that is given none.
+/// Returns the input in the file of stubs, for a run without other inputs.
 pub fn stub_input(args: &HandlerArgs) -> Result<Option<Value>, Failure> {
     let stubs = args.stub.as_deref().map(read_stubs).transpose()?;
     Ok(stubs.and_then(|stubs| stubs.input))
 }
 
-/// The signals of a file of stubs, for a test.
+/// Returns the signals in the file of stubs, for a test.
 pub fn stub_signals(args: &HandlerArgs) -> Result<Object, Failure> {
     let stubs = args.stub.as_deref().map(read_stubs).transpose()?;
     Ok(stubs.map(|stubs| stubs.signals).unwrap_or_default())
@@ -148,7 +148,7 @@ fn read_stubs(path: &Path) -> Result<Stubs, Failure> {
     stubs.map_err(|message| Failure::Usage(format!("{name}: {message}")))
 }
 
-/// The values that a file of stubs gives to a definition's parameters and app settings.
+/// Returns the values in the file of stubs for a definition's parameters and app settings.
 fn stub_values(args: &HandlerArgs) -> Result<Vec<SourceFile>, Failure> {
     let stubs = args.stub.as_deref().map(read_stubs).transpose()?;
     Ok(stubs.map(|stubs| stubs.values).unwrap_or_default())
@@ -161,7 +161,7 @@ struct HandlerEntry {
     url: Option<String>,
 }
 
-/// A file of handlers, with or without `handlers:` around them.
+/// A file of handlers inside `handlers:`. The handlers can also be at the top level of a file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StubFile {
@@ -186,7 +186,7 @@ fn read_handlers(path: &Path) -> Result<Vec<(String, HandlerTarget)>, Failure> {
     entries.into_iter().map(target).collect()
 }
 
-/// The inputs from a file, with those from flags laid over them.
+/// Returns the inputs of a file, with those of the flags added or replaced.
 pub fn inputs(file: Option<&Path>, flags: &[String]) -> Result<Value, Failure> {
     let mut map = match file {
         None if flags.is_empty() => return Ok(Value::Null),
@@ -209,7 +209,7 @@ pub fn inputs(file: Option<&Path>, flags: &[String]) -> Result<Value, Failure> {
     Ok(Value::object(map))
 }
 
-/// The id of a new run of a workflow, and what it is marked with.
+/// Returns the id and the labels of a new run of a workflow.
 pub fn id_and_labels(
     given: &InputArgs,
     workflow: &str,
@@ -223,7 +223,7 @@ pub fn id_and_labels(
     Ok((id, labels))
 }
 
-/// Labels are text.
+/// Parses labels. A value that is not text becomes its JSON.
 pub fn labels(flags: &[String]) -> Result<BTreeMap<String, String>, Failure> {
     let mut map = Object::new();
     for flag in flags {
@@ -239,7 +239,7 @@ pub fn labels(flags: &[String]) -> Result<BTreeMap<String, String>, Failure> {
         .collect())
 }
 
-/// `NAME=TEXT`, `NAME:=JSON`, or a JSON object of several.
+/// Parses `NAME=TEXT`, `NAME:=JSON`, or a JSON object with several.
 fn pairs(flag: &str, which: &str, into: &mut Object) -> Result<(), Failure> {
     if flag.trim_start().starts_with('{') {
         let value = Value::from_json(flag)
@@ -274,7 +274,7 @@ fn no_json(which: &str, name: &str, text: &str, error: &impl std::fmt::Display) 
     )
 }
 
-/// The id that was given.
+/// Checks the id that a user chose.
 pub fn run_id(id: &str) -> Result<String, Failure> {
     check_run_id(id).map_err(|error| Failure::Usage(error.to_string()))?;
     Ok(id.to_owned())
@@ -283,8 +283,8 @@ pub fn run_id(id: &str) -> Result<String, Failure> {
 /// The environment variable that holds the token itself.
 const TOKEN: &str = "WINDLASS_TOKEN";
 
-/// The token of a file, or of the environment. An empty one is a mistake: a missing token would not
-/// be noticed.
+/// Reads the token of a file, or of the environment. An empty token is an error, because otherwise a missing token
+/// would not be noticed.
 pub fn token(file: Option<&Path>) -> Result<Option<String>, Failure> {
     let text = match file {
         Some(path) => std::fs::read_to_string(path).map_err(|error| Failure::Unreadable {
@@ -314,9 +314,9 @@ pub fn token(file: Option<&Path>) -> Result<Option<String>, Failure> {
     }
 }
 
-/// A file's text; `-` is standard input.
+/// Reads a file's text; `-` is standard input.
 pub fn read(path: &Path) -> Result<String, Failure> {
-    // What a shell puts in the place of `<(command)` can be read once, and stubs are read for several purposes.
+    // A pipe, as a shell makes for `<(command)`, can be read once, but stubs are read for several purposes.
     static PIPES: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
     let mut pipes = PIPES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(text) = pipes.get(path) {
@@ -336,13 +336,13 @@ pub fn read(path: &Path) -> Result<String, Failure> {
     }
 }
 
-/// JSON, or YAML where the name ends so, or where a pipe has no JSON; what would take too much memory is refused.
+/// Parses JSON, or YAML if the file name or a pipe's text shows that. Values that need too much memory are refused.
 pub fn parse(path: &Path, text: &str) -> Result<Value, Failure> {
     let bad = |error: String| Failure::Usage(format!("{}: {error}", path.display()));
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let ending = path.extension();
     let is_yaml = ending.is_some_and(|ending| ending == "yaml" || ending == "yml");
-    // The name of a pipe does not say which it is.
+    // The name of a pipe does not show the format.
     let is_pipe = path.starts_with("/dev/fd");
     let yaml = is_yaml || (is_pipe && !text.trim_start().starts_with(['{', '[']));
     let weight = match yaml {

@@ -13,37 +13,37 @@ use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 use windlass_engine::{TerminalText, drives_terminals, now};
 
-/// What a server logs.
+/// The filter for the log of a server.
 const SERVER: &str = "run=info,audit=info,windlass_server=info,windlass_engine=warn,windlass_actions=warn,\
                       windlass_temporal=warn";
 
-/// Maximum number of lines of a server that wait for standard error. Further ones are lost: a reader that stalls
-/// must not delay runs.
+/// Maximum number of lines of a server that wait for standard error. Further lines are lost, because a reader that
+/// stalls must not delay runs.
 const MAX_WAITING: usize = 8_192;
 
-/// How long the last lines of a server may take.
+/// How long to wait for the last lines of a server.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// The lines of a server, to the thread that writes them.
+/// The channel to the thread that writes the lines of a server.
 static LINES: OnceLock<SyncSender<Line>> = OnceLock::new();
 
-/// How many lines were lost since the last one that was not.
+/// Number of lines that were lost since the last line that was not lost.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
 enum Line {
     Text(Vec<u8>),
-    /// Answered when the lines before it are written.
+    /// Answered when the earlier lines are written.
     Flush(SyncSender<()>),
 }
 
-/// Begins to write the log of a server, or of another command.
+/// Starts the log of a server, or of another command.
 pub(super) fn begin(screen: Screen, serves: bool, format: LogFormat) {
     let wanted = std::env::var("WINDLASS_LOG").unwrap_or_default();
     let filter = match (wanted.as_str(), screen.verbose) {
         ("", 0) if serves => EnvFilter::new(SERVER),
         ("", 0) => return,
         ("", 1) if serves => EnvFilter::new(format!("warn,script=info,{SERVER}")),
-        // A command reports the end of its runs itself.
+        // The command itself reports the end of its runs.
         ("", 1) => EnvFilter::new("warn,script=info,run=off"),
         ("", _) => EnvFilter::new("info,windlass=debug"),
         (wanted, _) => EnvFilter::new(wanted),
@@ -51,17 +51,17 @@ pub(super) fn begin(screen: Screen, serves: bool, format: LogFormat) {
     if serves {
         let (lines, waiting) = mpsc::sync_channel(MAX_WAITING);
         let thread = std::thread::Builder::new().name(String::from("log"));
-        // Without the thread, lines are written where they are made.
+        // If the thread cannot start, each thread writes its own lines.
         if thread.spawn(move || write_all(format, &waiting)).is_ok() {
             let _ = LINES.set(lines);
         }
     }
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        // Else a line that cannot be written is reported on standard error, with a panic where that is closed.
+        // Otherwise, an error of writing a line would be reported on standard error, which panics if that is closed.
         .log_internal_errors(false)
         .with_ansi(false);
-    // It fails when there is a log already.
+    // This fails if a log was already set.
     let _ = match format {
         LogFormat::Text => log.without_time().with_writer(|| Visible).try_init(),
         LogFormat::Json => log
@@ -74,7 +74,7 @@ pub(super) fn begin(screen: Screen, serves: bool, format: LogFormat) {
     };
 }
 
-/// Waits until the lines of a server are written.
+/// Waits until the lines of a server are written, but not longer than [`LAST_LINES`].
 pub(super) fn flush() {
     let (done, written) = mpsc::sync_channel(1);
     if let Some(lines) = LINES.get()
@@ -102,7 +102,7 @@ fn write_all(format: LogFormat, lines: &Receiver<Line>) {
     }
 }
 
-/// Writes a line, or passes it to the thread.
+/// Writes a line, or sends it to the thread of a server's log.
 fn write(text: Vec<u8>) -> io::Result<()> {
     let Some(lines) = LINES.get() else {
         return io::stderr().lock().write_all(&text);
@@ -113,7 +113,7 @@ fn write(text: Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Standard error without what drives a terminal. Each line is one write.
+/// Writes to standard error without characters that control a terminal. Each line is one write.
 struct Visible;
 
 impl Write for Visible {
@@ -128,7 +128,7 @@ impl Write for Visible {
     }
 }
 
-/// The same for lines of JSON.
+/// Does the same for lines of JSON.
 struct Escaped;
 
 impl Write for Escaped {
@@ -142,7 +142,7 @@ impl Write for Escaped {
     }
 }
 
-/// JSON on a line, with characters that drive a terminal as escape sequences of JSON.
+/// Escapes characters that control a terminal in a line of JSON.
 fn escape(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {
@@ -158,7 +158,7 @@ fn escape(json: &str) -> String {
     escaped
 }
 
-/// A message of this program as a line of a log in JSON.
+/// Returns a message of this program as a line of a JSON log.
 pub(super) fn message(level: &str, text: &str) -> String {
     let line = json!({
         "timestamp": now(),
@@ -169,8 +169,7 @@ pub(super) fn message(level: &str, text: &str) -> String {
     escape(&line.to_string())
 }
 
-/// Does not print panics of the database, unless with `-v`: they are caught and become errors of the
-/// store.
+/// Hides panics of the database, unless `-v` is set: such panics are caught and become errors of the store.
 pub(super) fn without_the_database(screen: Screen) {
     if screen.verbose > 0 {
         return;

@@ -1,6 +1,6 @@
-//! `windlass lsp`: the language server, for editors (docs/guides/editors.md). It speaks the Language Server
-//! Protocol over standard input and output, one message after the other. A message that makes no sense
-//! is answered or dropped; only `exit` and the end of the input end it.
+//! `windlass lsp`: the language server, for editors (docs/guides/editors.md). It speaks the Language Server Protocol
+//! over standard input and output and handles one message after the other. An invalid message is answered with an
+//! error or dropped. Only `exit` and the end of the input end the server.
 
 use super::args::LspArgs;
 use super::exit::{Exit, Failure};
@@ -19,12 +19,12 @@ use windlass_language::{
     CompletionKind, Position, Symbol, TextEdit, TextRange, complete, edited, hover, symbols,
 };
 
-/// A longer message is dropped, in bytes.
+/// Maximum size of a message in bytes. A longer message is dropped.
 const MAX_MESSAGE: u64 = 64 << 20;
-/// A longer header makes no sense.
+/// Maximum size of a header line in bytes.
 const MAX_HEADER: u64 = 8 << 10;
 
-/// Codes of JSON-RPC and the protocol.
+/// Error codes of JSON-RPC and of the protocol.
 const PARSE_ERROR: i64 = -32_700;
 const INVALID_REQUEST: i64 = -32_600;
 const METHOD_NOT_FOUND: i64 = -32_601;
@@ -46,7 +46,7 @@ fn serve(
     server: &mut Server<impl Write>,
 ) -> std::io::Result<Exit> {
     loop {
-        // More that is there already may change the texts again.
+        // If more messages have already arrived, they may change the texts again.
         if input.buffer().is_empty() {
             server.publish_changed()?;
         }
@@ -62,7 +62,7 @@ fn serve(
     }
 }
 
-/// The next message; none at the end of the input, and what is wrong with one that cannot be read.
+/// Reads the next message; none at the end of the input. A message that cannot be read is an inner error.
 fn message(input: &mut impl BufRead) -> std::io::Result<Option<Result<Message, String>>> {
     let mut length: Option<u64> = None;
     loop {
@@ -75,7 +75,7 @@ fn message(input: &mut impl BufRead) -> std::io::Result<Option<Result<Message, S
         if line.is_empty() {
             match length {
                 Some(_) => break,
-                // Blank lines between messages.
+                // Blank lines between messages are skipped.
                 None => continue,
             }
         }
@@ -99,7 +99,7 @@ fn message(input: &mut impl BufRead) -> std::io::Result<Option<Result<Message, S
     Ok(Some(message))
 }
 
-/// A request, or without an id a notification. Answers to the server's own requests have no method.
+/// A request; without an id, a notification. Answers to the server's own requests have no method.
 #[derive(Deserialize)]
 struct Message {
     id: Option<Value>,
@@ -119,7 +119,7 @@ enum Phase {
 struct Document {
     version: Value,
     text: String,
-    /// Whether its mistakes have not been published yet.
+    /// Whether the text has changed since its diagnostics were published.
     changed: bool,
     found: Vec<DiagnosticReport>,
 }
@@ -167,7 +167,7 @@ impl<W: Write> Server<W> {
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "error": error }))
     }
 
-    /// Does what a message asks; gives how the server ends, if it does.
+    /// Handles a message. Returns the exit code if the message ends the server.
     fn take(&mut self, message: Message) -> std::io::Result<Option<Exit>> {
         let Some(method) = message.method else {
             return Ok(None);
@@ -207,7 +207,7 @@ impl<W: Write> Server<W> {
     }
 
     fn handle_notification(&mut self, method: &str, params: Value) -> std::io::Result<()> {
-        // A notification has no answer, so one that makes no sense is dropped.
+        // A notification has no answer, so an invalid notification is dropped.
         let Ok(params) = read::<DocumentParams>(params) else {
             return Ok(());
         };
@@ -229,7 +229,7 @@ impl<W: Write> Server<W> {
                 }
             }
             "textDocument/didSave" => {
-                // Files that name this one may be right now.
+                // Files that name the saved file may be valid now.
                 for document in self.documents.values_mut() {
                     document.changed = true;
                 }
@@ -249,7 +249,7 @@ impl<W: Write> Server<W> {
         self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }))
     }
 
-    /// Publishes the mistakes of the texts that have changed.
+    /// Publishes the diagnostics of the texts that have changed.
     fn publish_changed(&mut self) -> std::io::Result<()> {
         let changed = self
             .documents
@@ -338,7 +338,7 @@ impl<W: Write> Server<W> {
         })
     }
 
-    /// An open text, with the open texts next to it that it may name.
+    /// Returns an open text, with the open texts in its folder that it can name.
     fn opened(&self, uri: &str) -> Option<OpenDocument> {
         let document = self.documents.get(uri)?;
         let path = url::Url::parse(uri)
@@ -397,7 +397,7 @@ impl Document {
     }
 }
 
-/// An open text with what is around it.
+/// An open text, with its folder, its format, and the texts that it can name.
 struct OpenDocument {
     bundle: Bundle,
     folder: Option<PathBuf>,
@@ -429,7 +429,7 @@ impl OpenDocument {
             }
             one
         };
-        // The editor may ask about files that are no workflows.
+        // The editor may send files that are not workflows, which get no diagnostics.
         let other = |one: &DiagnosticReport| {
             matches!(&*one.code, "unknown-format" | "empty-file") && one.fixes.is_empty()
         };
@@ -442,7 +442,7 @@ fn read<T: DeserializeOwned>(params: Value) -> Result<T, serde_json::Error> {
     serde_json::from_value(params)
 }
 
-/// What the server can do.
+/// Returns the capabilities of the server.
 fn initialized() -> Value {
     let triggers = ["@", "{", "'", "\"", ".", "(", "|", " ", ":"];
     json!({
@@ -472,7 +472,7 @@ fn diagnostic(one: &DiagnosticReport) -> Value {
     })
 }
 
-/// The fixes of the mistakes that are touched.
+/// Returns the fixes of the diagnostics that a range touches.
 fn actions<'d>(
     uri: &str,
     found: impl Iterator<Item = &'d DiagnosticReport>,
@@ -495,7 +495,7 @@ fn actions<'d>(
     fixes.map(action).collect()
 }
 
-/// The protocol's numbers.
+/// Returns the protocol's number of a kind.
 fn completion_kind(kind: CompletionKind) -> u8 {
     match kind {
         CompletionKind::Function => 3,

@@ -7,20 +7,20 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeMap;
 use windlass_engine::{ActionBegan, LoopState, TerminalText, Timestamp};
 
-/// The most lines at a time.
+/// Maximum number of lines at a time.
 const MAX_LINES: usize = 12;
 
 /// The lines of all runs that are followed.
 pub struct Progress {
     mode: Mode,
-    /// By run and path.
+    /// Active loops, by run and path.
     loops: BTreeMap<(String, String), LoopState>,
-    /// The last iteration that was shown, by run and path.
+    /// The last iteration that was shown of each loop, by run and path.
     last_shown: BTreeMap<(String, String), u64>,
-    /// What a loop with a title does right now, by run and path.
+    /// The current action of each loop with a title, by run and path.
     doing: BTreeMap<(String, String), String>,
     screen: Screen,
-    /// Whether lines begin with the run.
+    /// Whether lines begin with the run's id.
     several: bool,
 }
 
@@ -31,7 +31,7 @@ enum Mode {
 }
 
 impl Progress {
-    /// For one run, or for several.
+    /// Makes the lines for one run, or for several.
     pub fn new(screen: Screen, several: bool) -> Self {
         let mode = if screen.live {
             let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
@@ -51,17 +51,17 @@ impl Progress {
         }
     }
 
-    /// Whether anything is shown of a run that continues.
+    /// Returns whether anything is shown of an unfinished run.
     pub fn shows_steps(&self) -> bool {
         !matches!(self.mode, Mode::Nothing)
     }
 
-    /// Whether lines are redrawn as time passes.
+    /// Returns whether lines are redrawn as time passes.
     pub fn is_live(&self) -> bool {
         matches!(self.mode, Mode::Bars(..))
     }
 
-    /// Loops of a run have changed, and actions in them have begun.
+    /// Shows loops of a run that have changed, and actions in them that have begun.
     pub fn update(
         &mut self,
         run: &str,
@@ -94,9 +94,9 @@ impl Progress {
         self.draw(now);
     }
 
-    /// `has_action`: an action of the loop begins at the same time, and its line shows both.
+    /// Shows a changed loop. `has_action`: an action of the loop begins at the same time, and its line shows both.
     fn take(&mut self, run: &str, row: LoopState, has_action: bool, now: Timestamp) {
-        // Loops inside another iteration than the current one are gone, ended or not.
+        // Loops inside other iterations than the current one are over, even if no end was reported.
         let inside = format!("{}#", row.path);
         let current = format!("{}#{}/", row.path, row.iteration);
         let ended = row.ended.is_some();
@@ -126,15 +126,15 @@ impl Progress {
         self.screen.say(self.line(&key.0, row, now));
     }
 
-    /// `wait_for_job  iteration 15/500  next check in 8s  deadline in 5h12m`, or
-    /// `Code Review Loop  iteration 3/5  reviewer`.
+    /// Returns the line of a loop: `wait_for_job  iteration 15/500  next check in 8s  deadline in 5h12m`, or `Code
+    /// Review Loop  iteration 3/5  reviewer`.
     fn line(&self, run: &str, row: &LoopState, now: Timestamp) -> TerminalText {
         let mut parts = Vec::new();
         if self.several {
             parts.push(run.to_owned());
         }
         parts.push(match &row.title {
-            // Of one in another, also which iteration of that.
+            // If the loop is inside of another one, also the iteration of that other loop.
             Some(title) => match row.path.rsplit_once('/') {
                 Some((around, _)) => format!("{around}/{title}"),
                 None => title.to_string(),
@@ -156,7 +156,7 @@ impl Progress {
         TerminalText::from(parts.join("  "))
     }
 
-    /// Time has passed.
+    /// Draws the lines again, because time has passed.
     pub fn draw(&mut self, now: Timestamp) {
         let Mode::Bars(..) = self.mode else { return };
         let mut rows: Vec<_> = self.loops.iter().collect();
@@ -188,7 +188,7 @@ impl Progress {
         }
     }
 
-    /// A line on standard error that stays.
+    /// Prints a line on standard error that is not redrawn.
     pub fn say(&self, text: impl Into<TerminalText>) {
         let text = text.into();
         match &self.mode {
@@ -199,7 +199,7 @@ impl Progress {
         }
     }
 
-    /// A run has ended: its lines go.
+    /// Removes the lines of a run that has ended.
     pub fn forget(&mut self, run: &str, now: Timestamp) {
         self.loops.retain(|(of, _), _| of != run);
         self.last_shown.retain(|(of, _), _| of != run);
@@ -207,7 +207,7 @@ impl Progress {
         self.draw(now);
     }
 
-    /// Removes all lines, before a result is printed or the process leaves.
+    /// Removes all lines, before a result is printed or the process exits.
     pub fn clear(&mut self) {
         self.loops.clear();
         if let Mode::Bars(all, bars) = &mut self.mode {
@@ -217,7 +217,7 @@ impl Progress {
     }
 }
 
-/// The iteration that runs, or the last one that ended, from 1.
+/// Returns the number, from 1, of the iteration that runs, or of the last one that ended.
 fn number(row: &LoopState) -> u64 {
     let running = u64::from(row.iteration_started_at.is_some());
     row.iteration.saturating_add(running)
@@ -225,7 +225,7 @@ fn number(row: &LoopState) -> u64 {
 
 fn spinner() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
-    // A template that cannot be read leaves the default one.
+    // If the template cannot be read, the default template remains.
     if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
         bar.set_style(style);
     }

@@ -19,13 +19,13 @@ use windlass_engine::report::{
 };
 use windlass_engine::{RunStatus, TURN_SIGNAL, TerminalText, Timestamp, now, path_part};
 
-/// The most characters of a value on a line.
+/// Maximum number of characters of a value on a line.
 const VALUE: usize = 100;
 
-/// A timer is reported when it is late by this.
+/// A timer that is late by this much is reported.
 const LATE: Duration = Duration::from_millis(500);
 
-/// Of more branches of one action, or loops in the items of one foreach, only the first is shown.
+/// Of more than this many branches of an action, or loops in a foreach, only the first is shown.
 const MAX_ALIKE: usize = 3;
 
 pub async fn run(global: &Global, screen: Screen, args: &StatusArgs) -> Result<Exit, Failure> {
@@ -53,7 +53,7 @@ pub async fn run(global: &Global, screen: Screen, args: &StatusArgs) -> Result<E
     .await
 }
 
-/// The run that was started last.
+/// Returns the id of the run that was started last.
 async fn newest(global: &Global) -> Result<String, Failure> {
     let filter = ListFilter {
         limit: Some(1),
@@ -65,7 +65,7 @@ async fn newest(global: &Global) -> Result<String, Failure> {
     Ok(newest.summary.run)
 }
 
-/// Why a run is where it is.
+/// Returns the status of a run.
 pub async fn report(global: &Global, run: &str) -> Result<StatusReport, Failure> {
     inspect(
         global,
@@ -198,7 +198,7 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
     out
 }
 
-/// Those of each kind, or the first if there are many, and how many more there are of it.
+/// Returns the entries to show, of a kind with many entries the first one, and how many more such a kind has.
 fn first_alike<'a, T>(
     all: impl IntoIterator<Item = &'a T>,
     kind: impl Fn(&T) -> String,
@@ -223,7 +223,7 @@ fn first_alike<'a, T>(
     )
 }
 
-/// `each#…/poll`: a path without its iterations.
+/// Returns a path without the numbers of its iterations: `each#…/poll`.
 fn without_numbers(path: &str) -> String {
     let parts = path.split('/').map(|part| match part.split_once('#') {
         Some((name, _)) => format!("{name}#…"),
@@ -288,7 +288,7 @@ fn outcome(out: &mut TerminalText, report: &StatusReport) {
     }
 }
 
-/// Where branches are: several of one name differ by the iteration that they are in.
+/// Returns where the branches of a fork are. Forks with the same name differ by the iteration that they are in.
 fn place_of(fork: &ForkReport) -> String {
     let of_its_own = |inside: &str| {
         let last = inside.rsplit('/').next().unwrap_or_default();
@@ -374,7 +374,7 @@ fn a_loop(
     }
 }
 
-/// When something is due. Clocks stand still while a run is paused.
+/// Returns when something is due. While a run is paused, its clocks stop.
 fn due_text(due: Timestamp, report: &StatusReport) -> String {
     match &report.pause {
         None => format::until(due, report.at),
@@ -475,7 +475,7 @@ fn doing_text(doing: &CurrentActivity, report: &StatusReport, place: &str) -> St
     parts.join("  ")
 }
 
-/// One line about a run that has not ended: its first activity, and how many more there are.
+/// Returns one line about an unfinished run: its last loop, its first activity, and the number of other activities.
 pub fn waiting_line(report: &StatusReport, place: &str) -> String {
     let loops = report.loops.last().map(|one| {
         let (path, number, most) = (&one.path, one.iteration, one.max_iterations);
@@ -491,7 +491,7 @@ pub fn waiting_line(report: &StatusReport, place: &str) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
 }
 
-/// What a run that waits for its turn waits for, with the command that helps.
+/// Returns the run that a run waits for until it is its turn, with the command that helps.
 pub fn awaited_text(awaited: &AwaitedRun, place: &str) -> String {
     awaited.text(&format!("windlass resume{place} {}", awaited.run))
 }
@@ -507,7 +507,7 @@ fn name(doing: &CurrentActivity) -> String {
     format!("{} ({})", doing.action, words.join(" "))
 }
 
-/// How long ago the run should have gone on, when that is long and nothing else keeps it.
+/// Returns how late the run is, if it is late by at least [`LATE`] and nothing else explains the delay.
 fn behind(report: &StatusReport) -> Option<Duration> {
     let is_active = report.owned && report.outage.is_none() && report.status.is_progressing();
     let due = report.next_due_at.filter(|_| is_active)?;
@@ -535,7 +535,7 @@ mod tests {
         assert!(late.contains("behind    by 1"), "{late}");
         assert!(!shown("2026-11-23T12:00:09.9Z", true).contains("behind"));
         assert!(!shown("2026-11-23T12:00:12Z", true).contains("behind"));
-        // Nobody runs it: that is said instead.
+        // No process executes the run: the screen says that instead.
         assert!(!shown("2026-11-23T12:00:01Z", false).contains("behind"));
     }
 }

@@ -1,12 +1,12 @@
-//! How `paginate` detects that pages are missing: it compares the rows with the number that the server reports, and
-//! checks that the first page really has no next one.
+//! How `paginate` detects that pages are missing. It compares the number of rows with the total that the server
+//! reports, and checks that an only page really has no next page.
 
 use super::file::{LOOK, reading};
 use super::pages::{NextPage, Paging, SAME_PAGES};
 use crate::cli::args::PaginateArgs;
 use serde_json::{Map, Value, json};
 
-/// Members of an answer that report the number of all rows.
+/// Members of an answer that report the total number of rows.
 const TOTALS: [&str; 15] = [
     "total",
     "total_count",
@@ -25,13 +25,13 @@ const TOTALS: [&str; 15] = [
     "['@odata.count']",
 ];
 
-/// The same within the objects that describe a page.
+/// Members of the objects in [`PAGE_OBJECTS`] that report the same.
 const PAGE_TOTALS: [&str; 4] = ["total", "total_count", "totalCount", "totalElements"];
 
 /// The objects of an answer that describe its page.
 const PAGE_OBJECTS: [&str; 4] = ["meta", "pagination", "page", "paging"];
 
-/// Headers that report the number of all rows.
+/// Headers that report the total number of rows.
 const TOTAL_HEADERS: [&str; 3] = ["x-total-count", "x-total", "x-wp-total"];
 
 /// Members that report whether there is another page.
@@ -52,7 +52,7 @@ const LAST: [&str; 4] = ["last", "isLast", "is_last", "isLastPage"];
 /// Members that report the number of pages.
 const PAGES: [&str; 4] = ["total_pages", "totalPages", "page_count", "pageCount"];
 
-/// Headers that report it.
+/// Headers that report the number of pages.
 const PAGES_HEADERS: [&str; 2] = ["x-total-pages", "x-wp-totalpages"];
 
 /// Members that lead to a next page, in lower case and without `_`, `-` and `@odata.`.
@@ -84,7 +84,7 @@ const CURSORS: [&str; 25] = [
     "cursor",
 ];
 
-/// Objects of an answer that have such members.
+/// Objects of an answer that can have these members.
 const CURSOR_OBJECTS: [&str; 11] = [
     "links",
     "_links",
@@ -99,13 +99,13 @@ const CURSOR_OBJECTS: [&str; 11] = [
     "cursors",
 ];
 
-/// The number of all rows, as the server reports about it.
+/// Where the total number of rows is read.
 pub(super) enum Total {
     /// In the usual members and headers.
     Usual,
-    /// As `--total` says.
+    /// In the expression of `--total`.
     Expression(String),
-    /// It is not compared.
+    /// Nowhere: the total is not compared.
     Ignored,
 }
 
@@ -122,7 +122,7 @@ impl Total {
         }
     }
 
-    /// The total after this page, for `variables.at.total`; `is_page`: whether the answer is one.
+    /// Returns the value of `variables.at.total` after a page. `is_page` is the condition that the answer is a page.
     pub(super) fn expression(&self, is_page: Option<&str>) -> Value {
         match (self, is_page) {
             (Self::Ignored, _) => Value::Null,
@@ -135,16 +135,16 @@ impl Total {
         }
     }
 
-    /// The number of the next page, `step`, or none after the last one. `rows` are those of this page, and `seen` is
-    /// how many the total counts of them.
+    /// Returns the expression for the number of the next page: `step`, or none after the last page. `rows` is the
+    /// number of rows of this page, and `seen` is how many of them the total counts.
     pub(super) fn next_number(&self, step: &str, rows: &str, seen: &str, has_end: bool) -> String {
-        // After some, the missing rows do not follow.
+        // After this many empty pages in a row, no more rows are expected.
         let few = format!("variables.at.empty < {}", SAME_PAGES - 1);
         let more = match self {
-            // What the line calls the end is the end.
+            // With `--end`, only the condition of the line ends the pages.
             _ if has_end => return format!("{{{{ {step} }}}}"),
             Self::Ignored => rows.to_owned(),
-            // An empty page in the middle: a server filters after it has divided its rows into pages.
+            // A page before the last one can be empty: some servers filter after dividing the rows into pages.
             Self::Usual => {
                 format!("({rows}) or ((variables.at.total or 0) > variables.at.seen and {few})")
             }
@@ -155,7 +155,7 @@ impl Total {
         format!("{{{{ {step} if {more} else none }}}}")
     }
 
-    /// The actions after the last page that fail the run if rows are missing.
+    /// Returns the actions after the last page that fail the run if rows are missing.
     pub(super) fn check(&self) -> Map<String, Value> {
         let (at, note) = ("variables.at", "--total none accepts what the pages had");
         let message = format!(
@@ -204,7 +204,7 @@ impl Total {
     }
 }
 
-/// An action that fails the run.
+/// Returns an action that fails the run if the condition is true.
 pub(super) fn fail_if(name: &str, condition: &str, message: &str) -> Value {
     json!({
         "type": "if",
@@ -216,17 +216,17 @@ pub(super) fn fail_if(name: &str, condition: &str, message: &str) -> Value {
     })
 }
 
-/// An answer's body; an empty one if it has none.
+/// Returns the expression for an answer's body; an empty object if the answer has no body.
 fn answer() -> String {
     format!("({LOOK}.body or {{}})")
 }
 
-/// An object of an answer's body; an empty one if it is missing.
+/// Returns the expression for an object of an answer's body; an empty object if it is missing.
 fn page_object(name: &str) -> String {
     format!("(({}.{name} | default({{}})) or {{}})", answer())
 }
 
-/// Numbers, some of which are written as text; 0 for what is none.
+/// Returns the expression for a list of numbers, some of which are text. A value that is not a number is 0.
 fn numbers(values: &str) -> String {
     format!("[{values}] | map('default', 0) | map('int') | list")
 }
@@ -247,7 +247,7 @@ fn usual_total() -> String {
         format!("(({hits}.total | default({{}})) or {{}}).value"),
     ];
     let headers = TOTAL_HEADERS.map(|name| format!("{LOOK}.headers['{name}']"));
-    // `items 0-24/1000`; a range of bytes counts none.
+    // For example `items 0-24/1000`. A range of bytes does not count rows.
     let range = format!("({LOOK}.headers['content-range'] | default('bytes'))");
     let range = format!("'' if {range}.startswith('bytes') else ({range}.split('/') | last)");
     let all: Vec<String> = body
@@ -262,7 +262,7 @@ fn usual_total() -> String {
     )
 }
 
-/// What `--next` asks a page for, in messages.
+/// Returns what `--next` reads from a page, for messages.
 pub(super) fn shown_next(given: &str) -> String {
     match given {
         "link" => "header `Link` with a next page".to_owned(),
@@ -270,8 +270,8 @@ pub(super) fn shown_next(given: &str) -> String {
     }
 }
 
-/// The actions after the last page that fail the run if the only page has no next one by the given name, but a member
-/// that usually leads to one.
+/// Returns the actions after the last page that detect a misspelt `--next`. They fail the run if its only page lacks
+/// what `--next` reads, but has a member that usually leads to a next page.
 pub(super) fn misspelt_next(next: &NextPage, given: &str) -> Option<(String, Value)> {
     let missing = match next {
         NextPage::Page | NextPage::Offset => return None,
@@ -305,7 +305,7 @@ pub(super) fn misspelt_next(next: &NextPage, given: &str) -> Option<(String, Val
     Some(("check_next".to_owned(), check))
 }
 
-/// Whether the member that a path names is missing, not null; none for what is not a path.
+/// Returns the condition that the member of a path is missing, not null; none if the expression is not a path.
 fn missing_member(expression: &str) -> Option<String> {
     let path = expression.strip_prefix(LOOK)?.strip_prefix('.')?;
     let is_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '[' | ']');
@@ -317,7 +317,7 @@ fn missing_member(expression: &str) -> Option<String> {
     let mut mark = '.';
     for part in parts {
         let name = part.trim_end_matches(['.', '[']);
-        // After `]` comes another mark at once.
+        // Another separator follows directly after `]`, so that the name is empty.
         if !name.is_empty() {
             let within = match out == LOOK {
                 true => out,

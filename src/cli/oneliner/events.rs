@@ -6,16 +6,16 @@ use crate::cli::args::{Every, Lasting, ReadEventsArgs};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// Whether the server has no more events.
+/// The condition that the server has no more events.
 const HAS_ENDED: &str = "actions.look.outputs.statusCode == 204";
 
-/// The wait before the next attempt to reach the server, which doubles.
+/// The delay before the next attempt to reach the server. It doubles after each attempt.
 const RETRY: Every = Every {
     first: Lasting(Duration::from_secs(1)),
     most: Some(Lasting(Duration::from_secs(60))),
 };
 
-/// The file for a line whose rows go to `to`, if they go to a file.
+/// Makes the file for a line. `to` is the file for the rows, if they go to a file.
 pub(super) fn events(args: &ReadEventsArgs, to: Option<&str>, times: u64) -> Result<Value, String> {
     let until = args.until.as_deref().map(reading);
     let mut look = request(&args.url, &args.request)?;
@@ -23,11 +23,11 @@ pub(super) fn events(args: &ReadEventsArgs, to: Option<&str>, times: u64) -> Res
         inputs.insert("events".to_owned(), true.into());
     }
     if args.request.data.is_none() {
-        // A server that is down may be back before the time is over.
+        // A server that is down may be available again before the time is over.
         look.insert("retry".to_owned(), policy(&RETRY, times, &["transient"]));
     }
     let mut actions = Map::new();
-    // The time and the number are errors only for a line that waits for something.
+    // Reaching the duration or the number of events is an error only for a line that waits for a condition.
     let on_limit = if until.is_some() { "fail" } else { "continue" };
     let condition = match (until, args.times) {
         (Some(until), _) => {

@@ -1,12 +1,12 @@
-//! The workflow files that `poll` and `try` stand for, and what lines have in common. Nothing here is more
-//! than a file could say.
+//! The workflow files of `poll` and `try`, and what the one-line commands have in common. These files use nothing
+//! that a file of a user cannot use.
 
 use super::operation::STATUS;
 use crate::cli::args::{Every, Lasting, PollArgs, RequestArgs, TryArgs};
 use serde_json::{Map, Value, json};
 use windlass_engine::{Bundle, Diagnostics, TerminalText, format_duration, inexact_json};
 
-/// What expressions of a line read of the action `look`.
+/// The outputs of the action `look` that the expressions of a line can read.
 pub(super) const OUTPUTS: [&str; 6] = [
     "body",
     "statusCode",
@@ -16,17 +16,17 @@ pub(super) const OUTPUTS: [&str; 6] = [
     "stderr",
 ];
 
-/// Where they are.
+/// The path of these outputs in the file.
 pub(super) const LOOK: &str = "actions.look.outputs";
 
-/// Whether a workflow has a name that one of these commands generates.
+/// Returns whether a one-line command generated this name of a workflow.
 pub(in crate::cli) fn is_line(workflow: &str) -> bool {
     let commands = ["poll-", "try-", "paginate-", "operation-", "events-"];
     commands.iter().any(|command| workflow.starts_with(command))
 }
 
-/// A message of a line's run with the expressions as the line has them: `body.done`, not
-/// `actions.look.outputs.body.done`. Those of other runs stay.
+/// Returns a message with the expressions as the line has them: `body.done`, not `actions.look.outputs.body.done`. A
+/// message about another run is unchanged.
 pub(in crate::cli) fn authored(is_line: bool, message: &str) -> String {
     if !is_line {
         return message.to_owned();
@@ -37,12 +37,12 @@ pub(in crate::cli) fn authored(is_line: bool, message: &str) -> String {
         .replace("`rows` must be a list, not ", ITEMS_MUST_BE_A_LIST)
 }
 
-/// What `rows` of the action that stores a page is in the line.
+/// Names `--items` instead of `rows`, which is its name in the action that stores a page.
 const ITEMS_MUST_BE_A_LIST: &str =
     "`--items` must be the list of rows, for example body.items, and not a value of the type ";
 
-/// Diagnostics of the file, at their places in the expressions of the line. `given` has the flags with
-/// their expressions; what is elsewhere is shown in the file.
+/// Renders diagnostics of the file at their places in the expressions of the line. `given` has the flags with their
+/// expressions. A diagnostic at another place is shown in the file.
 pub(super) fn render(
     diagnostics: &Diagnostics,
     bundle: &Bundle,
@@ -50,7 +50,7 @@ pub(super) fn render(
     colour: bool,
 ) -> TerminalText {
     let mut text = TerminalText::default();
-    // An expression of the line may be in several places of the file.
+    // An expression of the line can be in several places of the file, but its diagnostics are shown once.
     let mut shown = Vec::new();
     for one in diagnostics.sorted() {
         let file = bundle.file(one.span.file).map_or("", |file| &file.text);
@@ -63,13 +63,13 @@ pub(super) fn render(
         let mut one = one.clone();
         if let Some((flag, expression, column)) = place {
             one.message = authored(true, &one.message);
-            // What closes the expression is ours.
+            // The sign that closes the expression is generated and not a part of the line.
             if !expression.contains([')', '}']) {
                 for closing in ["unexpected `)`", "unexpected `}}`"] {
                     one.message = one.message.replace(closing, "unexpected end");
                 }
             }
-            // The hint has the names that a file reads.
+            // The hint has the names that a file can read, not those of a line.
             one.hint = one.hint.filter(|_| one.code != "unknown-name");
             (one.span.file, one.span.line, one.span.column) = (0, 1, column);
             let place = (flag, column, one.message.clone());
@@ -87,7 +87,7 @@ pub(super) fn render(
     text
 }
 
-/// The column, from 1, in an expression of the line that is in this row of the file.
+/// Converts a column of a file's row to a column of the line's expression in that row, both from 1.
 fn column(row: &str, expression: &str, column: u32) -> Option<u32> {
     let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
     let generated = escaped(&reading(expression));
@@ -99,7 +99,7 @@ fn column(row: &str, expression: &str, column: u32) -> Option<u32> {
     u32::try_from(before.chars().count() + 1).ok()
 }
 
-/// Failures after which what is polled may exist or be ready later: not a refusal.
+/// Failures after which the polled resource may exist or be ready later. A refusal is not one of them.
 const LATER: [&str; 5] = ["transient", "404", "409", "425", "expect"];
 
 /// Every failure of a request or a command.
@@ -113,7 +113,7 @@ pub(super) fn poll(args: &PollArgs, times: u64) -> Result<Value, String> {
             let (look, delay) = (command(&args.command, false), delay(&args.every));
             loop_node(args, times, look, delay, &until, "stdout")
         }
-        // Whatever keeps the address from answering is looked at again.
+        // Every failure of the request is retried.
         (Some(url), None) => {
             let look = request(url, &args.request)?;
             attempts(look, &args.every, times, Some(args.timeout), "body")
@@ -121,7 +121,7 @@ pub(super) fn poll(args: &PollArgs, times: u64) -> Result<Value, String> {
         (Some(url), Some(until)) => {
             let mut look = request(url, &args.request)?;
             look.insert("retry".to_owned(), policy(&args.every, times, &LATER));
-            // Who looks at the status takes any.
+            // An expression that reads the status accepts every status.
             if until.contains(&format!("{LOOK}.statusCode"))
                 && let Some(inputs) = look.get_mut("inputs").and_then(Value::as_object_mut)
             {
@@ -132,7 +132,7 @@ pub(super) fn poll(args: &PollArgs, times: u64) -> Result<Value, String> {
             {
                 inputs.insert("ifChanged".to_owned(), true.into());
             }
-            // A page of a proxy in the place of JSON is an answer that failed.
+            // If the answer is not JSON, for example the page of a proxy, the request has failed.
             if reads_members(&until) {
                 look.insert("expect".to_owned(), "json".into());
             }
@@ -141,11 +141,11 @@ pub(super) fn poll(args: &PollArgs, times: u64) -> Result<Value, String> {
     })
 }
 
-/// Whether an expression reads members of the body.
+/// Returns whether an expression reads members of the body.
 pub(super) fn reads_members(expression: &str) -> bool {
     let body = format!("{LOOK}.body");
     let mut after = expression.split(&body).skip(1);
-    // A method of a text, such as `strip()`, is not a member.
+    // A call of a text's method, such as `strip()`, does not read a member.
     let calls = |after: &str| {
         let name = after.trim_start_matches('.');
         let rest = name.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
@@ -183,7 +183,7 @@ pub(super) fn attempt(args: &TryArgs) -> Value {
     attempts(look, &args.every, args.times, None, "stdout")
 }
 
-/// A retry policy with `times` attempts in all, repeated for the errors in `on`.
+/// Returns a retry policy with `times` attempts in all, for the errors in `on`.
 pub(super) fn policy(every: &Every, times: u64, on: &[&str]) -> Value {
     let mut policy = match every.most {
         None => json!({ "type": "fixed", "interval": text(every.first) }),
@@ -196,7 +196,7 @@ pub(super) fn policy(every: &Every, times: u64, on: &[&str]) -> Value {
     policy
 }
 
-/// An action with attempts, and a time for all of them.
+/// Makes the file with one action that is attempted several times, with a timeout for all attempts.
 fn attempts(
     look: Map<String, Value>,
     every: &Every,
@@ -265,7 +265,7 @@ pub(super) fn request(url: &str, given: &RequestArgs) -> Result<Map<String, Valu
     ]))
 }
 
-/// What `--data` sends: JSON if it is that, else the text.
+/// Returns the request body of `--data`: JSON if the text is JSON, else the text.
 fn request_data(data: &str) -> Result<Value, String> {
     if let Some(file) = data.strip_prefix('@') {
         let problem = "does not name a file here: write";
@@ -285,7 +285,7 @@ fn request_data(data: &str) -> Result<Value, String> {
     }
 }
 
-/// A value of which no text is an expression.
+/// Returns the value in a form in which no text is an expression.
 fn without_expressions(value: Value) -> Value {
     match value {
         Value::String(text) => literal(&text).into(),
@@ -300,10 +300,10 @@ fn without_expressions(value: Value) -> Value {
     }
 }
 
-/// Text that is no expression, whatever it looks like; secrets may be named in it.
+/// Returns text in a form that is not read as an expression. It can still name secrets.
 pub(super) fn literal(text: &str) -> String {
     if text.contains("{{") || text.contains("{%") {
-        // In both languages: a text of one of them.
+        // The text has signs of both expression languages, so it becomes a text within one of them.
         if text.contains("@{") || text.contains("{% endraw") {
             return format!("@concat('{}')", text.replace('\'', "''"));
         }
@@ -325,7 +325,7 @@ pub(super) fn delay(every: &Every) -> Value {
     }
 }
 
-/// The time to the next look at a server: ours, or longer if it asks for that.
+/// Returns the time until the next request to a server: `every`, or longer if the server asks for that.
 pub(super) fn server_delay(every: &Every) -> Value {
     let mut delay = json!({ "type": "server", "interval": text(every.first) });
     if let (Some(most), Some(delay)) = (every.most, delay.as_object_mut()) {
@@ -338,12 +338,12 @@ pub(super) fn text(time: Lasting) -> String {
     format_duration(time.0)
 }
 
-/// The expression of a line as the file has it: `body` is the body of the action `look`.
+/// Returns an expression of a line as the file has it: `body` is the body of the action `look`.
 pub(super) fn reading(expression: &str) -> String {
     reading_of(expression, LOOK)
 }
 
-/// The same for the outputs at another path.
+/// Returns the same for outputs at another path.
 pub(super) fn reading_of(expression: &str, outputs: &str) -> String {
     if expression.starts_with('@') {
         return expression.to_owned();
@@ -379,7 +379,7 @@ pub(super) fn reading_of(expression: &str, outputs: &str) -> String {
     out
 }
 
-/// The names of headers in small letters, as answers have them: `headers["ETag"]`, `headers.ETag`.
+/// Converts the names of headers to lower case, as answers have them: `headers["ETag"]`, `headers.ETag`.
 fn with_small_headers(expression: &str) -> String {
     let mut out = String::new();
     let mut rest = expression;

@@ -1,5 +1,5 @@
-//! `windlass poll`, `try`, `paginate`, `operation` and `events`: a workflow file in one line. The run's id is made of the
-//! line, so the same line after a crash resumes its run.
+//! `windlass poll`, `try`, `paginate`, `operation` and `events` make a workflow file from a command line. The run's
+//! id is derived from the line, so the same line resumes its run after a crash.
 
 mod complete;
 mod events;
@@ -32,13 +32,13 @@ use windlass_engine::{
 };
 use windlass_value::{first_chars, hex};
 
-/// How many letters of an id say which line it is, behind its words.
+/// Number of bytes of a line's hash that its run ids contain, in hexadecimal digits.
 const DIGITS: usize = 3;
 
-/// How many letters of an id come from the words of a line.
+/// Maximum length of the part of an id that comes from the words of a line.
 const WORDS: usize = 40;
 
-/// Ids with greater numbers are not those of lines.
+/// Ids with greater numbers do not belong to lines.
 const MAX_NUMBER: u64 = 1 << 53;
 
 pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Exit, Failure> {
@@ -78,7 +78,7 @@ pub async fn attempt(global: &Global, screen: Screen, args: &TryArgs) -> Result<
     Ok(exit)
 }
 
-/// The number of the last attempt of a run of one action.
+/// Returns the number of the last attempt of a run with one action.
 async fn last_attempt(global: &Global, run: &str) -> Result<u64, Failure> {
     let filter = HistoryFilter {
         events: true,
@@ -150,7 +150,7 @@ pub async fn paginate(
     };
     let (exit, run) = run_with_rows(global, screen, &line, &args.quick, limits).await?;
     if let (Exit::Succeeded, Some(run), true) = (exit, run, args.is_led()) {
-        // A word that is misspelt is as absent as the next page of the only one.
+        // If `--next` is misspelt, the only page seems to be the last one. The message helps to notice that.
         let outcome = status::report(global, &run).await?.outcome;
         if outcome.is_some_and(|outcome| outcome.output.get("pages") == Some(&Value::Int(1))) {
             let next = complete::shown_next(&args.next);
@@ -185,7 +185,7 @@ pub async fn events(
     Ok(exit)
 }
 
-/// The workflow of a line.
+/// The workflow file of a line, and its name.
 pub(super) struct LineFile {
     pub name: String,
     pub made: serde_json::Value,
@@ -219,7 +219,7 @@ pub(super) fn paginate_file(args: &PaginateArgs, to: &str, times: u64) -> Result
     })
 }
 
-/// Where the rows of a line go, as the file for the line has it.
+/// Returns the path for the rows of a line, as the line's file contains it.
 fn rows_path(global: &Global, to: &Path) -> Result<String, Failure> {
     if is_stdout(to) {
         return rows::path(global);
@@ -228,7 +228,7 @@ fn rows_path(global: &Global, to: &Path) -> Result<String, Failure> {
     Ok(to.display().to_string())
 }
 
-/// How often a line may look that does not say: as often as a loop may, here or on a server.
+/// Returns how often a line may check: `given`, or else as often as a loop may iterate, here or on a server.
 fn times(global: &Global, given: Option<u64>) -> u64 {
     let caps = Caps {
         guest: global.server.is_some(),
@@ -237,7 +237,7 @@ fn times(global: &Global, given: Option<u64>) -> u64 {
     given.unwrap_or_else(|| caps.count(Dialect::Loom))
 }
 
-/// What a header or an address has is stored with the run, and exported with it.
+/// Warns of secrets in headers or in the address, because both are stored with the run and exported with it.
 fn warn_of_secrets(screen: Screen, headers: &[String], url: Option<&str>) {
     let host = url.and_then(|url| url.split_once("://")?.1.split(['/', '?', '#']).next());
     let pair = host.and_then(|host| Some(host.rsplit_once('@')?.0));
@@ -260,7 +260,7 @@ fn warn_of_secrets(screen: Screen, headers: &[String], url: Option<&str>) {
     }
 }
 
-/// Refuses what no file can come to be at.
+/// Refuses a path at which the run cannot create a file.
 fn writable(to: &Path, remote: bool) -> Result<(), String> {
     let shown = to.display();
     if ["/dev", "/proc"]
@@ -279,7 +279,7 @@ fn writable(to: &Path, remote: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// A name made of the words of a line.
+/// Makes a workflow's name from the words of a line.
 pub(super) fn name<'a>(command: &str, words: impl Iterator<Item = &'a String>) -> String {
     let mut name = command.to_owned();
     for word in words {
@@ -287,7 +287,7 @@ pub(super) fn name<'a>(command: &str, words: impl Iterator<Item = &'a String>) -
             .split_once("://")
             .map_or(word.as_str(), |(_, rest)| rest);
         let word = word.split(['?', '#']).next().unwrap_or_default();
-        // An id is no place for a password.
+        // An id must not contain a password.
         let (host, path) = word.split_once('/').unwrap_or((word, ""));
         let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
         let word = format!("{host}/{path}");
@@ -302,7 +302,7 @@ pub(super) fn name<'a>(command: &str, words: impl Iterator<Item = &'a String>) -
     name
 }
 
-/// What a line asks for is no more than it may have.
+/// Returns maximums that allow exactly what the line requests.
 fn limits(times: u64, timeout: Option<Lasting>) -> LoadArgs {
     LoadArgs {
         max_count: Some(times),
@@ -317,13 +317,13 @@ struct Line<'a> {
     name: &'a str,
     /// The equivalent workflow file.
     made: &'a serde_json::Value,
-    /// Its flags that have an expression, with that.
+    /// The flags that have an expression, each with the expression.
     expressions: Vec<(&'a str, &'a str)>,
     /// Whether the result of the run goes to standard output.
     prints_result: bool,
 }
 
-/// The same as [`run_file`], and prints the rows of a line that prints no result.
+/// Does the same as [`run_file`]. If the line does not print its result, prints its rows.
 async fn run_with_rows(
     global: &Global,
     screen: Screen,
@@ -340,7 +340,7 @@ async fn run_with_rows(
     Ok((exit, run))
 }
 
-/// Runs the file of a line; returns how that ended, and the run.
+/// Runs the file of a line; returns the exit code, and the run's id if a run was started or resumed.
 async fn run_file(
     global: &Global,
     screen: Screen,
@@ -359,7 +359,7 @@ async fn run_file(
         return Ok((Exit::Succeeded, None));
     }
     let server = remote(global)?;
-    // A server has limits of its own.
+    // A server has its own limits.
     let limits = if server.is_some() {
         LoadArgs::default()
     } else {
@@ -376,7 +376,7 @@ async fn run_file(
         }) => {
             screen.say(shown(&diagnostics, &bundle));
             if !diagnostics.has("unknown-name") {
-                // The file is ours: what is wrong is on the command line.
+                // The file is generated, so the mistake is in the command line.
                 return Ok((Exit::Usage, None));
             }
             let names = file::OUTPUTS.join(", ");
@@ -418,7 +418,7 @@ async fn run_file(
                 false => view.without_result(),
             };
             match begin(&mut session, &view, screen, run, &workflow).await {
-                // The same line has begun it a moment ago, and it has ended.
+                // The same line has just started this run, and the run has ended.
                 Err(failure) if own.is_none() && failure.code() == Some(ErrorCode::RunExists) => {}
                 exit => return Ok((exit?, Some(id))),
             }
@@ -429,7 +429,7 @@ async fn run_file(
     done
 }
 
-/// The run that this line had begun and that has not ended, or the id of a new one; and which.
+/// Returns the unfinished run of this line and true, or the id of a new run and false.
 async fn run_of(
     global: &Global,
     name: &str,
@@ -460,19 +460,19 @@ async fn run_of(
     Ok(next_run(&prefix, &runs))
 }
 
-/// What the ids of the runs of a line begin with.
+/// Returns what the run ids of a line begin with.
 pub(super) fn id_prefix(name: &str, text: &str) -> String {
     let digest = hex(&sha256(text.as_bytes()));
     let digits = first_chars(&digest, 2 * DIGITS);
     format!("{name}-{digits}-")
 }
 
-/// The run with this prefix that has not ended, or the id of a new one; and which.
+/// Returns the unfinished run with this prefix and true, or the id of a new run and false.
 pub(super) fn next_run(prefix: &str, runs: &[RunRow]) -> (String, bool) {
     let numbered = runs.iter().filter_map(|row| {
         let given = row.summary.run.strip_prefix(prefix)?;
         let number: u64 = given.parse().ok().filter(|number| *number < MAX_NUMBER)?;
-        // Another spelling of a number is not an id of this kind.
+        // Another spelling of a number, such as `01`, was not generated.
         (number.to_string() == given).then_some((number, !row.summary.status.is_final()))
     });
     match numbered.max() {
@@ -504,7 +504,7 @@ async fn begin(
     let program = workflow.program().hash.to_string();
     match started {
         Some(Ok(())) => screen.say(format!("run {id}")),
-        // Of a given id, or the same line began it a moment ago.
+        // Resume only an unfinished run of this workflow: the line has named its id, or has just started it.
         Some(Err(failure))
             if failure.code() != Some(ErrorCode::RunExists)
                 || !session.is_unfinished(id, &program).await? =>

@@ -5,7 +5,7 @@ use crate::cli::args::OperationArgs;
 use serde_json::{Value, json};
 use windlass_engine::Value as Output;
 
-/// What expressions of the line read: the last answer about the operation.
+/// The path of the last answer about the operation, which the expressions of the line read.
 pub(super) const STATUS: &str = "actions['operation.status'].outputs";
 
 pub(super) fn operation(args: &OperationArgs, times: u64) -> Result<Value, String> {
@@ -39,7 +39,7 @@ pub(super) fn operation(args: &OperationArgs, times: u64) -> Result<Value, Strin
     }))
 }
 
-/// Whether an answer has a member that usually says how far an operation is.
+/// Returns whether an answer has a member that usually contains the state of an operation.
 pub(super) fn names_state(answer: &Output) -> bool {
     let names = ["status", "state", "done"];
     let members = answer.as_object();

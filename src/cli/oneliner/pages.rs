@@ -6,44 +6,44 @@ use crate::cli::args::{CursorKind, PaginateArgs, RowFormat};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-/// After the last page; 0 is a page, an offset or a token.
+/// The condition after the last page. 0 can be the next page's number, offset or token, so 0 is not the end.
 const END: &str = "variables.at.next is none or variables.at.next is false \
                    or variables.at.next == '' or variables.at.next == []";
 
-/// The same of cursors of which only absence is the end.
+/// The same for opaque cursors: only an absent cursor is the end.
 const OPAQUE_END: &str = "variables.at.next is none";
 
-/// Whether an answer is a page, and not the refusal of a number behind the last one.
+/// The condition that an answer is a page, and not the refusal of a number after the last page.
 const IS_PAGE: &str =
     "actions.look.outputs.statusCode < 400 and actions.look.outputs.body is not none";
 
-/// As many rows as the server reports were there. What only the rows of this page equal may not be a total.
+/// All rows that the server reports were read. A total that equals only the rows of this page may not be a total.
 const ALL_SEEN: &str =
     "(variables.at.total == variables.at.seen and variables.at.total > variables.at.here)";
 
-/// Whether a status of 400 or above is a failure: not behind a page, unless rows are missing.
+/// Whether a status of 400 or above is a failure. After a page, it is one only if rows are missing.
 const CHECK: &str =
     "{{ variables.at.page_number == 0 or (variables.at.total or 0) > variables.at.seen }}";
 
-/// Statuses that a server has for a page behind the last one, and those it may have behind as many rows as it reports.
-/// Any other status is a failure.
+/// Statuses for a page after the last one: if the server has not reported a total, and if it has. Any other status is
+/// a failure.
 const NO_PAGE: &str = "[404, 410, 416]";
 const NO_PAGE_BEHIND_TOTAL: &str = "[400, 404, 410, 416, 422]";
 
-/// How often a request is repeated before its page has failed.
+/// How often a request for a page is repeated before the page has failed.
 const RETRIES: u64 = 10;
 
-/// This number of equal pages in a row says that the server does not know the number of the page, or has no further rows.
+/// After this many equal pages in a row, the server does not know the number of the page, or has no further rows.
 pub(super) const SAME_PAGES: u64 = 3;
 
-/// The file for a line whose rows go to `to`.
+/// Makes the file for a line whose rows go to `to`.
 pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, String> {
     if args.items.starts_with('@') {
         let message = "`--items` is an expression without `@`, such as body.items";
         return Err(message.to_owned());
     }
     let items = reading(&args.items);
-    // A filter removes rows: the server's rows are counted before it.
+    // A filter removes rows, so the rows of the server are counted before the filter.
     let (all, filter) = before_filters(&items);
     let end = args.end.as_deref().map(end_of_pages).transpose()?;
     let count = |rows: &str| format!("(({rows}) or []) | length");
@@ -59,7 +59,7 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
     }
     let is_opaque = args.cursor == CursorKind::Opaque;
     let total = Total::of(args, &paging)?;
-    // Some servers refuse the number of a page behind the last one.
+    // Some servers refuse the number of a page after the last one.
     let is_numbered = matches!(paging.next, NextPage::Page | NextPage::Offset);
     let is_page = (is_numbered && !matches!(total, Total::Expression(_))).then_some(IS_PAGE);
     let (items, all) = match is_page {
@@ -72,13 +72,13 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
         || matches!(&paging.next, NextPage::Expression(it) if reads_members(it));
     if is_page.is_some() || reads {
         let answer = format!("{LOOK}.body");
-        // Text has no members: it is an answer that failed.
+        // Text has no members. If members are read, a text is an answer that failed.
         let is_text = if reads {
             format!("{answer} is string or ")
         } else {
             String::new()
         };
-        // An error with the status 200 has no rows.
+        // An error that is reported with the status 200 has no rows.
         let failed = format!(
             "{is_text}{answer} is mapping and ({answer}.get('error') or {answer}.get('errors')) and not ({all})"
         );
@@ -151,12 +151,12 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
         if is_page.is_some() {
             inputs.insert("check".to_owned(), CHECK.into());
         }
-        // Who parses text has text.
+        // An expression with `fromjson` parses text, so the body has to be text.
         if !args.items.contains("fromjson") && !args.next.contains("fromjson") {
             inputs.insert("parse".to_owned(), "json".into());
         }
         match &paging.place {
-            // Another server gets neither headers nor credentials.
+            // The action sends neither headers nor credentials to another server.
             PageTarget::Address => {
                 inputs.insert("page".to_owned(), goes.into());
             }
@@ -172,7 +172,7 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
     }
     let mut limit = json!({ "count": times, "timeout": text(args.timeout) });
     if let (true, Some(limit)) = (is_numbered || is_opaque, limit.as_object_mut()) {
-        // A server that does not know the number or the cursor returns the first page for ever.
+        // A server that ignores the number or the cursor returns the first page for ever.
         limit.insert("unchanged".to_owned(), SAME_PAGES.into());
         limit.insert("unchanged_of".to_owned(), format!("{{{{ {all} }}}}").into());
     }
@@ -193,7 +193,7 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
             "go_on": { "type": "setVariable", "inputs": { "name": "at", "value": go_on } },
         },
     });
-    // The same cursor may lead on. One that is there again after others, with the same rows, is a circle.
+    // An unchanged cursor may lead on. A cursor that returns after others, with the same rows, is a circle.
     let circle = format!(
         "{{{{ [variables.at.next, {all}] if variables.at.next != variables.at.before else variables.at.page_number }}}}"
     );
@@ -221,16 +221,16 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
     }))
 }
 
-/// The condition of `--end`: it must be true, and not only a value that counts as that.
+/// Returns the condition of `--end`. Only `true` ends the pages, not every value that counts as true.
 fn end_of_pages(expression: &str) -> Result<String, String> {
     match expression.starts_with('@') {
         true => Err("`--end` is an expression without `@`, such as body.last".to_owned()),
-        // A text is not the end, also not an empty one.
+        // A text does not end the pages, whether it is empty or not.
         false => Ok(format!("({}) is true", reading(expression))),
     }
 }
 
-/// The inputs of the action that stores the rows of a page.
+/// Returns the inputs of the action that stores the rows of a page.
 fn append_inputs(args: &PaginateArgs, to: &str, items: &str) -> Result<Value, String> {
     let mut inputs = Map::from_iter([
         ("path".to_owned(), to.into()),
@@ -259,45 +259,45 @@ fn append_inputs(args: &PaginateArgs, to: &str, items: &str) -> Result<Value, St
     Ok(inputs.into())
 }
 
-/// What leads to the next page.
+/// What selects the next page.
 #[derive(PartialEq)]
 pub(super) enum NextPage {
     Link,
     Page,
     Offset,
-    /// What gives an address, or a token.
+    /// An expression for an address or a token.
     Expression(String),
 }
 
-/// The variable that has what is sent for the first page.
+/// The variable with the data that is sent for the first page.
 const DATA: &str = "data";
 
-/// Where what leads to a page goes.
+/// Where a request has the value that selects a page.
 enum PageTarget {
-    /// It is the address.
+    /// The value is the address.
     Address,
-    /// Into the query, under this name.
+    /// In the query, under this name.
     Query(String),
-    /// Into what is sent, under this path.
+    /// In the data, at this path.
     Data(Vec<String>),
 }
 
-/// Where the pages of a line are.
+/// How a line gets from page to page.
 pub(super) struct Paging {
     pub(super) next: NextPage,
-    /// Without what the query of a page is given.
+    /// The address without the parameter that selects a page.
     url: String,
     place: PageTarget,
-    /// What leads to the first page.
+    /// The value that selects the first page.
     first: Value,
-    /// Whether the line itself says that pages before it are left out.
+    /// Whether the line begins after the first page, so that the total does not apply.
     pub(super) begins_later: bool,
     /// Whether the first row has the offset 1.
     counts_from_one: bool,
 }
 
 impl Paging {
-    /// Those of a line that sends this data.
+    /// Reads the flags of a line that sends this data.
     fn of(args: &PaginateArgs, data: Option<&Value>) -> Result<Self, String> {
         let next = match args.next.as_str() {
             "link" => NextPage::Link,
@@ -327,9 +327,9 @@ impl Paging {
                 counts_from_one: false,
             });
         };
-        // RFC 7644, 3.4.2.4 (SCIM); OpenSearch 1.1.
+        // Offsets of `startIndex` begin with 1: RFC 7644, 3.4.2.4 (SCIM); OpenSearch 1.1.
         let counts_from_one = next == NextPage::Offset && name.eq_ignore_ascii_case("startIndex");
-        // A page or a token that the address or the data has already is where it begins.
+        // If the address or the data already has a page or a token, the line begins there.
         let (url, given) = without(&args.url, &name);
         let (place, given) = match (given, data) {
             (
@@ -390,7 +390,7 @@ impl Paging {
     }
 }
 
-/// Refuses a member for the next page where the data has no room for one.
+/// Fails if the data cannot have a member for the next page at this path.
 fn has_room(data: &Value, path: &[String]) -> Result<(), String> {
     let shown = path.join(".");
     if path.iter().any(String::is_empty) {
@@ -411,7 +411,7 @@ fn has_room(data: &Value, path: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// What is sent for a page: the data with what leads to the page, which the first one may lack.
+/// Returns the data for a page: with the value that selects the page, which the first page may lack.
 fn with_next(path: &[String]) -> String {
     let data = format!("variables('{DATA}')");
     let set = with_member(&data, path);
@@ -430,7 +430,7 @@ fn with_member(of: &str, path: &[String]) -> String {
     format!("setProperty({of}, '{name}', {inner})")
 }
 
-/// Parameters of a query that begin with a later page than the first.
+/// Parameters of a query that can select a page after the first one.
 const STARTS: [&str; 12] = [
     "page",
     "offset",
@@ -455,12 +455,12 @@ fn names_a_later_page(url: &str) -> bool {
     })
 }
 
-/// Whether a number in an address is that of the first page.
+/// Returns whether a number in an address is that of the first page.
 fn is_first(number: &str) -> bool {
     ["", "0", "1"].contains(&number)
 }
 
-/// An address without one name of its query, and the value that it had.
+/// Returns an address without one parameter of its query, and the value of that parameter.
 fn without(url: &str, name: &str) -> (String, Option<String>) {
     let (rest, fragment) = url.split_once('#').unwrap_or((url, ""));
     let Some((path, query)) = rest.split_once('?') else {
@@ -485,7 +485,7 @@ fn without(url: &str, name: &str) -> (String, Option<String>) {
     (url, given)
 }
 
-/// A name or a value of a query (WHATWG URL, application/x-www-form-urlencoded).
+/// Decodes a name or a value of a query (WHATWG URL, application/x-www-form-urlencoded).
 fn decoded(text: &str) -> String {
     let spaced = text.replace('+', " ");
     let bytes = percent_decode_str(&spaced);
@@ -496,7 +496,7 @@ fn is_word(text: &str) -> bool {
     text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// An expression up to its first filter, and whether it has one.
+/// Returns an expression up to its first filter, and whether it has a filter.
 fn before_filters(expression: &str) -> (String, bool) {
     let (mut quote, mut depth) = (None, 0_u32);
     for (at, c) in expression.char_indices() {
@@ -516,10 +516,10 @@ fn before_filters(expression: &str) -> (String, bool) {
     (expression.to_owned(), false)
 }
 
-/// The address of `rel="next"` in the header Link (RFC 8288); empty at the last page.
+/// The address of `rel="next"` in the header Link (RFC 8288); empty on the last page.
 const LINK: &str = "{{ (actions.look.outputs.get('links') or {}).get('next') or '' }}";
 
-/// What an expression gives; null where the last page has nothing, at any depth.
+/// Returns the value of an expression; null if the last page lacks a part of it, at any depth.
 fn following(expression: &str) -> String {
     if expression.starts_with('@') {
         return expression.to_owned();
@@ -531,7 +531,7 @@ fn following(expression: &str) -> String {
     }
 }
 
-/// The path `.body.links[0].href`, which gives null where a part of it is not there; none of what is no path.
+/// Returns the path `.body.links[0].href` in a form that is null if a part is missing; none for other expressions.
 fn or_null(path: &str) -> Option<String> {
     let mut out = String::new();
     for part in path.strip_prefix('.')?.split('.') {
@@ -548,7 +548,7 @@ fn or_null(path: &str) -> Option<String> {
     Some(out)
 }
 
-/// A request that is repeated before its page has failed.
+/// Adds a retry policy to a request.
 fn retried(mut request: Map<String, Value>) -> Map<String, Value> {
     let policy =
         json!({ "type": "exponential", "count": RETRIES, "interval": "1s", "maxInterval": "1m" });

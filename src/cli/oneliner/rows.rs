@@ -1,6 +1,6 @@
-//! The rows of `paginate` and `events` with `--to -`: a run stores them in a file of the state directory, which is
-//! printed at its end. The same line may run in several processes at once, and each prints the file: the last one
-//! removes it.
+//! The rows of `paginate` and `events` with `--to -`. A run stores them in a file of the state directory, which is
+//! printed when the run has succeeded. The same line may run in several processes at once. Each process prints the
+//! file, and the last one removes it.
 
 use super::file::literal;
 use crate::cli::args::Global;
@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use windlass_engine::{ROWS, ROWS_LOCK, run_of_rows};
 
-/// The rows of a line that are printed.
+/// The rows of a line that go to standard output.
 pub(super) struct StdoutRows {
     folder: PathBuf,
     lock: File,
@@ -30,20 +30,20 @@ impl StdoutRows {
         Ok(Self { folder, lock })
     }
 
-    /// Prints the rows of a run, and removes them if no other process may still print them.
+    /// Prints the rows of a run, and removes them if no other process can still print them.
     pub fn print(self, run: &str) -> Result<(), Failure> {
         let rows = self.folder.join(run);
-        // A page without rows creates no file.
+        // If no page has rows, the file does not exist.
         let printed = match rows.try_exists().map_err(Failure::Machine)? {
             true => output::print_file(&rows),
             false => Ok(()),
         };
-        // What is left here is removed by the next line, or with the run.
+        // Rows that remain are removed by the next line, or with the run.
         let _ = self.remove();
         printed
     }
 
-    /// Removes what is printed. Rows of a run that has not succeeded remain.
+    /// Removes rows that are printed, unless another process holds the lock. Rows of an unsuccessful run remain.
     fn remove(&self) -> io::Result<()> {
         self.lock.unlock()?;
         if self.lock.try_lock().is_err() {
@@ -60,7 +60,7 @@ impl StdoutRows {
     }
 }
 
-/// Where a run stores the rows that are printed at its end.
+/// Returns the path at which a run stores the rows that are printed at its end.
 pub(super) fn path(global: &Global) -> Result<String, Failure> {
     if global.server.is_some() || global.engine.is_some() {
         let what = "`--to -` needs a local store: write to a file";
