@@ -1,4 +1,4 @@
-//! `windlass audit`, and the entries of commands that open the store themselves.
+//! `windlass audit`, and the audit log of commands that open the store themselves.
 
 use super::access::remote;
 use super::args::{AuditArgs, Global};
@@ -45,14 +45,14 @@ pub async fn run(global: &Global, screen: Screen, args: &AuditArgs) -> Result<Ex
     Ok(Exit::Succeeded)
 }
 
-/// Carries out a command on the store that this process has opened, between its two lines in the audit log.
+/// Carries out a command on the store of this process, and records its start and its result in the audit log.
 pub async fn audited<T>(
     global: &Global,
     action: &str,
     target: Option<&str>,
     work: impl Future<Output = Result<T, EngineError>>,
 ) -> Result<T, EngineError> {
-    // Temporal has the histories of its runs, with the identity of their clients.
+    // Temporal itself stores the histories of its runs, with the identity of their clients.
     if global.engine.is_some() {
         return work.await;
     }

@@ -1,5 +1,5 @@
-//! `windlass backup` and `windlass restore`: a copy of the store, also while a process owns it, and
-//! a store of such a copy. `windlass migrate`: a copy that another database keeps, in the store's place.
+//! `windlass backup` copies the store, also while a process owns it, and `windlass restore` makes a store from such a
+//! copy. `windlass migrate` replaces the store with a copy in another database.
 
 use super::access::{command, is_owned};
 use super::args::{BackupArgs, Global, MigrateArgs, RestoreArgs};
@@ -10,7 +10,7 @@ use windlass_engine::{BackedUp, EngineError, ErrorCode, migrate as migrated, res
 
 pub async fn backup(global: &Global, args: &BackupArgs) -> Result<Exit, Failure> {
     check_no_server(global, "backup")?;
-    // The owner may be in another folder.
+    // The owner may have another working directory.
     let dir = std::path::absolute(&args.dest).map_err(Failure::Machine)?;
     let copied = command(
         global,
@@ -34,7 +34,7 @@ pub async fn restore(global: &Global, args: &RestoreArgs) -> Result<Exit, Failur
             "a process owns the store to replace: stop it first",
         )));
     }
-    // A copy has the database of its original.
+    // A copy has the same database as its original.
     if let Some(kind) = global.store {
         kind.check(&args.source).map_err(EngineError::from)?;
     }
@@ -44,7 +44,7 @@ pub async fn restore(global: &Global, args: &RestoreArgs) -> Result<Exit, Failur
 
 pub async fn migrate(global: &Global, args: &MigrateArgs) -> Result<Exit, Failure> {
     check_no_server(global, "migrate")?;
-    // Whatever keeps it now, `--store` says what keeps one that is made.
+    // `--store` names the database of new stores, so it is not compared with the store to migrate.
     let any = Global {
         store: None,
         ..global.clone()

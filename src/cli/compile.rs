@@ -1,4 +1,4 @@
-//! `windlass compile`: the state machine of a workflow, as a table, a diagram or JSON.
+//! `windlass compile`: prints the state machine of a workflow, as a table, a diagram or JSON.
 
 use super::args::{CompileArgs, Drawing, Global};
 use super::exit::{Exit, Failure};

@@ -1,5 +1,5 @@
-//! Completion in shells. The script of a shell calls this program back with the words of the line, so
-//! that commands, options and the ids of runs are those of now.
+//! Completion in shells. The script of a shell calls this program with the words of the line, so that commands,
+//! options and the ids of runs are up to date.
 
 use super::args::{self, CompletionsArgs, Global};
 use super::exit::{Exit, Failure};
@@ -12,16 +12,16 @@ use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 use windlass_engine::report::ListFilter;
 
-/// Names the shell when its script calls.
+/// The environment variable with the name of the shell, which the shell's script sets.
 const VARIABLE: &str = "_WINDLASS_COMPLETE";
 
-/// At most this many ids are offered, the newest ones.
+/// Maximum number of ids that are offered. These are the newest ones.
 const MAX_IDS: usize = 200;
 
-/// A shell waits no longer than this for ids.
+/// Maximum time that a shell waits for ids.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// `windlass completions`: the script of a shell.
+/// Prints the script of a shell (`windlass completions`).
 pub fn script(args: &CompletionsArgs) -> Result<Exit, Failure> {
     let shells = Shells::builtins();
     let mut script = Vec::new();
@@ -34,7 +34,7 @@ pub fn script(args: &CompletionsArgs) -> Result<Exit, Failure> {
     Ok(Exit::Succeeded)
 }
 
-/// Answers the script of a shell; false when this is no such call.
+/// Answers a call of a shell's script. Returns false if this process was not called by such a script.
 pub fn answer() -> clap::error::Result<bool> {
     let words = std::env::args_os();
     let folder = std::env::current_dir().ok();
@@ -43,7 +43,7 @@ pub fn answer() -> clap::error::Result<bool> {
         .try_complete(words, folder.as_deref())
 }
 
-/// Every RUN is completed with the ids of the store.
+/// Completes every argument RUN with the run ids of the store.
 fn with_runs(command: Command) -> Command {
     command
         .mut_args(|arg| match arg.get_id() == "run" && arg.is_positional() {
@@ -53,7 +53,7 @@ fn with_runs(command: Command) -> Command {
         .mut_subcommands(with_runs)
 }
 
-/// The ids that begin so. Without a store, or with one that cannot be read, there are none.
+/// Returns the run ids with this beginning; none without a store, or if the store cannot be read.
 fn ids(begin: &OsStr) -> Vec<CompletionCandidate> {
     let filter = ListFilter {
         prefix: begin.to_str().map(str::to_owned),
@@ -81,7 +81,7 @@ fn ids(begin: &OsStr) -> Vec<CompletionCandidate> {
     .collect()
 }
 
-/// The store that the line names, as far as it is written.
+/// Returns the global options of the line, as far as the line is written.
 fn global() -> Option<Global> {
     let words = std::env::args_os().skip_while(|word| word != "--").skip(1);
     let words: Vec<OsString> = words.collect();

@@ -1,5 +1,5 @@
-//! `windlass pause`, `cancel` and `signal`: a command to one run, or to many. Without an owner a run is
-//! changed in the store and does not move.
+//! `windlass pause`, `cancel` and `signal`: a command to one run, or to many runs. Without an owner, a run is changed
+//! in the store and not executed.
 
 use super::access::command;
 use super::args::{Global, Lasting, ManyArgs, Output, RunArg, SignalArgs};
@@ -42,7 +42,7 @@ pub async fn cancel(global: &Global, screen: Screen, args: &RunArg) -> Result<Ex
     if !status.is_final() {
         let ends = format!("`{run}` ends when what it started elsewhere is cancelled");
         let resume = format!("`windlass resume{} {run}`", target_flag(global));
-        // The run may have ended meanwhile, and so may the process that executed it.
+        // The run or the process that executed it may have ended meanwhile.
         let report = report(global, run).await.ok();
         screen.say(match report.as_ref().and_then(parked) {
             Some(missing) => format!("{ends}, which waits: {missing}. Then {resume}"),
@@ -52,8 +52,8 @@ pub async fn cancel(global: &Global, screen: Screen, args: &RunArg) -> Result<Ex
     print(run, status, &args.output)
 }
 
-/// The ids of the runs that are meant, the newest first; only what the verb can be done to, unless
-/// `--status` says which.
+/// Returns the ids of the selected runs, newest first. Without `--status`, these are only runs that the verb can be
+/// applied to.
 pub async fn select_runs(
     global: &Global,
     verb: BulkVerb,
@@ -80,7 +80,7 @@ pub async fn select_runs(
     Ok(listed.runs.into_iter().map(|row| row.summary.run).collect())
 }
 
-/// Prints the runs that would be meant.
+/// Prints the runs that the command would change.
 pub fn print_dry_run(screen: Screen, runs: &[String], output: &Output) -> Result<Exit, Failure> {
     match output.output {
         Format::Table => {
@@ -132,7 +132,7 @@ async fn run_bulk(
     })
 }
 
-/// The same in a store without an owner: those runs do not move.
+/// Changes runs in a store without an owner. These runs are not executed.
 async fn each(global: &Global, engine: &Engine, verb: BulkVerb, runs: &[String]) -> BulkReport {
     let mut report = BulkReport::default();
     for run in runs {
@@ -181,7 +181,7 @@ pub async fn signal(global: &Global, screen: Screen, args: &SignalArgs) -> Resul
             (name, payload, received)
         }
     };
-    // The next owner of the store receives the request again when this one's answer was lost.
+    // If the answer of an owner is lost, the next owner receives the request again, with the same id.
     let id = args.id.clone().unwrap_or_else(|| new_id("signal"));
     let signal = api::Signal {
         name,
@@ -212,13 +212,13 @@ pub async fn signal(global: &Global, screen: Screen, args: &SignalArgs) -> Resul
 #[derive(Clone)]
 struct Awaited {
     name: String,
-    /// The question that it answers.
+    /// The question that the signal answers.
     question: Option<QuestionReport>,
-    /// As in the report; none while the run does not wait for it.
+    /// `received` of the report; none while the run does not wait for the signal.
     received: Option<u64>,
 }
 
-/// The signal that a run waits for.
+/// Returns the signal to send: `name`, or the one that the run waits for.
 async fn awaited(global: &Global, run: &str, name: Option<&str>) -> Result<Awaited, Failure> {
     let later = |name: &str| Awaited {
         name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! `windlass doctor`: checks of the store and of what is around it, and the repair of a store.
+//! `windlass doctor`: checks the store and what it needs of the machine, and repairs a store.
 
 use super::access::{is_owned, remote};
 use super::args::{DoctorArgs, Global};
@@ -15,13 +15,13 @@ use windlass_engine::report::{ListFilter, RepairReport, StoreReport};
 use windlass_engine::{EngineError, StoreError, doctor};
 use windlass_server::client::Client;
 
-/// Less room than this is a warning, in bytes.
+/// Less free space on the disk than this, in bytes, is a warning.
 const LITTLE: u64 = 512 << 20;
-/// Less room than this is bad, in bytes.
+/// Less free space on the disk than this, in bytes, is bad.
 const NOTHING: u64 = 16 << 20;
-/// Fewer open files than this are a warning: each request and each script needs some.
+/// A limit of fewer open files than this is a warning: each request and each script needs some.
 const FEW_FILES: u64 = 256;
-/// A longer path of a socket needs `/proc`.
+/// Maximum length of a socket's path in bytes. A longer path needs `/proc`.
 const SOCKET_PATH: usize = 103;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -119,7 +119,7 @@ pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<E
     print_report(&report, screen, args)
 }
 
-/// Whether a server elsewhere takes work, and this client's requests.
+/// Checks whether a remote server accepts work, and whether it accepts requests of this client.
 async fn of_server(remote: &Client) -> Result<Check, Failure> {
     remote.ready().await?;
     let filter = ListFilter {
@@ -142,7 +142,7 @@ fn print_report(report: &Report, screen: Screen, args: &DoctorArgs) -> Result<Ex
         }
         format => output::document(format, report)?,
     }
-    // Also when runs were recovered: their last reports or steps may be missing.
+    // A repair that lost data fails even if all runs were recovered: their last reports or steps may be missing.
     let whole = report.repair.as_ref().is_none_or(|repair| {
         repair.lost.is_empty() && repair.unreadable.is_empty() && !repair.stand_still
     });
@@ -167,7 +167,7 @@ fn of_store(found: &StoreReport) -> Check {
     Check::new("store", Health::Bad, text)
 }
 
-/// What a store and its runs need of the machine.
+/// Checks what a store and its runs need of the machine.
 fn around(state: &Path, checks: &mut Vec<Check>) {
     let place = state
         .ancestors()
@@ -185,7 +185,7 @@ fn around(state: &Path, checks: &mut Vec<Check>) {
     checks.push(interpreter("swipl", "scripts in Prolog"));
 }
 
-/// Whether a file can be written here and made durable.
+/// Checks whether a file can be written here and made durable.
 fn writes(place: &Path) -> Check {
     let name = place.join(format!(".windlass-doctor-{}", std::process::id()));
     let tried = std::fs::File::create_new(&name).and_then(|mut file| {

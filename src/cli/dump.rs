@@ -1,4 +1,4 @@
-//! `windlass dump`: the checkpoints as they lie in the store.
+//! `windlass dump`: prints the checkpoints as the store has them.
 
 use super::access::{inspect, is_owned};
 use super::args::{DumpArgs, Global};
@@ -10,16 +10,16 @@ use windlass_engine::report::{DumpFilter, DumpReport, RawReport, RunDump, Unread
 use windlass_engine::{EngineError, StoreError, Value, doctor, now};
 use windlass_value::words;
 
-/// The most characters of a value on a line.
+/// Maximum number of characters of a value on a line.
 const VALUE: usize = 160;
-/// A larger part of a state has a line for each of its members, in bytes.
+/// Size in bytes above which each member of a part of a state has its own line.
 const LINE: usize = 100;
 /// The members of a state that hold data of the run.
 const DATA: [&str; 10] = words! {
     input variables response signals environment items item inputs output collected
 };
 
-/// The command. What could not be read is also reported on standard error, with exit code 8.
+/// Runs the command. Data that cannot be read is also reported on standard error, with exit code 8.
 pub async fn run(global: &Global, screen: Screen, args: &DumpArgs) -> Result<Exit, Failure> {
     if args.raw {
         return raw(global, args).await;
@@ -36,7 +36,7 @@ pub async fn run(global: &Global, screen: Screen, args: &DumpArgs) -> Result<Exi
     );
     let mut damaged = false;
     let report = match read.await {
-        // It does not open, but it can still be read, at least in part.
+        // The store cannot be opened, but its rows can still be read, at least in part.
         Err(Failure::Engine(EngineError::Store(StoreError::Corrupt { what })))
             if global.server.is_none() =>
         {
@@ -78,7 +78,7 @@ pub async fn run(global: &Global, screen: Screen, args: &DumpArgs) -> Result<Exi
     })
 }
 
-/// `--raw`: what is written, row by row.
+/// Prints the stored rows (`--raw`).
 async fn raw(global: &Global, args: &DumpArgs) -> Result<Exit, Failure> {
     if is_owned(global).await? {
         return Err(Failure::Taken(String::from(
@@ -223,8 +223,8 @@ fn a_run(run: &RunDump, limit: Option<usize>) -> String {
     out
 }
 
-/// A member of a state, then its members on lines of their own if they do not fit on one. Each member of the run's data is
-/// cut to one line.
+/// Writes a member of a state. If its value does not fit on one line, each of its own members has a line. Each member
+/// of the run's data is cut to one line.
 fn write_tree(out: &mut String, indent: usize, name: &str, value: &Value, is_data: bool) {
     let holds_data = DATA.contains(&name);
     let members: Vec<(String, &Value)> = match value {

@@ -1,4 +1,4 @@
-//! `windlass eval`: tries an expression (docs/reference/cli.md).
+//! `windlass eval`: evaluates an expression (docs/reference/cli.md).
 
 use super::args::EvalArgs;
 use super::exit::{Exit, Failure};
@@ -37,7 +37,7 @@ pub fn eval(screen: Screen, args: &EvalArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// A JSON document where one may stand, else text.
+/// Returns what kind of text it is, and the text itself: as JSON where a template or a condition can be JSON.
 fn subject(args: &EvalArgs, text: &str) -> (Subject, Value) {
     let structured = |keep: fn(&Value) -> bool| {
         let value = Value::from_json(text).ok().filter(keep);
@@ -68,7 +68,7 @@ fn batch() -> Result<Exit, Failure> {
     Ok(Exit::Succeeded)
 }
 
-/// What `rand` and `guid` begin with: another number each time.
+/// Returns the seed of `rand` and `guid`, which is another number each time.
 pub(super) fn seed() -> u64 {
     let time = u64::try_from(now().0).unwrap_or_default();
     time.rotate_left(20) ^ u64::from(std::process::id())

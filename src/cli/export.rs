@@ -1,4 +1,4 @@
-//! `windlass export`: a run as one HTML file that needs no server, no network and no script.
+//! `windlass export`: prints a run as one HTML file that needs no server, no network and no script.
 
 use super::access::inspect;
 use super::args::{ExportArgs, ExportFormat, Global};
@@ -28,7 +28,7 @@ text-align:left;vertical-align:top;overflow-wrap:anywhere}caption,.soft{color:va
 text-align:left}summary{cursor:pointer}.ok{fill:var(--ok)}.bad{fill:var(--bad)}.cut{fill:var(--cut)}\
 .none{fill:var(--rule)}";
 
-/// How large a strip is drawn, and what is left of that for durations.
+/// Width and height of a drawn strip, and the part of the height that durations use.
 const WIDTH: u64 = 1_000;
 const HEIGHT: u64 = 48;
 const ROOM: u64 = 40;
@@ -47,7 +47,7 @@ pub async fn run(global: &Global, args: &ExportArgs) -> Result<Exit, Failure> {
     Ok(Exit::Succeeded)
 }
 
-/// Text as it is shown, and nothing else: what drives a reader is visible.
+/// Escapes text for HTML. Characters that control a terminal or the direction of text become visible.
 fn text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in visible(text).chars() {
@@ -63,7 +63,7 @@ fn text(text: &str) -> String {
     out
 }
 
-/// Which style sheet is meant, in a policy.
+/// Returns the hash of a style sheet for the page's content security policy.
 fn hash(style: &str) -> String {
     let digest = sha256(style.as_bytes());
     format!("'sha256-{}'", BASE64_STANDARD.encode(digest))
@@ -153,14 +153,14 @@ fn of_loop(out: &mut String, one: &LoopExport, now: Timestamp) {
     }
 }
 
-/// Those that are not 0, in words.
+/// Returns the counts that are not 0, in words.
 fn nonzero_counts(counts: &[(u64, &str)]) -> Vec<String> {
     let some = counts.iter().filter(|(count, _)| *count > 0);
     some.map(|(count, word)| format!("{count} {word}"))
         .collect()
 }
 
-/// Durations, with a mark below each cell in which something failed.
+/// Draws durations, with a mark below each cell in which something failed.
 fn strip(out: &mut String, report: &StripReport) {
     let longest = report.cells.iter().filter_map(|cell| cell.max_ms).max();
     let longest = longest.unwrap_or(0).max(1);
@@ -194,7 +194,7 @@ fn strip(out: &mut String, report: &StripReport) {
     out.push_str("</svg></figure>\n");
 }
 
-/// The worst in a cell.
+/// Returns the class of the worst status in a cell.
 fn cell_class(cell: &StripCell) -> &'static str {
     let totals = &cell.totals;
     if totals.failed + totals.timed_out > 0 {
@@ -255,7 +255,7 @@ fn table(out: &mut String, rows: &[IterationEntry], all: u64) {
     out.push_str("</tbody></table>\n");
 }
 
-/// The steps of an iteration with their data.
+/// Writes the steps of an iteration with their data.
 fn steps(out: &mut String, report: &IterationReport, now: Timestamp) {
     if let Some(error) = &report.error {
         let _ = writeln!(out, "<p>{}</p>", text(error));
@@ -302,7 +302,7 @@ fn data(out: &mut String, name: &str, value: Option<&Value>) {
     }
 }
 
-/// How something ended, or that it runs.
+/// Returns the word for a status.
 fn word(status: &impl Serialize) -> String {
     let word = serde_json::to_value(status).unwrap_or_default();
     text(word.as_str().unwrap_or_default())

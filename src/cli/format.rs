@@ -1,4 +1,4 @@
-//! Times and durations as people read them.
+//! Formats times and durations for people.
 
 use chrono::Local;
 use std::io::IsTerminal;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use windlass_engine::{Timestamp, human_duration};
 
-/// A measured duration with its two largest units: `450ms`, `8s`, `5m12s`, `3d4h`.
+/// Formats a measured duration with its two largest units: `450ms`, `8s`, `5m12s`, `3d4h`.
 pub fn duration(duration: Duration) -> String {
     let (seconds, millis) = (duration.as_secs(), duration.as_millis());
     let unit = match seconds {
@@ -21,13 +21,13 @@ pub fn duration(duration: Duration) -> String {
     ))
 }
 
-/// `in 8s`, `now`.
+/// Formats the time until an instant: `in 8s`, or `now`.
 pub fn until(at: Timestamp, now: Timestamp) -> String {
     if at <= now {
         return String::from("now");
     }
     let left = at.since(now);
-    // Rounded up: what is due in a moment is not due now.
+    // Rounded up: an instant in the near future must not be shown as now.
     let step = match left.as_millis() {
         0..1_000 => 100,
         _ => 1_000,
@@ -37,15 +37,15 @@ pub fn until(at: Timestamp, now: Timestamp) -> String {
     format!("in {}", self::duration(left))
 }
 
-/// `8s ago`.
+/// Formats the time since an instant: `8s ago`.
 pub fn ago(at: Timestamp, now: Timestamp) -> String {
     format!("{} ago", duration(now.since(at)))
 }
 
-/// Whether instants are shown in the time zone of this machine; else in UTC, with a `Z`.
+/// Whether instants are shown in the time zone of this machine. If not, they are shown in UTC, with a `Z`.
 static LOCAL: AtomicBool = AtomicBool::new(false);
 
-/// As the flags say, or else as a terminal wants it.
+/// Sets the time zone of the flags, or else the local one for a terminal and UTC for other outputs.
 pub fn begin(local: bool, utc: bool) {
     let local = local || (!utc && std::io::stdout().is_terminal());
     LOCAL.store(local, Ordering::Relaxed);
@@ -59,17 +59,17 @@ fn shown(at: Timestamp, format: &str) -> String {
     }
 }
 
-/// `2026-11-20 14:02:11Z`; without the `Z` it is local, as below.
+/// Formats an instant: `2026-11-20 14:02:11Z`. Local times have no `Z`, here and in the functions below.
 pub fn date(at: Timestamp) -> String {
     shown(at, "%Y-%m-%d %H:%M:%S")
 }
 
-/// `2026-11-20T14:02:11.123Z`.
+/// Formats an instant: `2026-11-20T14:02:11.123Z`.
 pub fn instant(at: Timestamp) -> String {
     shown(at, "%Y-%m-%dT%H:%M:%S%.3f")
 }
 
-/// `14:02:11Z`, with the date when it is another day than now.
+/// Formats an instant: `14:02:11Z`, with the date if it is not the day of `now`.
 pub fn time(at: Timestamp, now: Timestamp) -> String {
     let day = |at| shown(at, "%Y-%m-%d");
     match day(at) == day(now) {

@@ -1,4 +1,4 @@
-//! `windlass history`: the iterations of a run, and with `--events` everything that happened.
+//! `windlass history`: prints the iterations of a run, and with `--events` all its events.
 
 use super::access::inspect;
 use super::args::{Amount, Global, HistoryArgs};
@@ -58,7 +58,7 @@ pub async fn report(
     .await
 }
 
-/// What is not stored any more.
+/// Returns messages about the parts of the history that are no longer stored.
 pub fn missing_parts(report: &HistoryReport) -> Vec<String> {
     let counts = [
         (report.forgotten, "iterations"),
@@ -69,7 +69,7 @@ pub fn missing_parts(report: &HistoryReport) -> Vec<String> {
         .collect()
 }
 
-/// Each iteration, then each event.
+/// Returns a line for each iteration, then a line for each event.
 fn lines(report: &HistoryReport) -> TerminalText {
     let events = report.events.as_deref().unwrap_or_default();
     [
@@ -133,8 +133,8 @@ fn table(report: &HistoryReport, now: Timestamp) -> String {
     text
 }
 
-/// The iterations of one loop of a canvas, a column for each output of its nodes; none for more
-/// than one loop, or for more columns than anyone reads.
+/// Returns a table for one loop of a canvas, with a column for each output of its nodes; none if the iterations are
+/// of several loops, or if there are too many columns to read.
 fn one_loop(report: &HistoryReport, now: Timestamp) -> Option<String> {
     const COLUMNS: usize = 12;
     let path = &report.iterations.first()?.path;

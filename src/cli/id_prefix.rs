@@ -1,6 +1,5 @@
-//! Prefixes of run ids: of an id that Windlass made, the beginning will do, as long as no other run's
-//! begins so too. An id that a user chose has no prefix: a command that is meant for `backfill-1`
-//! must not find `backfill-12`.
+//! Prefixes of run ids. For an id that Windlass made, the beginning is enough if no other run's id has the same
+//! beginning. For an id that a user chose, it is not: a command for `backfill-1` must not find `backfill-12`.
 
 use super::access::inspect;
 use super::args::{Command, Global};
@@ -8,11 +7,11 @@ use super::exit::Failure;
 use windlass_engine::report::{ListFilter, list};
 use windlass_engine::{ErrorCode, made_name};
 
-/// So many of those that begin alike are named.
+/// Maximum number of ids that a message about a common beginning names.
 const NAMED: usize = 10;
 
 impl Command {
-    /// The run that it is about, if it is about one.
+    /// Returns the argument of a command that names a run, if the command has one.
     pub fn run(&mut self) -> Option<&mut String> {
         match self {
             Self::Status(args) => args.run.as_mut(),
@@ -59,15 +58,15 @@ impl Command {
     }
 }
 
-/// Whether a command failed because there is no run of this id.
+/// Returns whether a command failed because no run has this id.
 pub fn is_unknown(failure: &Failure) -> bool {
     failure.code() == Some(ErrorCode::UnknownRun)
 }
 
-/// The run whose id begins so; none when there is no such run.
+/// Returns the run whose id begins with `short`; none if no run has such an id.
 ///
 /// # Errors
-/// [`Failure::Usage`] when there are several; whatever keeps the list from being read.
+/// [`Failure::Usage`] if there are several such runs, and errors of reading the list.
 pub async fn expand(global: &Global, short: &str) -> Result<Option<String>, Failure> {
     let filter = ListFilter {
         prefix: Some(short.to_owned()),
@@ -95,8 +94,7 @@ pub async fn expand(global: &Global, short: &str) -> Result<Option<String>, Fail
     )))
 }
 
-/// Whether `short` is the beginning of an id that Windlass made, `NAME-ULID`, and goes beyond its
-/// name.
+/// Returns whether `short` is the beginning of an id that Windlass made, `NAME-ULID`, and longer than the name.
 fn is_cut(id: &str, short: &str) -> bool {
     made_name(id).is_some_and(|name| id.starts_with(short) && short.len() > name.len() + 1)
 }

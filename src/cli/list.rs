@@ -1,4 +1,4 @@
-//! `windlass list`.
+//! `windlass list`: prints the runs of the store.
 
 use super::access::inspect;
 use super::args::{Global, Lasting, ListArgs, STATE};
@@ -22,7 +22,7 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
         since: args.since.map(|since| since.0),
         until: args.until.map(|until| until.0),
         stuck_since: args.stuck.map(Lasting::ago),
-        // What each waits for; of all runs of a store that is too much.
+        // Whether to read what each run waits for. For all runs of a store, that would be too much.
         detail: matches!(args.output.output, Format::Table) && args.limit.limit().is_some(),
         ..ListFilter::default()
     };
@@ -38,7 +38,7 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
             },
         );
         let report = match read.await {
-            // The store of this folder may be made later; one that the user names must exist.
+            // The default store may be created later. A store that the user names must exist.
             Err(Failure::Engine(EngineError::NoStore(path))) if path == Path::new(STATE) => {
                 ListReport::default()
             }
@@ -67,7 +67,7 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
     .await
 }
 
-/// The runs that a filter takes.
+/// Returns the runs that a filter selects.
 pub async fn runs(global: &Global, filter: &ListFilter) -> Result<ListReport, Failure> {
     inspect(
         global,
@@ -87,7 +87,7 @@ pub fn statuses(words: &[String]) -> Result<Vec<StatusFilter<RunStatus>>, Failur
     words.iter().map(status).collect()
 }
 
-/// What a run waits for: a signal, or a time.
+/// Returns what a run waits for: a signal, or a time.
 fn next(row: &RunRow, now: Timestamp) -> String {
     let waits = row.detail.waits_for.as_ref();
     let signal = waits.and_then(|doing| doing.signal.as_deref());

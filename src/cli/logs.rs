@@ -1,4 +1,4 @@
-//! `windlass logs`: what happened to a run, a line each, and with `-f` as it happens.
+//! `windlass logs`: prints the events of a run, one per line, with `-f` as they happen.
 
 use super::access::remote;
 use super::args::{Global, LogsArgs};
@@ -14,13 +14,13 @@ use windlass_engine::report::{HistoryFilter, NumberedEvent};
 use windlass_engine::{Notice, TerminalText, now};
 use windlass_server::client::Client;
 
-/// How many events are read at a time.
+/// Number of events that are read at a time.
 const PAGE: usize = 1_000;
 
 /// The time between two reads.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// The longest line, in characters.
+/// Maximum length of a line in characters.
 const LINE: usize = 400;
 
 pub async fn logs(global: &Global, screen: Screen, args: &LogsArgs) -> Result<Exit, Failure> {
@@ -69,7 +69,7 @@ pub async fn logs(global: &Global, screen: Screen, args: &LogsArgs) -> Result<Ex
     }
 }
 
-/// Who moves the run, if anybody does.
+/// Returns the client of the server or of the store's owner, which executes the run; none without an owner.
 async fn owner(global: &Global) -> Result<Option<Client>, Failure> {
     match remote(global)? {
         Some(client) => Ok(Some(client)),
@@ -77,8 +77,7 @@ async fn owner(global: &Global) -> Result<Option<Client>, Failure> {
     }
 }
 
-/// Shows what happens as it happens, with what commands print; false when the owner has gone before the
-/// run has ended.
+/// Prints events as they happen, and what commands print. Returns false if the owner ends before the run.
 async fn follow(
     client: &Client,
     screen: Screen,
@@ -130,7 +129,7 @@ fn jsonl(format: Format) -> Format {
     }
 }
 
-/// `2026-11-21T14:02:11.123Z  ActionEnded  fetch  status=Succeeded`.
+/// Formats an event: `2026-11-21T14:02:11.123Z  ActionEnded  fetch  status=Succeeded`.
 fn line(run: &str, one: &NumberedEvent, colour: bool) -> TerminalText {
     let fields = serde_json::to_value(&one.event.what).unwrap_or_default();
     let mut rest = fields.as_object().cloned().unwrap_or_default();

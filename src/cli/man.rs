@@ -1,4 +1,4 @@
-//! `windlass man`: the manual pages, made from the flags and from the sections below.
+//! `windlass man`: the manual pages, generated from the flags and from the sections below.
 
 use super::args::{self, ManArgs};
 use super::exit::{Exit, Failure};
@@ -9,18 +9,18 @@ use clap_mangen::roff::{Inline, Roff, bold, roman};
 use std::io;
 use std::path::Path;
 
-/// Examples: of `windlass` itself, and of commands by name. A command, and behind it, further in, each example: a
-/// comment and its lines.
+/// Examples of `windlass` itself and of its commands. The name of a command is on a line. Its examples follow,
+/// indented: a comment, and further indented its lines.
 const EXAMPLES: &str = include_str!("examples.txt");
 
-/// The examples of a command: comments and lines, as `EXAMPLES` has them.
+/// Returns the examples of a command: comments and lines, as [`EXAMPLES`] has them.
 fn examples(of: &str) -> impl Iterator<Item = &'static str> {
     let mut lines = EXAMPLES.lines().skip_while(move |line| *line != of);
     lines.next();
     lines.take_while(|line| line.starts_with(' '))
 }
 
-/// A table whose rows may be long.
+/// Makes a table. Its rows may be long.
 macro_rules! rows {
     ($($key:literal => $value:literal,)+) => {
         [$(($key, $value)),+]
@@ -55,7 +55,7 @@ const FILES: [(&str, &str); 4] = rows! {
     "local.settings.json" => "App settings of a Logic Apps project.",
 };
 
-/// The command: one page on standard output, or one for each command in a directory.
+/// Prints one page, or writes one page for each command into a directory.
 pub fn man(given: &ManArgs) -> Result<Exit, Failure> {
     let mut command = args::command().disable_help_subcommand(true);
     command.build();
@@ -96,7 +96,7 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
         man.render_subcommands_section(&mut page)?;
     }
     let mut roff = Roff::new();
-    // A command in another one has the examples of that.
+    // A subcommand has the examples of the command that contains it.
     let words = command.get_display_name().unwrap_or("windlass").split('-');
     let name = words.take(2).last().unwrap_or_default();
     let mut examples = examples(name).peekable();

@@ -69,7 +69,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use windlass_engine::{Timestamp, now, visible};
 use windlass_source::write as yaml;
 
-/// Parses the arguments, does what they ask for, and gives the exit code.
+/// Parses the arguments, runs the command, and returns the exit code.
 #[must_use]
 pub fn main() -> ExitCode {
     match complete::answer() {
@@ -111,19 +111,19 @@ pub fn main() -> ExitCode {
     code
 }
 
-/// Prints what is wrong with the arguments, the help, or the version.
+/// Prints what is wrong with the arguments, or the help, or the version.
 fn refuse(error: clap::Error) -> ExitCode {
     let error = suggest_url_flag(error);
     let text = error.to_string();
     if visible(&text) == text {
         error.exit();
     }
-    // An argument has characters that drive the terminal.
+    // An argument has characters that control the terminal.
     Screen::new(Colour::Never, 0).say(text.trim_end());
     Exit::Usage.into()
 }
 
-/// Suggests `--url` for a URL that a command takes by this flag alone.
+/// Suggests `--url` for a URL if the command accepts a URL only by this flag.
 fn suggest_url_flag(mut error: clap::Error) -> clap::Error {
     let argument = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(argument)) => argument.clone(),
@@ -144,7 +144,7 @@ fn suggest_url_flag(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Puts the whole id in place of a prefix; false when no id begins so.
+/// Replaces a prefix of a run id with the id. Returns false if no run id has this prefix.
 fn expand(arguments: &mut Arguments) -> Result<bool, Failure> {
     let Some(run) = arguments.command.run() else {
         return Ok(false);
@@ -160,11 +160,11 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
     check_rlimit(Resource::RLIMIT_NOFILE, FILES, "open files", "ulimit -n")?;
     check_rlimit(Resource::RLIMIT_AS, MEMORY, "bytes of memory", "ulimit -v")?;
     if now() < Timestamp(0) {
-        // Times in the store begin at 1970.
+        // Times in the store cannot be before 1970.
         let message = "the system clock is before 1970: set it";
         return Err(Failure::Machine(std::io::Error::other(message)));
     }
-    // Commands that move runs need a second thread; the others ask one question.
+    // Commands that execute runs need a second thread. The other commands send one request.
     match &arguments.command {
         Command::Run(args) => on_threads(run::run(global, screen, args)),
         Command::Poll(args) => on_threads(oneliner::poll(global, screen, args)),
@@ -216,14 +216,14 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
     }
 }
 
-/// A store, a socket and a runtime need this many open files; without them the runtime panics.
+/// Minimum limit of open files. A store, a socket and a runtime need this many; with fewer, the runtime panics.
 const FILES: u64 = 32;
 
-/// Each thread may reserve 64 MiB of addresses for its heap, and the database has many threads. With
-/// 1 GB some processes still hung or crashed in the database.
+/// Minimum limit of memory for a store, in bytes. Each thread may reserve 64 MiB of addresses for its heap, and the
+/// database has many threads. With 1 GB, some processes still hung or crashed in the database.
 const MEMORY_OF_A_STORE: u64 = 2 << 30;
 
-/// Commands without a store need less.
+/// Minimum limit of memory for commands without a store, in bytes.
 const MEMORY: u64 = 256 << 20;
 
 fn check_rlimit(resource: Resource, least: u64, what: &str, raise: &str) -> Result<(), Failure> {
@@ -234,30 +234,30 @@ fn check_rlimit(resource: Resource, least: u64, what: &str, raise: &str) -> Resu
             );
             Err(Failure::Machine(std::io::Error::other(message)))
         }
-        // Without a known limit, the call that fails says so.
+        // If the limit is unknown, the call that fails reports the reason.
         _ => Ok(()),
     }
 }
 
-/// Raises the limit of open files: each connection of a server is one.
+/// Raises the limit of open files, because each connection of a server is an open file.
 fn raise_fd_limit() {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // If this fails, the limit stays as it is.
+        // If this fails, the limit remains as it is.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
 }
 
-/// The threads of the runtime, the scheduler, the database and blocking work.
+/// Number of threads of the runtime, the scheduler, the database and blocking work.
 const THREADS: usize = 16;
 
-/// Without enough threads the database waits for ever, and the runtime panics.
+/// Checks that enough threads can start. Otherwise, the database would wait for ever, or the runtime would panic.
 fn check_thread_limit() -> Result<(), Failure> {
     let gate = RwLock::new(());
     let closed = gate.write();
     let passes = || drop(gate.read());
     let spawned = thread::scope(|scope| {
         let mut threads = (0..THREADS).map(|_| {
-            // The allocator, built without optimisation, takes more than 64 KB when a thread begins.
+            // The allocator, built without optimisation, needs more than 64 KB of the stack when a thread begins.
             let thread = thread::Builder::new().stack_size(512 << 10);
             thread.spawn_scoped(scope, passes)
         });
@@ -293,7 +293,7 @@ fn block_on<T>(
     )?;
     check_thread_limit()?;
     let runtime = runtime.enable_all().build().map_err(Failure::Machine)?;
-    // A file that may not grow further is an error of the write, not the end of the process.
+    // With a handler of SIGXFSZ, a write that exceeds the limit of a file's size fails, but does not end the process.
     let limit = SignalKind::from_raw(nix::sys::signal::Signal::SIGXFSZ as i32);
     let entered = runtime.enter();
     let _caught = signal(limit).map_err(Failure::Machine)?;

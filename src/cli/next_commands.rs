@@ -1,25 +1,25 @@
-//! The commands that help a run now.
+//! The commands that help a run in its current state.
 
 use super::follow::quoted;
 use std::collections::BTreeMap;
 use windlass_engine::report::{QuestionReport, StatusReport};
 use windlass_engine::{QUARANTINE_LABEL, RunStatus, TURN_SIGNAL};
 
-/// Why a run is parked, if it is.
+/// Returns why a run is parked; none if it is not parked, or has ended.
 pub fn parked(report: &StatusReport) -> Option<&String> {
     let label = report.labels.get(QUARANTINE_LABEL);
     label.filter(|_| !report.status.is_final())
 }
 
-/// Whether a run that should continue does not move because no process executes it.
+/// Returns whether a run does not move because no process executes it, although the run should continue.
 pub fn is_left(report: &StatusReport) -> bool {
     !report.owned && report.status.is_progressing()
 }
 
-/// At most this many signals are offered.
+/// Maximum number of signals that are offered.
 const MAX_SIGNALS: usize = 3;
 
-/// The option of `windlass signal` that answers a question; without one, the command asks for the fields.
+/// Returns the option of `windlass signal` that answers a question; empty if the command asks for the fields.
 fn answer_flag(question: Option<&QuestionReport>) -> &'static str {
     match question {
         None => " --payload …",
@@ -29,7 +29,7 @@ fn answer_flag(question: Option<&QuestionReport>) -> &'static str {
     }
 }
 
-/// The commands that help now, the most useful one first.
+/// Returns the commands that help now, the most useful one first.
 pub fn next(report: &StatusReport, place: &str) -> String {
     let run = &report.run;
     let command = |verb: &str, rest: &str| format!("windlass {verb}{place} {run}{rest}");
@@ -71,14 +71,14 @@ pub fn next(report: &StatusReport, place: &str) -> String {
     commands.join("   |   ")
 }
 
-/// The flags of the retries that help, if any do.
+/// Returns the flags of the retries that help, if any do.
 fn retries(report: &StatusReport) -> Vec<&'static str> {
     let Some(outcome) = &report.outcome else {
         return Vec::new();
     };
     let error = outcome.error.as_ref().map(|error| match error.action {
         Some(_) => " --from failed",
-        // It failed outside of its actions.
+        // The run failed outside of its actions.
         None => "",
     });
     let items = (!outcome.failed_items.is_empty()).then_some(" --failed-items");
@@ -89,7 +89,7 @@ fn retries(report: &StatusReport) -> Vec<&'static str> {
 pub(super) mod tests {
     use super::*;
 
-    /// A run that waits, due at this time.
+    /// Returns the report of a waiting run that is due at this time.
     pub(in crate::cli) fn report(due: &str, owned: bool) -> StatusReport {
         serde_json::from_value(serde_json::json!({
             "at": "2026-11-23T12:00:10Z", "run": "r", "workflow": "poll", "status": "Waiting",
@@ -101,7 +101,7 @@ pub(super) mod tests {
         .unwrap()
     }
 
-    /// The line `next` of a report with these members in place of the usual ones.
+    /// Returns the line `next` of a report with these members in place of the usual ones.
     fn next_of(owned: bool, members: serde_json::Value) -> String {
         let mut value = serde_json::to_value(report("2026-11-23T12:00:12Z", owned)).unwrap();
         let members = members.as_object().unwrap().clone();

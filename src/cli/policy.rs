@@ -1,4 +1,4 @@
-//! The flags that say what workflows may do, and what they do to an engine.
+//! The flags for what workflows may do.
 
 use clap::Args;
 use windlass_engine::{EngineBuilder, Policy};

@@ -1,11 +1,11 @@
-//! Questions on a terminal: `windlass signal` asks for the answer of a `waitForSignal`.
+//! Questions on a terminal: `windlass signal` asks the user for the answer of a `waitForSignal`.
 
 use super::exit::Failure;
 use std::io::{self, BufRead, IsTerminal, Write};
 use windlass_engine::report::{FieldKind, FormField, QuestionReport, field_text};
 use windlass_engine::{TerminalText, Value};
 
-/// Asks for the choice and the fields of a question. Without a terminal the answer is empty: the run says what it needs.
+/// Asks for the choice and the fields of a question. Without a terminal, returns null: the run says what it needs.
 pub fn ask(question: &QuestionReport) -> Result<Value, Failure> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Ok(Value::Null);
@@ -27,7 +27,7 @@ pub fn ask(question: &QuestionReport) -> Result<Value, Failure> {
     answer.map_err(Failure::Usage)
 }
 
-/// Asks until the field accepts the text.
+/// Asks again until the field accepts the text.
 fn ask_field(field: &FormField) -> Result<String, Failure> {
     let default = field.default.as_ref().map(field_text);
     let mut wanted = match field.kind {

@@ -1,5 +1,4 @@
-//! `windlass prune`: forgets runs that have ended, also while a process owns the store, and gives
-//! back the room that they took.
+//! `windlass prune`: deletes runs that have ended, also while a process owns the store, and frees their disk space.
 
 use super::access::{command, is_owned};
 use super::args::{Global, Lasting, PruneArgs};
@@ -68,7 +67,7 @@ pub async fn prune(global: &Global, screen: Screen, args: &PruneArgs) -> Result<
     Ok(Exit::Succeeded)
 }
 
-/// A store can only be compacted while no process owns it.
+/// Checks that `--compact` is possible: only while no process owns the store, and not with `--dry-run`.
 async fn unowned(global: &Global, filter: &PruneFilter) -> Result<(), Failure> {
     if filter.dry_run {
         let message =

@@ -1,12 +1,11 @@
-//! `--engine`: runs that Temporal keeps. An engine of this process asks for them there.
+//! `--engine`: runs on Temporal. An engine in this process sends requests about them to Temporal.
 
 use super::args::{Command, Global};
 use std::path::Path;
 use windlass_engine::{Engine, EngineBuilder, EngineError, StateKey};
 use windlass_temporal::{Target, Wire, connect};
 
-/// The requested engine; an empty variable counts as none, and so does one that a command has
-/// no use for.
+/// Returns the requested engine; none for an empty variable, and for a command that does not use an engine.
 pub fn given(global: &Global, command: &Command) -> Option<String> {
     let is_for_runs = !matches!(
         command,
@@ -22,8 +21,7 @@ pub fn given(global: &Global, command: &Command) -> Option<String> {
     at.filter(|_| is_for_runs)
 }
 
-/// An engine on the runs at an address. The workflows that are stored under names are in the store
-/// of `state`, or nowhere.
+/// Returns an engine for the runs at an address. Saved workflows are in the store of `state`, or nowhere.
 pub fn engine(
     builder: EngineBuilder,
     at: &str,

@@ -1,4 +1,4 @@
-//! `--engine`, where the feature `temporal` is left out: there is no such flag, and no such engine.
+//! `--engine` without the feature `temporal`: the flag does not exist, and an engine is an error.
 
 use super::args::{Command, Global};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `windlass retry`: starts runs that ended badly once more, as new runs, and follows them.
+//! `windlass retry`: starts unsuccessful runs again, as new runs, and follows them.
 
 use super::args::{Global, RetryArgs};
 use super::control::{print_dry_run, select_runs};

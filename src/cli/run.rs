@@ -15,11 +15,11 @@ use std::path::Path;
 use windlass_engine::{Diagnostics, LoadError, LoadOptions, Workflow};
 use windlass_server::client::Client;
 
-/// Warnings that do not count when another process carries the run out: it has its own secrets,
-/// handlers and permissions.
+/// Warnings that are ignored if another process executes the run, because that process has its own secrets, handlers
+/// and permissions.
 const ELSEWHERE: [&str; 3] = ["missing-secret", "missing-handler", "denied"];
 
-/// Refuses a workflow that has warnings.
+/// Fails if a workflow has warnings (`--strict`).
 fn refuse(workflow: &Workflow, warnings: Diagnostics) -> Result<(), Failure> {
     if warnings.is_empty() {
         return Ok(());
@@ -100,7 +100,7 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
     exit
 }
 
-/// Starts the run, and follows it unless it is handed over.
+/// Starts the run, and follows it unless `--detach` is set.
 async fn begin(
     session: &mut Session,
     global: &Global,
@@ -129,16 +129,16 @@ async fn begin(
     follow_or_leave(session, global, screen, how, new).await
 }
 
-/// How a run that is started is followed.
+/// How to follow a run after its start.
 pub(super) struct FollowOptions<'a> {
-    /// Not at all.
+    /// Do not follow the run.
     pub detach: bool,
     pub handlers: &'a HandlerArgs,
     pub events: &'a EventArgs,
     pub output: &'a Output,
 }
 
-/// Starts a run, and follows it unless it is handed over.
+/// Starts a run, and follows it unless `detach` is set.
 pub(super) async fn follow_or_leave(
     session: &mut Session,
     global: &Global,
@@ -177,7 +177,7 @@ pub(super) async fn follow_or_leave(
     follow(session, &[id.to_owned()], &view, &mut signals).await
 }
 
-/// Whether a path that leads to no file is the name of a stored workflow.
+/// Returns whether a path without a file is the name of a stored workflow.
 async fn is_stored_workflow(global: &Global, path: &Path) -> bool {
     let stored = match path.exists() {
         true => Vec::new(),
@@ -186,8 +186,8 @@ async fn is_stored_workflow(global: &Global, path: &Path) -> bool {
     stored.iter().any(|one| path == Path::new(&one.name))
 }
 
-/// A run is only handed to a server. Another owner leaves with its own runs, and the run would stand
-/// still.
+/// Fails if no server would execute a detached run. Another owner exits when its own runs have ended, so the detached
+/// run would stop.
 pub(super) async fn require_server(setup: &Setup) -> Result<(), Failure> {
     if setup.server.is_some() || setup.engine.is_some() {
         return Ok(());

@@ -12,7 +12,7 @@ use std::time::Duration;
 use windlass_engine::{Engine, EngineError, Limits, LoadOptions, PruneFilter};
 use windlass_server::{Console, FurtherRoutes, Options, TlsFiles, Tokens};
 
-/// How often a server looks at runs that others keep.
+/// Interval of the checks of runs that other processes execute.
 const LOOK: Duration = Duration::from_secs(2);
 
 pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<Exit, Failure> {
@@ -110,7 +110,7 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
     Ok(Exit::Succeeded)
 }
 
-/// The protocol for agents.
+/// Returns the routes of the Model Context Protocol, for agents.
 #[cfg(feature = "mcp")]
 fn further() -> Option<FurtherRoutes> {
     Some(super::mcp::routes)
@@ -131,14 +131,14 @@ fn look_elsewhere(engine: Arc<Engine>) {
         loop {
             tokio::time::sleep(LOOK).await;
             let engine = Arc::clone(&engine);
-            // What could not be read is read the next time.
+            // Data that cannot be read now is read at the next check.
             let looked = tokio::task::spawn_blocking(move || engine.inspector().run_index(|_| ()));
             let _ = looked.await;
         }
     });
 }
 
-/// Which runs are forgotten while it serves.
+/// Returns which runs are deleted while the server runs.
 fn pruning(args: &ServeArgs) -> Option<PruneFilter> {
     let filter = PruneFilter {
         older_than_ms: args.prune_older_than.map(Lasting::millis),
@@ -170,7 +170,7 @@ fn open(global: &Global, args: &ServeArgs, options: &LoadOptions) -> Result<Engi
     }
     let builder = inputs::with_store_kind(builder, global.store);
     match &global.engine {
-        // The workflows with names are stored here, the runs there.
+        // Saved workflows are in the local store, runs are at the engine.
         Some(at) => {
             remote_engine::engine(builder, at, options.state_key.clone(), Some(&global.state))
         }

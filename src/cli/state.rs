@@ -1,4 +1,4 @@
-//! `windlass state`: values that workflows have between their runs, with or without a process that owns the store.
+//! `windlass state`: reads and writes values that workflows have between runs, with or without an owner of the store.
 
 use super::access::{command, command_or_create, inspect};
 use super::args::{
@@ -29,7 +29,7 @@ fn origin(which: &StateName) -> Origin {
     }
 }
 
-/// The longest value in a list, in letters.
+/// Maximum length of a value in a list, in characters.
 const SHOWN: usize = 60;
 
 async fn list(global: &Global, args: &StateListArgs) -> Result<Exit, Failure> {
@@ -78,7 +78,7 @@ async fn get(global: &Global, args: &StateGetArgs) -> Result<Exit, Failure> {
     Ok(Exit::Succeeded)
 }
 
-/// A value of the command line: text, or JSON.
+/// Parses a value of the command line, as text or as JSON.
 fn value(text: &str, is_json: bool) -> Result<Value, Failure> {
     if !is_json {
         return Ok(Value::text(text));

@@ -1,4 +1,4 @@
-//! `windlass ui`: where the console is, with a ticket that authorises a browser once.
+//! `windlass ui`: prints the address of the console, with a ticket that authorises a browser once.
 
 use super::args::{Global, UiArgs};
 use super::exit::{Exit, Failure};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use windlass_server::client::Client;
 
-/// The page that leads a browser there. Others see the arguments of a command, and not this file.
+/// The file that leads a browser to the console. Other users can see the arguments of a command, but not this file.
 const PAGE: &str = "console.html";
 
 pub async fn ui(global: &Global, screen: Screen, args: &UiArgs) -> Result<Exit, Failure> {
@@ -37,13 +37,13 @@ pub async fn ui(global: &Global, screen: Screen, args: &UiArgs) -> Result<Exit, 
     Ok(Exit::Succeeded)
 }
 
-/// Whether a person sits before this machine.
+/// Returns whether the user of this process has a graphical screen.
 fn has_screen() -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     cfg!(target_os = "macos") || set("DISPLAY") || set("WAYLAND_DISPLAY")
 }
 
-/// A page that only this user can read. What it holds is good for a minute.
+/// Writes a page that only this user can read. Its ticket is valid for a minute.
 fn page(state: &Path, url: &str) -> io::Result<PathBuf> {
     let path = state.join(PAGE);
     let _ = fs::remove_file(&path);

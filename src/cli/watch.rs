@@ -1,4 +1,4 @@
-//! `--watch`: the same report again and again, shown when it changed.
+//! `--watch`: prints the same report again when it has changed.
 
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen};
@@ -10,17 +10,17 @@ use windlass_engine::TerminalText;
 /// The time between two reports.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What is shown, and whether it can still change.
+/// A report to print.
 pub struct Shown {
     /// The report in the requested format.
     pub text: TerminalText,
-    /// What is compared: the report without the time it was made.
+    /// The report without the time when it was made, for comparison with the last report.
     pub key: TerminalText,
-    /// Whether nothing more will change.
+    /// Whether the report cannot change anymore.
     pub last: bool,
 }
 
-/// Shows a report once or, with `watch`, until it cannot change or a signal comes.
+/// Prints a report once or, with `watch`, until it cannot change anymore or a signal arrives.
 pub async fn show(
     screen: Screen,
     format: Format,

@@ -1,4 +1,4 @@
-//! `windlass worker`: carries out runs on Temporal until it is stopped.
+//! `windlass worker`: executes runs on Temporal until it is stopped.
 
 use super::args::{Global, LoadArgs, WorkerArgs};
 use super::exit::{Exit, Failure};

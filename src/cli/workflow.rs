@@ -1,5 +1,4 @@
-//! `windlass workflow`: workflows that are stored under a name, with or without a process that owns the
-//! store.
+//! `windlass workflow`: manages workflows that are stored under a name, with or without an owner of the store.
 
 use super::access::{command, command_or_create, inspect};
 use super::args::{
@@ -35,7 +34,7 @@ pub async fn run(global: &Global, screen: Screen, args: &WorkflowArgs) -> Result
 
 async fn put(global: &Global, screen: Screen, args: &PutArgs) -> Result<Exit, Failure> {
     let mut options = inputs::options(global, &args.load, &HandlerArgs::default())?;
-    // Its runs are started by a server, not from this folder.
+    // A server starts the runs, so their relative paths do not begin in this folder.
     options.folder = None;
     let (bundle, dialect) = read(&args.file, &args.load, &options)?;
     let condition = match (&args.if_version, args.new) {
@@ -68,7 +67,7 @@ async fn put(global: &Global, screen: Screen, args: &PutArgs) -> Result<Exit, Fa
     Ok(Exit::Succeeded)
 }
 
-/// A workflow's file with all that it names. A mistake is reported before a request is sent.
+/// Loads a workflow with all files that it names. A mistake is reported before a request is sent.
 fn read(
     path: &Path,
     load: &LoadArgs,
@@ -98,7 +97,7 @@ fn text_of(bundle: &Bundle, dialect: Option<String>) -> WorkflowText {
     }
 }
 
-/// The stored workflows. A store that does not exist yet has none.
+/// Returns the stored workflows. If the default store does not exist yet, there are none.
 pub(super) async fn stored_workflows(global: &Global) -> Result<Vec<WorkflowSummary>, Failure> {
     let all = inspect(
         global,
@@ -212,12 +211,12 @@ async fn delete(global: &Global, args: &DeleteArgs) -> Result<Exit, Failure> {
     Ok(Exit::Succeeded)
 }
 
-/// A version, with what it changed.
+/// A version, with its changes.
 #[derive(Serialize)]
 struct Entry {
     #[serde(flatten)]
     version: VersionReport,
-    /// From the version before it, as a unified diff; none of the first one.
+    /// The changes since the previous version, as a unified diff; none for the first version.
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<String>,
 }
@@ -276,17 +275,17 @@ fn cells(version: &VersionReport) -> Vec<String> {
     vec![short(&version.version), stored, current.to_owned(), runs]
 }
 
-/// The first digits of a hash: enough to name a version.
+/// Returns the first digits of a hash, which are enough to name a version.
 fn short(version: &str) -> String {
     const DIGITS: usize = 12;
     let digits = version.strip_prefix("sha256:").unwrap_or(version);
     first_chars(digits, DIGITS).to_owned()
 }
 
-/// What changed from one version to the next, in each of its files.
+/// Returns the changes from one version to the next, for each file.
 fn difference(from: &WorkflowReport, to: &WorkflowReport) -> String {
     let named = |report: &WorkflowReport, path: &str| {
-        // The first file is the workflow, whatever it is called.
+        // The first file is the workflow, whatever its name is.
         let mut files = report.files.iter().enumerate();
         let found = files.find(|(index, file)| path_of(*index, file) == path);
         found.map(|(_, file)| file.text.clone()).unwrap_or_default()

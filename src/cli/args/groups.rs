@@ -1,4 +1,4 @@
-//! The help of `windlass` itself: its commands under headings. clap has headings for options only.
+//! The help of `windlass` itself, with its commands under headings. clap supports headings only for options.
 
 use clap::Command;
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ const GROUPS: [(&str, &str); 6] = [
     ("Tools", "mcp schema lsp bench completions man help"),
 ];
 
-/// clap adds this command when it parses.
+/// clap adds the command `help` only when it parses arguments.
 const HELP: (&str, &str) = ("help", "Print this message or the help of a command");
 
 /// Sets the template of the help.

@@ -47,7 +47,7 @@ pub struct Arguments {
     pub command: Command,
 }
 
-/// The command line with all of its commands.
+/// Returns the command line with all of its commands.
 pub fn command() -> clap::Command {
     groups::grouped(variables::named(Arguments::command()))
 }
@@ -211,7 +211,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// The format of its log.
+    /// Returns the format of the command's log.
     pub fn log_format(&self) -> LogFormat {
         match self {
             Self::Serve(args) => args.log_format,
@@ -219,7 +219,7 @@ impl Command {
         }
     }
 
-    /// Whether the command runs until it is stopped.
+    /// Returns whether the command runs until it is stopped.
     pub fn serves(&self) -> bool {
         match self {
             Self::Serve(_) => true,

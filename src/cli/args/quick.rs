@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Every {
     pub first: Lasting,
-    /// It doubles up to this.
+    /// The interval doubles after each attempt, up to this value.
     pub most: Option<Lasting>,
 }
 
@@ -139,7 +139,7 @@ pub enum RowFormat {
 }
 
 impl RowFormat {
-    /// The word in files.
+    /// Returns the word for this format in workflow files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ndjson => "ndjson",
@@ -268,13 +268,13 @@ pub struct ReadEventsArgs {
     pub quick: QuickArgs,
 }
 
-/// Whether rows go to standard output.
+/// Returns whether rows go to standard output.
 pub fn is_stdout(to: &Path) -> bool {
     to.as_os_str() == "-"
 }
 
 impl PaginateArgs {
-    /// The format of the rows.
+    /// Returns the format of the rows.
     pub fn row_format(&self) -> RowFormat {
         let is_csv = |ending: &OsStr| ending.eq_ignore_ascii_case("csv");
         match self.format {
@@ -284,7 +284,7 @@ impl PaginateArgs {
         }
     }
 
-    /// Whether a page names the next one.
+    /// Returns whether each page names the next one, so that pages are not requested by number.
     pub fn is_led(&self) -> bool {
         !["page", "offset"].contains(&self.next.as_str())
     }

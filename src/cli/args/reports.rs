@@ -121,7 +121,7 @@ pub enum Amount {
 }
 
 impl Amount {
-    /// None: no limit.
+    /// Returns the maximum number of results; none for no limit.
     pub fn limit(self) -> Option<usize> {
         match self {
             Self::All => None,
@@ -143,7 +143,7 @@ impl std::str::FromStr for Amount {
     }
 }
 
-/// An empty list is useless.
+/// Parses a limit of a list. 0 is an error, because an empty list is useless.
 fn some(text: &str) -> Result<Amount, String> {
     match text.parse() {
         Ok(Amount::Last(0)) => Err(String::from("a number from 1, or `all`")),

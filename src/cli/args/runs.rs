@@ -155,7 +155,7 @@ pub struct ManyArgs {
 }
 
 impl ManyArgs {
-    /// Whether any filter is set.
+    /// Returns whether any filter is set.
     pub fn is_some(&self) -> bool {
         let named = [&self.label, &self.status, &self.workflow];
         self.stuck.is_some() || named.iter().any(|words| !words.is_empty())

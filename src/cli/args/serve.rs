@@ -123,8 +123,7 @@ pub enum UiArg {
     Full,
 }
 
-/// Parses a limit; zero would stop all progress.
-/// A size, with a decimal unit if it has one.
+/// Parses a size in bytes, with a decimal unit or none. 0 is an error.
 fn bytes(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit = match text.get(digits.len()..).unwrap_or_default() {
@@ -141,6 +140,7 @@ fn bytes(text: &str) -> Result<u64, String> {
     size.ok_or_else(|| String::from("a whole number from 1, with KB, MB or GB, such as `512MB`"))
 }
 
+/// Parses a limit. 0 is an error, because it would stop all progress.
 fn positive(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err(String::from("at least 1")),

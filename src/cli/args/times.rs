@@ -1,4 +1,4 @@
-//! Durations and instants as people write them on a command line.
+//! Durations and instants on a command line.
 
 use std::time::Duration;
 use windlass_engine::{Timestamp, now, parse_duration};
@@ -8,7 +8,7 @@ use windlass_engine::{Timestamp, now, parse_duration};
 pub struct Lasting(pub Duration);
 
 impl Lasting {
-    /// The instant this long before now.
+    /// Returns the instant that is this long before now.
     pub fn ago(self) -> Timestamp {
         let millis = i64::try_from(self.0.as_millis()).unwrap_or(i64::MAX);
         Timestamp(now().0.saturating_sub(millis))
@@ -29,7 +29,7 @@ impl std::str::FromStr for Lasting {
     }
 }
 
-/// An instant: RFC 3339, or a duration before now.
+/// An instant: RFC 3339, or a duration that is subtracted from now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct When(pub Timestamp);
 

@@ -1,9 +1,9 @@
-//! The environment variables of the options: `WINDLASS_` and the long name, set in one pass.
+//! The environment variables of the options. One pass over all commands sets them to `WINDLASS_` and the long name.
 
 use clap::builder::FalseyValueParser;
 use clap::{Arg, ArgAction, Command};
 
-/// Options without a variable: they select runs, or make no sense beyond one command.
+/// Options without a variable: they select runs, or are useful for a single command only.
 const WITHOUT: [(&[&str], &[&str]); 5] = [
     (
         &["pause", "cancel", "resume", "retry"],
@@ -20,7 +20,7 @@ const WITHOUT: [(&[&str], &[&str]); 5] = [
     ),
 ];
 
-/// Gives every option its variable, unless it has one of its own or is in [`WITHOUT`]. A flag is off
+/// Gives every option its environment variable, unless the option names its own or is in [`WITHOUT`]. A flag is off
 /// if its variable is empty, `0`, `false` or `no`.
 pub(super) fn named(command: Command) -> Command {
     let name = command.get_name().to_owned();

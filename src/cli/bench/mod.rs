@@ -1,5 +1,5 @@
-//! `windlass bench`: how fast this machine and its disk let loops be. Everything is measured from outside, on
-//! processes of this very program that ask a server which the command brings along.
+//! `windlass bench`: how fast loops run on this machine and disk. Everything is measured from outside: the loops run
+//! in server processes of this program and send requests to a server in the command's own process.
 
 mod process;
 mod target;
@@ -21,26 +21,26 @@ use windlass_engine::{PutIf, StoreKind, Value};
 use windlass_server::api::{StartRun, WorkflowText};
 use windlass_server::client::ClientError;
 
-/// Each loop of `polls` asks so often.
+/// Interval between the requests of each loop of `polls`.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// A request that does not come in this time never comes.
+/// How long to wait for a request before the measurement fails.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// So many requests to start a run are under way at a time.
+/// Maximum concurrent requests to start a run.
 const STARTS: usize = 64;
 
-/// The repetitions of a measurement of which the median is reported.
+/// Number of repetitions of a measurement. Their median is reported.
 const ROUNDS: usize = 10;
 
-/// What `throughput` has: loops, and iterations of each.
+/// The number of loops of `throughput`, and of iterations of each loop.
 const LOOPS: u32 = 1_000;
 const ITERATIONS: u32 = 20;
 
-/// From here on `gaps` measures the last ones of a million.
+/// After this iteration, `gaps` measures the last iterations of a long loop.
 const FAR: u32 = 1_000_000;
 
-/// One figure.
+/// A measured value.
 #[derive(Clone, Debug, Serialize)]
 struct BenchResult {
     section: BenchSection,
@@ -57,7 +57,7 @@ struct Report {
     figures: Vec<BenchResult>,
 }
 
-/// What a section measures with, and what it found.
+/// The options of a section, and the values that were measured so far.
 struct Bench<'a> {
     at: &'a Path,
     store: StoreKind,
@@ -119,8 +119,8 @@ fn clock() -> Instant {
     Instant::now()
 }
 
-/// Asks without a delay, `count` times at most. Between the first steps and the last 20 of a million, nothing
-/// is requested.
+/// A loop without a delay that ends after `count` iterations. It sends no requests between iteration 1,100 and
+/// iteration 1,000,000.
 const STEPS: &str = "
 name: steps
 inputs: { url: { type: string }, count: { type: integer } }
@@ -189,14 +189,14 @@ impl Bench<'_> {
         }
     }
 
-    /// A server on a new store that knows a workflow, and a name for runs of it.
+    /// Starts a server on a new store, with this workflow stored under a name.
     async fn serve(&self, scratch: &Scratch, workflow: &str) -> Result<Server, Failure> {
         let server = self.restart_server(scratch)?;
         self.put(&server, workflow).await?;
         Ok(server)
     }
 
-    /// Stores the workflow of which runs are started from now on.
+    /// Stores the workflow for the runs that are started from now on.
     async fn put(&self, server: &Server, workflow: &str) -> Result<(), Failure> {
         let text = WorkflowText {
             text: workflow.to_owned(),
@@ -215,8 +215,8 @@ impl Bench<'_> {
         Scratch::new(self.at).map_err(Failure::Machine)
     }
 
-    /// From the request to start a run to its first step, on a server that runs; and from the start of a
-    /// server on a new store.
+    /// Measures the time from the request to start a run to its first step, on a server that runs; and the time from
+    /// the start of a server on a new store.
     async fn start(&mut self) -> Result<(), Failure> {
         let target = start_target()?;
         let scratch = self.scratch()?;
@@ -241,7 +241,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// From a step of one loop to the next: an answer, a commit, a request.
+    /// Measures the time from a step of one loop to the next: an answer, a commit, a request.
     async fn gaps(&mut self) -> Result<(), Failure> {
         let target = start_target()?;
         let scratch = self.scratch()?;
@@ -263,7 +263,7 @@ impl Bench<'_> {
             for _ in 1_020..1_100 {
                 next_request(&target)?;
             }
-            // The others take minutes, in which no request arrives.
+            // The iterations between them take minutes, in which no request arrives.
             let first = loop {
                 match target.next(PERIOD) {
                     Some(first) => break first,
@@ -291,7 +291,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Many short loops at once, started over HTTP.
+    /// Measures many short loops at once, started over HTTP.
     async fn throughput(&mut self) -> Result<(), Failure> {
         let target = start_target()?;
         let scratch = self.scratch()?;
@@ -325,7 +325,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Loops that each ask once a second.
+    /// Measures loops that each send a request once a second.
     async fn polls(&mut self) -> Result<(), Failure> {
         for loops in self.args.loops.clone() {
             let target = start_target()?;
@@ -341,7 +341,7 @@ impl Bench<'_> {
                 server.client.ready().await?;
                 sleep(Duration::from_millis(50)).await;
             }
-            // A round that has nothing of the starts.
+            // Wait until the starts do not influence the measurement anymore.
             sleep(3 * PERIOD).await;
             target.take();
             let (begun, cpu) = (clock(), server.cpu_us());
@@ -393,7 +393,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// From the start of a process to the next step, after a SIGKILL.
+    /// Measures the time from the start of a process to the next step, after a SIGKILL.
     async fn recovery(&mut self) -> Result<(), Failure> {
         let target = start_target()?;
         let scratch = self.scratch()?;
@@ -436,7 +436,7 @@ async fn started(server: &Server, input: Value) -> Result<String, Failure> {
     Ok(server.client.start(&start_of(input)).await?)
 }
 
-/// Starts runs, many at a time; the id of the last one.
+/// Starts runs, many at a time. Returns the id of the last run.
 async fn start_all(
     server: &Server,
     inputs: impl Iterator<Item = Value>,
@@ -461,7 +461,7 @@ fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// The value below which this share of the values lies.
+/// Returns the value below which this share of the values lies.
 fn quantile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let place = (values.len() as f64 * share).ceil() as usize;

@@ -1,4 +1,4 @@
-//! A `windlass serve` of this very program, with a store of its own, that is started, weighed and killed.
+//! A `windlass serve` process of this program with its own store. It is started, measured and killed.
 
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::thread;
 use windlass_engine::StoreKind;
 use windlass_server::client::Client;
 
-/// A directory that is removed with what is in it.
+/// A directory that is removed with its contents when this value is dropped.
 pub struct Scratch(PathBuf);
 
 impl Scratch {
@@ -29,19 +29,19 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed stays, and nothing depends on it.
+        // A directory that cannot be removed remains; nothing depends on its removal.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// A server. It is killed when this value goes, as by a power cut.
+/// A server. It is killed when this value is dropped.
 pub struct Server {
     process: Child,
     pub client: Client,
 }
 
 impl Server {
-    /// Starts it on the store in a directory, and waits until it is ready.
+    /// Starts a server on the store in a directory, and waits until the server is ready.
     pub fn start(state: &Path, store: StoreKind) -> io::Result<Self> {
         let mut process = Command::new(std::env::current_exe()?)
             .args(["serve", "--listen", "127.0.0.1:0", "--max-count", "2000000"])
@@ -60,7 +60,7 @@ impl Server {
             while let Some(line) = lines.next().transpose()? {
                 if let Some(url) = line.strip_prefix("ready at ") {
                     let client = Client::at(url.trim(), None, false).map_err(io::Error::other)?;
-                    // What it says is read, so that it never waits for a reader.
+                    // Read all output of the server, so that it never waits for a reader.
                     thread::spawn(move || lines.for_each(drop));
                     return Ok(Self { process, client });
                 }
@@ -73,19 +73,19 @@ impl Server {
         )))
     }
 
-    /// CPU of all its threads so far, in microseconds; none where the system does not say.
+    /// Returns the CPU time of all threads so far, in microseconds; none if the system does not report it.
     pub fn cpu_us(&self) -> Option<f64> {
         let stat = self.proc("stat")?;
-        // Behind the name, which may have blanks: state, …, and as 12th and 13th the ticks.
+        // After the name, which can contain blanks: state, …, and the ticks as the 12th and the 13th field.
         let (_, fields) = stat.rsplit_once(')')?;
         let mut ticks = fields.split_whitespace().skip(11);
         let user: f64 = ticks.next()?.parse().ok()?;
         let system: f64 = ticks.next()?.parse().ok()?;
-        // Linux says 100 ticks a second to every program.
+        // Linux reports 100 ticks per second to every program.
         Some((user + system) * 10_000.0)
     }
 
-    /// Resident memory in bytes; none where the system does not say.
+    /// Returns the resident memory in bytes; none if the system does not report it.
     pub fn memory(&self) -> Option<f64> {
         let status = self.proc("status")?;
         let line = status

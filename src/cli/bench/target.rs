@@ -1,5 +1,5 @@
-//! The server that loops ask while they are measured: it answers all with the same JSON, and records
-//! when each loop sent a request.
+//! The server that measured loops send requests to. It sends the same JSON to all loops, and records when each loop
+//! sent a request.
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 20\r\n\r\n{\"status\":\"running\"}";
 
-/// Requests for `/poll/N` are counted by loop; all others are sent to `next` one by one.
+/// Counts requests for `/poll/N` for each loop `N`. All other requests are returned by `next`, one by one.
 pub struct Target {
     pub url: String,
     seen: Arc<Mutex<RequestLog>>,
@@ -22,15 +22,15 @@ pub struct Target {
 struct RequestLog {
     /// By the loop's number: the time of its last request, and the number of its requests.
     loops: Vec<(Option<Instant>, u32)>,
-    /// How much later than the period each request came, in milliseconds.
+    /// How much later than the period each request arrived, in milliseconds.
     late: Vec<f32>,
     /// The number of loops that sent a request.
     begun: usize,
 }
 
-/// The requests of an interval.
+/// The requests of a time interval.
 pub struct RequestWindow {
-    /// How much later than the period each request came, in milliseconds.
+    /// How much later than the period each request arrived, in milliseconds.
     pub late: Vec<f64>,
     /// The smallest and the largest number of requests of a loop.
     pub least: u32,
@@ -38,7 +38,7 @@ pub struct RequestWindow {
 }
 
 impl Target {
-    /// Listens on this machine, on a thread of its own.
+    /// Listens on this machine, on a separate thread.
     pub fn begin(period: Duration) -> io::Result<Self> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
@@ -66,12 +66,12 @@ impl Target {
         })
     }
 
-    /// When the next request came that is none of a loop's polls; none when none comes in this time.
+    /// Returns the time of the next request other than `/poll/N`; none if no such request arrives in this time.
     pub fn next(&self, patience: Duration) -> Option<Instant> {
         self.requests.recv_timeout(patience).ok()
     }
 
-    /// Forgets requests that were not looked at.
+    /// Discards the requests that `next` has not returned.
     pub fn forget(&self) {
         while self.requests.try_recv().is_ok() {}
     }
@@ -130,7 +130,7 @@ impl Counter {
     }
 }
 
-/// The number behind `GET /poll/`.
+/// Returns the number after `GET /poll/`.
 fn number(head: &[u8]) -> Option<usize> {
     let digits = head.strip_prefix(b"GET /poll/")?;
     let end = digits.iter().position(|byte| *byte == b' ')?;
@@ -150,7 +150,7 @@ async fn accept(listener: std::net::TcpListener, counter: &Counter) {
     }
 }
 
-/// Answers requests without a body until the other side has gone.
+/// Answers requests without a body until the client disconnects.
 async fn answer(mut stream: TcpStream, counter: Counter) -> io::Result<()> {
     const END: &[u8] = b"\r\n\r\n";
     stream.set_nodelay(true)?;

@@ -1,5 +1,5 @@
-//! `windlass bench waiting`: what loops cost that wait for an hour, how soon a server has them again after a SIGKILL,
-//! and how late loops are that are due in the same second.
+//! `windlass bench waiting`: the cost of loops that wait for an hour, the time until a server is ready again after a
+//! SIGKILL, and the delay of loops that are due in the same second.
 
 use super::process::Server;
 use super::{Bench, clock, millis, next_request, quantile, start_all, start_target};
@@ -25,7 +25,7 @@ actions:
       step: { type: compose, inputs: \"@inputs('n')\" }
 ";
 
-/// A run that is due at an instant, and then asks a server once.
+/// A run that waits until an instant, and then sends one request.
 const DUE: &str = "
 name: due
 inputs: { url: { type: string }, at: { type: string } }
@@ -37,10 +37,10 @@ actions:
 /// Maximum number of runs that are due in the same second.
 const MAX_DUE: u32 = 10_000;
 
-/// How long runs that wait need to leave memory.
+/// The time in which waiting runs leave memory.
 const REST: Duration = Duration::from_secs(1);
 
-/// How often a page is read of which the median is reported.
+/// Number of reads of a page. Their median is reported.
 const READS: usize = 9;
 
 impl Bench<'_> {
@@ -88,7 +88,7 @@ impl Bench<'_> {
         self.due_at_once(&server, loops.min(MAX_DUE), &name).await
     }
 
-    /// Reads of the list: its first page, a page in the middle, one run by its id, and counts.
+    /// Measures reads of the list: its first page, a page in the middle, one run by its id, and counts.
     async fn pages(
         &mut self,
         server: &Server,
@@ -176,7 +176,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// How late runs are that are due in the same second, spread over it.
+    /// Measures how late runs are whose due times are spread over the same second.
     async fn due_at_once(
         &mut self,
         server: &Server,
@@ -185,7 +185,7 @@ impl Bench<'_> {
     ) -> Result<(), Failure> {
         let target = start_target()?;
         self.put(server, DUE).await?;
-        // More than it takes to start them.
+        // Longer than the time that the starts need.
         let begins = Duration::from_millis(2_000 + u64::from(runs));
         let (first, begun) = (now().plus(begins), clock());
         let due = |n: u32| Duration::from_micros(u64::from(n) * 1_000_000 / u64::from(runs));
@@ -213,13 +213,13 @@ impl Bench<'_> {
     }
 }
 
-/// The bytes of all files in a directory.
+/// Returns the size of all files in a directory, in bytes.
 fn disk_bytes(dir: &Path) -> Result<u64, Failure> {
     let sum = |dir: &Path| -> io::Result<u64> {
         let mut bytes = 0;
         let mut folders = vec![dir.to_owned()];
         while let Some(folder) = folders.pop() {
-            // The database may remove what was there.
+            // The database may remove files and folders meanwhile.
             for entry in std::fs::read_dir(&folder).into_iter().flatten() {
                 let entry = entry?;
                 match entry.metadata() {

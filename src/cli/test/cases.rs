@@ -1,4 +1,4 @@
-//! A file of cases: what each gives to a workflow, and what it expects of it.
+//! Files of cases: what each case gives to a workflow, and what it expects of the run.
 
 use crate::cli::exit::Failure;
 use crate::cli::inputs;
@@ -11,7 +11,6 @@ use windlass_engine::{
 };
 use windlass_value::words;
 
-/// A file of cases.
 pub struct Suite {
     pub workflow: PathBuf,
     pub cases: Vec<Case>,
@@ -33,17 +32,17 @@ pub struct Case {
     pub expect: Expect,
 }
 
-/// How a case went.
+/// The result of a case.
 #[derive(Serialize)]
 pub struct Outcome {
     pub file: String,
     pub name: String,
-    /// What was not as expected.
+    /// Descriptions of the results that were not as expected.
     pub failures: Vec<String>,
     pub seconds: f64,
 }
 
-/// What a case expects, by what it is about.
+/// The expected results of a case, by their keys in [`EXPECTED`].
 pub struct Expect(Object);
 
 const EXPECTED: [&str; 10] = words! {
@@ -76,14 +75,14 @@ pub fn suite(path: &Path) -> Result<Suite, Failure> {
     })
 }
 
-/// `poll.yaml` for `poll.test.yaml`.
+/// Returns the workflow of a file of cases: `poll.yaml` for `poll.test.yaml`.
 fn workflow_of(path: &Path) -> Option<PathBuf> {
     let stem = path.file_stem()?.to_str()?.strip_suffix(".test")?;
     let ends = ["yaml", "yml", "json"].map(|end| path.with_file_name(format!("{stem}.{end}")));
     ends.into_iter().find(|path| path.is_file())
 }
 
-/// A map with no other keys than these.
+/// Returns the value as a map. Fails if the map has other keys than `known`.
 fn map<'v>(value: &'v Value, what: &str, known: &[&str]) -> Result<&'v Object, String> {
     let map = value
         .as_object()
@@ -158,10 +157,10 @@ fn case(value: &Value, index: usize, file: &str) -> Result<Case, String> {
 }
 
 impl Expect {
-    /// What is not as expected, in words.
+    /// Returns descriptions of the results that are not as expected.
     pub fn differs(&self, report: &SimulationReport) -> Vec<String> {
         let mut found = Vec::new();
-        // A case that ends badly without expecting anything of it has failed.
+        // If a case expects no status, error or next step, its run has to succeed.
         let silent = ["status", "error", "next"]
             .iter()
             .all(|key| self.0.get(*key).is_none());
@@ -289,7 +288,7 @@ fn one(key: &str, wanted: &Value, report: &SimulationReport) -> Option<String> {
     }
 }
 
-/// `poll#1/check`, or `wait 10s`.
+/// Returns the place of a step, or the time of a wait: `poll#1/check`, or `wait 10s`.
 fn word(step: &SimulatedStep) -> String {
     match step.what {
         SimulatedStepKind::Wait { ms, .. } => {
@@ -300,7 +299,7 @@ fn word(step: &SimulatedStep) -> String {
     }
 }
 
-/// The calls of an action, or of one at a place; those that are next too.
+/// Returns the calls of an action or at a place, including those that would be next.
 fn calls<'t>(
     report: &'t SimulationReport,
     name: &str,
@@ -328,7 +327,7 @@ fn counts(wanted: &Value, did: &str, count: &dyn Fn(&str) -> usize) -> Option<St
     })
 }
 
-/// Whether all of this is in a value; of maps the members that are named.
+/// Returns whether a value contains all of another one. Of a map, only the wanted members are compared.
 fn within(wanted: &Value, is: &Value) -> bool {
     match (wanted, is) {
         (Value::Object(wanted), Value::Object(is)) => wanted

@@ -1,4 +1,4 @@
-//! The results of cases as JUnit XML has them.
+//! Formats the results of cases as JUnit XML.
 
 use super::cases::Outcome;
 use std::fmt::Write as _;
@@ -37,7 +37,7 @@ pub fn xml(outcomes: &[Outcome]) -> String {
     out
 }
 
-/// Text that an attribute may have. XML has no way to write control characters.
+/// Escapes text for an attribute. Control characters are replaced, because XML cannot contain them.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {

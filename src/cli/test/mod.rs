@@ -1,5 +1,5 @@
-//! `windlass test`: what a workflow would do, on virtual time and with answers given; once, or case by
-//! case against what is expected.
+//! `windlass test`: simulates a workflow on virtual time with stubbed answers, either once, or for each case of a
+//! file with expected results.
 
 mod cases;
 mod junit;
@@ -19,7 +19,7 @@ use windlass_engine::{
     simulate,
 };
 
-/// The longest value on a line.
+/// Maximum length of a value on a line, in characters.
 const VALUE: usize = 160;
 
 pub async fn test(global: &Global, screen: Screen, args: &TestArgs) -> Result<Exit, Failure> {
@@ -46,7 +46,7 @@ pub async fn test(global: &Global, screen: Screen, args: &TestArgs) -> Result<Ex
     Ok(exit)
 }
 
-/// The file of cases of a workflow, if there is one; a file of cases is its own.
+/// Returns the file of cases of a workflow, if it exists. A file of cases is returned itself.
 fn cases_of(file: &Path) -> Option<PathBuf> {
     let stem = file.file_stem()?.to_str()?;
     if stem.ends_with(".test") {
@@ -85,7 +85,7 @@ async fn once(args: &TestArgs, options: &LoadOptions, file: &Path) -> Result<Exi
     })
 }
 
-/// A line for each step, and how it ended.
+/// Returns a line for each step, and a line about how the run ended.
 pub(super) fn text(report: &SimulationReport) -> TerminalText {
     let mut out = TerminalText::default();
     for step in &report.steps {
@@ -113,7 +113,7 @@ pub(super) fn text(report: &SimulationReport) -> TerminalText {
     out
 }
 
-/// `+10s  poll#1/check  http attempt 2  {…} → {…}`.
+/// Writes the line of a step: `+10s  poll#1/check  http attempt 2  {…} → {…}`.
 fn line(out: &mut TerminalText, before: &str, step: &SimulatedStep) {
     let at = format::duration(Duration::from_millis(step.at_ms));
     let _ = write!(out, "{before}+{at:<8} {:<24} ", output::line(&step.place));
@@ -151,7 +151,7 @@ fn line(out: &mut TerminalText, before: &str, step: &SimulatedStep) {
     };
 }
 
-/// Plays every case of some files.
+/// Simulates every case of some files.
 async fn all(
     screen: Screen,
     args: &TestArgs,
@@ -204,7 +204,7 @@ async fn all(
     })
 }
 
-/// What is not as a case expects it.
+/// Simulates a case. Returns descriptions of the results that are not as expected.
 async fn play(
     args: &TestArgs,
     options: &LoadOptions,
