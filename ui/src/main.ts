@@ -1,4 +1,4 @@
-// The entry: starts the shell.
+// The entry point: starts the shell.
 import { start } from './shell/start';
 
 start();

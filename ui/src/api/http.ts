@@ -1,4 +1,4 @@
-// One request to the server. A refusal comes as problem details, a lost server as `Unreachable`.
+// Sends requests to the server. A refusal is thrown with its problem details, a lost server as `Unreachable`.
 import type { AnswerOf, BodyOf, Operation, Problem } from './types';
 
 export class Refusal extends Error {
@@ -6,7 +6,7 @@ export class Refusal extends Error {
     readonly status: number,
     readonly code: string,
     detail: string,
-    /** All members of the problem. */
+    /** All members of the problem details. */
     readonly problem: Partial<Problem> = {},
   ) {
     super(detail);
@@ -19,7 +19,7 @@ export class Unreachable extends Error {
   }
 }
 
-/** Called when the server does not know this browser (401). */
+/** Called if the server does not know this browser (401). */
 let signedOut = (): void => {};
 
 export function onSignedOut(handler: () => void): void {
@@ -31,7 +31,7 @@ export interface Ask {
   body?: unknown;
   token?: string;
   headers?: Record<string, string>;
-  /** Is given the headers of an answer that is no refusal. */
+  /** Receives the headers of an answer that is not a refusal. */
   answered?: (headers: Headers) => void;
   signal?: AbortSignal;
 }
@@ -74,7 +74,7 @@ function refusal(status: number, title: string, text: string): Refusal {
   }
 }
 
-/** A query of the members that are there. */
+/** Returns the query for the members that have a value. */
 export function query(members: Record<string, string | number | boolean | null | undefined>): string {
   const parts = Object.entries(members)
     .filter(([, value]) => value !== undefined && value !== null && value !== '')

@@ -41,11 +41,11 @@ export const iterations = (id: string, loop: string, filter: IterationFilter, si
   return ask<AnswerOf<'list_iterations'>>(`${run(id)}/iterations${query({ loop, ...rest })}${change}`, { signal });
 };
 
-/** One iteration whole; without a path, what the run did outside of its loops. */
+/** Requests a whole iteration; without a path, what the run did outside of its loops. */
 export const iteration = (id: string, path: string, signal?: AbortSignal) =>
   ask<AnswerOf<'get_iteration'>>(`${run(id)}/iteration${query({ path: path || undefined })}`, { signal });
 
-/** Where a value that is too large to be shown is downloaded from. */
+/** Returns the address for downloading a value that is too large to be shown. */
 export const wholeValue = (id: string, path: string, pointer: string): string =>
   `/v1${run(id)}/iteration${query({ path: path || undefined, pointer })}`;
 
@@ -67,6 +67,6 @@ export const resume = (id: string) => post<'resume_run'>(`${run(id)}/resume`);
 export const cancel = (id: string) => post<'cancel_run'>(`${run(id)}/cancel`);
 export const retry = (id: string, from?: string) =>
   post<'retry_run'>(`${run(id)}/retry`, from === undefined ? {} : { from });
-/** With `received` of the wait that it answers, it answers no later one. */
+/** `received` is that of the wait to answer. With it, the signal answers no later wait. */
 export const signal = (id: string, name: string, payload: Json, received?: BodyOf<'signal_run'>['received']) =>
   post<'signal_run'>(`${run(id)}/signal`, { name, payload, received });

@@ -1,4 +1,4 @@
-// The types of the API under short names, and what the console adds to them.
+// The types of the API under short names, and the types that the console adds.
 import type { components, operations } from './generated';
 
 export type { Json } from './generated';

@@ -32,7 +32,7 @@ export class Manual {
     return lexer(this.pages[page] ?? '');
   }
 
-  /** The sections that have all words: those with a word in the title first. */
+  /** Returns the sections that contain all words. Those with a word in the title are first. */
   find(text: string): Hit[] {
     const words = text.toLowerCase().split(/\s+/).filter((word) => word !== '');
     if (words.length === 0) return [];
@@ -67,10 +67,10 @@ export function manual(): Promise<Manual> {
   return loaded;
 }
 
-/** The anchor of a heading, as GitHub makes it. */
+/** Returns the anchor of a heading, as GitHub generates it. */
 export const anchorOf = (title: string): string => title.toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, '').trim().replace(/\s/g, '-');
 
-/** What a token says, without its marks. */
+/** Returns the text of a token without Markdown signs. */
 export function plain(token: Token): string {
   if (token.type === 'table') {
     const { header, rows } = token as Tokens.Table;
@@ -87,7 +87,7 @@ function linksOf(token: Token): Tokens.Link[] {
   return within.flatMap(linksOf);
 }
 
-/** Where a link of a page leads: within the manual, outside of it, or nowhere (a file of the project). */
+/** Returns where a link of a page leads: within the manual, outside of it, or nowhere (a file of the project). */
 export function target(manual: Manual, page: string, href: string): { inside: string } | { outside: string } | undefined {
   if (/^https?:\/\//.test(href)) return { outside: href };
   const [path = '', anchor] = href.split('#');

@@ -1,4 +1,4 @@
-// The text as CodeMirror edits it: diagnostics, completions and hovers are the server's.
+// The text as CodeMirror edits it. Diagnostics, completions and hovers are requested from the server.
 import { autocompletion, completionKeymap, snippet, type Completion, type CompletionContext, type CompletionResult } from '@codemirror/autocomplete';
 import { defaultKeymap, history, historyKeymap, isolateHistory } from '@codemirror/commands';
 import { indentUnit } from '@codemirror/language';
@@ -9,17 +9,17 @@ import { drawSelection, EditorView, highlightActiveLine, hoverTooltip, keymap, l
 import { language } from './language';
 import type { CompletionItem, Diagnostic, Position, Range, TextEdit } from './requests';
 
-/** Marks changes of the screen itself: the cursor then shows no choice of a person. */
+/** Marks changes by the screen itself, after which the cursor's place is not a choice of the user. */
 export const byScreen = Annotation.define<boolean>();
 
-/** What a text reports, and what it requests. */
+/** What the editor of a text reports, and what it requests. */
 export interface Ends {
   changed: (transaction: Transaction) => void;
   moved: (at: number) => void;
   complete: (at: Position, signal: AbortSignal) => Promise<{ range: Range; items: CompletionItem[] }>;
-  /** Lines of a hover, each with what it is: a value, an error, a text. */
+  /** Parts of a hover, each with its kind: a value, an error or a text. */
   hover: (at: Position) => Promise<{ range: Range; parts: [kind: string, text: string][] } | null>;
-  /** A text of others, made fit to be shown. */
+  /** Returns foreign text in a form that is safe to show. */
   safe: (text: string) => string;
   fix: (edits: TextEdit[]) => void;
 }
@@ -34,7 +34,7 @@ export function offsetOf(text: Text, at: Position): number {
   return Math.min(line.to, line.from + Math.max(0, at.character));
 }
 
-/** The text as it is sent: with the line ends that it came with. */
+/** Returns the text as it is sent, with its original line ends. */
 export const plain = (state: EditorState): string => state.sliceDoc();
 
 export function changesOf(text: Text, edits: TextEdit[]): { from: number; to: number; insert: Text }[] {
@@ -45,7 +45,7 @@ export function changesOf(text: Text, edits: TextEdit[]): { from: number; to: nu
   }));
 }
 
-/** Puts edits into the text as one step that can be undone. */
+/** Applies edits to the text, as one step that can be undone. */
 export function applied(state: EditorState, edits: TextEdit[], what: string): Transaction {
   const changes = state.changes(changesOf(state.doc, edits));
   let first: number | undefined;
@@ -70,7 +70,7 @@ function marks(text: Text, diagnostics: Diagnostic[], { fix, safe }: Ends): Mark
   });
 }
 
-/** Where a diagnostic is. */
+/** Returns the place of a diagnostic in the text. */
 export function placeOf(text: Text, one: Diagnostic): { from: number; to: number } {
   const from = offsetOf(text, one.range.start);
   return { from, to: Math.max(from, offsetOf(text, one.range.end)) };
@@ -169,7 +169,7 @@ function firstFix(view: EditorView, diagnostics: Diagnostic[], fix: Ends['fix'])
   return best !== undefined;
 }
 
-/** What is typed over a selection. Chromium would keep its looks by a `style` attribute, which the policy refuses. */
+/** Handles typing over a selection. Chromium would copy the style as a `style` attribute, which the policy refuses. */
 const typedOver = EditorView.domEventHandlers({
   beforeinput: (event, view) => {
     if (event.inputType !== 'insertText' || event.data === null || view.composing || view.state.selection.main.empty) return false;
@@ -178,7 +178,7 @@ const typedOver = EditorView.domEventHandlers({
   },
 });
 
-/** A text with its past, so that undo continues where it was left. */
+/** Returns the state of a text with its history, so that undo also works later. */
 export function stateOf(text: string, ends: Ends, diagnostics: () => Diagnostic[], readOnly: boolean): EditorState {
   return EditorState.create({
     doc: text,

@@ -1,4 +1,4 @@
-// A text that is being written: what is known of it, what is chosen in it, and how it changes.
+// A text that is edited: its check results, the chosen node, and its changes.
 import { redo, redoDepth, undo, undoDepth } from '@codemirror/commands';
 import { nextDiagnostic, previousDiagnostic } from '@codemirror/lint';
 import type { EditorState, Transaction } from '@codemirror/state';
@@ -13,10 +13,10 @@ import { applied, byScreen, offsetOf, placeOf, plain, positionOf, shown, stateOf
 import * as requests from './requests';
 import type { Diagnostic, Edit, Panel, Source, Symbol, TextEdit, Validation } from './requests';
 
-/** So long after the last key the text is checked. */
+/** Delay of the check after the last key, in milliseconds. */
 const STILL = 250;
 
-/** A part of the text that is a node of the graph; the place moves with the text. */
+/** The part of the text that belongs to a node of the graph. Its place moves with the text. */
 interface Anchor {
   path: string;
   from: number;
@@ -31,7 +31,7 @@ export interface Past {
 
 export class Draft {
   text = $state('');
-  /** The text as it is stored or was begun. */
+  /** The text as it was stored or created. */
   saved = $state('');
   name = $state('');
   version = $state<string>();
@@ -41,12 +41,12 @@ export class Draft {
   loading = $state(true);
   error = $state('');
   answer = $state.raw<Validation>();
-  /** The last graph of a right text. */
+  /** The graph of the last valid text. */
   graph = $state.raw<Graph>();
   anchors = $state.raw<Anchor[]>([]);
   root = $state('');
   open = $state('all');
-  /** The path of the node that is chosen. */
+  /** The path of the chosen node. */
   selected = $state('');
   panel = $state.raw<Panel>();
   panelError = $state('');
@@ -66,10 +66,10 @@ export class Draft {
   diagnostics = $derived(this.answer?.diagnostics ?? []);
   dialect = $derived(this.answer?.dialect ?? this.given ?? this.guess());
   node = $derived(this.nodeOf(this.selected));
-  /** The nodes that a mistake is in. */
+  /** The paths of nodes with mistakes. */
   faulty = $derived(new Set(this.answer?.valid === false ? this.diagnostics.filter((one) => one.severity === 'error').map((one) => this.pathAt(this.placeOf(one))) : []));
 
-  /** Where the text comes from: a stored workflow, a run, or nowhere. */
+  /** Loads the text of a stored workflow or of a run, or creates a new one. */
   async load(from: { workflow: string; run: string }): Promise<void> {
     try {
       if (from.workflow !== '') {
@@ -100,7 +100,7 @@ export class Draft {
     if (text !== '') void this.check();
   }
 
-  /** The text, with what it is read with. */
+  /** Returns the text with the settings that it is read with. */
   source(text = this.text): Source {
     return { text, file: this.file, ...(this.files.length > 0 ? { files: this.files } : {}), ...(this.given === undefined ? {} : { dialect: this.given }) };
   }
@@ -165,7 +165,7 @@ export class Draft {
     void this.check();
   }
 
-  /** Puts another text in place of this one, as one step. */
+  /** Replaces the text with another one, as one step. */
   replace(text: string): void {
     const state = this.now();
     if (!state) return;
@@ -181,7 +181,7 @@ export class Draft {
     if (this.view && redo(this.view)) void this.check();
   }
 
-  // What is known of it.
+  // Check results.
 
   async check(): Promise<void> {
     clearTimeout(this.timer);
@@ -231,7 +231,7 @@ export class Draft {
     return state ? placeOf(state.doc, one).from : 0;
   }
 
-  /** The path of the innermost node at a place of the text. */
+  /** Returns the path of the innermost node at a place of the text. */
   pathAt(at: number): string {
     let best: Anchor | undefined;
     for (const anchor of this.anchors) {
@@ -240,13 +240,13 @@ export class Draft {
     return best?.path ?? '';
   }
 
-  /** Shows where a diagnostic is. */
+  /** Shows the place of a diagnostic. */
   goTo(one: Diagnostic): void {
     this.reveal(this.placeOf(one));
     this.view?.focus();
   }
 
-  /** Goes to the next diagnostic, or to the one before. */
+  /** Moves to the next or the previous diagnostic. */
   next(back: boolean): void {
     if (!this.view) return;
     (back ? previousDiagnostic : nextDiagnostic)(this.view);
@@ -257,7 +257,7 @@ export class Draft {
     this.dispatch((state) => state.update({ selection: { anchor: Math.min(at, state.doc.length) }, effects: EditorView.scrollIntoView(Math.min(at, state.doc.length), { y: 'center' }), annotations: byScreen.of(true) }));
   }
 
-  // What is chosen.
+  // The chosen node.
 
   nodeOf(id: string): GraphNode | undefined {
     if (id === '') return undefined;
@@ -265,10 +265,10 @@ export class Draft {
     return nodes.find((node) => node.id === id) ?? nodes.find((node) => node.path === id && node.kind !== 'choice') ?? (this.graph?.root && (this.graph.root.id === id || this.graph.root.path === id) ? this.graph.root : undefined);
   }
 
-  /** Chooses a node; `show` also goes to it in the text. */
+  /** Chooses a node. `show` also shows the node's place in the text. */
   choose(id: string, show = false): void {
     const node = untrack(() => this.nodeOf(id));
-    // Ids count nodes, so an edit may give them to others.
+    // Ids are numbers of nodes, so after an edit an id may belong to another node.
     const path = node?.path ?? id;
     if (path !== this.selected) {
       this.selected = path;
@@ -311,16 +311,16 @@ export class Draft {
     }
   }
 
-  // How it changes.
+  // Changes.
 
-  /** Edits the text through the server, one after the other; shows what it refuses. */
+  /** Edits the text through the server, one change after the other. Shows the reason of a refusal. */
   edit(edits: Edit[]): Promise<string | undefined> {
     const next = this.queue.then(() => this.change(edits));
     this.queue = next.catch(() => undefined);
     return next;
   }
 
-  /** Gives why it was refused. */
+  /** Makes a change; returns why the server refused it. */
   private async change(edits: Edit[]): Promise<string | undefined> {
     try {
       for (let tries = 0; tries < 5; tries += 1) {
@@ -339,7 +339,7 @@ export class Draft {
     }
   }
 
-  /** Saves it under a name. If another version is stored there, returns that version and its text. */
+  /** Saves the text under a name. If another version is stored there, returns that version and its text. */
   async keep(name: string, known: string | undefined): Promise<{ version: string | undefined; text: string } | undefined> {
     const source = this.source();
     try {
@@ -362,7 +362,7 @@ function flat(symbols: Symbol[]): Symbol[] {
   return symbols.flatMap((one) => [...(one.path === '' ? [] : [one]), ...flat(one.children)]);
 }
 
-/** Where nodes are by their lines: each reaches to the next one that is not inside of it. */
+/** Returns the parts of the text that belong to nodes. Each ends before the next node that is not inside of it. */
 function anchorsOf(graph: Graph, state: EditorState): Anchor[] {
   const nodes = graph.nodes.filter((node) => node.line && (node.file ?? 0) === 0 && node.path !== '' && node.kind !== 'choice');
   const sorted = [...nodes].sort((a, b) => (a.line ?? 0) - (b.line ?? 0));
@@ -375,7 +375,7 @@ function anchorsOf(graph: Graph, state: EditorState): Anchor[] {
   });
 }
 
-// Drafts stay until the tab is closed: who leaves the screen finds what was written.
+// Drafts are stored until the tab is closed, so a user that leaves the editor and returns finds the text again.
 const drafts = new Map<string, Draft>();
 
 export function draftOf(from: { workflow: string; run: string }): Draft {
@@ -389,7 +389,7 @@ export function draftOf(from: { workflow: string; run: string }): Draft {
   return draft;
 }
 
-/** A draft that is saved under a name is found there. */
+/** Registers a draft under the name that it was saved under. */
 function found(draft: Draft, name: string): void {
   for (const [key, one] of drafts) if (one === draft) drafts.delete(key);
   drafts.set(`workflow ${name}`, draft);

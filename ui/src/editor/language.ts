@@ -1,15 +1,15 @@
-// Colours of a workflow's text: keys, values and the expressions in them, in YAML and JSON alike.
+// The colours of a workflow's text: keys, values and the expressions in them, for YAML and JSON.
 import { HighlightStyle, StreamLanguage, type StringStream, syntaxHighlighting } from '@codemirror/language';
 import { tags } from '@lezer/highlight';
 
 interface State {
-  /** What ends the text that a line began in: a quote, a bracket of an expression, or nothing. */
+  /** What ends the text that a previous line began: a quote, a bracket of an expression, or nothing. */
   quote: string;
   /** The indentation above which lines belong to a block of text (`|`, `>`), or -1. */
   block: number;
 }
 
-/** One expression from where it begins: `@{…}`, `{{ … }}`, `@name(…)`. */
+/** Reads one expression from its beginning: `@{…}`, `{{ … }}`, `@name(…)`. */
 function expression(stream: StringStream): boolean {
   if (stream.match(/^@\{[^}]*\}?/) || stream.match(/^\{\{.*?\}\}/) || stream.match(/^\{%.*?%\}/)) return true;
   return stream.match(/^@[A-Za-z_][\w.]*(\([^"]*\)[\w.?[\]']*)?/) !== null;

@@ -1,13 +1,13 @@
-// Where two texts differ, line by line, so that a person can choose.
+// Finds the differences of two texts, line by line, so that a user can choose.
 
-/** Lines that are the same in both, or what each has in their place. */
+/** Lines that are the same in both texts, or the different lines of each text. */
 export interface Hunk {
   mine: string[];
   theirs: string[];
   same: boolean;
 }
 
-/** So many pairs of lines are compared at most; above, all that is between the equal ends is one hunk. */
+/** Maximum number of compared pairs of lines. With more, everything between the equal ends is one hunk. */
 const MOST = 4_000_000;
 
 export function hunks(mine: string, theirs: string): Hunk[] {
@@ -32,7 +32,7 @@ export function hunks(mine: string, theirs: string): Hunk[] {
   return list;
 }
 
-/** The longest common lines, by the table of their lengths. */
+/** Finds the longest common lines by the table of their lengths. */
 function between(a: string[], b: string[], add: (same: boolean, mine: string[], theirs: string[]) => void): void {
   if (a.length * b.length > MOST) return add(false, a, b);
   const width = b.length + 1;

@@ -1,4 +1,4 @@
-// A canvas as its file places it: nodes where `position` says, and lines from port to port.
+// A canvas as its file places it: nodes at their `position`, and lines from port to port.
 import type { Graph, GraphEdge, GraphNode } from '../api/types';
 
 export interface Spot {
@@ -8,7 +8,7 @@ export interface Spot {
 
 const KEY = /(^|[\s,{])["']?position["']?[ \t]*:[ \t]*(?:\{([^}]*)\}|\r?\n((?:[ \t]+["']?[xy]["']?[ \t]*:[^\n]*\n?){1,2}))/g;
 
-/** The `position` of a node in its text: of several the outermost, since nodes inside have their own. */
+/** Returns the `position` in a node's text; of several, the outermost, because inner nodes have their own. */
 export function spotIn(text: string): Spot | undefined {
   let best: { indent: number; spot: Spot } | undefined;
   for (const match of text.matchAll(KEY)) {
@@ -26,7 +26,7 @@ export function spotIn(text: string): Spot | undefined {
 const POINTS = ['start', 'end', 'break', 'choice'];
 const MARGIN = 24;
 
-/** The graph with its nodes at their spots; what has none stays where the server put it, below the others. */
+/** Returns the graph with its nodes at their spots. Nodes without a spot stay as laid out, below the others. */
 export function placed(graph: Graph, spots: Map<string, Spot>): { graph: Graph; shift: Spot } {
   const real = graph.nodes.filter((node) => !POINTS.includes(node.kind));
   const known = [...spots.values()];

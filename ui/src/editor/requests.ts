@@ -1,11 +1,11 @@
-// What the editor asks the server. Each request contains the text: the server stores nothing of it.
+// The requests of the editor. Each request contains the text, because the server does not store it.
 import { ask, post, query } from '../api/http';
 import type { AnswerOf, BodyOf, Json, Schemas } from '../api/types';
 
 export type Position = Schemas['Position'];
 export type Range = Schemas['TextRange'];
 export type TextEdit = Schemas['TextEdit'];
-/** A text, and what it is read with. */
+/** A text, and the settings that it is read with. */
 export type Source = Schemas['WorkflowText'];
 export type Diagnostic = Schemas['DiagnosticReport'];
 export type Validation = Schemas['Validation'];
@@ -43,7 +43,7 @@ export const start = (source: Source, how: Pick<Schemas['StartRun'], 'input' | '
 
 export const workflows = () => ask<AnswerOf<'list_workflows'>>(`/workflows${query({ limit: 1000 })}`);
 
-/** A stored workflow and its version. */
+/** Requests a stored workflow and its version. */
 export async function storedWorkflow(name: string): Promise<{ workflow: AnswerOf<'get_workflow'>; version: string | undefined }> {
   let version: string | undefined;
   const answered = (headers: Headers): string | undefined => (version = headers.get('etag') ?? undefined);
@@ -51,7 +51,7 @@ export async function storedWorkflow(name: string): Promise<{ workflow: AnswerOf
   return { workflow, version };
 }
 
-/** Keeps a text in place of the version that is known, or as a new workflow; gives the version that it has now. */
+/** Stores a text in place of the known version, or as a new workflow. Returns the new version. */
 export async function keep(name: string, source: Source, known: string | undefined): Promise<string | undefined> {
   let version: string | undefined;
   const headers: Record<string, string> = known === undefined ? { 'If-None-Match': '*' } : { 'If-Match': `"${known.replaceAll('"', '')}"` };

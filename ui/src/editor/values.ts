@@ -1,14 +1,14 @@
-// Values as a person writes them into a field, and choices as the server names them.
+// Values as a user writes them into a field, and choices as the server names them.
 import type { Json } from '../api/types';
 import type { Choice } from './requests';
 
-/** What a field shows of a value. */
+/** Returns the text that a field shows for a value. */
 export function written(value: Json | undefined): string {
   if (value === null || value === undefined) return '';
   return typeof value === 'string' ? value : JSON.stringify(value, null, typeof value === 'object' ? 1 : undefined);
 }
 
-/** What was written: JSON if it is, else the text as it is. */
+/** Reads what a user wrote: as JSON if it is valid JSON, else as text. */
 export function read(text: string): Json {
   try {
     return JSON.parse(text) as Json;
@@ -17,13 +17,13 @@ export function read(text: string): Json {
   }
 }
 
-/** A number, or the text of an expression that gives one. */
+/** Returns a number, or the text of an expression for a number. */
 export function number(text: string): Json {
   const trimmed = text.trim();
   return trimmed !== '' && Number.isFinite(Number(trimmed)) ? Number(trimmed) : trimmed;
 }
 
-/** Choices with the text that represents each, and the value that it represents. */
+/** Returns choices, each with its key, its label and its value. */
 export function options(choices: Choice[] | undefined, now?: Json): { key: string; label: string; value: Json }[] {
   const all: { key: string; label: string; value: Json }[] = (choices ?? []).map(({ value, label }) => ({ key: JSON.stringify(value), label, value }));
   if (now === undefined || now === null || all.some((one) => one.key === JSON.stringify(now))) return all;

@@ -1,4 +1,4 @@
-// What each node of the graph shows of the chosen iteration: its state, or that it did not run there.
+// What each node of the graph shows about the chosen iteration: its state, or that it did not run there.
 import type { GraphNode, Status } from '../api/types';
 import { isLoop, ownActions, type RunModel } from '../run/model.svelte';
 import { iterationPath, parse } from '../run/paths';
@@ -6,14 +6,14 @@ import { ended, stateOfPart } from '../words/status';
 
 export interface NodeState {
   status?: string;
-  /** `not`: it did not run in this iteration; `yet`: it may still; `unknown`: its steps are not stored. */
+  /** `not`: it did not run in this iteration. `yet`: it may still run. `unknown`: its steps are not stored. */
   absent?: 'not' | 'yet' | 'unknown';
   attempts?: number;
-  /** Of a loop: its path in the run. */
+  /** For a loop, its path in the run. */
   loop?: string;
 }
 
-/** The path of the iteration that a node lies in: empty outside of loops, none where no iteration was entered. */
+/** Returns the path of the iteration that contains a node: empty outside of loops, none if no iteration was entered. */
 export function around(model: RunModel, node: GraphNode): string | undefined {
   const loops = parse(node.path).slice(0, -1);
   if (loops.length === 0) return '';
@@ -43,7 +43,7 @@ function stepState(model: RunModel, node: GraphNode, place: string): NodeState {
   return { absent: ended(iteration.status) || iteration.ended_at ? 'not' : 'yet' };
 }
 
-/** Whether a step runs right now in the iteration that is shown. */
+/** Returns the status of a step that runs now in the iteration that is shown. */
 function underWay(model: RunModel, node: GraphNode, place: string): Status | undefined {
   const status = model.status;
   if (!status || model.done) return undefined;
@@ -60,7 +60,7 @@ const ENDS: Record<string, Status> = {
   condition: 'Succeeded', break: 'Succeeded', repeat: 'Succeeded', count: 'Failed', timeout: 'TimedOut', failed: 'Failed', cancelled: 'Cancelled',
 };
 
-/** Whether iterations of a loop, as far as they are known here, failed or have an action that did. */
+/** Returns whether known iterations of a loop failed or have a failed action. */
 function hasFailures(model: RunModel, loop: string): boolean {
   const totals = model.strips.get(loop)?.totals;
   return totals !== undefined && totals.failed + totals.timed_out + totals.succeeded_with_failures > 0;

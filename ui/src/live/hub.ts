@@ -1,4 +1,4 @@
-// The one event stream of all tabs. It runs in the shared worker, or in the tab where there is none.
+// The one event stream of all tabs. It runs in the shared worker, or in the tab if the browser has no shared worker.
 import type { Hello, RunRow, StatusReport } from '../api/types';
 import type { Connection, FromHub, ToHub, Topic } from './protocol';
 
@@ -8,11 +8,11 @@ interface Client {
   heardAt: number;
 }
 
-/** A tab that says nothing for so long is gone. Hidden tabs may be slowed to one timer a minute. */
+/** A tab without a message for this many milliseconds is closed. A hidden tab may be limited to one timer a minute. */
 const GONE = 200_000;
-/** After so much silence the hub asks whether the server is there at all. */
+/** After this many milliseconds without an event, the hub checks whether the server still answers. */
 const SILENCE = 20_000;
-/** Subscriptions that come together open one stream. */
+/** Subscriptions within this many milliseconds open one stream. */
 const SETTLE = 30;
 
 export class Hub {
@@ -59,7 +59,7 @@ export class Hub {
     }
   }
 
-  /** Opens the stream again when other runs are wanted. */
+  /** Opens the stream again if other runs are wanted. */
   private settle(after: number): void {
     clearTimeout(this.opening);
     this.opening = setTimeout(() => this.open(), after);
@@ -68,7 +68,7 @@ export class Hub {
   private open(): void {
     const topics = new Set<Topic>();
     for (const client of this.clients) for (const topic of client.topics) topics.add(topic);
-    // A page that follows nothing shows all the same whether the server answers.
+    // A page that follows no run also shows whether the server answers.
     if (topics.size === 0 && this.clients.size > 0 && this.connection !== 'signed-out') topics.add('*');
     const named = [...topics].sort().join(',');
     if (this.stream && this.stream.readyState !== EventSource.CLOSED && named === this.named) return;
@@ -138,7 +138,7 @@ export class Hub {
     for (const client of this.clients) client.send(message);
   }
 
-  /** Forgets tabs that are gone, and finds out whether a silent server is still there. */
+  /** Removes tabs that are closed, and checks whether a silent server still answers. */
   private look(): void {
     const now = Date.now();
     for (const client of this.clients) {

@@ -1,4 +1,4 @@
-// The tab's end of the event stream: who listens to what, and how the connection is.
+// The tab's end of the event stream: its listeners, and the state of the connection.
 import type { Hello, RunRow, StatusReport } from '../api/types';
 import { policy } from '../shell/trusted';
 import { Hub } from './hub';
@@ -8,7 +8,7 @@ interface Listener {
   topic: Topic;
   rows?: (rows: RunRow[]) => void;
   status?: (status: StatusReport) => void;
-  /** After a time without the server: what is shown may be old. */
+  /** Called after a time without the server, because shown data may be outdated. */
   again?: () => void;
 }
 
@@ -22,7 +22,7 @@ class Live {
 
   start(): void {
     if (this.send) {
-      // Someone has signed in: what the stream of the last session ended with is over.
+      // A user has signed in, so the end of the last session's stream does not matter anymore.
       if (this.connection === 'signed-out') this.connection = 'connecting';
       this.send({ kind: 'wake' });
       return;
@@ -70,7 +70,7 @@ class Live {
     } else if (message.kind === 'rows') {
       for (const listener of this.listeners) listener.rows?.(message.rows);
     } else {
-      // The answer that was in flight for the shortest time is the most exact.
+      // The message that was in flight for the shortest time is the most exact.
       const ahead = Date.parse(message.status.at) - Date.now();
       if (ahead > this.ahead || ahead < this.ahead - 2_000) this.ahead = ahead;
       for (const listener of this.listeners) {

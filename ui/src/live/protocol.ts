@@ -1,7 +1,7 @@
-// What tabs and the one holder of the event stream say to each other.
+// The messages between tabs and the holder of the event stream.
 import type { Hello, RunRow, StatusReport } from '../api/types';
 
-/** `*` is the list of runs, anything else the id of a run. */
+/** `*` is the list of runs; any other topic is the id of a run. */
 export type Topic = string;
 
 export type Connection = 'connecting' | 'connected' | 'reconnecting' | 'signed-out';

@@ -1,4 +1,4 @@
-// All that is known of the run that is shown. What a screen shows is wanted, and so it stays up to date.
+// All known data of the run that is shown. Screens name the parts that they show, and these stay up to date.
 import { SvelteMap } from 'svelte/reactivity';
 import { messageOf, Refusal } from '../api/http';
 import * as requests from '../api/requests';
@@ -8,18 +8,18 @@ import { route } from '../shell/route.svelte';
 import { ended } from '../words/status';
 import { iterationPath, join, parse, plain, type Step } from './paths';
 
-/** So many cells a strip has. */
+/** Maximum number of cells of a strip. */
 export const CELLS = 400;
 
 export class RunModel {
   status = $state.raw<StatusReport>();
-  /** The graph with everything open: what there is, wherever it is drawn. */
+  /** The graph with all frames open, which contains all nodes. */
   whole = $state.raw<Graph>();
   loops = $state.raw<LoopEntry[]>([]);
   error = $state('');
   gone = $state(false);
   strips = new SvelteMap<string, Strip>();
-  /** By path; what the run did outside of its loops has none. */
+  /** By path; what the run did outside of its loops has the empty path. */
   iterations = new SvelteMap<string, Iteration>();
   private wanted = new Set<string>();
   private asking = new Set<string>();
@@ -31,12 +31,12 @@ export class RunModel {
 
   done = $derived(ended(this.status?.status));
   nodes = $derived(new Map((this.whole?.nodes ?? []).map((node) => [node.id, node])));
-  /** Loops by their path without numbers. */
+  /** The nodes of loops, by their path without numbers. */
   loopNodes = $derived(new Map((this.whole?.nodes ?? []).filter(isLoop).map((node) => [node.path, node])));
   private entries = $derived(new Map(this.loops.map((entry) => [entry.path, entry])));
   private reports = $derived(new Map((this.status?.loops ?? []).map((report) => [report.path, report])));
 
-  /** The loop that is chosen, with the numbers of the loops around it. */
+  /** The chosen loop, with the numbers of the enclosing loops. */
   loop = $derived.by((): string | undefined => {
     const requested = route.get('loop');
     if (requested !== '') return this.resolve(parse(requested));
@@ -51,7 +51,7 @@ export class RunModel {
   });
   /** The path of the chosen iteration; empty outside of loops. */
   place = $derived(this.loop === undefined || this.number === undefined ? '' : iterationPath(this.loop, this.number));
-  /** The path of the newest iteration, when that is followed. */
+  /** The path of the newest iteration, if the newest one is followed. */
   newest = $derived.by((): string | undefined => {
     const latest = this.loop === undefined || !this.following ? undefined : this.latest(this.loop);
     return this.loop === undefined || latest === undefined ? undefined : iterationPath(this.loop, latest);
@@ -96,7 +96,7 @@ export class RunModel {
     return this.entries.get(loop);
   }
 
-  /** The newest iteration of a loop, from 0. */
+  /** Returns the newest iteration of a loop, from 0. */
   latest(loop: string): number | undefined {
     const report = this.reports.get(loop);
     if (report) return Math.max(0, report.iteration - 1);
@@ -105,7 +105,7 @@ export class RunModel {
     return count === 0 ? undefined : count - 1;
   }
 
-  /** The newest iteration that is loaded: following moves on when there is something to show. */
+  /** Returns the newest loaded iteration, so that following does not move to one that cannot be shown yet. */
   private followed(loop: string): number | undefined {
     const latest = this.latest(loop);
     if (latest === undefined) return undefined;
@@ -115,7 +115,7 @@ export class RunModel {
     return latest;
   }
 
-  /** The items of a foreach that are under way. */
+  /** Returns the items of a foreach that are in flight. */
   lanes(loop: string): Lane[] {
     return this.status?.forks.find((fork) => fork.path === loop)?.lanes ?? [];
   }
@@ -124,24 +124,24 @@ export class RunModel {
     return this.reports.get(loop)?.max_iterations ?? this.strips.get(loop)?.max_iterations ?? this.entries.get(loop)?.max_iterations ?? undefined;
   }
 
-  /** What a loop used of its limits `tokens` and `cost`. */
+  /** Returns how much a loop used of its limits `tokens` and `cost`. */
   budgets(loop: string): BudgetReport[] {
     return (this.reports.get(loop) ?? this.strips.get(loop))?.budgets ?? [];
   }
 
-  /** The number of iterations of a loop that can be shown, with the one in flight. */
+  /** Returns the number of iterations of a loop that can be shown, including the one in flight. */
   count(loop: string): number {
     return (this.latest(loop) ?? -1) + 1;
   }
 
-  /** The iteration of a loop that is shown: the chosen one, or the newest. */
+  /** Returns the iteration of a loop that is shown: the chosen one, or the newest. */
   shown(loop: string): number | undefined {
     if (loop === this.loop) return this.number;
     if (this.loop?.startsWith(`${loop}#`)) return parse(this.loop)[parse(loop).length - 1]?.number;
     return this.latest(loop);
   }
 
-  /** Puts the numbers that are shown into a path that lacks some; none when a loop around was not entered. */
+  /** Adds the shown iteration numbers to a path; undefined if an enclosing loop has no iteration. */
   instance(path: string): string | undefined {
     const steps: Step[] = [];
     const names = parse(path);
@@ -154,18 +154,18 @@ export class RunModel {
     return undefined;
   }
 
-  /** Chooses an iteration; none follows the newest one. */
+  /** Chooses an iteration; without a number, follows the newest one. */
   choose(loop: string, number: number | undefined, more: Record<string, string | null> = {}): void {
     route.set({ loop, it: number === undefined ? null : number + 1, ...more }, loop === this.loop);
   }
 
-  /** Says what is shown: `strip:PATH`, `iteration:PATH`. It is requested, and again when the run moves. */
+  /** Sets the parts that are shown: `strip:PATH`, `iteration:PATH`. They are requested again when the run changes. */
   want(keys: string[]): void {
     this.wanted = new Set(keys);
     for (const key of keys) if (!this.has(key) || this.isBehind(key)) void this.ask(key);
   }
 
-  /** Whether the run has moved since this was requested, and it is not about to be requested again. */
+  /** Returns whether the run has changed since this part was requested, and no new request is planned. */
   private isBehind(key: string): boolean {
     return this.timer === undefined && this.requestedAt.get(key) !== this.commit;
   }
@@ -202,7 +202,7 @@ export class RunModel {
     try {
       this.loops = (await requests.loops(this.id)).loops;
     } catch {
-      // Requested again when the run moves.
+      // Requested again when the run changes.
     }
   }
 
@@ -222,7 +222,7 @@ export class RunModel {
       else this.iterations.set(path, await requests.iteration(this.id, path));
     } catch (error) {
       if (error instanceof Refusal) this.refused.add(key);
-      // What is not there yet may appear while the run continues.
+      // A part that does not exist yet may appear while the run continues.
       if (error instanceof Refusal && error.status === 404 && !this.done) setTimeout(() => this.refused.delete(key), 1_000);
     }
     this.asking.delete(key);
@@ -230,7 +230,7 @@ export class RunModel {
     this.forget();
   }
 
-  /** Keeps what is shown and the last few others. */
+  /** Removes the oldest parts if there are many, but not those that are shown. */
   private forget(): void {
     for (const [map, kind] of [[this.strips, 'strip'], [this.iterations, 'iteration']] as const) {
       if (map.size <= 80) continue;
@@ -242,14 +242,14 @@ export class RunModel {
   }
 }
 
-/** The actions of an iteration itself, without those of loops inside of it. */
+/** Returns the actions of an iteration itself, without those of inner loops. */
 export function ownActions(iteration: Iteration | undefined): ActionRow[] {
   if (!iteration) return [];
   const start = `${iteration.path}/`;
   return iteration.actions.filter((row) => !row.path.startsWith(start) || !row.path.slice(start.length).includes('#'));
 }
 
-/** How iterations ended, in words that add up. */
+/** Returns how iterations ended, as words with counts that add up. */
 export function outcomes(counts: Counts): [word: string, value: number][] {
   return [
     ['succeeded', counts.succeeded - counts.succeeded_with_failures], ['succeeded with failures', counts.succeeded_with_failures],

@@ -1,5 +1,5 @@
-// Paths of loops and iterations: `outer#2/inner` is a loop in iteration 2 of another one, `outer#2/inner#7`
-// an iteration. Numbers count from 0 as in the server's paths; people see them from 1.
+// Paths of loops and iterations: `outer#2/inner` is a loop in iteration 2 of `outer`, `outer#2/inner#7` is one
+// of its iterations. Numbers count from 0 as in the server's paths; users see numbers from 1.
 
 export interface Step {
   name: string;
@@ -18,14 +18,14 @@ export function join(steps: Step[]): string {
   return steps.map((step) => (step.number === undefined ? step.name : `${step.name}#${step.number}`)).join('/');
 }
 
-/** The path without numbers, as the graph has it. */
+/** Returns the path without numbers, as the graph has it. */
 export function plain(path: string): string {
   return parse(path).map((step) => step.name).join('/');
 }
 
 export const iterationPath = (loop: string, number: number): string => `${loop}#${number}`;
 
-/** The loop that an iteration is of, and its number. */
+/** Returns the loop of an iteration, and the iteration's number. */
 export function split(path: string): { loop: string; number: number } | undefined {
   const steps = parse(path);
   const last = steps.pop();
@@ -33,7 +33,7 @@ export function split(path: string): { loop: string; number: number } | undefine
   return { loop: join([...steps, { name: last.name }]), number: last.number };
 }
 
-/** What people read: `outer 3 › inner`. */
+/** Returns the path for people: `outer 3 › inner`. */
 export function words(path: string): string {
   return parse(path).map((step) => (step.number === undefined ? step.name : `${step.name} ${step.number + 1}`)).join(' › ');
 }

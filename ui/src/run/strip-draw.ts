@@ -1,4 +1,4 @@
-// Draws a strip of iterations: durations above, how they ended in the middle, failures as ticks below.
+// Draws a strip of iterations: durations at the top, how they ended in the middle, ticks for failures at the bottom.
 import type { Strip, StripCell } from '../api/types';
 
 export const HEIGHT = 64;
@@ -15,14 +15,14 @@ export interface Marks {
   chosen: number | undefined;
   running: number | undefined;
   drag: View | undefined;
-  /** Iterations that may still come. */
+  /** Iterations that may still begin. */
   planned: View;
 }
 
 type Colours = Record<'good-soft' | 'bad' | 'off' | 'hold' | 'run' | 'soft' | 'line' | 'text' | 'accent', string>;
 
 export function colours(element: Element): Colours {
-  // A token may be `light-dark(…)`, which a canvas does not take: the browser computes it as a colour.
+  // A token may be `light-dark(…)`, which a canvas does not accept, so the browser computes the colour.
   const probe = document.createElement('span');
   element.append(probe);
   const read = (name: string): string => {
@@ -95,7 +95,7 @@ function drawCell(context: CanvasRenderingContext2D, colour: Colours, cell: Stri
     if (count === 0) continue;
     const high = Math.max(total === 1 ? 0 : 2, (count / Math.max(1, total)) * STATES.height);
     context.fillStyle = fill;
-    // A single iteration shows its status by its height too: failed is high, with failures and succeeded lower, skipped or cut low.
+    // The height of a single iteration shows its status, too: high for failed, lower for succeeded, low for skipped.
     const low = total !== 1 || fill === colour.bad ? 0 : fill === colour.off ? 15 : fill === colour.hold ? 3 : 6;
     context.fillRect(left, top + low, width, Math.min(high, STATES.top + STATES.height - top) - low);
     top += high;

@@ -1,4 +1,4 @@
-// Times on a line: what is busy keeps its length, long idle times between are folded.
+// Times on a line: busy times have their length, and long idle times between them are folded.
 
 export interface Span {
   from: number;
@@ -6,7 +6,7 @@ export interface Span {
 }
 
 export interface Fold extends Span {
-  /** Where it lies on the line, from 0 to 1. */
+  /** The place on the line, from 0 to 1. */
   left: number;
   right: number;
 }
@@ -16,7 +16,7 @@ export interface Scale {
   folds: Fold[];
 }
 
-/** An idle time longer than this share of what is busy is folded to `FOLDED`. */
+/** An idle time that is longer than this share of the busy time is folded to `FOLDED`. */
 const IDLE = 0.12;
 const FOLDED = 0.03;
 

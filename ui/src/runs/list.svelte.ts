@@ -1,5 +1,5 @@
-// The list of runs as a window over pages. It is a snapshot taken when it was loaded: later runs only
-// announce themselves, so no row moves under the reader.
+// The list of runs as a window over pages. It is a snapshot from when it was loaded: later runs are only
+// counted, so that no row moves while the user reads.
 import { isAbort, messageOf } from '../api/http';
 import { listRuns, type RunFilter } from '../api/requests';
 import type { RunList as Answer, RunRow } from '../api/types';
@@ -13,11 +13,11 @@ const MAX_PAGES = 40;
 export class RunList {
   total = $state(0);
   facets = $state.raw<Answer['facets']>(undefined);
-  /** New runs that fit the filter and are not in the list yet. */
+  /** Number of new runs that match the filter and are not in the list yet. */
   fresh = $state(0);
   loaded = $state(false);
   error = $state('');
-  /** Where the reader was, for Back. */
+  /** The scroll position of the user, for Back. */
   scrollTop = 0;
   active = 0;
   private version = $state(0);
@@ -65,7 +65,7 @@ export class RunList {
     this.loaded = true;
   }
 
-  /** Asks for the pages that rows `from..to` lie in. */
+  /** Requests the pages with the rows `from..to`. */
   need(from: number, to: number): void {
     const first = Math.floor(from / PAGE);
     const last = Math.floor(Math.max(from, Math.min(to, this.total) - 1) / PAGE);
@@ -81,7 +81,7 @@ export class RunList {
     if (this.pages.size > MAX_PAGES) this.forget(first, last);
   }
 
-  /** The runs of rows that are loaded. */
+  /** Returns the runs of the loaded rows. */
   known(): RunRow[] {
     return [...this.pages.values()].flat().filter((row) => row !== undefined);
   }
@@ -136,7 +136,7 @@ export class RunList {
     try {
       this.facets = (await listRuns(this.filter, { limit: 1, facets: true })).facets;
     } catch {
-      // The next change asks again.
+      // The next change requests this again.
     }
   }
 
@@ -151,7 +151,7 @@ export class RunList {
     return where.includes(text.toLowerCase());
   }
 
-  /** After a time without the server: what is in view is requested again, the rest when it comes into view. */
+  /** After a time without the server, requests the last pages again, and other pages when they are in view. */
   private again(): void {
     const pages = [...this.pages.keys()].slice(-2);
     for (const page of [...this.pages.keys()]) if (!pages.includes(page)) this.pages.delete(page);
@@ -160,14 +160,14 @@ export class RunList {
     void this.news();
   }
 
-  /** Counts runs that were started while nothing could be heard. */
+  /** Counts runs that were started while the stream was interrupted. */
   private async news(): Promise<void> {
     try {
       const list = await listRuns({ ...this.filter, since: this.anchor }, { limit: PAGE });
       for (const row of list.runs) if (!this.places.has(row.run)) this.unknown.add(row.run);
       this.fresh = this.unknown.size;
     } catch {
-      // The stream reports what changes from now on.
+      // The stream reports later changes.
     }
   }
 }

@@ -1,4 +1,4 @@
-// The time of now by the server's clock, twice a second, for ages and countdowns.
+// The current time of the server's clock, updated twice a second, for ages and countdowns.
 import { live } from '../live/live.svelte';
 
 class Clock {

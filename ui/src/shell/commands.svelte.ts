@@ -1,4 +1,4 @@
-// What the palette offers: each screen adds its own while it is shown.
+// The commands of the palette. Each screen adds its own while it is shown.
 
 import { untrack } from 'svelte';
 
@@ -11,9 +11,9 @@ export interface Command {
 class Commands {
   list = $state.raw<Command[]>([]);
 
-  /** Adds commands until the answer is called. */
+  /** Adds commands until the returned function is called. */
   add(more: Command[]): () => void {
-    // What is added is no reason to add it again.
+    // Without `untrack`, the added commands would cause another call.
     untrack(() => (this.list = [...this.list, ...more]));
     return () => {
       untrack(() => (this.list = this.list.filter((one) => !more.includes(one))));

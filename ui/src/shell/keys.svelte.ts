@@ -1,4 +1,4 @@
-// Keys of the whole console: each screen adds its own while it is shown, `?` lists them.
+// Keys of the whole console. Each screen adds its own while it is shown, and `?` lists all of them.
 import { untrack } from 'svelte';
 import { settings } from './settings.svelte';
 
@@ -16,22 +16,22 @@ interface Group {
 class Keys {
   groups = $state.raw<Group[]>([]);
 
-  /** Adds keys until the answer is called. */
+  /** Adds keys until the returned function is called. */
   add(title: string, keys: Key[]): () => void {
     const group = { title, keys };
-    // What is added is no reason to add it again.
+    // Without `untrack`, the added keys would cause another call.
     untrack(() => (this.groups = [...this.groups, group]));
     return () => {
       untrack(() => (this.groups = this.groups.filter((other) => other !== group)));
     };
   }
 
-  /** Does what a key is for. Keys in fields and with modifiers are the browser's. */
+  /** Handles a key. Keys in fields and keys with modifiers are left to the browser. */
   take(event: KeyboardEvent): void {
     if (!settings.keys || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     const target = event.composedPath()[0] as HTMLElement | null;
     if (target?.closest?.('input:not([type=checkbox]), textarea, select, [contenteditable], dialog')) return;
-    // What is in focus has its own meaning of these.
+    // The focused element handles these keys itself.
     const own = target?.closest?.('button, a, summary, [role=tab], [role=treeitem], [role=slider], [role=button]');
     if (own && (event.key === 'Enter' || event.key === ' ' || event.key === 'Escape')) return;
     for (const group of [...this.groups].reverse()) {

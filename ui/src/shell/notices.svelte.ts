@@ -1,4 +1,4 @@
-// Messages to the user: the results of their actions, and news for screen readers every 5 s at most.
+// Messages to the user: the results of their commands, and news for screen readers at most every 5 s.
 
 export interface Notice {
   id: number;

@@ -1,4 +1,4 @@
-// The place that is shown. The URL holds all of it, so reload, Back and links keep it.
+// The place that is shown. The URL contains all of it, so reload, Back and links work.
 
 export type Query = Record<string, string | number | null | undefined>;
 
@@ -15,19 +15,19 @@ class Route {
     document.addEventListener('click', (event) => this.follow(event));
   }
 
-  /** The id of the run that is shown, if one is. */
+  /** The id of the run that is shown, if any. */
   get run(): string | undefined {
     const match = /^\/runs\/([^/]+)$/.exec(this.path);
     return match?.[1] === undefined ? undefined : decode(match[1]);
   }
 
-  /** The stored workflow that is shown; empty for the list of them, none elsewhere. */
+  /** The stored workflow that is shown: empty on the page of the list, undefined on other pages. */
   get workflow(): string | undefined {
     const match = /^\/workflows(?:\/([^/]+))?$/.exec(this.path);
     return match === null ? undefined : decode(match[1] ?? '');
   }
 
-  /** The page of the manual that is shown; empty for the first, none elsewhere. */
+  /** The page of the manual that is shown: empty for the first page, undefined outside of the manual. */
   get docs(): string | undefined {
     const match = /^\/docs(?:\/(.+))?$/.exec(this.path);
     return match === null ? undefined : decode(match[1] ?? '');
@@ -47,7 +47,7 @@ class Route {
     this.read();
   }
 
-  /** Changes members of the query; empty ones go. `replace` leaves no step for Back. */
+  /** Changes members of the query; empty ones are removed. With `replace`, the change is not a step for Back. */
   set(changes: Query, replace = false): void {
     const next = new URLSearchParams(this.search);
     for (const [name, value] of Object.entries(changes)) {

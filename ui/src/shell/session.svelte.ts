@@ -1,10 +1,10 @@
-// Who is signed in. The token is sent once and never stored; a cookie that scripts cannot read replaces it.
+// The session of the user. The token is sent once and never stored; a cookie that scripts cannot read replaces it.
 import { messageOf, onSignedOut, Refusal } from '../api/http';
 import * as requests from '../api/requests';
 import { live } from '../live/live.svelte';
 
 class Session {
-  /** Nothing waits for the answer to `asking`: what is requested meanwhile is refused when no user is signed in. */
+  /** Screens do not wait while the phase is `asking`: the server refuses their requests if no user is signed in. */
   phase = $state<'ticket' | 'asking' | 'needed' | 'in'>('asking');
   access = $state('');
   message = $state('');
@@ -15,12 +15,12 @@ class Session {
     });
   }
 
-  /** Whether runs may be started and controlled. */
+  /** Whether the user may start and control runs. */
   get operates(): boolean {
     return this.has('operate', 'admin');
   }
 
-  /** Whether saved workflows may be changed, too. */
+  /** Whether the user may also change saved workflows. */
   get administers(): boolean {
     return this.has('admin');
   }

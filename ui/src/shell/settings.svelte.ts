@@ -1,6 +1,6 @@
-// What a person chose for this browser: the theme, whether single keys do something, and the sizes of things.
+// The user's settings in this browser: the theme, whether single keys are commands, and sizes.
 
-/** Columns of the list of runs that can be sized. */
+/** Columns of the list of runs that can be resized. */
 export type Column = 'state' | 'workflow' | 'run' | 'loop' | 'started' | 'took';
 type Theme = 'system' | 'light' | 'dark';
 
@@ -16,7 +16,7 @@ function store(name: string, value: string): void {
   try {
     localStorage.setItem(`windlass.${name}`, value);
   } catch {
-    // A browser that keeps nothing: the choice holds until the tab is closed.
+    // If the browser stores nothing, the setting is valid until the tab is closed.
   }
 }
 
@@ -30,7 +30,7 @@ function storedWidths(): Partial<Record<Column, number>> {
   }
 }
 
-/** How much of a run's page its data has, in percent; none: the usual share. */
+/** Returns the share of the data on a run's page in percent; undefined for the default share. */
 function storedSide(): number | undefined {
   const side = Number.parseInt(stored('side') ?? '', 10);
   return side >= SIDE.least && side <= SIDE.most ? side : undefined;
@@ -41,7 +41,7 @@ export const SIDE = { least: 20, most: 80 };
 class Settings {
   theme = $state<Theme>((stored('theme') as Theme | null) ?? 'system');
   keys = $state(stored('keys') !== 'off');
-  /** Widths of columns in pixels; the others have their usual ones. */
+  /** Widths of columns in pixels. Other columns have their default widths. */
   widths = $state.raw(storedWidths());
   side = $state(storedSide());
 

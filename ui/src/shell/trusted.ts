@@ -1,4 +1,4 @@
-// The console's one policy of Trusted Types: addresses of its own scripts and nothing else.
+// The only Trusted Types policy of the console. It allows addresses of the console's own scripts and nothing else.
 
 interface Policy {
   createScriptURL(address: string): unknown;

@@ -1,10 +1,10 @@
-// A state's word, its tone and its shape: never shown by colour alone.
+// The word, the tone and the shape of a status. A status is never shown by colour alone.
 import type { RunStatus, Status } from '../api/types';
 
 export interface Look {
   word: string;
   tone: 'run' | 'wait' | 'hold' | 'good' | 'bad' | 'off';
-  /** The path of an icon in a 16 × 16 box. */
+  /** The SVG path of an icon in a 16 × 16 box. */
   icon: string;
 }
 
@@ -20,7 +20,7 @@ const LOOKS: Record<string, Look> = {
   Skipped: { word: 'Skipped', tone: 'off', icon: 'M2 4l6 4-6 4zM8 4l6 4-6 4z' },
 };
 
-/** The label of a run whose calls stubs answer. */
+/** The label of a run whose calls are answered by stubs. */
 export const STUBS = 'windlass.stubs';
 
 const OTHER: Look = { word: 'Not run', tone: 'off', icon: 'M3 8h10' };
@@ -30,15 +30,15 @@ export function look(status: Status | string | undefined): Look {
   return LOOKS[status] ?? { ...OTHER, word: status };
 }
 
-/** Icons that are lines; the others are filled. */
+/** Returns whether an icon is drawn as lines; other icons are filled. */
 export const stroked = (status: string | undefined): boolean =>
   status === undefined || !['Running', 'Paused', 'TimedOut', 'Skipped'].includes(status);
 
-/** The state that people see: of a run that succeeded, also whether actions of it failed. */
+/** Returns the status that users see: for a run that succeeded, also whether any of its actions failed. */
 export const stateOfRun = (run: { status: RunStatus; failed_actions?: number }): string =>
   run.status === 'Succeeded' && (run.failed_actions ?? 0) > 0 ? 'SucceededWithFailures' : run.status;
 
-/** The same of an iteration or a foreach: one that succeeded has an error if an action or an item of it failed. */
+/** Returns the same for an iteration or a foreach. If it succeeded, an error means that an action or an item failed. */
 export const stateOfPart = (part: { status: Status; error?: string | null }): string =>
   part.status === 'Succeeded' && typeof part.error === 'string' ? 'SucceededWithFailures' : part.status;
 
@@ -47,7 +47,7 @@ export const STATUSES = ['Running', 'Waiting', 'Paused', 'Succeeded', 'Succeeded
 export const ended = (status: string | undefined): boolean =>
   status === 'Succeeded' || status === 'Failed' || status === 'TimedOut' || status === 'Cancelled';
 
-/** The letters of `recent`: s w f t c k. */
+/** The meaning of the letters of `recent`. */
 export const LETTERS: Record<string, string> = {
   s: 'Succeeded',
   w: 'SucceededWithFailures',

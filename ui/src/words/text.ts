@@ -1,14 +1,14 @@
-// Text and numbers of others, made fit to be shown: what a terminal or a bidi rule would obey is made visible.
+// Foreign text and numbers in a form that is safe to show: control characters and direction marks become visible.
 import type { Json } from '../api/types';
 
 const VISIBLE: Record<string, string> = { '\n': '↵', '\t': '⇥', '\r': '␍' };
 
-/** One line: control characters as symbols, direction marks by their code point. */
+/** Returns text on one line: control characters as symbols, direction marks by their code point. */
 export function line(text: string): string {
   return text.replace(/[\n\t\r]/g, (one) => VISIBLE[one] ?? one).replace(HIDDEN, reveal);
 }
 
-/** Several lines: line breaks and tabs stay. */
+/** Returns text on several lines: line breaks and tabs are unchanged. */
 export function lines(text: string): string {
   return text.replace(HIDDEN, reveal);
 }
@@ -33,7 +33,7 @@ export function cut(text: string, most: number): string {
   return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
 }
 
-/** A value on one line. */
+/** Returns a value on one line. */
 export function brief(value: Json | undefined, most = 80): string {
   if (value === undefined) return '–';
   if (typeof value === 'string') return cut(`"${line(value.slice(0, most + 1))}"`, most);
@@ -41,7 +41,7 @@ export function brief(value: Json | undefined, most = 80): string {
   return cut(line(JSON.stringify(value)), most);
 }
 
-/** The address, if a click on it is harmless. */
+/** Returns the address, if a click on it is harmless. */
 export function safeLink(text: string): string | undefined {
   if (!/^https?:\/\//i.test(text)) return undefined;
   try {
@@ -52,7 +52,7 @@ export function safeLink(text: string): string | undefined {
   }
 }
 
-/** What a JSON pointer names in a value. */
+/** Returns the part of a value that a JSON pointer names. */
 export function at(value: Json | undefined, pointer: string): Json | undefined {
   let here = value;
   for (const part of pointer.split('/').slice(1)) {

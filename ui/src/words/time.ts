@@ -15,7 +15,7 @@ export function duration(ms: number): string {
   return two(time, DAY, 'd', HOUR, 'h');
 }
 
-/** Whole seconds, for a countdown on the screen. */
+/** Returns a duration in whole seconds, for a countdown on the screen. */
 export function countdown(ms: number): string {
   if (ms < 500) return 'now';
   if (ms < MINUTE) return `${Math.ceil(ms / SECOND)} s`;
@@ -28,7 +28,7 @@ function two(time: number, large: number, largeWord: string, small: number, smal
   return rest === 0 || whole >= 20 ? `${whole} ${largeWord}` : `${whole} ${largeWord} ${rest} ${smallWord}`;
 }
 
-/** `3 min ago`, in the largest unit alone. */
+/** Returns an age in its largest unit only: `3 min ago`. */
 export function age(ms: number): string {
   if (ms < 5 * SECOND) return 'just now';
   if (ms < MINUTE) return `${Math.floor(ms / SECOND)} s ago`;
@@ -37,7 +37,7 @@ export function age(ms: number): string {
   return `${Math.floor(ms / DAY)} d ago`;
 }
 
-/** The clock's time; with the day when that is not today's. */
+/** Returns the time of day, with the day if it is not today. */
 export function clockTime(at: string, now: number, exact = false): string {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return at;
@@ -53,7 +53,7 @@ export function between(from: string | null | undefined, to: string | null | und
   return Date.parse(to) - Date.parse(from);
 }
 
-/** `14:00 to 15:00`, by this browser's clock. */
+/** Returns a range of times in this browser's time zone: `14:00 to 15:00`. */
 export function hours(from: number, until: number): string {
   const time = (at: number): string => clockTime(new Date(at).toISOString(), at).slice(0, 5);
   return `${time(from)} to ${time(until)}`;

@@ -1,17 +1,17 @@
-// One line that says why a run is where it is.
+// Describes in one line why a run is in its current state.
 import type { ConditionReport, CurrentActivity, LoopReport, RateLimitWait, RunRow, StatusReport } from '../api/types';
 import { runAddress } from '../shell/route.svelte';
 import { look, stateOfRun } from './status';
 import { clockTime, countdown, duration } from './time';
 import { brief, count, cut, line, number } from './text';
 
-/** The signal that a run waits for until it is its turn. */
+/** The name of the signal with which a run waits for its turn. */
 const TURN = 'windlass.turn';
 
-/** A piece of the line; code is set as such. */
+/** A piece of the line. `code` is shown as code. */
 export interface Piece {
   text: string;
-  /** Where a link leads. */
+  /** The address of a link. */
   href?: string;
   code?: boolean;
   strong?: boolean;
@@ -19,7 +19,7 @@ export interface Piece {
 
 type Part = string | Piece;
 
-/** The limits of a loop that are not its count of iterations. */
+/** The limits of a loop except the number of its iterations. */
 const LIMITS: Record<string, string> = {
   timeout: 'its time limit', tokens: 'its limit of tokens', cost: 'its limit of costs', unchanged: 'its limit without a change',
 };
@@ -78,7 +78,7 @@ function stopped(report: StatusReport, now: number): Part[] {
 }
 
 function going(report: StatusReport, time: number): Part[] {
-  // The clocks of a run stand still while it is paused.
+  // While a run is paused, its clocks stop.
   const now = report.pause ? Date.parse(report.pause.since) : time;
   const first = nearest(report.doing);
   if (!first) return report.pause ? [] : [strong('Running'), '.'];
@@ -95,7 +95,7 @@ function ending(parts: Part[]): Part[] {
   return parts;
 }
 
-/** What is due first is what the run waits for; else what is in flight. */
+/** Returns a call or a next step if there is one, else the wait that is due first, else the first activity. */
 function nearest(doing: CurrentActivity[]): CurrentActivity | undefined {
   const moving = doing.find((one) => one.waits_for === 'call' || one.waits_for === 'next');
   if (moving) return moving;
@@ -145,7 +145,7 @@ function call(doing: CurrentActivity, name: Piece, attempt: string, last: Part[]
   return parts;
 }
 
-/** What a run waits for until it is its turn. */
+/** Returns which run a run waits for until it is its turn. */
 function awaits(doing: CurrentActivity): Part[] {
   const earlier = doing.awaits_run;
   if (!earlier) return [strong('Waiting'), ' for earlier runs with the same concurrency key'];
@@ -153,7 +153,7 @@ function awaits(doing: CurrentActivity): Part[] {
   return [strong('Waiting'), ' for the run ', runLink(earlier.run), ' with the same concurrency key', earlier.stopped ? why[earlier.stopped] : ''];
 }
 
-/** Why a call waits in the line of its host. */
+/** Returns why a call waits for its host. */
 function turn(wait: RateLimitWait, now: number): Part[] {
   const why: Part[] = wait.failures
     ? [' because ', code(wait.host), ` is down: ${number(wait.failures)} calls failed in a row`]
@@ -162,7 +162,7 @@ function turn(wait: RateLimitWait, now: number): Part[] {
   return [...why, `, number ${number(wait.position)} in line`, left < 500 ? '' : `, about ${countdown(left)}`];
 }
 
-/** Between two iterations, the next one is described; its loop was named before. */
+/** Returns the iteration of a loop. Between two iterations, this is the next one, and the loop was named before. */
 function place(inner: LoopReport, between: boolean): Part[] {
   const most = inner.max_iterations ? ` of ${number(inner.max_iterations)}` : '';
   const at = number(between ? inner.iterations_completed + 1 : inner.iteration);
@@ -176,7 +176,7 @@ function place(inner: LoopReport, between: boolean): Part[] {
   return parts;
 }
 
-/** The condition with the values that it reads: `check.status` is "running", wants …. */
+/** Returns the condition with the values that it reads: `check.status` is "running", wants …. */
 export function conditionWords(condition: ConditionReport): Part[] {
   const reads = condition.reads.slice(0, 3).flatMap((read, index): Part[] => [
     index === 0 ? '' : ', ', code(read.name), ' is ', brief(read.value, 40),
@@ -186,7 +186,7 @@ export function conditionWords(condition: ConditionReport): Part[] {
   return [...reads, ', so ', code(cut(condition.text, 80)), value || ' decides'];
 }
 
-/** The same in a few words, for the list of runs. */
+/** Returns the same in a few words, for the list of runs. */
 export function waits(row: RunRow, now: number): string {
   const doing = row.waits_for;
   if (row.status === 'Paused' && doing?.waits_for !== 'limit') return 'paused';

@@ -1,4 +1,4 @@
-// What the pages of stored workflows ask the server.
+// The requests of the pages of stored workflows.
 import { ask, post, query } from '../api/http';
 import type { AnswerOf, Schemas } from '../api/types';
 

@@ -1,4 +1,4 @@
-// What a new workflow can begin with.
+// The texts that a new workflow can begin with.
 import agent from './agent.yaml?raw';
 import approval from './approval.yaml?raw';
 import pages from './pages.yaml?raw';
