@@ -1,4 +1,4 @@
-//! `windlass status`: one screen that answers why a run is where it is.
+//! `windlass status`: prints one screen that explains the current state of a run.
 
 use super::access::inspect;
 use super::args::{Global, StatusArgs};
@@ -198,7 +198,7 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
     out
 }
 
-/// Returns the entries to show, of a kind with many entries the first one, and how many more such a kind has.
+/// Returns the entries to show, and the number of hidden entries of each kind. Of a kind with many, one is shown.
 fn first_alike<'a, T>(
     all: impl IntoIterator<Item = &'a T>,
     kind: impl Fn(&T) -> String,
@@ -382,7 +382,7 @@ fn due_text(due: Timestamp, report: &StatusReport) -> String {
     }
 }
 
-/// `“Deploy to production?”  choices approve, reject  fields comment`.
+/// Formats a question: `“Deploy to production?”  choices approve, reject  fields comment`.
 fn question_text(question: &QuestionReport) -> String {
     let title = question.title.as_ref().map(|title| format!("“{title}”"));
     let choices = match question.choices.is_empty() {
@@ -402,7 +402,7 @@ fn question_text(question: &QuestionReport) -> String {
     parts.join("  ")
 }
 
-/// `fetch (http GET …/batch/15)  attempt 2/5  last error 503 at 17:13:50Z  next attempt in 4s`.
+/// Formats an activity: `fetch (http GET …/batch/15)  attempt 2/5  last error 503 at 17:13:50Z  next attempt in 4s`.
 fn doing_text(doing: &CurrentActivity, report: &StatusReport, place: &str) -> String {
     let now = report.at;
     let mut parts = Vec::new();
@@ -491,7 +491,7 @@ pub fn waiting_line(report: &StatusReport, place: &str) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
 }
 
-/// Returns the run that a run waits for until it is its turn, with the command that helps.
+/// Returns the text about the run that must end first, with the command that resumes that run.
 pub fn awaited_text(awaited: &AwaitedRun, place: &str) -> String {
     awaited.text(&format!("windlass resume{place} {}", awaited.run))
 }

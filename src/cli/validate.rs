@@ -10,7 +10,7 @@ use std::path::Path;
 use windlass_engine::report::{ActionRetry, LoopLimits, action_retries, loop_limits};
 use windlass_engine::{LoadError, LoadOptions, Object, Value, Workflow, shown_duration};
 
-/// The result for one file.
+/// The result for one workflow of a file.
 #[derive(Serialize)]
 struct FileResult {
     file: String,

@@ -157,7 +157,7 @@ impl LineTool {
     }
 }
 
-/// Returns the arguments of a command without those of [`QuickArgs`], which are about this process; `id` remains.
+/// Returns the arguments of a command, but of [`QuickArgs`] only `id`, because the others are about this process.
 fn arguments(command: &Command) -> impl Iterator<Item = &Arg> {
     let own = QuickArgs::augment_args(Command::new(""));
     let own: Vec<String> = own

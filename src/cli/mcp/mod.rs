@@ -109,7 +109,7 @@ pub async fn mcp(global: &Global, screen: Screen, args: &McpArgs) -> Result<Exit
     });
     let served = async {
         match agent.serve(rmcp::transport::io::stdio()).await {
-            // An agent that leaves before its first message does not count as a failure.
+            // If an agent disconnects before its first message, the command has not failed.
             Err(error) => screen.warn(&format!("no agent: {error}")),
             Ok(service) => {
                 if let Err(error) = service.waiting().await {

@@ -69,7 +69,7 @@ pub(super) fn render(
                     one.message = one.message.replace(closing, "unexpected end");
                 }
             }
-            // The hint has the names that a file can read, not those of a line.
+            // The hint has names for a file, which the line cannot use.
             one.hint = one.hint.filter(|_| one.code != "unknown-name");
             (one.span.file, one.span.line, one.span.column) = (0, 1, column);
             let place = (flag, column, one.message.clone());

@@ -299,7 +299,7 @@ fn word(step: &SimulatedStep) -> String {
     }
 }
 
-/// Returns the calls of an action or at a place, including those that would be next.
+/// Returns the calls of an action or at a place, including the calls that would be next.
 fn calls<'t>(
     report: &'t SimulationReport,
     name: &str,
