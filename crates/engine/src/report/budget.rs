@@ -5,18 +5,18 @@ use utoipa::ToSchema;
 use windlass_expression::Value;
 use windlass_machine::LoopState;
 
-/// What a loop used of a budget, and how much it may use.
+/// How much a loop used of its limit `tokens` or `cost`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BudgetReport {
-    /// Which limit: `tokens` or `cost`.
+    /// Name of the limit: `tokens` or `cost`.
     pub budget: String,
-    /// What the actions of the loop used until now.
+    /// Amount that the actions of the loop have used.
     #[schema(value_type = f64)]
     pub used: Value,
-    /// How much they may use.
+    /// Maximum amount that the actions may use.
     #[schema(value_type = f64)]
     pub limit: Value,
-    /// Both for people: `tokens 12,300 of 50,000`.
+    /// Both amounts as text: `tokens 12,300 of 50,000`.
     pub text: String,
 }
 

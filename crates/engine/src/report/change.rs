@@ -8,14 +8,14 @@ use windlass_expression::{Object, Value};
 /// Maximum number of listed changes.
 const MAX_CHANGES: usize = 8;
 
-/// One place where two results differ.
+/// One value that differs between two results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Changed {
-    /// Where: `fetch.body.remaining`; of lists of different length, `….length`.
+    /// Path of the value: `fetch.body.remaining`. `….length` if only the lengths of two lists are compared.
     pub path: String,
-    /// What it was; null when it was not there.
+    /// Older value. Null if the older result does not have it.
     pub from: Value,
-    /// What it is; null when it is gone.
+    /// Newer value. Null if the newer result does not have it.
     pub to: Value,
 }
 

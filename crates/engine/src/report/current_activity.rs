@@ -17,30 +17,30 @@ use windlass_value::time::Timestamp;
 /// Maximum number of listed items of a foreach.
 const MANY_LANES: usize = 200;
 
-/// Branches that run side by side.
+/// A foreach, a parallel or a graph of actions that runs: its branches run concurrently.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ForkReport {
-    /// The step's name.
+    /// Name of the step.
     pub name: String,
-    /// `foreach`, `parallel` or `dag`.
+    /// Type of the step: `foreach`, `parallel` or `dag`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// How many branches have ended.
+    /// Number of branches that have ended.
     pub ended: u64,
-    /// How many of those failed.
+    /// Number of ended branches that failed. Absent if it is 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed: u64,
-    /// How many run.
+    /// Number of branches that run.
     pub running: u64,
-    /// How many there are.
+    /// Number of all branches.
     pub total: u64,
-    /// Of a foreach: its path.
+    /// Path of a foreach: `outer#2/each`. Absent for other types.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The iteration or item that it is directly in: `outer#2/each#7`.
+    /// Innermost iteration or item that contains it: `outer#2/each#7`. Absent outside of loops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<String>,
-    /// Of a foreach: the items in flight, at most 200.
+    /// Items of a foreach that are in flight, at most 200. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lanes: Vec<LaneReport>,
 }
@@ -48,97 +48,103 @@ pub struct ForkReport {
 /// An item of a foreach that is in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LaneReport {
-    /// The item's index, from 0.
+    /// Index of the item, from 0.
     pub item: u64,
-    /// Its path: `each#3`. What is done in it has this path, or a longer one, in `inside`.
+    /// Path of the item: `each#3`. Activities in it have this path, or a longer one, as `inside`.
     pub path: String,
-    /// Since when.
+    /// Time when the item began.
     pub since: Timestamp,
-    /// Which attempt of its step runs or is waited for, from 1, where it is retried.
+    /// Number, from 1, of the attempt that runs or is waited for. Absent if no attempt is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
 }
 
-/// What a run waits for at one place.
+/// What one branch of a run does or waits for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CurrentActivity {
-    /// The path of the innermost loop around it.
+    /// Path of the innermost loop around it. Null outside of loops.
     #[serde(rename = "loop")]
     pub loop_path: Option<String>,
-    /// The iteration or item that it is directly in: `outer#2/each#7`.
+    /// Innermost iteration or item that contains it: `outer#2/each#7`. Absent outside of loops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<String>,
-    /// The action.
+    /// Name of the action.
     pub action: String,
-    /// What people call it, where that is not the name.
+    /// Display name, if it differs from the name. Otherwise null.
     pub title: Option<String>,
-    /// Its authored type.
+    /// Type of the action, as its file has it. Null if it is unknown.
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    /// `call`, `retry`, `delay`, `sleep`, `signal`, `limit`, or `next` if it continues at once.
+    /// What it waits for: `call` (its call in flight), `retry` (the next attempt), `delay` (the next iteration),
+    /// `sleep`, `signal`, `limit` (a resume after a limit), or `next` if it continues at once.
     pub waits_for: String,
-    /// Since when a call is in flight; none while it waits until it may start.
+    /// Time when the call started, or when the question was put. Null for other waits, and while the call has not
+    /// started.
     pub since: Option<Timestamp>,
-    /// Whether a call waits until it may start: as many are in flight as may be (`--max-effects`).
+    /// Whether the call waits to start because the maximum of concurrent effects is reached (`--max-effects`). Absent
+    /// if false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub queued: bool,
-    /// Whether its run waits until there is memory for it (`--max-guest-memory`).
+    /// Whether the run waits for memory of the server (`--max-guest-memory`). Absent if false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits_for_memory: bool,
-    /// The rate limit that a call waits for.
+    /// Position of the call in the queue of its host. Absent if it is not in such a queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimitWait>,
-    /// When a delay, a sleep or a wait for the next attempt is over.
+    /// Time when a delay, a sleep or a wait for the next attempt ends, or when a wait for a signal times out. Otherwise
+    /// null.
     pub due_at: Option<Timestamp>,
-    /// The method of an HTTP call.
+    /// HTTP method of the call. Null for other actions.
     pub method: Option<String>,
-    /// The address of an HTTP call.
+    /// URL of an HTTP call. Null for other actions.
     pub uri: Option<String>,
-    /// The command of a shell action, or the handler.
+    /// Command of a shell action, name of a handler, or name of the called workflow. Otherwise null.
     pub detail: Option<String>,
-    /// The idempotency key of a call.
+    /// Idempotency key of the call. Null for other waits.
     pub key: Option<String>,
-    /// The run that a `workflow` action waits for.
+    /// Id of the run that a `workflow` action waits for. Otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<String>,
-    /// The signal it waits for.
+    /// Name of the signal that it waits for. Otherwise null.
     pub signal: Option<String>,
-    /// The number of these signals that were received before: an answer has it, so that it answers no later wait.
+    /// Number of signals of this name that the run received before. Send it as `received` of a signal, so that the
+    /// signal answers no later wait. Absent unless it waits for a signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received: Option<u64>,
-    /// The question to people: the signal is the answer.
+    /// Question that the signal answers. Absent if the signal has no form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<QuestionReport>,
-    /// The run whose end it waits for, because both have the same concurrency key.
+    /// Run with the same concurrency key whose end it waits for. Otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaits_run: Option<AwaitedRun>,
-    /// Which attempt runs or is waited for, from 1.
+    /// Number, from 1, of the attempt that runs or is waited for. Null if neither a call nor a retry is involved.
     pub attempt: Option<u32>,
-    /// How many there may be.
+    /// Maximum number of attempts. Null if the action is not retried.
     pub max_attempts: Option<u32>,
-    /// Why the attempt before failed.
+    /// Failure of the attempt before. Null for a first attempt, and if the action is not retried.
     pub last_error: Option<LastError>,
 }
 
-/// A run whose end another one waits for.
+/// A run whose end another run waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AwaitedRun {
-    /// Its id.
+    /// Id of the run.
     pub run: String,
-    /// Why it does not continue until it is resumed.
+    /// Reason why the awaited run does not continue until it is resumed. Absent if it continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Stop>,
 }
 
-/// Why a run does not continue until it is resumed.
+/// Why a run does not continue until it is resumed: it is `paused`, it is `parked` (the label `windlass.parked` has the
+/// reason), or it is `left` because no process executes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// It is paused.
+    /// The run is paused.
     Paused,
-    /// It is parked.
+    /// The run is parked.
     Parked,
-    /// No process executes it.
+    /// No process executes the run.
     Left,
 }
 
@@ -160,16 +166,16 @@ impl AwaitedRun {
     }
 }
 
-/// Why an attempt failed.
+/// Failure of an attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LastError {
-    /// The fault's kind.
+    /// Kind of the error: `http`, `timeout`, `shell`, …
     pub kind: String,
-    /// A status or exit code, when there is one.
+    /// HTTP status or exit code. Null for other errors.
     pub code: Option<String>,
-    /// What happened, in one line.
+    /// Message of the error, in one line.
     pub message: String,
-    /// When.
+    /// Time of the failure.
     pub at: Timestamp,
 }
 

@@ -31,33 +31,33 @@ const CELLS: u64 = 200;
 const VALUE: usize = 8 << 10;
 const VALUES: usize = 4 << 20;
 
-/// A run in one document.
+/// A run in one document of bounded size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExportReport {
-    /// Why it is where it is.
+    /// Status of the run.
     pub status: StatusReport,
-    /// Its workflow as a picture; none where this version cannot compile it.
+    /// Graph of the workflow. Absent if this version of Windlass cannot compile the workflow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<Graph>,
-    /// What it did outside of its loops.
+    /// What the run did outside of its loops.
     pub outermost: IterationReport,
-    /// Its loops and foreaches, the newest first, 20 at most.
+    /// Loops and foreaches of the run: the newest 20, newest first.
     pub loops: Vec<LoopExport>,
-    /// The number of further stored loops.
+    /// Number of further stored loops.
     pub more_loops: u64,
 }
 
 /// A loop or foreach of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LoopExport {
-    /// The loop.
+    /// Status and limits of the loop.
     pub summary: LoopSummary,
-    /// How its iterations ended.
+    /// How its iterations ended, as counts in cells.
     pub strip: StripReport,
-    /// The first ones, the last ones, and those that failed last, in the order of their numbers;
-    /// without their results.
+    /// First 25 iterations, last 25, and last 25 that failed or timed out, in the order of their numbers. Their results
+    /// are null.
     pub iterations: Vec<IterationEntry>,
-    /// The one that failed last, and the last one.
+    /// Complete reports of the last iteration that failed or timed out, and of the last iteration.
     pub shown: Vec<IterationReport>,
 }
 

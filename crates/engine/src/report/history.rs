@@ -26,39 +26,39 @@ pub struct HistoryFilter {
     pub limit: Option<usize>,
 }
 
-/// A run's iterations and, if requested, its events.
+/// The iterations of a run and, if requested, its events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HistoryReport {
-    /// The run.
+    /// Id of the run.
     pub run: String,
-    /// What it is doing.
+    /// Status of the run.
     pub status: RunStatus,
-    /// The format of its workflow.
+    /// Format of the workflow: `loom`, `azure`, `tea` or `canvas`. Null if the files cannot be read.
     pub dialect: Option<String>,
-    /// The iterations that ended, in the order they ended.
+    /// Iterations that have ended, in the order of their ends.
     pub iterations: Vec<IterationRow>,
-    /// The number of stored iterations that ended before these.
+    /// Number of stored iterations that ended before the listed ones.
     #[serde(default)]
     #[schema(required)]
     pub earlier: usize,
-    /// The number of iterations of these loops, from the first one on, that are no longer stored.
+    /// Number of iterations of these loops that are no longer stored.
     #[serde(default)]
     #[schema(required)]
     pub forgotten: u64,
-    /// The events; absent if they were not requested.
+    /// Events, oldest first. Null if they were not requested.
     pub events: Option<Vec<NumberedEvent>>,
-    /// The number of requested events before these that are no longer stored.
+    /// Number of requested events before the listed ones that are no longer stored.
     #[serde(default)]
     #[schema(required)]
     pub forgotten_events: u64,
 }
 
-/// An event and its place.
+/// An event of a run, with its number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct NumberedEvent {
-    /// From 1.
+    /// Number of the event in the run, from 1.
     pub sequence: u64,
-    /// What happened.
+    /// Event, with its time.
     #[serde(flatten)]
     pub event: HistoryEvent,
 }

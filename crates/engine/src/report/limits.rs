@@ -8,36 +8,38 @@ use windlass_model::model::{Delay, OnLimit, RetryOn, Test, Unchanged};
 use windlass_source::diagnostic::{Diagnostic, Diagnostics, Fix, Severity};
 use windlass_source::source::{Bundle, Lines, SourceFile, TextRange};
 
-/// What bounds a loop.
+/// Limits of a loop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LoopLimits {
-    /// Its name.
+    /// Name of the loop.
     pub name: String,
-    /// Its authored type.
+    /// Type of the loop, as its file has it: `until`, `while`, …
     #[serde(rename = "type")]
     pub kind: String,
-    /// Where it is written.
+    /// Line of the loop in its file, from 1.
     pub line: u32,
     /// Maximum number of iterations: a number, or the expression that computes it.
     pub count: String,
-    /// Maximum duration, in ISO 8601, or the expression that computes it.
+    /// Maximum duration in ISO 8601, or the expression that computes it. Null without a timeout.
     pub timeout: Option<String>,
-    /// What lies between two iterations.
+    /// Delay between two iterations: a duration, an expression, or a description. Null without a delay.
     pub delay: Option<String>,
-    /// Maximum number of tokens of its actions: a number, or the expression that computes it.
+    /// Maximum number of tokens of its actions: a number, or the expression that computes it. Absent without this
+    /// limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<String>,
-    /// Maximum cost of its actions: a number, or the expression that computes it.
+    /// Maximum cost of its actions: a number, or the expression that computes it. Absent without this limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<String>,
-    /// How many iterations in a row may give the same, and what is compared.
+    /// Number of consecutive iterations with the same result at which the loop ends, and what is compared: `3 times the
+    /// same`. Absent without this limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchanged: Option<String>,
-    /// What a reached limit does: `fail`, `continue`, `pause`.
+    /// What happens at a limit: `fail`, `continue` or `pause`.
     pub on_limit: String,
     /// When the condition is checked: `before` or `after` each iteration.
     pub checks: String,
-    /// The condition as written.
+    /// Text of the condition, as its file has it.
     pub condition: String,
 }
 
@@ -152,30 +154,30 @@ fn limit_text(template: &Template) -> String {
     }
 }
 
-/// One diagnostic as data.
+/// An error or warning about a workflow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DiagnosticReport {
-    /// `error` or `warning`.
+    /// Severity: `error` or `warning`.
     pub severity: String,
-    /// A stable code such as `unknown-type`.
+    /// Stable code of the diagnostic, such as `unknown-type`.
     pub code: String,
-    /// What is wrong, in one line.
+    /// Message, in one line.
     pub message: String,
-    /// What to do.
+    /// How to correct it. Null without a hint.
     pub hint: Option<String>,
-    /// The file.
+    /// Path of the file. Null if it is unknown.
     pub file: Option<String>,
-    /// From 1.
+    /// Line in the file, from 1.
     pub line: u32,
-    /// From 1, in characters.
+    /// Column in the line, from 1, in characters.
     pub column: u32,
-    /// How many characters are wrong.
+    /// Length of the wrong text, in characters.
     pub length: u32,
-    /// The same place as editors count it.
+    /// The same place as editors count it, from 0.
     #[serde(default)]
     #[schema(required)]
     pub range: TextRange,
-    /// Ways to put it right, by edits of its file.
+    /// Possible corrections, as edits of the file. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fixes: Vec<Fix>,
 }

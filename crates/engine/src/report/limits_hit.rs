@@ -9,19 +9,19 @@ use windlass_machine::{LoopEnd, LoopState};
 /// A loop that ended at a limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LimitReached {
-    /// Its place in the file: `outer/inner`.
+    /// Path of the loop in the file, without iterations: `outer/inner`.
     #[serde(rename = "loop")]
     pub place: String,
-    /// What people call it, where that is not its name.
+    /// Display name, if it differs from the name. Otherwise null.
     pub title: Option<String>,
-    /// Its authored type.
+    /// Type of the loop, as its file has it: `until`, `while`, …
     #[serde(rename = "type")]
     pub kind: String,
-    /// `count`, `timeout`, `unchanged`, `tokens` or `cost`.
+    /// Limit that the loop reached: `count`, `timeout`, `unchanged`, `tokens` or `cost`.
     pub limit: LoopEnd,
-    /// How many iterations had ended, the last time.
+    /// Number of iterations that had ended, the last time that it reached the limit.
     pub iterations: u64,
-    /// How often it ended so; a loop within another one may do it in each iteration of that.
+    /// How often the loop ended at this limit. A nested loop can end once per iteration of the outer one.
     pub times: u64,
 }
 

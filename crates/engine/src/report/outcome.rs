@@ -13,40 +13,41 @@ use windlass_value::time::Timestamp;
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct OutcomeReport {
-    /// Succeeded, Failed, TimedOut or Cancelled.
+    /// Final status: `Succeeded`, `Failed`, `TimedOut` or `Cancelled`.
     pub status: Status,
-    /// Its output. When it did not succeed: what a `Response` answered before, else null.
+    /// Output of the run. If it did not succeed, the earlier answer of a `Response` action, else null.
     pub output: Value,
-    /// Why it did not succeed.
+    /// Reason why the run did not succeed. Null if it succeeded.
     pub error: Option<ErrorReport>,
-    /// The loops of a run that succeeded that ended at a limit all the same.
+    /// Loops that ended at a limit although the run succeeded. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<LimitReached>,
-    /// The foreaches that continued after failed items (`on_error: continue`).
+    /// Foreaches that continued after failed items (`on_error: continue`). Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_items: Vec<FailedItems>,
-    /// `on_failure` or `on_finish`, where it failed itself.
+    /// `on_failure` and `on_finish`, if they failed. Absent if neither failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_endings: Vec<FailedEnding>,
-    /// The operations that were to be cancelled at its end, and whose servers refused that or did not answer.
+    /// Operations that the run could not cancel at its end: their servers refused or did not answer. Absent if there
+    /// are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_cancels: Vec<FailedCancel>,
-    /// The files that it was to replace and did not, because it did not succeed.
+    /// Files that the run did not replace, because it did not succeed. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreplaced: Vec<Unreplaced>,
-    /// What its loops used of their limits `tokens` and `cost`.
+    /// What its loops used of their limits `tokens` and `cost`. Absent without such limits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<LoopBudget>,
-    /// When.
+    /// Time when the run ended.
     pub at: Timestamp,
 }
 
-/// An `on_failure` or `on_finish` that failed: no one received the alert.
+/// An `on_failure` or `on_finish` that failed, so that its alert may not have been sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FailedEnding {
-    /// `on_failure` or `on_finish`.
+    /// Name of the handler: `on_failure` or `on_finish`.
     pub ending: String,
-    /// Why it failed.
+    /// Message of its error.
     pub message: String,
 }
 
@@ -70,12 +71,12 @@ impl FailedEnding {
     }
 }
 
-/// An operation whose `cancel` failed: it may still run at its server.
+/// An operation whose `cancel` failed. It may still run at its server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FailedCancel {
-    /// The action.
+    /// Name of the action.
     pub operation: String,
-    /// Why it failed.
+    /// Message of the error.
     pub message: String,
 }
 
@@ -104,9 +105,9 @@ impl FailedCancel {
 /// A foreach that succeeded although items of it failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FailedItems {
-    /// How many failed.
+    /// Number of failed items.
     pub failed: u64,
-    /// Of how many, of which foreach, and why the first did.
+    /// Message with the number of items, the name of the foreach, and the error of the first failed item.
     pub message: String,
 }
 
@@ -127,10 +128,10 @@ impl FailedItems {
     }
 }
 
-/// What a loop that has ended used of a budget.
+/// How much an ended loop used of its limit `tokens` or `cost`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LoopBudget {
-    /// The path of the loop.
+    /// Path of the loop: `outer#2/inner`.
     pub path: String,
     #[serde(flatten)]
     pub budget: BudgetReport,
@@ -156,12 +157,12 @@ impl LoopBudget {
     }
 }
 
-/// A file that a run was to replace, and did not.
+/// A file that a run should have replaced, and did not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Unreplaced {
-    /// The file.
+    /// Path of the file.
     pub file: String,
-    /// Where the new rows are.
+    /// Path of the file with the new rows.
     pub new: String,
 }
 
@@ -181,37 +182,37 @@ impl Unreplaced {
     }
 }
 
-/// What went wrong, and where.
+/// An error, with the position where it happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorReport {
-    /// The fault's kind: `http`, `timeout`, `limit`, …
+    /// Kind of the error: `http`, `timeout`, `limit`, …
     pub kind: String,
-    /// A status or exit code, when there is one.
+    /// HTTP status or exit code. Null for other errors.
     pub code: Option<String>,
-    /// What happened, in one line.
+    /// Message of the error, in one line.
     pub message: String,
-    /// The action.
+    /// Name of the action that failed. Null if the error is not of an action.
     pub action: Option<String>,
-    /// The path of the innermost loop around it.
+    /// Path of the innermost loop around it. Null outside of loops.
     #[serde(rename = "loop")]
     pub loop_path: Option<String>,
-    /// That loop's iteration, from 0.
+    /// Number of the iteration of that loop, from 0. Null outside of loops.
     pub iteration: Option<u64>,
-    /// The workflow file.
+    /// Path of the workflow file. Null if it is unknown, and in lists of runs.
     pub file: Option<String>,
-    /// The line, from 1.
+    /// Line in that file, from 1. Null if it is unknown.
     pub line: Option<u32>,
 }
 
 /// Why a run is paused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PauseReport {
-    /// `requested` or `limit`.
+    /// Reason of the pause: `requested` by a user, or `limit`.
     pub reason: String,
-    /// The path of the loop that reached a limit.
+    /// Path of the loop that reached a limit. Null for a requested pause.
     #[serde(rename = "loop")]
     pub loop_path: Option<String>,
-    /// Which limit.
+    /// Limit that the loop reached. Null for a requested pause.
     pub limit: Option<LoopEnd>,
 }
 

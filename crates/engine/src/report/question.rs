@@ -8,41 +8,41 @@ use windlass_expression::{Object, Value};
 use windlass_machine::Wait;
 use windlass_model::model::{CHOICE, CallbackClaim, Form};
 
-/// A question to people.
+/// A question to people, whose answer is a signal.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct QuestionReport {
-    /// The question itself.
+    /// Text of the question. Null if it has none, and while the run does not wait for the answer.
     pub title: Option<String>,
-    /// The choices; an answer has one of them as `choice`.
+    /// Possible choices. The answer has one of them as `choice`. Empty if it needs none.
     pub choices: Vec<String>,
-    /// The other members of an answer.
+    /// Fields of the form: the other members of the answer.
     pub fields: Vec<FormField>,
-    /// The JSON Schema of these members.
+    /// JSON Schema of these members. Absent if the question has no fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub schema: Option<Value>,
 }
 
-/// A field of a form: a member of an answer.
+/// A field of a form: one member of the answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FormField {
-    /// The member.
+    /// Name of the member.
     pub name: String,
-    /// What people read.
+    /// Label for people.
     pub label: String,
     #[serde(rename = "type")]
     pub kind: FieldKind,
-    /// Of `options`: the values.
+    /// Possible values, if the type is `options`. Otherwise absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<Value>,
-    /// Whether an answer must have it.
+    /// Whether the answer must have the member.
     pub required: bool,
-    /// The value that the form begins with.
+    /// Value with which the form begins. Absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
 }
 
-/// What a field holds.
+/// Type of the value of a field: `options` is one of a list of values, `json` is any JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = FormFieldKind)]

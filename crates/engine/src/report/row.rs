@@ -23,27 +23,27 @@ const FAR: u64 = 512;
 /// One run in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RunRow {
-    /// What its head says.
+    /// Status, times and labels of the run.
     #[serde(flatten)]
     pub summary: RunSummary,
-    /// Its current activity, if requested.
+    /// Current activity of the run. Only with `detail=true`.
     #[serde(flatten)]
     pub detail: RunDetail,
 }
 
-/// What a run is at.
+/// Current activity of a run in a list.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RunDetail {
-    /// The outermost loop that it is in, or the last one that it was in.
+    /// Outermost loop that the run is in, else the last one that it was in. Absent if it entered no loop.
     #[serde(rename = "loop", default, skip_serializing_if = "Option::is_none")]
     pub outermost: Option<LoopCell>,
-    /// What it waits for; of several branches, the first one.
+    /// What the run does or waits for; with several branches, the first one. Absent if the run has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<CurrentActivity>,
-    /// Since when and why it is paused.
+    /// Time and reason of its pause. Absent if it is not paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause: Option<PausedSince>,
-    /// Why it did not succeed.
+    /// Reason why the run did not succeed. Absent if it succeeded or has not ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorReport>,
     /// When its first timer fires: short waits are in its state only.
@@ -51,24 +51,24 @@ pub struct RunDetail {
     next_due_at: Option<Timestamp>,
 }
 
-/// A loop in a list.
+/// A loop of a run in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LoopCell {
-    /// Its place in the run.
+    /// Path of the loop in the run: `outer#2/inner`.
     pub path: String,
-    /// Its name.
+    /// Name of the loop.
     pub name: String,
-    /// What people call it, where that is not the name.
+    /// Display name, if it differs from the name. Otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The iteration that runs, or the last one that ended, from 1.
+    /// Number, from 1, of the iteration that runs, or else of the last one that ended. 0 before the first one.
     pub iteration: u64,
-    /// How many have ended.
+    /// Number of iterations that have ended.
     pub iterations_completed: u64,
-    /// How many may run.
+    /// Maximum number of iterations.
     pub max_iterations: u64,
-    /// How the last ones ended, a letter each, at most 24: `s`ucceeded, `f`ailed, `t`imed out,
-    /// `c`ancelled, s`k`ipped, succeeded `w`ith failures.
+    /// Statuses of the last iterations, at most 24, as one letter each, oldest first: `s` succeeded, `w` succeeded with
+    /// failures, `f` failed, `t` timed out, `c` cancelled, `k` skipped.
     pub recent: String,
     /// When it was entered.
     #[serde(skip)]

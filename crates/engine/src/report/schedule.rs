@@ -12,51 +12,51 @@ use windlass_value::time::Timestamp;
 /// Number of future times that are reported.
 const TIMES: usize = 5;
 
-/// When runs of a workflow start automatically. Without a schedule it has only `next`, `missed_times`
-/// and `last`.
+/// The schedule of a workflow, with its next times. Without a schedule, it has only `next`, `missed_times` and `last`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ScheduleReport {
-    /// A cron pattern, or a recurrence in words.
+    /// Cron pattern, or description of the recurrence. Absent without a schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<String>,
-    /// The time zone; UTC where none is named.
+    /// Time zone of the schedule; `UTC` if the workflow names none. Absent without a schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
-    /// The next five times; empty while it is paused.
+    /// Next five times. Empty while the schedule is paused.
     pub next: Vec<Timestamp>,
-    /// The run of the last time that had one.
+    /// Id of the last run that the schedule started. Absent if it started none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
-    /// While an earlier run has not ended: `skip`, `queue`, `allow` or `replace`.
+    /// What happens at a time while an earlier run has not ended: `skip`, `queue`, `allow` or `replace`. Absent without
+    /// a schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<String>,
-    /// Times while no server ran: `skip`, `run_once` or `run_all`.
+    /// What happens with times while no server ran: `skip`, `run_once` or `run_all`. Absent without a schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed: Option<String>,
-    /// How many times were missed and have no run.
+    /// Number of times that were missed and have no run.
     #[serde(default)]
     #[schema(required)]
     pub missed_times: u64,
-    /// The last of them.
+    /// The last missed time. Absent if no time was missed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_missed: Option<Timestamp>,
-    /// Since when it is paused, if it is.
+    /// Time when the schedule was paused. Absent if it is not paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_since: Option<Timestamp>,
 }
 
-/// A time of a schedule in the past.
+/// A past time of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ScheduledTime {
     pub time: Timestamp,
-    /// The id of its run.
+    /// Id that the run of this time has, or would have.
     pub run: String,
-    /// The status of its run, if it has one.
+    /// Status of the run. Absent without a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<RunStatus>,
 }
 
-/// Times of a schedule in the past.
+/// Past times of a schedule.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ScheduledTimes {
     pub times: Vec<ScheduledTime>,

@@ -11,33 +11,34 @@ use windlass_store::{Journal, StoreError};
 /// The files of a run, as they were when it was started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SourceReport {
-    /// The run.
+    /// Id of the run.
     pub run: String,
-    /// What it is compiled from, as a hash.
+    /// Version of the workflow: the SHA-256 of its files and format, as `sha256:` and 64 hexadecimal digits.
     pub program: String,
-    /// The format it is read as.
+    /// Format of the workflow: `loom`, `azure`, `tea` or `canvas`.
     pub dialect: String,
-    /// Its files: the workflow first, then those that it names.
+    /// Files of the run: the workflow first, then the files that it names.
     pub files: Vec<FileReport>,
 }
 
-/// Where a run can be retried from.
+/// Places from which a run can be retried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PlacesReport {
-    /// The run.
+    /// Id of the run.
     pub run: String,
-    /// The places, the newest first.
+    /// Places, newest first.
     pub places: Vec<PlaceReport>,
-    /// Whether steps from before these places are no longer stored one by one.
+    /// Whether earlier places may be missing: the limit is reached, or the earlier steps are no longer stored one by
+    /// one.
     pub cut: bool,
 }
 
-/// A place that a run came to.
+/// A place that a run reached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PlaceReport {
-    /// The value for `retry --from`: `poll#14` or `poll#14/fetch`.
+    /// Path of the place, for `from` of a retry: `poll#14` or `poll#14/fetch`.
     pub path: String,
-    /// `iteration` or `action`.
+    /// Type of the place: `iteration` or `action`.
     #[serde(rename = "type")]
     pub kind: String,
 }

@@ -6,25 +6,25 @@ use windlass_expression::Value;
 use windlass_store::StateEntry;
 use windlass_value::time::Timestamp;
 
-/// A value of a workflow between its runs.
+/// A value that a workflow stores between its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StateReport {
-    /// The name of the workflow: its own, as runs have it.
+    /// Name of the workflow, as its runs have it.
     pub workflow: String,
-    /// The name of the value.
+    /// Name of the value.
     pub name: String,
     pub value: Value,
-    /// How often it was written.
+    /// Number of times that the value was written.
     pub version: u64,
-    /// When it was written.
+    /// Time of the last write.
     pub written_at: Timestamp,
-    /// The run that wrote it; without one a person did.
+    /// Id of the run that wrote the value. Absent if a person wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// The idempotency key of the action that wrote it.
+    /// Idempotency key of the action that wrote the value. Absent if no action did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Whether it belongs to workflows that arrived over TCP.
+    /// Whether the value belongs to guest workflows, which are received over TCP.
     #[serde(default)]
     #[schema(required)]
     pub guest: bool,

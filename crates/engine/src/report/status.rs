@@ -25,133 +25,136 @@ const LOOK_BACK: [usize; 3] = [2, 32, 1_000];
 /// Units of work for evaluating what a condition reads.
 const READ_WORK: u64 = 100_000;
 
-/// Everything `status` shows of one run.
+/// Everything that `status` shows of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StatusReport {
-    /// When this was made.
+    /// Time when this report was made.
     pub at: Timestamp,
-    /// The run.
+    /// Id of the run.
     pub run: String,
-    /// The workflow's name.
+    /// Name of the workflow.
     pub workflow: String,
-    /// What it is doing.
+    /// Status of the run.
     pub status: RunStatus,
-    /// Whether a process executes it: one that owns the store, and that started, resumed or recovered the run.
+    /// Whether a process executes the run. That process owns the store, and started, resumed or recovered the run.
     pub owned: bool,
-    /// Why the store accepts no writes. Until it does, no run continues; it is tried again automatically.
+    /// Reason why the store accepts no writes. Until it does, no run continues; writes are tried again automatically.
+    /// Absent if the store accepts writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<String>,
-    /// When it was started.
+    /// Time when the run was started.
     pub started_at: Timestamp,
-    /// When its last commit was made.
+    /// Time of its last commit.
     pub updated_at: Timestamp,
-    /// How many commits it has; all of them are durable.
+    /// Number of commits of the run. All of them are durable.
     pub commit: u64,
-    /// The workflow file as it was named.
+    /// Path of the workflow file, as the start named it. Null if the files cannot be read.
     pub file: Option<String>,
-    /// What it was compiled from, as a hash.
+    /// Version of the workflow: the SHA-256 of its files and format, as `sha256:` and 64 hexadecimal digits.
     pub program: String,
-    /// The format of the file.
+    /// Format of the workflow: `loom`, `azure`, `tea` or `canvas`. Null if the files cannot be read.
     pub dialect: Option<String>,
-    /// How many of its actions failed without failing it: their failures were handled.
+    /// Number of actions that failed without failing the run, because their failures were handled. Absent if it is 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed_actions: u64,
-    /// What it was marked with.
+    /// Labels of the run, by name.
     pub labels: BTreeMap<String, String>,
-    /// Since when and why it is paused.
+    /// Time and reason of its pause. Null if it is not paused.
     pub pause: Option<PausedSince>,
-    /// How it ended.
+    /// How the run ended. Null if it has not ended.
     pub outcome: Option<OutcomeReport>,
-    /// When its first timer fires.
+    /// Time when its first timer fires. Null if no timer is armed.
     pub next_due_at: Option<Timestamp>,
-    /// The loops it is in, outermost first.
+    /// Loops that the run is in, outermost first.
     pub loops: Vec<LoopReport>,
-    /// The foreaches, parallels and DAGs it is in, outermost first.
+    /// Foreaches, parallels and graphs of actions that the run is in, outermost first.
     pub forks: Vec<ForkReport>,
-    /// What each of its branches does right now.
+    /// Current activity of each branch.
     pub doing: Vec<CurrentActivity>,
-    /// Whether it starts runs of other workflows. They have the label `windlass.parent` with its id.
+    /// Whether the workflow starts runs of other workflows. They have the label `windlass.parent` with the id of this
+    /// run. Absent if false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub starts_runs: bool,
 }
 
-/// A pause.
+/// Time and reason of a pause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PausedSince {
-    /// Since when.
+    /// Time when the run paused.
     pub since: Timestamp,
-    /// Why.
+    /// Reason of the pause.
     #[serde(flatten)]
     pub pause: PauseReport,
 }
 
-/// A loop that a run is in.
+/// One loop that a run is in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LoopReport {
-    /// Its place in the run: `outer#2/inner`.
+    /// Path of the loop in the run: `outer#2/inner`.
     pub path: String,
-    /// Its name.
+    /// Name of the loop.
     pub name: String,
-    /// What people call it, where that is not the name.
+    /// Display name, if it differs from the name. Otherwise null.
     pub title: Option<String>,
-    /// Its authored type.
+    /// Type of the loop, as its file has it: `until`, `while`, …
     #[serde(rename = "type")]
     pub kind: String,
-    /// The iteration that runs, or the last one that ended, from 1.
+    /// Number, from 1, of the iteration that runs, or else of the last one that ended. 0 before the first one.
     pub iteration: u64,
-    /// How many have ended.
+    /// Number of iterations that have ended.
     pub iterations_completed: u64,
-    /// How many may run.
+    /// Maximum number of iterations.
     pub max_iterations: u64,
-    /// What its actions used of the limits `tokens` and `cost`.
+    /// What the actions of the loop used of its limits `tokens` and `cost`. Absent without such limits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<BudgetReport>,
-    /// When it was entered.
+    /// Time when the run entered the loop.
     pub started_at: Timestamp,
-    /// When it is cut.
+    /// Time when the loop times out. Null if it has no timeout.
     pub deadline: Option<Timestamp>,
-    /// When the next iteration begins, while it delays.
+    /// Time when the next iteration begins. Null unless the loop waits between two iterations.
     pub next_due_at: Option<Timestamp>,
-    /// Its condition.
+    /// Condition of the loop. Null if the workflow cannot be compiled.
     pub condition: Option<ConditionReport>,
-    /// Its last iteration that ended.
+    /// Last iteration that ended. Null if no ended iteration is stored.
     pub last: Option<LastIteration>,
 }
 
-/// A loop's condition and why it is what it is.
+/// Condition of a loop, with the values that it reads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ConditionReport {
-    /// As written.
+    /// Text of the condition, as its file has it.
     pub text: String,
-    /// Its value at its last check.
+    /// Value of the condition at its last check. Null if it was not checked.
     pub value: Option<bool>,
-    /// What it reads, with the values of now.
+    /// Variables and parts that the condition reads, with their current values. During an iteration, outputs are those
+    /// of the iteration before it.
     pub reads: Vec<Read>,
 }
 
-/// Something a condition reads.
+/// One value that a condition reads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Read {
-    /// A variable's name, or the part of the expression.
+    /// Name of the variable, or text of the part of the expression.
     pub name: String,
-    /// Its value.
+    /// Current value.
     pub value: Value,
 }
 
-/// The last iteration of a loop.
+/// The last iteration of a loop that ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LastIteration {
-    /// From 1.
+    /// Number of the iteration, from 1.
     pub iteration: u64,
-    /// How it ended.
+    /// How the iteration ended.
     pub status: Status,
-    /// When.
+    /// Time when the iteration ended.
     pub ended_at: Timestamp,
-    /// What it gave.
+    /// Outputs of its actions, by name.
     pub result: Value,
-    /// What differs from the iteration before; headers of HTTP answers do not count.
+    /// First 8 differences from the result of the iteration before it, without headers of HTTP responses.
     pub changed: Vec<Changed>,
-    /// For how many iterations the result has been the same.
+    /// Number of iterations directly before it with the same result.
     pub unchanged: u64,
 }
 

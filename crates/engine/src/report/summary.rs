@@ -10,29 +10,29 @@ use windlass_model::model::Name;
 use windlass_store::{FAILED_ACTIONS_LABEL, Placement, RunHeader};
 use windlass_value::time::Timestamp;
 
-/// What `list` shows of a run.
+/// One run, as `list` shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RunSummary {
-    /// The run.
+    /// Id of the run.
     pub run: String,
-    /// The workflow's name.
+    /// Name of the workflow.
     pub workflow: String,
-    /// What it is doing.
+    /// Status of the run.
     pub status: RunStatus,
-    /// When it was started.
+    /// Time when the run was started.
     pub started_at: Timestamp,
-    /// When it last changed.
+    /// Time of its last commit.
     pub updated_at: Timestamp,
-    /// When its first timer fires, while it waits.
+    /// Time when its first timer fires. Null if the run does not wait for a timer.
     pub next_due_at: Option<Timestamp>,
-    /// How many commits it has.
+    /// Number of commits of the run.
     pub commit: u64,
-    /// What it was compiled from, as a hash.
+    /// Version of the workflow: the SHA-256 of its files and format, as `sha256:` and 64 hexadecimal digits.
     pub program: String,
-    /// How many of its actions failed without failing it: their failures were handled.
+    /// Number of actions that failed without failing the run, because their failures were handled. Absent if it is 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed_actions: u64,
-    /// What it was marked with.
+    /// Labels of the run, by name.
     pub labels: BTreeMap<String, String>,
 }
 
@@ -180,39 +180,39 @@ fn cursor_of(text: &str) -> Option<PageCursor> {
     Some((Timestamp(at.parse().ok()?), run.to_owned()))
 }
 
-/// Runs, newest first, and how many there are that the limit left out.
+/// A page of runs, newest first, with counts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ListReport {
-    /// The runs.
+    /// Runs of the page.
     pub runs: Vec<RunRow>,
-    /// How many more there are.
+    /// Number of runs after this page.
     pub more: usize,
-    /// The number of runs on all pages.
+    /// Number of selected runs on all pages.
     #[serde(default)]
     #[schema(required)]
     pub total: usize,
-    /// The number of runs on all pages that continue automatically while a process owns the store.
+    /// Number of selected runs on all pages that are `Running` or `Waiting`.
     #[serde(default)]
     #[schema(required)]
     pub unfinished: usize,
-    /// Where the next page begins, when there are more.
+    /// Value for `after` of the next page. Null on the last page.
     #[serde(default)]
     pub next: Option<String>,
-    /// The number of runs of each kind, if requested.
+    /// Counts by status, by workflow and by hour. Absent unless they are requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facets: Option<Facets>,
 }
 
-/// The number of runs by status, by workflow and by hour. Each count ignores the filter of its own kind, and so
-/// shows what another choice would return.
+/// Numbers of runs by status, by workflow and by hour. Each count ignores the filter of its own kind, and so shows what
+/// another choice would return.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Facets {
-    /// By what they do. `SucceededWithFailures` has those of `Succeeded` of which actions failed.
+    /// Number of runs by status. `SucceededWithFailures` counts the runs of `Succeeded` in which actions failed.
     pub status: BTreeMap<String, u64>,
-    /// By workflow.
+    /// Number of runs by name of the workflow.
     pub workflow: BTreeMap<String, u64>,
-    /// The runs that were started in the last 24 hours, by the beginning of the hour of their start, and
-    /// by what they do, as `status`. An hour without runs is left out.
+    /// Number of runs that were started in this hour or the 23 hours before it: by the beginning of the hour in UTC,
+    /// then by status. An hour without runs is absent.
     #[serde(default)]
     #[schema(required)]
     pub hour: BTreeMap<Timestamp, BTreeMap<String, u64>>,

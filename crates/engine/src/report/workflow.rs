@@ -12,16 +12,16 @@ use windlass_model::model::{Input, InputKind};
 use windlass_store::StoredWorkflow;
 use windlass_value::time::Timestamp;
 
-/// One workflow in a list.
+/// One stored workflow in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WorkflowSummary {
-    /// The name under which it is stored.
+    /// Name under which the workflow is stored.
     pub name: String,
-    /// The format it is read as.
+    /// Format of the workflow: `loom`, `azure`, `tea` or `canvas`.
     pub dialect: String,
-    /// Its file, as it was named.
+    /// Path of its file, as the request named it.
     pub file: String,
-    /// When it was put there.
+    /// Time when this version was stored.
     pub stored_at: Timestamp,
 }
 
@@ -39,79 +39,79 @@ impl WorkflowSummary {
     }
 }
 
-/// A workflow, its inputs, and the limits of its loops.
+/// A stored workflow with its inputs, and the limits of its loops.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WorkflowReport {
-    /// The name under which it is stored.
+    /// Name under which the workflow is stored.
     pub name: String,
-    /// The name that its file declares, else one from the file's path.
+    /// Name that the file declares, else the name from the file's path.
     pub title: String,
-    /// The format it is read as.
+    /// Format of the workflow: `loom`, `azure`, `tea` or `canvas`.
     pub dialect: String,
-    /// When it was put there.
+    /// Time when this version was stored.
     pub stored_at: Timestamp,
-    /// What it is compiled from, as a hash.
+    /// Version of the workflow: the SHA-256 of its files and format, as `sha256:` and 64 hexadecimal digits.
     pub program: String,
-    /// Its inputs.
+    /// Inputs of the workflow.
     pub inputs: Vec<InputReport>,
-    /// What bounds its loops.
+    /// Limits of its loops, in the order of the file.
     pub loops: Vec<LoopLimits>,
-    /// What looks wrong in it, though it runs.
+    /// Warnings about the workflow. They do not prevent its runs.
     pub warnings: Vec<DiagnosticReport>,
-    /// Its files: the workflow first, then those that it names.
+    /// Files of the workflow: its own file first, then the files that it names.
     pub files: Vec<FileReport>,
 }
 
 /// The versions of a stored workflow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VersionsReport {
-    /// The newest first: the current one, and at least the 50 before it.
+    /// Versions, newest first: the current one, and at most 50 former ones.
     pub versions: Vec<VersionReport>,
 }
 
-/// A version of a stored workflow.
+/// One version of a stored workflow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VersionReport {
-    /// What it is compiled from, as a hash.
+    /// SHA-256 of its files and format, as `sha256:` and 64 hexadecimal digits.
     pub version: String,
-    /// When it was put there.
+    /// Time when this version was stored.
     pub stored_at: Timestamp,
-    /// Whether it is the one that is started now.
+    /// Whether this is the current version, which new runs use.
     pub current: bool,
-    /// How many of its runs do what.
+    /// Number of stored runs of this version, by status.
     #[schema(value_type = BTreeMap<String, u64>)]
     pub runs: BTreeMap<RunStatus, u64>,
 }
 
-/// The workflow that is stored under a name now.
+/// The workflow that is stored under a name at present.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CurrentWorkflow {
-    /// What it is compiled from, as a hash.
+    /// SHA-256 of its files and format, as `sha256:` and 64 hexadecimal digits.
     pub version: String,
-    /// The text of its file.
+    /// Text of its file.
     pub text: String,
 }
 
 /// An input that a workflow declares.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct InputReport {
-    /// Its name.
+    /// Name of the input.
     pub name: String,
-    /// `any`, `string`, `integer`, `number`, `boolean`, `array` or `object`.
+    /// Type of the input: `any`, `string`, `integer`, `number`, `boolean`, `array` or `object`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether it must be given.
+    /// Whether a start must pass a value.
     pub required: bool,
-    /// What it is when it is not given.
+    /// Value that is used if a start passes none. Null if the input is required.
     pub default: Value,
 }
 
 /// A file of a workflow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FileReport {
-    /// Its path, as it was named.
+    /// Path of the file, as the request or the workflow named it.
     pub path: String,
-    /// Its text.
+    /// Text of the file.
     pub text: String,
 }
 

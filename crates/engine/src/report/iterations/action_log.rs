@@ -46,54 +46,55 @@ impl PartialSchema for Progress {
 
 impl ToSchema for Progress {}
 
-/// An action of an iteration.
+/// What is stored of one action of an iteration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ActionReport {
-    /// Where: `outer#2/inner#7/fetch`.
+    /// Path of the action in the run: `outer#2/inner#7/fetch`.
     pub path: String,
-    /// Its name.
+    /// Name of the action.
     pub action: String,
-    /// The blocks and choices around it, outermost first; loops are not among them.
+    /// Names of the blocks and choices that enclose the action within its loop, outermost first. Absent if there are
+    /// none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
-    /// The index of the innermost foreach's item, from 0.
+    /// Index of the item, from 0, if the innermost loop of the action is a foreach. Otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<u64>,
-    /// How it ended, or `Running`.
+    /// Status of the action: `Running`, or how it ended.
     pub status: Progress,
-    /// When its first attempt began.
+    /// Time when its first attempt began. Absent if it is not stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// Time when it ended. Absent while it runs, and if it is not stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
-    /// The idempotency key of a call.
+    /// Idempotency key of its call. Absent if the action made no call, or the key is not stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Its attempts.
+    /// Attempts of the action, the first one first. Empty if they are not stored.
     pub attempts: Vec<AttemptReport>,
-    /// What it was given, in its last attempt.
+    /// Inputs of its last attempt. Absent if they are not stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Value>,
-    /// What it gave.
+    /// Outputs of the action. Absent if they are null or not stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outputs: Option<Value>,
-    /// Why it failed.
+    /// Message of its failure. Absent if it did not fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// An attempt of an action.
+/// One attempt of an action.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AttemptReport {
-    /// From 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// When it began.
+    /// Time when the attempt began.
     pub started_at: Timestamp,
-    /// When it ended.
+    /// Time when the attempt ended. Absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
-    /// Why it failed.
+    /// Message of its failure. Absent if it did not fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

@@ -11,19 +11,20 @@ use windlass_expression::{Object, Value};
 /// Maximum number of listed differences.
 const MOST: usize = 1_000;
 
-/// What differs between two iterations: their conditions, how their actions ended, and their inputs
-/// and outputs. Variables and inputs are compared if both iterations are stored whole.
+/// Differences between two iterations: their statuses, conditions, errors and results. Variables and the actions'
+/// inputs are compared if the variables of both iterations are stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DifferenceReport {
-    /// The run.
+    /// Id of the run.
     pub run: String,
-    /// The one.
+    /// Path of the first iteration.
     pub from: String,
-    /// The other.
+    /// Path of the second iteration.
     pub to: String,
-    /// Where they differ, 1,000 places at most: `result.fetch.body.n`, `variables.n`.
+    /// Values that differ, at most 1,000, with paths such as `result.fetch.body.n` and `variables.n`.
     pub changed: Vec<Changed>,
-    /// In how many places they are the same.
+    /// Number of values that are equal, without those that contain other values. If `changed` is full, the count is
+    /// incomplete.
     pub unchanged: u64,
 }
 

@@ -16,39 +16,39 @@ const MOST: usize = 1_000;
 /// The status of a foreach that has ended, unless an event reports another outcome.
 const ENDED: &str = "ended";
 
-/// The loops of a run of which something is stored, the newest first; at most 1,000.
+/// The loops and foreaches of a run, newest first, at most 1,000.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LoopsReport {
-    /// The run.
+    /// Id of the run.
     pub run: String,
-    /// The loops.
+    /// Loops and foreaches that the run reached. A foreach is listed if an ended item of it is stored.
     pub loops: Vec<LoopSummary>,
 }
 
-/// A loop or foreach of a run.
+/// One loop or foreach of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LoopSummary {
-    /// Its path.
+    /// Path of the loop in the run: `outer#2/inner`.
     pub path: String,
-    /// Its name.
+    /// Name of the loop.
     pub name: String,
-    /// What people call it, where that is not the name.
+    /// Display name, if it differs from the name. Otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Its authored type.
+    /// Type of the loop, as its file has it: `until`, `foreach`, …
     #[serde(rename = "type")]
     pub kind: String,
-    /// How many iterations have ended.
+    /// Number of iterations that have ended. Of a foreach, the highest index of an ended item, plus 1.
     pub iterations: u64,
-    /// How many may run; the number of items of a foreach while it runs.
+    /// Maximum number of iterations. Of a running foreach, the number of its items; absent if the foreach has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u64>,
-    /// `running`, or how it ended: `condition`, `break`, `count`, `timeout`, `unchanged`, `tokens`, `cost`, `failed`,
-    /// `cancelled` or `repeat`; of a foreach `ended` when it succeeded.
+    /// `running`, or how the loop ended: `condition`, `break`, `count`, `timeout`, `unchanged`, `tokens`, `cost`,
+    /// `failed`, `cancelled` or `repeat`. A foreach that succeeded has `ended`.
     pub status: String,
-    /// When it was entered.
+    /// Time when the run entered the loop.
     pub started_at: Timestamp,
-    /// When its last iteration ended.
+    /// Time when its last iteration ended. Absent while the loop runs, and if no ended iteration is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
 }

@@ -37,15 +37,16 @@ use windlass_value::time::Timestamp;
 /// Of a value with more bytes of JSON, only the beginning is shown.
 const LARGE: usize = 64 << 10;
 
-/// How much of an iteration is stored.
+/// How much of an iteration is stored: `whole` with its variables, `row` with its result, `summary` only with its
+/// status and its times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StoredDetail {
-    /// All of it, with the variables.
+    /// Everything, with the variables.
     Whole,
-    /// What it gave.
+    /// The result, without the variables.
     Row,
-    /// How it ended, and when.
+    /// Only the status and the times.
     Summary,
 }
 

@@ -36,35 +36,35 @@ pub struct IterationsFilter {
     pub limit: usize,
 }
 
-/// A page of iterations.
+/// A page of the iterations of one loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct IterationsReport {
-    /// The run.
+    /// Id of the run.
     pub run: String,
-    /// The loop's path.
+    /// Path of the loop: `outer#2/inner`.
     #[serde(rename = "loop")]
     pub loop_path: String,
-    /// The iterations.
+    /// Iterations of the page, in the requested order.
     pub iterations: Vec<IterationEntry>,
-    /// Where the next page begins: its `from`, or its `to` when the newest come first.
+    /// Start of the next page: the value for its `from`, or for its `to` with `order=desc`. Absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
 }
 
-/// An iteration in a page. Its result is null if it is no longer stored.
+/// One iteration in a page. `result` is null if it is not stored, and shortened if it is over 64 KiB.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct IterationEntry {
-    /// Its row.
+    /// Path, number, status, times and result of the iteration.
     #[serde(flatten)]
     pub row: IterationRow,
-    /// The most attempts that one of its actions took.
+    /// Highest number of attempts of one of its actions, at least 1.
     pub attempts: u32,
-    /// How long it took, in milliseconds.
+    /// Duration of the iteration in milliseconds.
     pub duration_ms: u64,
-    /// Why it failed; of one that succeeded with failures, the last of those.
+    /// Message of its failure. If it succeeded with failures, the message of the last one. Absent without a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How much of it is stored.
+    /// How much of the iteration is stored.
     pub stored: StoredDetail,
 }
 

@@ -35,105 +35,107 @@ pub struct StripFilter {
     pub buckets: u64,
 }
 
-/// How iterations ended.
+/// Numbers of iterations, by how they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Totals {
-    /// They did what they should.
+    /// Number of iterations that succeeded, also with handled failures.
     pub succeeded: u64,
-    /// Of these, those in which an action failed and that was handled.
+    /// Number of succeeded iterations in which an action failed and the failure was handled.
     #[serde(default)]
     #[schema(required)]
     pub succeeded_with_failures: u64,
-    /// They did not.
+    /// Number of iterations that failed.
     pub failed: u64,
-    /// A deadline cut them.
+    /// Number of iterations that timed out.
     pub timed_out: u64,
-    /// They were cancelled.
+    /// Number of iterations that were cancelled.
     pub cancelled: u64,
-    /// Their turn never came.
+    /// Number of iterations that were skipped.
     pub skipped: u64,
-    /// Of all of these, those in which an action took more than one attempt.
+    /// Number of iterations, of any status, in which an action had more than one attempt.
     pub retried: u64,
 }
 
-/// Iterations that are shown as one.
+/// A group of consecutive iterations, with their counts and durations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StripCell {
-    /// The first of them.
+    /// Number of the first iteration of the cell, from 0.
     pub from: u64,
-    /// The one behind the last.
+    /// Number of the iteration after the last one of the cell.
     pub to: u64,
-    /// How they ended.
+    /// Counts of the iterations in the cell.
     #[serde(flatten)]
     pub totals: Totals,
-    /// The shortest, in milliseconds; absent if none is stored.
+    /// Shortest duration of an iteration in milliseconds. Absent if no iteration of the cell is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_ms: Option<u64>,
-    /// The mean.
+    /// Mean duration of the iterations in milliseconds. Absent if no iteration of the cell is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_ms: Option<u64>,
-    /// The longest.
+    /// Longest duration of an iteration in milliseconds. Absent if no iteration of the cell is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_ms: Option<u64>,
-    /// What the condition gave, of a single iteration.
+    /// Value of the condition before the iteration, if each cell is one iteration and the loop checks its condition
+    /// first. Otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<bool>,
 }
 
-/// Failures with the same message, but for its numbers.
+/// Failures whose messages differ only in their numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FailureCount {
-    /// What happened, with `#` for each number.
+    /// Message of the failures, with `#` for each number except status and exit codes.
     pub message: String,
-    /// In how many iterations.
+    /// Number of iterations with such a failure.
     pub count: u64,
-    /// The first of those.
+    /// Number of the first of these iterations, from 0.
     pub first: u64,
-    /// The last of those.
+    /// Number of the last of these iterations, from 0.
     pub last: u64,
 }
 
-/// How the iterations of a loop ended.
+/// How the iterations of a loop ended, as counts in cells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StripReport {
-    /// The run.
+    /// Id of the run.
     pub run: String,
-    /// The loop's path.
+    /// Path of the loop: `outer#2/inner`.
     #[serde(rename = "loop")]
     pub loop_path: String,
-    /// What people call it, where that is not its name.
+    /// Display name, if it differs from the name. Otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Its authored type.
+    /// Type of the loop, as its file has it: `until`, `foreach`, …
     #[serde(rename = "type")]
     pub kind: String,
-    /// How many iterations have ended.
+    /// Number of iterations that have ended, also if they are no longer stored. Of a foreach, the highest index of an
+    /// ended item, plus 1.
     pub iterations: u64,
-    /// How many may run; the number of items of a foreach while it runs.
+    /// Maximum number of iterations. Of a running foreach, the number of its items; absent if the foreach has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u64>,
-    /// What its actions used of the limits `tokens` and `cost`.
+    /// What the loop's actions used of its limits `tokens` and `cost`. Absent without such limits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<BudgetReport>,
-    /// Whether one is running.
+    /// Whether an iteration is running.
     pub running: bool,
-    /// The first iteration that is shown, from 0.
+    /// Number of the first reported iteration, from 0.
     pub from: u64,
-    /// The one behind the last.
+    /// Number of the iteration after the last reported one.
     pub to: u64,
     /// Whether each cell is one iteration.
     pub exact: bool,
-    /// The number of iterations of which nothing is stored.
+    /// Number of iterations in the reported range that are no longer stored.
     pub forgotten: u64,
-    /// How they ended.
+    /// Counts of all stored iterations in the reported range.
     pub totals: Totals,
-    /// The same in parts.
+    /// Cells of the reported range. Their counts add up to `totals`.
     pub cells: Vec<StripCell>,
-    /// The first 1,000 that failed or were out of time.
+    /// Numbers, from 0, of the iterations that failed or timed out: the first 1,000 of the reported range.
     pub failed: Vec<u64>,
-    /// Whether there are more of those.
+    /// Whether more than these 1,000 iterations failed or timed out.
     pub failed_more: bool,
-    /// The messages of those, and of those that succeeded with failures, the most frequent first; 20 at most.
+    /// Messages of the failures, also of iterations that succeeded with failures, the most frequent first; at most 20.
     pub messages: Vec<FailureCount>,
 }
 

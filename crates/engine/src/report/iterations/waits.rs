@@ -9,14 +9,14 @@ use windlass_machine::{Change, CursorId, HistoryEvent, HistoryKind, TimerPurpose
 use windlass_store::CommitRecord;
 use windlass_value::time::Timestamp;
 
-/// A time in which nothing was done.
+/// A period in which an iteration only waited.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WaitReport {
-    /// Since when.
+    /// Time when the wait began.
     pub from: Timestamp,
-    /// Until when.
+    /// Time when the wait ended, or is due to end.
     pub to: Timestamp,
-    /// `delay` before the iteration, `retry` between two attempts, or `sleep`.
+    /// Reason of the wait: `delay` before the iteration, `retry` between two attempts, or `sleep`.
     pub kind: String,
 }
 

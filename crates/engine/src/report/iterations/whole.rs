@@ -15,44 +15,46 @@ use windlass_expression::Value;
 use windlass_store::RowLocation;
 use windlass_value::time::Timestamp;
 
-/// One iteration, or what a run did outside of its loops: that has no path. A value over 64 KiB is `{"$large": {bytes, preview, pointer}}`.
+/// One iteration, or what a run did outside of its loops (then `path` and `loop` are empty). A value over 64 KiB is
+/// `{"$large": {bytes, preview, pointer}}`: its size, its beginning and the pointer with which it is requested.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct IterationReport {
-    /// The run.
+    /// Id of the run.
     pub run: String,
-    /// The iteration: `outer#2/inner#7`.
+    /// Path of the iteration: `outer#2/inner#7`. Empty outside of loops.
     pub path: String,
-    /// The loop's path.
+    /// Path of the loop: `outer#2/inner`. Empty outside of loops.
     #[serde(rename = "loop")]
     pub loop_path: String,
-    /// Its number, from 0.
+    /// Number of the iteration, from 0. Outside of loops it is 0.
     pub iteration: u64,
-    /// How it ended, or `Running`.
+    /// Status of the iteration: `Running`, or how it ended.
     pub status: Progress,
-    /// What the condition gave.
+    /// Value of the loop's condition before the iteration. Absent if the loop checks its condition only after
+    /// iterations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<bool>,
-    /// When it began.
+    /// Time when the iteration began. Outside of loops, the time when the run started.
     pub started_at: Timestamp,
-    /// When it ended.
+    /// Time when the iteration ended. Absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
-    /// The most attempts that one of its actions took.
+    /// Highest number of attempts of one of its actions, at least 1.
     pub attempts: u32,
-    /// Why it failed; of one that succeeded with failures, the last of those.
+    /// Message of its failure. If it succeeded with failures, the message of the last one. Absent without a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How much of it is stored.
+    /// How much of the iteration is stored.
     pub stored: StoredDetail,
-    /// The outputs of its actions.
+    /// Outputs of its actions, by name. Absent while it runs, and if they are not stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
-    /// The variables at its end.
+    /// Variables at the end of the iteration, by name. Absent if they are not stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variables: Option<Value>,
-    /// What it did, as far as the history has it.
+    /// Actions of the iteration, as far as they are stored.
     pub actions: Vec<ActionReport>,
-    /// When it, or its loop before it, waited.
+    /// Times in which the iteration, or the loop before it, waited.
     pub waits: Vec<WaitReport>,
 }
 
