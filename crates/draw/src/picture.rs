@@ -6,98 +6,99 @@ use std::collections::HashSet;
 use utoipa::ToSchema;
 use windlass_machine::program::Program;
 
-/// A workflow as nodes and edges with places, laid out from top to bottom. Places are absolute.
+/// A workflow as nodes and edges with positions, laid out from top to bottom. Positions and sizes are in pixels, from
+/// the top left corner of the graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Graph {
-    /// How wide all of it is.
+    /// Width of the graph in pixels.
     pub width: i64,
-    /// How high all of it is.
+    /// Height of the graph in pixels.
     pub height: i64,
-    /// The node whose inside this is, when it is not the whole.
+    /// Node whose inside the graph shows. Absent if the graph shows the whole workflow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<Box<Node>>,
-    /// The nodes, frames before what is in them.
+    /// Nodes of the graph. A frame is before the nodes in it.
     pub nodes: Vec<Node>,
-    /// The edges between nodes of the same frame.
+    /// Edges between nodes of the same frame.
     pub edges: Vec<Edge>,
 }
 
-/// A step, a scope, or the start or end of a scope.
+/// A node of a graph: a step, a scope, or the start or end of a scope.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Node {
-    /// Its id: the same in every graph of the same text, whatever is open.
+    /// Id of the node. It is the same in every graph of the same text.
     pub id: String,
-    /// Its path in a run, without numbers: the loops around it and its name.
+    /// Path of the node in a run, without iterations: the names of the loops around it, and its name.
     pub path: String,
-    /// What a status and a history call it.
+    /// Name of the node, as status and history have it.
     pub name: String,
-    /// The action that it is, where that has another name.
+    /// Name of its action, if that differs from the name. Otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
-    /// What people call it, where that is not the name.
+    /// Display name, if it differs from the name. Otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// `loop`, `foreach`, `parallel`, `lane` (a branch of a parallel), `graph`, `if`, `switch`,
-    /// `try`, `tried` (what a `try` catches the faults of), `block`; `action`, `set`, `compute`,
-    /// `wait`, `signal`, `respond`, `raise`, `terminate`; `choice`, `start`, `end`, `break`.
+    /// Kind of the node: `loop`, `foreach`, `parallel`, `lane` (a branch of a parallel), `graph`, `if`, `switch`,
+    /// `try`, `tried` (the part of a `try` whose failures are handled), `block`; `action`, `set`, `compute`, `wait`,
+    /// `signal`, `respond`, `raise`, `terminate`; `choice`, `start`, `end`, `break`.
     pub kind: String,
-    /// Its type as written: `until`, `http`, …
+    /// Type of the node, as its file has it: `until`, `http`, … Absent if it has none.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// What it does, in one line.
+    /// Description of what the node does, in one line. Absent if it is empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub summary: String,
-    /// The line where it is written.
+    /// Line of the node in its file, from 1. Absent if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// The place of its file among those of the workflow, when that is not the first.
+    /// Index of its file among the files of the workflow. Absent for the first file, 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<u16>,
-    /// The id of the frame that it is in.
+    /// Id of the frame that contains the node. Absent at the top.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// Whether it is drawn open, with its inside in it.
+    /// Whether the node is drawn as a frame, with its inside in it.
     pub frame: bool,
-    /// Whether it has an inside.
+    /// Whether the node has an inside.
     pub foldable: bool,
-    /// The condition of a loop, or the items of a foreach, as written.
+    /// Condition of a loop or branch, or items of a foreach, as the file has it. Otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
-    /// What bounds it.
+    /// Limits of the node. Absent if it has none.
     #[serde(default, skip_serializing_if = "NodeLimits::is_empty")]
     pub limits: NodeLimits,
-    /// The ports of a canvas that something is wired to.
+    /// Connected ports of a canvas node. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<Port>,
-    /// Its left side.
+    /// Position of its left side, in pixels.
     pub x: i64,
-    /// Its upper side.
+    /// Position of its top side, in pixels.
     pub y: i64,
-    /// How wide it is.
+    /// Width of the node in pixels.
     pub width: i64,
-    /// How high it is.
+    /// Height of the node in pixels.
     pub height: i64,
 }
 
-/// What bounds a node: numbers and durations, or the expressions that give them.
+/// Limits of a node: numbers and durations, or the expressions that compute them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NodeLimits {
-    /// How many iterations, or steps of a graph, at most.
+    /// Maximum number of iterations of a loop, or of steps of a graph. Otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<String>,
-    /// How long a loop at most.
+    /// Timeout of a loop. Absent without a timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,
-    /// What lies between two iterations.
+    /// Delay between two iterations: `every 5s`. Absent without a delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<String>,
-    /// How many items at a time.
+    /// Maximum number of items of a foreach that run concurrently. Otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
-    /// How it is retried, in words.
+    /// Retry policy, as text. Absent without a policy of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<String>,
-    /// After how long it is cut.
+    /// Timeout of an action or block. Absent without a timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<String>,
 }
@@ -108,47 +109,47 @@ impl NodeLimits {
     }
 }
 
-/// A port of a canvas's node.
+/// A port of a canvas node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Port {
-    /// Its name.
+    /// Name of the port.
     pub name: String,
-    /// `in`, at the upper side, or `out`, at the lower side.
+    /// Side of the port: `in` at the top of the node, or `out` at the bottom.
     pub side: String,
-    /// Its place.
+    /// Horizontal position in pixels.
     pub x: i64,
-    /// Its place.
+    /// Vertical position in pixels.
     pub y: i64,
 }
 
-/// A line from a node to another one of the same frame.
+/// An edge between two nodes of the same frame.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Edge {
-    /// The id of the node at its start.
+    /// Id of the node at its start.
     pub from: String,
-    /// The id of the node that it goes to.
+    /// Id of the node at its end.
     pub to: String,
-    /// The text next to it.
+    /// Label of the edge. Absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// `next`; `branch`, out of a choice; `failed`, when the node before it did not succeed; `data`,
-    /// from port to port of a canvas; `previous`, the same from the iteration before; `again`, from
-    /// the end of an iteration to the next one; `break`, out of a loop.
+    /// Kind of the edge: `next`; `branch`, out of a choice; `failed`, if the node before did not succeed; `data`, from
+    /// port to port of a canvas; `previous`, such data of the iteration before; `again`, from the end of an iteration
+    /// to the next one; `break`, out of a loop.
     pub kind: String,
-    /// Whether it leads upwards, to what ran before.
+    /// Whether the edge leads upwards, to a node that ran before. Absent if false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub back: bool,
-    /// The port at its start.
+    /// Port at its start. Absent if it connects no ports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_port: Option<String>,
-    /// The port that it goes to.
+    /// Port at its end. Absent if it connects no ports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_port: Option<String>,
-    /// A line of horizontal and vertical parts.
+    /// Corners of the edge as `[x, y]` in pixels. Its parts are horizontal or vertical.
     #[schema(value_type = Vec<(i64, i64)>)]
     pub points: Vec<[i64; 2]>,
-    /// Where the label begins: the left end of the middle of its text, which has room for 36
-    /// characters.
+    /// Position of the label as `[x, y]` in pixels: the left end of its text, at half its height. There is room for 36
+    /// characters. Absent without a label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<(i64, i64)>)]
     pub label_at: Option<[i64; 2]>,
