@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use utoipa::ToSchema;
 
-/// A way to put a mistake right.
+/// A possible correction of a mistake.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Fix {
-    /// What it does.
+    /// Title of the correction: "change `htp` to `http`".
     pub title: String,
-    /// How the file of the mistake changes.
+    /// Edits of the file that has the mistake.
     pub edits: Vec<TextEdit>,
 }
 

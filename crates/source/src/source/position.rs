@@ -7,35 +7,35 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use utoipa::ToSchema;
 
-/// A place in a text, as editors count.
+/// A position in a text, as editors count it.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
 )]
 #[serde(deny_unknown_fields)]
 pub struct Position {
-    /// From 0.
+    /// Line, from 0.
     pub line: u32,
-    /// From 0, in UTF-16 code units.
+    /// Position in the line, from 0, in UTF-16 code units.
     pub character: u32,
 }
 
-/// From one place to another.
+/// A range of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TextRange {
-    /// Where it begins.
+    /// First position of the range.
     pub start: Position,
-    /// The place behind it.
+    /// Position after the range.
     pub end: Position,
 }
 
-/// A part of a text that is replaced.
+/// Replacement of one range of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TextEdit {
-    /// What is replaced.
+    /// Range that is replaced.
     pub range: TextRange,
-    /// The new text.
+    /// New text of the range.
     pub new_text: String,
 }
 
