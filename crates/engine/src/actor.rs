@@ -9,12 +9,12 @@ use utoipa::ToSchema;
 /// Cached names of Unix users: a directory service may be slow.
 static USERS: Mutex<BTreeMap<u32, String>> = Mutex::new(BTreeMap::new());
 
-/// The sender of a command, as audit entries and records of a run name it.
+/// The sender of a command, in audit entries and in the records of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Actor {
-    /// The name of its token, or its Unix user; `anonymous` on a server without tokens.
+    /// Name of its token, or of its Unix user; `anonymous` on a server without tokens.
     pub name: String,
-    /// Its IP address, `control socket`, or `command line` for a command that has opened the store itself.
+    /// IP address of the sender, `control socket`, or `command line` for a command that opened the store itself.
     pub from: String,
 }
 

@@ -35,20 +35,22 @@ const MAX_TARGET: usize = 1_024;
 /// The result of a command that was carried out.
 pub const AUDIT_DONE: &str = "done";
 
-/// A command that changed something, or should have.
+/// A command that changed something, or tried to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuditEntry {
-    /// Unique; later ones are greater, except within a millisecond.
+    /// Unique id of the entry. A later entry has a greater id, except within the same millisecond.
     pub id: String,
+    /// Time when the command began.
     pub at: Timestamp,
     #[serde(flatten)]
     pub actor: Actor,
-    /// The command: `start`, `pause`, `put-workflow`, …
+    /// Name of the command: `start`, `pause`, `put-workflow`, …
     pub action: String,
-    /// The run, the workflow, or WORKFLOW/NAME of a value between runs.
+    /// Target of the command: a run, a workflow, or WORKFLOW/NAME of a value between runs. Absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// `done`, the kind of the error, or `unknown` if the server or the connection ended before the command did.
+    /// Result: `done`, the word of an error such as `unknown-run`, or `unknown` if the server or the connection ended
+    /// before the command did.
     #[serde(default = "unknown")]
     pub result: String,
 }
@@ -98,11 +100,11 @@ impl AuditFilter {
     }
 }
 
-/// Entries of the audit log, the newest first.
+/// Entries of the audit log, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuditReport {
     pub entries: Vec<AuditEntry>,
-    /// Further entries that the limit left out.
+    /// Number of further selected entries, beyond the limit.
     pub more: usize,
 }
 

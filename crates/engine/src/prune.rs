@@ -36,14 +36,14 @@ pub struct PruneFilter {
     pub dry_run: bool,
 }
 
-/// What was forgotten.
+/// Result of a prune.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Pruned {
-    /// The runs.
+    /// Ids of the deleted runs, or with `dry_run` of the runs that would be deleted.
     pub runs: Vec<String>,
-    /// How many programs no run needed any more.
+    /// Number of workflow versions that were deleted because no run uses them any more.
     pub programs: u64,
-    /// Whether it was only looked.
+    /// Whether nothing was deleted.
     pub dry_run: bool,
 }
 

@@ -95,16 +95,17 @@ struct TurnState {
     began: Option<i64>,
 }
 
-/// A place in the line of the calls to a host, for its rate limit or because it is down.
+/// Position of a call in the queue of its host. Calls queue for its rate limit, or because the host is down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RateLimitWait {
-    /// The host and its port, or the name that the action has as `rate`.
+    /// Host with its port, or the name that the action has as `rate`.
     pub host: String,
-    /// The place, from 1.
+    /// Position in the queue, from 1.
     pub position: usize,
-    /// When the call begins, as far as that is known.
+    /// Expected time when the call starts.
     pub begins_at: Timestamp,
-    /// How many calls to the host failed in a row, if it counts as down. Then one call at a time tries it.
+    /// Number of consecutive failed calls to the host, if it counts as down; then one call at a time tries it.
+    /// Otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failures: Option<u32>,
 }
