@@ -9,17 +9,18 @@ use windlass_expression::{Budget, Object, Value};
 use windlass_machine::program::Op;
 use windlass_model::model::Name;
 
-/// What an action would do.
+/// Result of a dry run of an action. Nothing was sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Tried)]
 pub struct DryRunResult {
-    /// The request that would be sent: `executor` and `inputs`. Secrets are masked.
+    /// Request that the action would send, as `executor` and `inputs`. Secrets are masked. Absent if the action sends
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Value>,
-    /// The result of an action that sends nothing.
+    /// Result of an action that sends nothing. Otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
-    /// Why it fails.
+    /// Message of its failure. Absent if it does not fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

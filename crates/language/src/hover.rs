@@ -18,17 +18,17 @@ use windlass_expression::{JinjaKind, Value, jinja_functions, wdl_functions};
 /// Maximum number of words of a schema to list.
 const MAX_WORDS: usize = 40;
 
-/// What there is to say of a place.
+/// Description of a position of a text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Hover {
-    /// What it describes.
+    /// Range of the text that is described.
     pub range: TextRange,
-    /// Plain text.
+    /// Description, as plain text.
     pub text: String,
-    /// The value in the requested iteration.
+    /// Value of the expression in the requested iteration. Absent without an iteration, and if the evaluation failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// Why the value is missing.
+    /// Message of the failed evaluation. Absent if it did not fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

@@ -156,34 +156,35 @@ enum Test {
     Object(Value),
 }
 
-/// The values that a condition would have had in the iterations of a past loop.
+/// Test of a condition in the iterations of a past loop.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ConditionTest {
-    /// The number of iterations that were checked.
+    /// Number of iterations in which the condition was checked.
     pub tried: u64,
-    /// The number of iterations that are not stored whole, or are behind the first 2,000.
+    /// Number of iterations in which it was not checked: their variables are not stored, they are after the first
+    /// 2,000, or the test exceeded its budget.
     pub skipped: u64,
-    /// The iteration after which the loop would have stopped, from 0.
+    /// Number, from 0, of the iteration after which the loop would have stopped. Absent if it would not have stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_at: Option<u64>,
-    /// The last iteration of the run's loop, from 0.
+    /// Number, from 0, of the last ended iteration of the run's loop. Absent if no iteration has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<u64>,
-    /// The last iterations that were checked, at most 100.
+    /// Last checked iterations, at most 100.
     pub rows: Vec<TestedIteration>,
-    /// Why it has no value in an iteration: the first such mistake.
+    /// Message of the first error of the condition in an iteration. Absent if it never failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// What a condition says in an iteration.
+/// Value of a condition in one iteration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TestedIteration {
-    /// Its number, from 0.
+    /// Number of the iteration, from 0.
     pub iteration: u64,
-    /// What it says; none where it fails.
+    /// Value of the condition. Null if its evaluation failed.
     pub value: Option<bool>,
-    /// What it reads.
+    /// Values that the condition reads, by name. Empty for a condition that is an object.
     pub values: BTreeMap<String, Value>,
 }
 

@@ -11,20 +11,20 @@ use windlass_engine::{Bundle, Dialect, Graph};
 /// An action or node of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Symbol {
-    /// Its name.
+    /// Name of the action or node.
     pub name: String,
-    /// The kind of its node in a graph: `action`, `loop`, `foreach`, `if`, …
+    /// Kind of its node in a graph: `action`, `loop`, `foreach`, `if`, …
     pub kind: String,
-    /// Its type as written.
+    /// Type, as the text has it.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// The path of its node in a graph.
+    /// Path of its node in a graph.
     pub path: String,
-    /// All of it.
+    /// Range of the whole action or node.
     pub range: TextRange,
-    /// Its name.
+    /// Range of its name.
     pub selection: TextRange,
-    /// Those inside of it.
+    /// Actions and nodes inside of it.
     #[schema(no_recursion)]
     pub children: Vec<Symbol>,
 }

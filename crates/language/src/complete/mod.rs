@@ -23,33 +23,33 @@ use windlass_engine::{Bundle, Dialect};
 /// Completions at a position.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Completion {
-    /// What an item replaces.
+    /// Range of the text that a chosen completion replaces.
     pub range: TextRange,
-    /// The items, the likeliest first. What is typed already has not been compared with them.
+    /// Completions, the likeliest first. They are not filtered by the text that is typed already.
     pub items: Vec<CompletionItem>,
 }
 
 /// One completion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CompletionItem {
-    /// What is shown.
+    /// Label of the completion.
     pub label: String,
-    /// What it is.
+    /// Kind of the completion.
     pub kind: CompletionKind,
-    /// Its type, or how it is called.
+    /// Type of the value, or signature of a function. Absent if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// What there is to say of it.
+    /// Description of the completion. Absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub documentation: Option<String>,
-    /// The text that is inserted.
+    /// Text that is inserted.
     pub insert: String,
-    /// Whether that text has places to fill in: `$0`, `${1:name}`.
+    /// Whether the text has placeholders such as `$0` and `${1:name}`. Absent if false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub snippet: bool,
 }
 
-/// What an item is.
+/// Kind of a completion. A `port` is of a canvas node; a `snippet` is a whole action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CompletionKind {

@@ -7,41 +7,42 @@ use utoipa::ToSchema;
 /// A field of a panel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Field {
-    /// Its id in the panel.
+    /// Id of the field in the panel.
     pub id: String,
-    /// What it is called.
+    /// Label of the field.
     pub label: String,
-    /// What it means.
+    /// Description of the field. Absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
-    /// Where it is in the text: a JSON pointer.
+    /// JSON pointer to the value in the text.
     pub pointer: String,
-    /// How it is edited.
+    /// Type of the control that edits the field.
     #[serde(rename = "type")]
     pub kind: FieldKind,
-    /// What it is; null: it is not set.
+    /// Value of the field. Null if the text does not set it.
     pub value: Value,
-    /// What it is when it is not set.
+    /// Value that is used if the text sets none. Absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    /// What it may be.
+    /// Values to choose from. Absent without a list of values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<Choice>,
-    /// The most that the operator allows.
+    /// Maximum value that the operator allows. Absent without a maximum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap: Option<u64>,
-    /// Of a table, whose value is a list of rows.
+    /// Columns of a table. Absent for other types.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<Column>,
-    /// Of a condition that is made of known parts.
+    /// Possible parts of a condition. Absent for other fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Parts>,
-    /// What is wrong with it.
+    /// What is wrong with the value. Absent if nothing is known to be wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// How a field is edited.
+/// Type of the control that edits a field. A `table` is a list of rows; `code` is a text of several lines, or any value
+/// as YAML.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FieldKind {
@@ -68,14 +69,14 @@ pub enum FieldKind {
     Code,
 }
 
-/// Something that a field may be.
+/// A possible value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Choice {
     /// The value.
     pub value: String,
-    /// What is shown.
+    /// Label of the value.
     pub label: String,
-    /// The type of a port.
+    /// Type of the port that the value names. Absent for other values.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
 }
@@ -83,26 +84,26 @@ pub struct Choice {
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Column {
-    /// The key of its values in a row.
+    /// Key of the column in each row.
     pub id: String,
-    /// What it is called.
+    /// Label of the column.
     pub label: String,
-    /// How it is edited.
+    /// Type of the control that edits the column.
     #[serde(rename = "type")]
     pub kind: FieldKind,
-    /// What it may be.
+    /// Values to choose from. Absent without a list of values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<Choice>,
 }
 
-/// The parts of a condition.
+/// Possible parts of a condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Parts {
-    /// The ports that may be compared, each with its type.
+    /// Ports that can be compared, with their types.
     pub output: Vec<Choice>,
-    /// How they may be compared.
+    /// Operators that can compare them.
     pub operator: Vec<Choice>,
-    /// What a port of some types may be compared with.
+    /// Values to compare with, each with the type of port that it belongs to.
     pub value: Vec<Choice>,
 }
 

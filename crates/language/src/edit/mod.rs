@@ -31,117 +31,117 @@ use windlass_source::source::{self, Form, Kind, Node, TextEdit, WrittenText};
 /// Maximum number of edits in one request.
 const MANY: usize = 1_000;
 
-/// One edit.
+/// One edit of a text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub enum Edit {
-    /// Sets a field of a node's panel, or what a JSON pointer names. Null removes a field.
+    /// Sets a field of the panel of a node (`node` and `field`), or the value at a JSON pointer (`pointer`).
     Set {
-        /// The node's path.
+        /// Path of the node, or its name. Absent with `pointer`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         node: Option<String>,
-        /// The field's id.
+        /// Id of the field in the panel of the node. Absent with `pointer`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         field: Option<String>,
-        /// What is set instead of a field.
+        /// JSON pointer to the value in the text, instead of `node` and `field`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pointer: Option<String>,
-        /// The value.
+        /// New value. For a field, null removes it from the text.
         #[serde(default)]
         value: Value,
     },
-    /// Removes what a JSON pointer names.
+    /// Removes the value at a JSON pointer.
     Remove {
-        /// The pointer.
+        /// JSON pointer to the value in the text.
         pointer: String,
     },
     /// Adds a node.
     Add {
-        /// Whether it is added before, after or inside of `node`.
+        /// Whether the new node is added before, after or inside of `node`.
         #[serde(rename = "where")]
         place: Where,
-        /// The path of an existing node, to which `where` is relative; empty: at the top.
+        /// Path or name of the existing node to which `where` is relative. If empty, the new node is added at the top.
         #[serde(default)]
         node: String,
-        /// Its name; one is made where none is given.
+        /// Name of the new node. If absent, a name is made from the type.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// Its type, as `POST /v1/language/types` lists them.
+        /// Type of the new node, as `POST /v1/language/types` lists it.
         #[serde(rename = "type")]
         kind: String,
-        /// What it is instead of the smallest one of its type.
+        /// The new node, without its name. If absent, the smallest valid node of the type.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         value: Option<Value>,
-        /// Where it is drawn, of a canvas.
+        /// Horizontal position of the new node on a canvas. Used only together with `y`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         x: Option<f64>,
-        /// Where it is drawn, of a canvas.
+        /// Vertical position of the new node on a canvas. Used only together with `x`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         y: Option<f64>,
     },
-    /// Removes a node, and the orders and connections that refer to it.
+    /// Removes a node, and the references to it in orders and connections.
     Delete {
-        /// Its path.
+        /// Path of the node, or its name.
         node: String,
     },
-    /// Renames a node, also where it is referred to.
+    /// Renames a node, also where other parts of the text refer to it.
     Rename {
-        /// Its path.
+        /// Path of the node, or its name.
         node: String,
-        /// The new name.
+        /// New name of the node.
         name: String,
     },
-    /// Connects an output with an input, of a canvas.
+    /// Connects an output with an input. Only in a canvas.
     Connect {
-        /// `node.port`, or `node` for the order alone.
+        /// Output as `node.port`, or only `node` to set the order.
         from: String,
-        /// `node.port`, or `node`.
+        /// Input as `node.port`, or only `node` to set the order.
         to: String,
-        /// The path of the loop that they are in.
+        /// Path of the loop that contains both nodes. If absent, they are at the top.
         #[serde(rename = "in", default, skip_serializing_if = "Option::is_none")]
         inside: Option<String>,
     },
-    /// Removes a connection.
+    /// Removes a connection. Only in a canvas.
     Disconnect {
-        /// `node.port`, or `node`.
+        /// Output as `node.port`, or only `node`.
         from: String,
-        /// `node.port`, or `node`.
+        /// Input as `node.port`, or only `node`.
         to: String,
-        /// The path of the loop that they are in.
+        /// Path of the loop that contains both nodes. If absent, they are at the top.
         #[serde(rename = "in", default, skip_serializing_if = "Option::is_none")]
         inside: Option<String>,
     },
-    /// Draws a node elsewhere, of a canvas.
+    /// Moves a node. Only in a canvas.
     Move {
-        /// Its path.
+        /// Path of the node, or its name.
         node: String,
-        /// From the left.
+        /// New horizontal position on the canvas.
         x: f64,
-        /// From above.
+        /// New vertical position on the canvas.
         y: f64,
     },
 }
 
-/// Where a node is added.
+/// Where a new node is added: before a node, after it, or inside of it at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Where {
-    /// Before another one.
+    /// Before the node.
     Before,
-    /// After it.
+    /// After the node.
     After,
-    /// At the end of what is in it.
+    /// At the end of the inside of the node.
     Inside,
 }
 
-/// A text that was edited.
+/// Result of an edit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Edited {
-    /// All of it, with the byte order mark that came.
+    /// Complete new text, with the byte order mark of the old one.
     pub text: String,
-    /// What changed from the text that came. Columns do not count a byte order mark.
+    /// Differences from the old text. Columns do not count a byte order mark.
     pub edits: Vec<TextEdit>,
-    /// The path of the node that was added or renamed.
+    /// Path of the node that was added or renamed last. Absent without such a node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
 }

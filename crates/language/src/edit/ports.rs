@@ -14,14 +14,14 @@ const TYPES: [&str; 9] = [
 /// A port that may be connected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PortOf {
-    /// The path of its node.
+    /// Path of its node.
     pub node: String,
-    /// Its name.
+    /// Name of the port.
     pub name: String,
-    /// Its type.
+    /// Type of the port: `string`, `number`, …
     #[serde(rename = "type")]
     pub kind: String,
-    /// `in` or `out`.
+    /// Side of the port: `in` or `out`.
     pub side: String,
 }
 

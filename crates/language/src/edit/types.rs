@@ -5,17 +5,17 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use windlass_engine::Dialect;
 
-/// A type of node.
+/// A type of node that can be added.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct NodeType {
-    /// The type, as it is written.
+    /// Type, as files have it.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What it is called.
+    /// Display name of the type.
     pub title: String,
-    /// What it does.
+    /// Description of what such a node does.
     pub description: String,
-    /// The smallest right one, without its name.
+    /// Smallest valid node of the type, without its name.
     pub value: Value,
 }
 

@@ -16,35 +16,34 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use windlass_engine::{Bundle, Dialect};
 
-/// The panel of a node.
+/// The panel of a node: its fields, for a form.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Panel {
-    /// The node's path.
+    /// Path of the node.
     pub node: String,
-    /// Its type, as it is written.
+    /// Type of the node, as the text has it.
     pub kind: String,
-    /// What people call it.
+    /// Display name of the node.
     pub title: String,
-    /// The format.
+    /// Format of the text: `loom`, `azure`, `tea` or `canvas`.
     pub format: String,
-    /// Where it is in the text: a JSON pointer.
+    /// JSON pointer to the node in the text.
     pub pointer: String,
-    /// Its fields.
+    /// Fields of the node, in groups.
     pub sections: Vec<Section>,
-    /// What can be done with it: `rename`, `delete`, `add_before`, `add_after`, `add_inside`, `connect`,
-    /// `move`, `drill`.
+    /// Possible commands: `rename`, `delete`, `add_before`, `add_after`, `add_inside`, `connect`, `move`, `drill`.
     pub actions: Vec<String>,
-    /// Of a canvas: the ports of all nodes of its graph.
+    /// Ports of all nodes in the same graph of a canvas. Absent for other formats.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<PortOf>,
 }
 
-/// Fields that belong together.
+/// A group of fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Section {
-    /// What they are called.
+    /// Title of the group.
     pub title: String,
-    /// The fields.
+    /// Fields of the group.
     pub fields: Vec<Field>,
 }
 
