@@ -13,43 +13,43 @@ use utoipa::ToSchema;
 use windlass_engine::report::{StateReport, StatusFilter, WorkflowSummary};
 use windlass_engine::{HandlerTarget, OutputStream, RunStatus, StateCondition, Timestamp, Value};
 
-/// A run to start: of a stored workflow, or of one in the request.
+/// A run to start, of a stored workflow (`workflow`) or of a workflow in the request (`text`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StartRun {
-    /// The name of a stored workflow.
+    /// Name of a stored workflow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
-    /// The text of a workflow, YAML or JSON, instead of a name.
+    /// Text of a workflow, YAML or JSON, instead of `workflow`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// What the text's file is called, for diagnostics.
+    /// File name of the text, for diagnostics. Only with `text`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The files that the text names.
+    /// Further files that the text names. Only with `text`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileText>,
-    /// Reads the text as this format: `loom`, `azure`, `tea`, `canvas`.
+    /// Format of the text: `loom`, `azure`, `tea` or `canvas`. If absent, it is detected. Only with `text`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<String>,
-    /// The run's id, instead of one made from the workflow's name.
+    /// Id of the run. If absent, an id is made from the workflow's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// The input.
+    /// Input of the run. If null or absent, the `input` of `stubs`, if they have one.
     #[serde(default)]
     pub input: Value,
-    /// What answers for handlers, connectors and actions of the text that nothing here answers, as
-    /// `POST /v1/language/stubs` makes it. It is not stored: a run that a restart interrupts lacks it.
+    /// Stubs that answer for handlers, connectors and actions of the text, in the form that `POST /v1/language/stubs`
+    /// returns. Only with `text`. Stubs are not stored: after a restart of the server, the run continues without them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub stubs: Option<Value>,
-    /// What the run is marked with.
+    /// Labels of the run, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// The scheduled time of the run, as `schedule('time')` returns it (RFC 3339).
+    /// Scheduled time of the run, RFC 3339. `schedule('time')` returns it in the workflow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduled_time: Option<Timestamp>,
-    /// What is taken over the control socket only.
+    /// Options that are accepted only over the control socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(ignore)]
     pub local: Option<LocalStart>,
@@ -80,55 +80,55 @@ pub struct LocalStart {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileText {
-    /// Its path from the workflow's folder.
+    /// Path of the file, relative to the folder of the workflow.
     pub path: String,
-    /// Its text.
+    /// Text of the file.
     pub text: String,
 }
 
-/// A workflow in the request.
+/// A workflow in a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkflowText {
-    /// Its text, YAML or JSON.
+    /// Text of the workflow, YAML or JSON.
     pub text: String,
-    /// What its file is called, for diagnostics.
+    /// File name of the text, for diagnostics. If absent, a name such as `workflow.yaml`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The files that it names.
+    /// Further files that the text names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileText>,
-    /// Reads it as this format: `loom`, `azure`, `tea`, `canvas`.
+    /// Format of the text: `loom`, `azure`, `tea` or `canvas`. If absent, it is detected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<String>,
 }
 
-/// A page of workflows.
+/// A page of stored workflows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WorkflowList {
-    /// The workflows, by name.
+    /// Workflows, sorted by name.
     pub workflows: Vec<WorkflowSummary>,
-    /// Where the next page begins, when there may be more.
+    /// Value for `after` of the next page, which may be empty. Null if this page is not full.
     pub next: Option<String>,
 }
 
-/// Values that workflows have between their runs.
+/// Values that workflows store between their runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StateList {
-    /// The values, by workflow and name.
+    /// Values, sorted by workflow and name.
     pub values: Vec<StateReport>,
 }
 
-/// A value that a workflow gets between its runs.
+/// New value that a workflow stores between its runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StateValue {
-    /// What it is then.
+    /// The new value.
     pub value: Value,
-    /// Only if it has this version; 0: only if it was never written.
+    /// Writes only if the stored value has this version; 0: only if it was never written. Not together with `expect`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub if_version: Option<u64>,
-    /// Only if it has this value.
+    /// Writes only if this value is stored. Not together with `if_version`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<Value>,
 }
@@ -146,110 +146,112 @@ impl StateValue {
     }
 }
 
-/// What a run does, in a word.
+/// Status of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RunState {
-    /// The run.
+    /// Id of the run.
     pub run: String,
-    /// What it is doing.
+    /// Status of the run.
     pub status: RunStatus,
 }
 
-/// How a run is started again.
+/// Options of a retry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RetryRun {
-    /// The new run's id, instead of one made from the workflow's name.
+    /// Id of the new run. If absent, an id is made from the workflow's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// The action or iteration from which it continues, with its state at that time: `fetch`, `poll#14`,
-    /// `poll#14/fetch`, or `failed`, the action that failed the run. None: its beginning.
+    /// Action or iteration from which the new run continues, with the state at that time: `fetch`, `poll#14`,
+    /// `poll#14/fetch`; `failed`: the action that the run failed at; `failed-items`: the failed items of its last
+    /// foreach that had any; `failed-items/PATH`: those of this foreach. If absent, the new run starts at the
+    /// beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
 }
 
-/// One command to many runs.
+/// One command for many runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BulkRuns {
-    /// What is done.
+    /// Command to execute.
     #[serde(rename = "do")]
     pub verb: BulkVerb,
-    /// The runs, at most 1,000.
+    /// Ids of the runs, at most 1,000.
     pub runs: Vec<String>,
 }
 
-/// What is done to runs.
+/// Command for many runs. `retry` starts from the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BulkVerb {
-    /// As `pause` of a run.
+    /// Like `pause` of one run.
     Pause,
-    /// As `resume` of a run.
+    /// Like `resume` of one run.
     Resume,
-    /// As `cancel` of a run.
+    /// Like `cancel` of one run.
     Cancel,
-    /// As `retry` of a run, from its beginning.
+    /// Like `retry` of one run, from its beginning.
     Retry,
 }
 
-/// What a command to many runs did.
+/// Result of a command for many runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BulkReport {
-    /// The runs that it was done to.
+    /// Runs for which the command succeeded.
     pub done: Vec<BulkDone>,
-    /// The others.
+    /// Runs for which the command failed.
     pub failed: Vec<BulkFailed>,
 }
 
-/// What commands of a run that run now have printed.
+/// Recent output of the running commands of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PrintedReport {
-    /// Their last lines, of each command in order.
+    /// Last lines of each running command, in order.
     pub lines: Vec<PrintedLine>,
 }
 
 /// A line that a command printed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PrintedLine {
-    /// The action.
+    /// Name of the action.
     pub action: String,
-    /// Where: standard output or standard error.
+    /// Stream of the line: `stdout` or `stderr`.
     #[schema(value_type = String)]
     pub stream: OutputStream,
-    /// The line, without its end.
+    /// Text of the line, without its line break.
     pub text: String,
 }
 
-/// A run that a command was done to.
+/// A run for which a command succeeded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BulkDone {
-    /// The run.
+    /// Id of the run.
     pub run: String,
-    /// What it does then.
+    /// Status after the command. Absent for `retry`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<RunStatus>,
-    /// The run that it is retried as.
+    /// Id of the new run of a `retry`. Otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_run: Option<String>,
 }
 
-/// A run that a command could not be done to.
+/// A run for which a command failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BulkFailed {
-    /// The run.
+    /// Id of the run.
     pub run: String,
-    /// The word of the problem's type: `unknown-run`, `run-ended`, …
+    /// Word of the error type: `unknown-run`, `run-ended`, …
     pub code: String,
-    /// Why.
+    /// Message of the error.
     pub detail: String,
 }
 
-/// How a session begins without a token.
+/// Alternative to a token at the beginning of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BeginSession {
-    /// A ticket of `windlass ui`: good once, for a minute.
+    /// Ticket of `windlass ui`. It is valid once, for one minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticket: Option<String>,
 }
@@ -263,20 +265,21 @@ pub struct Ticket {
     pub url: String,
 }
 
-/// A signal.
+/// A signal for a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Signal {
-    /// Its name.
+    /// Name of the signal.
     pub name: String,
-    /// What it carries.
+    /// Payload of the signal.
     #[serde(default)]
     pub payload: Value,
-    /// Of one that answers the wait that a report shows: `received` there. When that wait is over, the signal is
-    /// refused; without this, it is stored for the next wait.
+    /// Value of `received` of the wait that the signal answers. If that wait is over, the signal is refused. If absent,
+    /// the signal is stored for the next wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received: Option<u64>,
-    /// An id that the sender makes, for one that may be sent again: of several with the same id, the run receives one.
+    /// Id that the sender chooses, so that the signal can be sent again: of signals with the same id, the run receives
+    /// one. May be absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
 }
@@ -297,26 +300,26 @@ impl Signal {
 /// A run that a webhook started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HookStart {
-    /// Its id.
+    /// Id of the run.
     pub run: String,
 }
 
-/// Runs that continue.
+/// Result of resuming all runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Resumed {
-    /// Their ids.
+    /// Ids of the resumed runs.
     pub runs: Vec<String>,
 }
 
-/// Which runs are forgotten: of those that have ended, the ones that everything here applies to.
+/// Which ended runs are deleted: those that all of these conditions select. At least one of `older_than`, `keep`,
+/// `labels` and `status` is needed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PruneRuns {
-    /// Only those that ended longer ago than this, as an ISO 8601 duration. This, `keep`, `labels`
-    /// or `status` is needed.
+    /// Only runs that ended longer ago than this ISO 8601 duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub older_than: Option<String>,
-    /// Not the newest of each workflow, up to this many.
+    /// Number of newest runs of each workflow that are not deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<usize>,
     /// Only runs of this workflow.
@@ -325,11 +328,11 @@ pub struct PruneRuns {
     /// Only runs with all of these labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Only runs that ended so; `SucceededWithFailures`: those that succeeded although actions of them failed.
+    /// Only runs with one of these statuses. `SucceededWithFailures` selects succeeded runs in which actions failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<String>)]
     pub status: Vec<StatusFilter<RunStatus>>,
-    /// Forgets nothing, and reports what it would forget.
+    /// Deletes nothing, and returns what would be deleted.
     #[serde(default)]
     pub dry_run: bool,
 }

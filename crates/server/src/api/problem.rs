@@ -11,25 +11,25 @@ pub const MEDIA_TYPE: &str = "application/problem+json";
 /// The prefix of every `type`.
 const PREFIX: &str = "urn:windlass:";
 
-/// Problem details (RFC 9457).
+/// Problem details of an error (RFC 9457).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
-    /// `urn:windlass:` and a word that stays the same: `unknown-run`, `refused-workflow`, …
+    /// Type of the error: `urn:windlass:` and a stable word such as `unknown-run` or `refused-workflow`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The kind of problem in a few words.
+    /// Short description of the type.
     pub title: String,
-    /// The HTTP status.
+    /// HTTP status of the response.
     pub status: u16,
-    /// What is wrong this time.
+    /// Message about this occurrence.
     pub detail: String,
-    /// All mistakes of a workflow that is refused, with line and column.
+    /// All errors and warnings of a refused workflow, with their positions. Absent for other errors.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diagnostics: Vec<DiagnosticReport>,
-    /// What is stored there now, if a workflow was to replace another version.
+    /// Workflow that is stored under the name, if a `PUT` expected another version. Otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<Box<CurrentWorkflow>>,
-    /// What is stored now, when a value between runs was to replace another one.
+    /// Value that is stored, if a write expected another version or value. Otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Box<StateReport>>,
 }
