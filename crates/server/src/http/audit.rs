@@ -14,25 +14,27 @@ use windlass_engine::{AuditFilter, AuditReport, Timestamp};
 const PAGE: usize = 100;
 const MAX_PAGE: usize = 10_000;
 
-/// Which entries are listed.
+/// Selects the listed entries.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct AuditQuery {
-    /// Only those of this token or Unix user.
+    /// Only entries of the token or Unix user with this name.
     name: Option<String>,
-    /// Only this command: `start`, `pause`, `put-workflow`, …
+    /// Only entries of this command: `start`, `pause`, `put-workflow`, …
     action: Option<String>,
-    /// Only those about this run, workflow, or WORKFLOW/NAME of a value.
+    /// Only entries with this target: a run, a workflow, or WORKFLOW/NAME of a value.
     target: Option<String>,
-    /// Only those at this instant (RFC 3339) or later.
+    /// Only entries at this time (RFC 3339) or later.
     since: Option<Timestamp>,
-    /// Maximum number: 100 by default, 10000 at most.
+    /// Maximum number of entries: 100 by default, at most 10000.
     #[param(minimum = 1)]
     limit: Option<usize>,
 }
 
-/// The audit log: the changes by clients, with names and addresses. Only for the role admin.
+/// List the entries of the audit log, newest first.
+///
+/// Each entry is a command of a client, with its name and address. Needs the role `admin`.
 #[utoipa::path(get, path = "/v1/audit", operation_id = "list_audit", tag = "server", params(AuditQuery),
     responses(
         (status = 200, description = "The newest entries, newest first", body = AuditReport),

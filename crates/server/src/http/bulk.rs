@@ -18,8 +18,10 @@ const MANY: usize = 1_000;
 /// Number of runs that are changed concurrently, so that the store makes them durable together.
 const AT_A_TIME: usize = 64;
 
-/// Pauses, resumes, cancels or retries many runs. Each run succeeds or fails on its own; failures have a
-/// reason. The response is sent when all changes are durable.
+/// Pause, resume, cancel or retry many runs.
+///
+/// Each run succeeds or fails on its own, and a failure has a reason. The response is sent when all changes are
+/// durable.
 #[utoipa::path(post, path = "/v1/runs/bulk", operation_id = "bulk_runs", tag = "runs", request_body = BulkRuns,
     responses(
         (status = 200, description = "What was done, and what was not", body = BulkReport),

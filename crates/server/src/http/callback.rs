@@ -50,14 +50,15 @@ pub(super) fn is_callback(path: &str) -> bool {
         .is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// What an address says. Mail programs and services may add parameters of their own.
+/// The parameters of a callback address. Mail programs and services may add parameters of their own.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct CallbackQuery {
-    /// How many signals of the name the run had received, or stopped to wait for, when the address was made.
+    /// Number of signals of the name that the run had received, or stopped waiting for, when the address was made.
     received: u64,
-    /// Until when it is valid, in milliseconds since 1970.
+    /// Time when the address expires, in milliseconds since 1970-01-01T00:00:00Z.
     expires: i64,
+    /// Signature of the address.
     signature: String,
 }
 
@@ -83,7 +84,10 @@ impl CallbackQuery {
     }
 }
 
-/// Shows the question that an address of `callbackUrl` answers: a page to a browser, else JSON.
+/// Show the question that a callback address answers.
+///
+/// A browser receives a page with a form, other clients receive JSON. The address is made by `callbackUrl` in a
+/// workflow, and needs no token.
 #[utoipa::path(get, path = "/v1/callbacks/{run}/{signal}", operation_id = "get_callback", tag = "runs",
     params(("run" = String, Path, description = "The run"), ("signal" = String, Path, description = "The signal"), CallbackQuery),
     responses(
@@ -106,7 +110,10 @@ pub(super) async fn question(
     }
 }
 
-/// Answers a signal with the address of `callbackUrl`. The body is the payload as JSON, or the form of the page.
+/// Answer a signal with a callback address.
+///
+/// The body is the payload as JSON, or the form of the page. The address is made by `callbackUrl` in a workflow, and
+/// needs no token.
 #[utoipa::path(post, path = "/v1/callbacks/{run}/{signal}", operation_id = "answer_callback", tag = "runs",
     params(("run" = String, Path, description = "The run"), ("signal" = String, Path, description = "The signal"), CallbackQuery),
     request_body(content = Option<Object>, description = "What the signal carries"),

@@ -32,59 +32,61 @@ pub(super) fn routes() -> Router<Arc<App>> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PanelOf {
-    /// The workflow's text.
+    /// Text of the workflow, YAML or JSON.
     text: String,
-    /// What its file is called.
+    /// File name of the text. If absent, `workflow.yaml`.
     #[serde(default)]
     file: Option<String>,
-    /// The files that it names.
+    /// Further files that the text names.
     #[serde(default)]
     files: Vec<FileText>,
-    /// Reads it as this format.
+    /// Format of the text: `loom`, `azure`, `tea` or `canvas`. If absent, it is detected.
     #[serde(default)]
     dialect: Option<String>,
-    /// The node's path, as the graph has it, or its name.
+    /// Path of the node, as in the graph, or its name.
     node: String,
 }
 
-/// An action of a text, and what it reads.
+/// An action of a text, with the values that it reads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TryOf {
-    /// The workflow's text.
+    /// Text of the workflow, YAML or JSON.
     text: String,
-    /// What its file is called.
+    /// File name of the text. If absent, `workflow.yaml`.
     #[serde(default)]
     file: Option<String>,
-    /// The files that it names.
+    /// Further files that the text names.
     #[serde(default)]
     files: Vec<FileText>,
-    /// Reads it as this format.
+    /// Format of the text: `loom`, `azure`, `tea` or `canvas`. If absent, it is detected.
     #[serde(default)]
     dialect: Option<String>,
-    /// The action's path, as the graph has it, or its name.
+    /// Path of the action, as in the graph, or its name.
     node: String,
-    /// Inputs of the run.
+    /// Inputs of the run, by name. They have precedence over those of `run`.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     inputs: Option<Value>,
-    /// Variables.
+    /// Variables, by name. They have precedence over those of the iteration.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     variables: Option<Value>,
-    /// What other actions gave, by name.
+    /// Outputs of other actions, by action. They have precedence over those of the iteration.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     outputs: Option<Value>,
-    /// A run whose values it reads, with `iteration`.
+    /// Id of a run whose values the action reads. Only together with `iteration`.
     #[serde(default)]
     run: Option<String>,
-    /// One of its iterations: `outer#2/inner#7`.
+    /// Path of an iteration of the run: `outer#2/inner#7`. Only together with `run`.
     #[serde(default)]
     iteration: Option<String>,
 }
 
-/// Tries one action of a text, and sends nothing: returns the request that it would send, or the action's result.
+/// Try one action of a text without sending anything.
+///
+/// The response has the request that the action would send, or its result.
 #[utoipa::path(post, path = "/v1/language/try", operation_id = "try_action", tag = "language", request_body = TryOf,
     responses(
         (status = 200, description = "What it would do", body = DryRunResult),
@@ -127,22 +129,22 @@ pub(super) async fn attempt(
     Ok(axum::Json(tried.await?))
 }
 
-/// Edits of a text.
+/// A text and its edits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EditText {
-    /// The workflow's text.
+    /// Text of the workflow, YAML or JSON.
     text: String,
-    /// What its file is called.
+    /// File name of the text. If absent, `workflow.yaml`.
     #[serde(default)]
     file: Option<String>,
-    /// The files that it names.
+    /// Further files that the text names.
     #[serde(default)]
     files: Vec<FileText>,
-    /// Reads it as this format.
+    /// Format of the text: `loom`, `azure`, `tea` or `canvas`. If absent, it is detected.
     #[serde(default)]
     dialect: Option<String>,
-    /// The edits, one after the other.
+    /// Edits, applied in order; at most 1,000.
     edits: Vec<Edit>,
 }
 
@@ -150,14 +152,14 @@ pub(super) struct EditText {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TypesOf {
-    /// `loom`, `azure`, `tea` or `canvas`.
+    /// Name of the format: `loom`, `azure`, `tea` or `canvas`.
     dialect: String,
 }
 
-/// The types of nodes of a format.
+/// The node types of a format.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub(super) struct Types {
-    /// What can be added.
+    /// Types of nodes that can be added.
     types: Vec<NodeType>,
 }
 
@@ -182,7 +184,7 @@ fn refused(why: String) -> Problem {
     Problem::new(ErrorCode::RefusedEdit, why)
 }
 
-/// The panel of a node: its fields, for a form that knows no format.
+/// Get the panel of a node: its fields, for a generic form.
 #[utoipa::path(post, path = "/v1/language/panel", operation_id = "get_panel", tag = "language", request_body = PanelOf,
     responses(
         (status = 200, description = "The panel", body = Panel),
@@ -211,7 +213,9 @@ pub(super) async fn panel(
     Ok(axum::Json(made.await?))
 }
 
-/// Edits a text: comments, layout and quotes of everything else stay as they are. Nothing is stored.
+/// Edit a text.
+///
+/// Comments, layout and quotes of the other parts stay unchanged. Nothing is stored.
 #[utoipa::path(post, path = "/v1/language/edit", operation_id = "edit_text", tag = "language", request_body = EditText,
     responses(
         (status = 200, description = "The text, and what changed", body = Edited),
@@ -235,7 +239,7 @@ pub(super) async fn edit(
     Ok(axum::Json(edited.await?))
 }
 
-/// The types of nodes that can be added to a text of a format.
+/// List the types of nodes that can be added to a text of a format.
 #[utoipa::path(post, path = "/v1/language/types", operation_id = "get_types", tag = "language", request_body = TypesOf,
     responses(
         (status = 200, description = "The types", body = Types),
@@ -247,18 +251,19 @@ pub(super) async fn types(Json(request): Json<TypesOf>) -> Result<axum::Json<Typ
     Ok(axum::Json(Types { types }))
 }
 
-/// Stubs for what a text needs and nothing here answers.
+/// Stubs for a text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub(super) struct Stubs {
-    /// By action what answers for it, and the values that a definition needs.
+    /// Answer of each action that needs one, by action, and the values that a definition needs.
     #[schema(value_type = Object)]
     stubs: Value,
-    /// The same as the text of a file, as `validate --write-stubs` writes it.
+    /// The stubs as the text of a file, as `validate --write-stubs` writes it.
     text: String,
 }
 
-/// Stubs for a text: an answer for each action that needs one, to be filled in. The body is that of
-/// `validate`.
+/// Get stubs for a text.
+///
+/// They have a placeholder answer for each action that needs one. The body is the same as for `POST /v1/validate`.
 #[utoipa::path(post, path = "/v1/language/stubs", operation_id = "get_stubs", tag = "language",
     request_body(content((WorkflowBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
     responses(
@@ -279,7 +284,9 @@ pub(super) async fn stubs(
     Ok(axum::Json(made.await?))
 }
 
-/// When runs of a text would start automatically. The body is that of `validate`.
+/// Get the schedule of a text, with its next times.
+///
+/// The body is the same as for `POST /v1/validate`.
 #[utoipa::path(post, path = "/v1/language/schedule", operation_id = "get_schedule", tag = "language",
     request_body(content((WorkflowBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
     responses(

@@ -26,21 +26,25 @@ const END: &str = "-end";
 /// Interval of comments on a quiet stream, by which the server notices that a client has disconnected.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Where the stream begins.
+/// Selects the events of a stream.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct EventsQuery {
-    /// The last event that is known, where no `Last-Event-ID` can be sent; 0, or none: all events.
+    /// Id of the last received event, for clients that cannot send `Last-Event-ID`. If absent or 0, all events are
+    /// sent.
     after: Option<String>,
-    /// `false`: only what it does, not what it did.
+    /// Whether `history` events are sent: `true` by default.
     history: Option<bool>,
 }
 
-/// The events of a run from the beginning, or after `Last-Event-ID`, and then as they happen.
-/// Event names: `history` (its id is its number, its data has `event` and `at`), `step` (status,
-/// loops, actions that began in them), `printed` (a line of a command that runs: action, stream, text; it is
-/// stored nowhere), `paused`, `stuck`, and `finished`, the last one. 204: everything was sent before.
+/// Stream the events of a run as server-sent events.
+///
+/// The stream starts with the first event, or after `Last-Event-ID`, and continues with new events. Events: `history`
+/// (its id is its number, its data has `event` and `at`), `step` (status, loops, and the actions of loops that began),
+/// `printed` (a line of a running command: action, stream, text; it is not stored), `paused`, `stuck`, `error` (a
+/// problem; the stream ends), and `finished`, which is the last one. If the client has received all events of an ended
+/// run, the response is 204.
 #[utoipa::path(get, path = "/v1/runs/{run}/events", operation_id = "get_events", tag = "runs",
     params(("run" = String, Path, description = "The run"), EventsQuery,
         ("Last-Event-ID" = Option<String>, Header, description = "The last event that the client received")),

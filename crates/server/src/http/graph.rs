@@ -10,15 +10,15 @@ use utoipa::IntoParams;
 use windlass_engine::report::graph as graph_report;
 use windlass_engine::{Graph, Open, View};
 
-/// What of a workflow is drawn.
+/// Selects the drawn part of a workflow.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct GraphQuery {
-    /// Which scopes are drawn with their inside: `all`, `none`, or ids or paths of nodes with commas
-    /// between them.
+    /// Scopes that are drawn with their inside: `all` (the default), `none`, or ids or paths of nodes, separated by
+    /// commas.
     open: Option<String>,
-    /// Only the inside of the node with this id or path.
+    /// Id or path of a node: the graph shows only its inside. If absent, the whole workflow.
     root: Option<String>,
 }
 
@@ -32,7 +32,9 @@ pub(super) fn view(open: Option<&str>, root: Option<String>) -> View {
     View { open, root }
 }
 
-/// The graph of a run's workflow, as it was when the run was started.
+/// Get the graph of the workflow of a run.
+///
+/// It is the version that the run was started with.
 #[utoipa::path(get, path = "/v1/runs/{run}/graph", operation_id = "get_graph", tag = "runs", params(("run" = String, Path, description = "The run"), GraphQuery),
     responses(
         (status = 200, description = "Nodes and edges with their places", body = Graph),

@@ -16,15 +16,16 @@ use windlass_engine::report::count_runs;
 /// A driver that has executed the same step for this time counts as stalled.
 const MOVES_WITHIN: Duration = Duration::from_secs(3);
 
-/// Whether the process answers.
+/// Check that the process answers.
 #[utoipa::path(get, path = "/healthz", operation_id = "get_health", tag = "server",
     responses((status = 200, description = "The process answers", body = String, content_type = "text/plain")))]
 pub(super) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// Whether the server accepts work: earlier runs have been recovered, runs progress, its store accepts writes, and it is
-/// not stopping.
+/// Check that the server accepts work.
+///
+/// It does if earlier runs have been recovered, runs progress, its store accepts writes, and it is not stopping.
 #[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", tag = "server",
     responses(
         (status = 200, description = "The server accepts work", body = String, content_type = "text/plain"),
@@ -41,8 +42,9 @@ pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, 
     Ok("ready\n")
 }
 
-/// What the server counts, in the format of OpenMetrics if the header `Accept` has it, else in the text format of
-/// Prometheus.
+/// Get the metrics of the server.
+///
+/// The format is OpenMetrics if the header `Accept` requests it, else the text format of Prometheus.
 #[utoipa::path(get, path = "/metrics", operation_id = "get_metrics", tag = "server",
     responses((status = 200, description = "The metrics", content((String = "application/openmetrics-text"), (String = "text/plain")))))]
 pub(super) async fn metrics(

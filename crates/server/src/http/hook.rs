@@ -27,7 +27,9 @@ pub(super) fn is_hook(path: &str) -> bool {
     path.starts_with(PATH)
 }
 
-/// Starts a run of a saved workflow that has a webhook. The request is signed as the workflow says.
+/// Start a run of a stored workflow that has a webhook.
+///
+/// The request needs no token, but a signature in the form that the workflow defines.
 #[utoipa::path(post, path = "/v1/hooks/{workflow}", operation_id = "start_by_webhook", tag = "workflows",
     params(("workflow" = String, Path, description = "The saved workflow")),
     request_body(content = Option<Object>, description = "What the run gets as `body`"),

@@ -26,7 +26,7 @@ const MAX_PAGE: usize = 1_000;
 /// The default number of cells of a strip.
 const CELLS: u64 = 400;
 
-/// The loops and foreaches that a run came to, the newest first.
+/// List the loops and foreaches of a run, newest first.
 #[utoipa::path(get, path = "/v1/runs/{run}/loops", operation_id = "get_loops", tag = "runs", params(("run" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "Loops with stored iterations, at most 1000", body = LoopsReport),
@@ -40,8 +40,10 @@ pub(super) async fn loops(
     Ok(axum::Json(report.await?))
 }
 
-/// A run in one document, to store or to send: why it is where it is, its graph, how the iterations of its
-/// loops ended, and all of a few of them. Its size is bounded, however large the run is.
+/// Export a run as one document.
+///
+/// It has the status, the graph, how the iterations of its loops ended, and complete reports of a few iterations. Its
+/// size is bounded, however large the run is.
 #[utoipa::path(get, path = "/v1/runs/{run}/export", operation_id = "export_run", tag = "runs", params(("run" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "The run in one document", body = ExportReport),
@@ -55,25 +57,24 @@ pub(super) async fn export(
     Ok(axum::Json(report.await?))
 }
 
-/// Which part of a loop is shown.
+/// Selects a part of a loop.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct StripQuery {
-    /// The path of the loop or foreach: `poll`, `outer#2/inner`.
+    /// Path of the loop or foreach: `poll`, `outer#2/inner`.
     #[serde(rename = "loop")]
     loop_path: String,
-    /// The first iteration, from 0; the first one when it is left out.
+    /// Number of the first iteration, from 0. If absent, 0.
     from: Option<u64>,
-    /// The iteration behind the last; the end when it is left out.
+    /// Number of the iteration after the last one. If absent, all that have ended.
     to: Option<u64>,
-    /// Maximum number of cells: 400 by default, at most 10000. If there are no more iterations than
-    /// cells, each has its own.
+    /// Maximum number of cells: 400 by default, at most 10000. If there are enough cells, each iteration has its own.
     #[param(minimum = 1)]
     buckets: Option<u64>,
 }
 
-/// How the iterations of a loop ended, and how long they took.
+/// Get counts of how the iterations of a loop ended, with durations, in cells.
 #[utoipa::path(get, path = "/v1/runs/{run}/strip", operation_id = "get_strip", tag = "runs", params(("run" = String, Path, description = "The run"), StripQuery),
     responses(
         (status = 200, description = "Counts and durations, in cells that add up to the whole", body = StripReport),
@@ -94,35 +95,36 @@ pub(super) async fn strip(
     Ok(axum::Json(report.await?))
 }
 
-/// Which iterations are listed.
+/// Selects the listed iterations.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct IterationsQuery {
-    /// The path of the loop or foreach: `poll`, `outer#2/inner`.
+    /// Path of the loop or foreach: `poll`, `outer#2/inner`.
     #[serde(rename = "loop")]
     loop_path: String,
-    /// The first iteration, from 0.
+    /// Number of the first iteration, from 0. If absent, 0.
     from: Option<u64>,
-    /// The iteration behind the last.
+    /// Number of the iteration after the last one. If absent, all that have ended.
     to: Option<u64>,
-    /// Only those that ended so; several with commas between them: Succeeded, Failed, TimedOut,
-    /// Cancelled, Skipped, SucceededWithFailures: of those that Succeeded, those in which an action failed.
+    /// Only iterations with these statuses, separated by commas: `Succeeded`, `SucceededWithFailures` (an action
+    /// failed), `Failed`, `TimedOut`, `Cancelled`, `Skipped`.
     status: Option<String>,
-    /// Only those with another value there than the iteration before: a JSON pointer into the result,
-    /// such as `/check/body/state`; empty: any other result.
+    /// Only iterations whose result differs from the one before at this JSON pointer, such as `/check/body/state`.
+    /// Empty: the whole result.
     changed: Option<String>,
-    /// Only those with this in their result or error, in whatever case.
+    /// Only iterations with this text in their result or error, ignoring case.
     text: Option<String>,
-    /// Maximum number of entries: 100 by default, at most 1000.
+    /// Maximum number of iterations: 100 by default, at most 1000.
     #[param(minimum = 1)]
     limit: Option<usize>,
-    /// `asc`, the oldest first, or `desc`.
+    /// Order of the iterations: `asc` (oldest first, the default) or `desc`.
     order: Option<String>,
 }
 
-/// The iterations of a loop, page by page. `next` of a page is the `from` of the next one, or its `to`
-/// when the newest come first.
+/// List the iterations of a loop in pages.
+///
+/// `next` of a page is `from` of the next page, or its `to` with `order=desc`.
 #[utoipa::path(get, path = "/v1/runs/{run}/iterations", operation_id = "list_iterations", tag = "runs", params(("run" = String, Path, description = "The run"), IterationsQuery),
     responses(
         (status = 200, description = "A page of iterations", body = IterationsReport),
@@ -162,20 +164,22 @@ pub(super) async fn list(
     Ok(axum::Json(report.await?))
 }
 
-/// Which iteration is shown.
+/// Selects an iteration.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct IterationQuery {
-    /// The iteration: `poll#14`, `outer#2/inner#7`. Without it, what the run did outside of its loops.
+    /// Path of the iteration: `poll#14`, `outer#2/inner#7`. If absent, what the run did outside of its loops.
     path: Option<String>,
-    /// Only this value of it, all of it: a JSON pointer such as `/result`, `/variables/rows` or
-    /// `/actions/0/outputs`.
+    /// JSON pointer to one value of the iteration, which is returned complete: `/result`, `/variables/rows`,
+    /// `/actions/0/outputs`. If absent, the whole iteration.
     pointer: Option<String>,
 }
 
-/// One iteration, or what a run did outside of its loops: what the actions were given and gave, attempt by attempt, and the variables at its
-/// end. With `pointer`, the answer is the value at that place.
+/// Get one iteration, or what a run did outside of its loops.
+///
+/// It has the inputs, outputs and attempts of the actions, and the variables at its end. With `pointer`, the response
+/// is only the value at that pointer.
 #[utoipa::path(get, path = "/v1/runs/{run}/iteration", operation_id = "get_iteration", tag = "runs", params(("run" = String, Path, description = "The run"), IterationQuery),
     responses(
         (status = 200, description = "The iteration, as far as it is stored", body = IterationReport),
@@ -200,18 +204,18 @@ pub(super) async fn one(
     Ok(axum::Json(value.await?.ok_or_else(missing)?).into_response())
 }
 
-/// Which iterations are compared.
+/// Selects the compared iterations.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct DifferenceQuery {
-    /// The one: `poll#13`.
+    /// Path of the first iteration: `poll#13`.
     from: String,
-    /// The other: `poll#14`.
+    /// Path of the second iteration: `poll#14`.
     to: String,
 }
 
-/// What differs between two iterations.
+/// Compare two iterations of a run.
 #[utoipa::path(get, path = "/v1/runs/{run}/difference", operation_id = "get_difference", tag = "runs", params(("run" = String, Path, description = "The run"), DifferenceQuery),
     responses(
         (status = 200, description = "Where they differ", body = DifferenceReport),

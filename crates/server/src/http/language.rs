@@ -27,27 +27,27 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/v1/language/symbols", post(symbols))
 }
 
-/// A place of a text.
+/// A position in the text of a workflow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TextPlace {
-    /// The text of a workflow, YAML or JSON; it may be wrong.
+    /// Text of the workflow, YAML or JSON. It may have errors.
     text: String,
-    /// What its file is called.
+    /// File name of the text. If absent, `workflow.yaml`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     file: Option<String>,
-    /// The files that it names.
+    /// Further files that the text names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     files: Vec<FileText>,
-    /// Reads it as this format: `loom`, `azure`, `tea`, `canvas`.
+    /// Format of the text: `loom`, `azure`, `tea` or `canvas`. If absent, it is detected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     dialect: Option<String>,
-    /// The place.
+    /// Position in the text.
     at: Position,
-    /// A run whose values are shown. Only for hovers, with `iteration`.
+    /// Id of a run whose values a hover shows. Only together with `iteration`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     run: Option<String>,
-    /// One of its iterations: `outer#2/inner#7`.
+    /// Path of an iteration of the run: `outer#2/inner#7`. Only together with `run`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     iteration: Option<String>,
 }
@@ -67,11 +67,13 @@ impl TextPlace {
 /// The actions and nodes of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub(super) struct Symbols {
-    /// Those at the top; the others are in them.
+    /// Actions and nodes at the top. The others are in their `children`.
     symbols: Vec<Symbol>,
 }
 
-/// Completions at a position of a text: keys, values, and names, functions and members in expressions.
+/// List the completions at a position of a text.
+///
+/// They are keys, values, and in expressions names, functions and members.
 #[utoipa::path(post, path = "/v1/language/complete", operation_id = "complete", tag = "language",
     request_body = TextPlace,
     responses(
@@ -88,7 +90,9 @@ async fn complete(
     Ok(axum::Json(found.await?))
 }
 
-/// What there is to say of a place of a text; of an expression also its value in an iteration of a run.
+/// Describe a position of a text.
+///
+/// With `run` and `iteration`, the response also has the value that an expression had in that iteration.
 #[utoipa::path(post, path = "/v1/language/hover", operation_id = "hover", tag = "language",
     request_body = TextPlace,
     responses(
@@ -121,22 +125,24 @@ async fn hover(
     Ok(axum::Json(found.await?))
 }
 
-/// A condition for a loop of a run.
+/// A condition to test in a loop of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TestOf {
-    /// The loop's path: `poll`, `outer#2/inner`.
+    /// Path of the loop: `poll`, `outer#2/inner`.
     #[serde(rename = "loop")]
     loop_path: String,
-    /// The condition as its format writes it: a text, or an object.
+    /// Condition as its format has it: a text or an object.
     condition: Value,
-    /// What ends the loop; without it, as the loop's type has it.
+    /// Value of the condition that ends the loop. If absent, false for loops that repeat while their condition is true,
+    /// else true.
     #[serde(default)]
     stops_when: Option<bool>,
 }
 
-/// Evaluates a condition in the iterations of a past loop, up to the iteration after which the loop would
-/// have stopped.
+/// Test a condition in the iterations of a past loop.
+///
+/// It is evaluated up to the iteration after which the loop would have stopped.
 #[utoipa::path(post, path = "/v1/runs/{run}/test-condition", operation_id = "test_condition", tag = "language",
     params(("run" = String, Path, description = "The run")),
     request_body = TestOf,
@@ -166,7 +172,9 @@ pub(super) async fn test(
     Ok(axum::Json(tested.await?))
 }
 
-/// The actions and nodes of a text, one within the other. The body is that of `validate`.
+/// List the actions and nodes of a text as a tree.
+///
+/// The body is the same as for `POST /v1/validate`.
 #[utoipa::path(post, path = "/v1/language/symbols", operation_id = "symbols", tag = "language",
     request_body(content((WorkflowBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
     responses(

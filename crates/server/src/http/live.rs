@@ -50,42 +50,43 @@ const MAX_CACHED_STATUSES: usize = 256;
 /// Maximum number of rows that are cached for other streams.
 const MAX_CACHED_ROWS: usize = 4_096;
 
-/// Which runs, and how often.
+/// Selects the runs of a stream and its rate.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct LiveQuery {
-    /// These runs, with their statuses; several with commas between them, 200 at most. `*`, or none:
-    /// all runs, as a list shows them. `*,RUN`: both.
+    /// Ids of runs whose rows and statuses are sent, separated by commas, at most 200. `*` or absent: the rows of all
+    /// runs. `*,RUN`: both.
     runs: Option<String>,
-    /// Maximum number of updates a second: 10 by default, from 0.1 to 60.
+    /// Maximum number of updates per second: 10 by default, from 0.1 to 60.
     max_hz: Option<f64>,
-    /// The last event that is known, where no `Last-Event-ID` can be sent.
+    /// Id of the last received event, for clients that cannot send `Last-Event-ID`.
     after: Option<String>,
 }
 
-/// The first event: the server that sends the others.
+/// The first event of a stream: the server that sends it.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(super) struct Hello {
-    /// When the server was started.
+    /// Time when the server was started.
     server_started_at: Timestamp,
-    /// Its version.
+    /// Version of the server.
     version: &'static str,
-    /// The role of its token: `view`, `operate` or `admin`.
+    /// Role of the client's token: `view`, `operate` or `admin`.
     access: &'static str,
-    /// Whether everything that changed after the client's last event follows, pruned runs included. False for a
-    /// new client, and after a restart of the server.
+    /// Whether all changes after the client's last event follow, including deleted runs. False for a new client, and
+    /// after a restart of the server.
     resumed: bool,
-    /// Why the store accepts no writes.
+    /// Reason why the store accepts no writes. Absent if it accepts writes.
     #[serde(skip_serializing_if = "Option::is_none")]
     outage: Option<String>,
 }
 
-/// What happens to all runs, or to some, the latest of each as often as `max_hz` says. Event names, and the
-/// schemas of their data: `hello` (`Hello`; the first one, and again when the store fails or works again),
-/// `rows` (an array of `RunRow`; the runs of a list that changed, each as with `detail=true`), `run` (`RunRow`;
-/// one of those that are named), `status` (`StatusReport`; its status), `gone` (an array of ids of runs that
-/// were pruned). A client that reconnects with the last id receives what changed meanwhile.
+/// Stream the latest states of changed runs as server-sent events.
+///
+/// A run is sent at most `max_hz` times per second, not at every step. Events: `hello` (`Hello`; the first event, sent
+/// again when the store fails or works again), `rows` (an array of `RunRow`: changed runs, as a list with `detail=true`
+/// has them), `run` (`RunRow`: one of the runs in `runs`), `status` (`StatusReport`: its status), `gone` (an array of
+/// ids of deleted runs). A client that reconnects with the last id receives what changed meanwhile.
 #[utoipa::path(get, path = "/v1/events", operation_id = "get_live", tag = "runs",
     params(LiveQuery, ("Last-Event-ID" = Option<String>, Header, description = "The last event that is known")),
     responses(

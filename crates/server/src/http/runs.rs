@@ -79,8 +79,10 @@ impl Envelope for StartRun {
 
 // ── start ───────────────────────────────────────────────────────────────────────────────────────
 
-/// Starts a run. When it is answered, the run's first step is durable. With an `Idempotency-Key`,
-/// the same request answered again is the same run, with status 200.
+/// Start a run.
+///
+/// When the response is sent, the first step of the run is durable. With an `Idempotency-Key`, the request can be
+/// repeated: a repetition returns the same run with status 200.
 #[utoipa::path(post, path = "/v1/runs", operation_id = "start_run", tag = "runs", request_body(content((StartBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
     params(("Idempotency-Key" = Option<String>, Header, description = "A key of the caller's, of a workflow: the same key is the same run")),
     responses(
@@ -254,47 +256,49 @@ async fn workflow(
 
 // ── read ────────────────────────────────────────────────────────────────────────────────────────
 
-/// Which runs are listed.
+/// Selects the listed runs.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
-    /// Only runs that do this; several with commas between them: Running, Waiting, Paused,
-    /// Succeeded, SucceededWithFailures (of those that succeeded, those of which actions failed), Failed, TimedOut, Cancelled.
+    /// Only runs with these statuses, separated by commas: `Running`, `Waiting`, `Paused`, `Succeeded`,
+    /// `SucceededWithFailures` (actions failed), `Failed`, `TimedOut`, `Cancelled`.
     status: Option<String>,
-    /// Only runs of this workflow; several with commas between them.
+    /// Only runs of these workflows, separated by commas.
     workflow: Option<String>,
-    /// Only runs whose ids begin so.
+    /// Only runs whose ids begin with this text.
     prefix: Option<String>,
-    /// Only runs with these labels: NAME=TEXT; several with commas between them.
+    /// Only runs with all of these labels, as NAME=TEXT, separated by commas.
     label: Option<String>,
-    /// Only runs with this in their id, their workflow or a label, in whatever case.
+    /// Only runs with this text in their id, their workflow or a label, ignoring case.
     text: Option<String>,
-    /// Only runs that were started at this instant (RFC 3339) or later.
+    /// Only runs that were started at this time (RFC 3339) or later.
     since: Option<Timestamp>,
-    /// Only runs that were started before this instant (RFC 3339).
+    /// Only runs that were started before this time (RFC 3339).
     until: Option<Timestamp>,
-    /// Only runs that should progress but have not since this instant (RFC 3339).
+    /// Only `Running` and `Waiting` runs that have not progressed since this time (RFC 3339), although they should
+    /// have.
     stuck_since: Option<Timestamp>,
-    /// Only these runs; several with commas between them, 200 at most.
+    /// Only runs with these ids, separated by commas, at most 200.
     runs: Option<String>,
-    /// Whether the runs are counted by status, by workflow and by hour too.
+    /// Whether the response has counts by status, by workflow and by hour: `false` by default.
     #[serde(default, deserialize_with = "flag")]
     facets: bool,
-    /// Whether the current activity of each run is included: its loop, what it waits for, why it failed.
+    /// Whether the response has the current activity of each run: its loop, what it waits for, its error. `false` by
+    /// default.
     #[serde(default, deserialize_with = "flag")]
     detail: bool,
-    /// Number of the newest runs to skip.
+    /// Number of the newest runs to skip: 0 by default.
     #[serde(default)]
     offset: usize,
     /// Maximum number of runs: 50 by default, at most 1000.
     #[param(minimum = 1)]
     limit: Option<usize>,
-    /// Where the page begins: `next` of the page before.
+    /// Start of the page: `next` of the page before.
     after: Option<String>,
 }
 
-/// Lists runs, newest first.
+/// List the runs, newest first.
 #[utoipa::path(get, path = "/v1/runs", operation_id = "list_runs", tag = "runs", params(ListQuery),
     responses(
         (status = 200, description = "A page of runs", body = ListReport),
@@ -372,7 +376,9 @@ fn labels(text: &str) -> Option<BTreeMap<String, String>> {
     Some(owned.collect())
 }
 
-/// Why a run is where it is.
+/// Get the status of a run.
+///
+/// It has the loops of the run, what their conditions read, and what the run waits for.
 #[utoipa::path(get, path = "/v1/runs/{run}", operation_id = "get_run", tag = "runs", params(("run" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "Its loops, what they read, what it waits for", body = StatusReport),
@@ -386,16 +392,16 @@ pub(super) async fn status(
     Ok(axum::Json(report.await?))
 }
 
-/// Whether a result is waited for.
+/// Selects how long a request waits for a result.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ResultQuery {
-    /// Seconds to wait for the run's end, at most 60.
+    /// Maximum time to wait for the end of the run, in seconds: 0 by default, at most 60.
     wait: Option<u64>,
 }
 
-/// What a run gave, or why it did not.
+/// Get the result of a run, or the reason why it failed.
 #[utoipa::path(get, path = "/v1/runs/{run}/result", operation_id = "get_result", tag = "runs", params(("run" = String, Path, description = "The run"), ResultQuery),
     responses(
         (status = 200, description = "The run has ended", body = OutcomeReport),
@@ -436,27 +442,27 @@ pub(super) async fn result(
     })
 }
 
-/// The requested part of a history.
+/// Selects a part of the history.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct HistoryQuery {
-    /// Only the loop with this path, such as `outer#2/inner`.
+    /// Only iterations of the loop with this path, such as `outer#2/inner`, or with this name.
     #[serde(rename = "loop")]
     loop_path: Option<String>,
-    /// Number of the last iterations: 100 by default, at most 10000.
+    /// Maximum number of last iterations: 100 by default, at most 10000.
     iterations: Option<usize>,
-    /// Whether events are included.
+    /// Whether the response has events: `false` by default.
     #[serde(default)]
     events: bool,
-    /// Only events after this one.
+    /// Only events after the one with this number.
     #[serde(default)]
     after: u64,
     /// Maximum number of events: 100 by default, at most 10000.
     limit: Option<usize>,
 }
 
-/// What a run did: the iterations of its loops, and its events.
+/// Get the history of a run: the iterations of its loops, and its events.
 #[utoipa::path(get, path = "/v1/runs/{run}/history", operation_id = "get_history", tag = "runs", params(("run" = String, Path, description = "The run"), HistoryQuery),
     responses(
         (status = 200, description = "Its iterations and events", body = HistoryReport),
@@ -480,7 +486,7 @@ pub(super) async fn history(
     Ok(axum::Json(report.await?))
 }
 
-/// The files that a run was started from, as they were then.
+/// Get the files that a run was started from, as they were at that time.
 #[utoipa::path(get, path = "/v1/runs/{run}/source", operation_id = "get_source", tag = "runs", params(("run" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "Its files: the workflow first", body = SourceReport),
@@ -494,8 +500,9 @@ pub(super) async fn source(
     Ok(axum::Json(report.await?))
 }
 
-/// The last lines of the run's commands that run now. A command's lines are removed when it has ended. Lines
-/// that may contain a secret are left out.
+/// Get the last output lines of the running commands of a run.
+///
+/// The lines of a command are removed when it has ended. Lines that may contain a secret are omitted.
 #[utoipa::path(get, path = "/v1/runs/{run}/printed", operation_id = "get_printed", tag = "runs", params(("run" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "The lines", body = PrintedReport),
@@ -518,16 +525,18 @@ pub(super) async fn printed(
     }))
 }
 
-/// How many places are listed.
+/// Selects the listed places.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct PlacesQuery {
-    /// Maximum number of entries: 100 by default, at most 10000.
+    /// Maximum number of places: 100 by default, at most 10000.
     limit: Option<usize>,
 }
 
-/// The places that `retry` accepts as `from`: the iterations and actions that the run reached, the newest first.
+/// List the places that `retry` accepts as `from`, newest first.
+///
+/// They are the iterations and actions that the run reached.
 #[utoipa::path(get, path = "/v1/runs/{run}/places", operation_id = "get_places", tag = "runs", params(("run" = String, Path, description = "The run"), PlacesQuery),
     responses(
         (status = 200, description = "The places", body = PlacesReport),
@@ -544,16 +553,18 @@ pub(super) async fn places(
     Ok(axum::Json(report.await?))
 }
 
-/// How much is dumped.
+/// Selects the dumped part of a run.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct DumpQuery {
-    /// Number of the last iterations: 5 by default, at most 10000.
+    /// Maximum number of last iterations: 5 by default, at most 10000.
     iterations: Option<usize>,
 }
 
-/// The checkpoint of a run as it lies in the store; `docs/dump.schema.json` is its schema.
+/// Get the checkpoint of a run, as stored.
+///
+/// The schema is `docs/dump.schema.json`.
 #[utoipa::path(get, path = "/v1/runs/{run}/dump", operation_id = "get_dump", tag = "runs", params(("run" = String, Path, description = "The run"), DumpQuery),
     responses(
         (status = 200, description = "The checkpoint", body = serde_json::Value),
@@ -577,7 +588,9 @@ pub(super) async fn dump(
 
 // ── commands ────────────────────────────────────────────────────────────────────────────────────
 
-/// Pauses a run: what is in flight may end, nothing new starts.
+/// Pause a run.
+///
+/// Effects in flight may end, and no new ones start.
 #[utoipa::path(post, path = "/v1/runs/{run}/pause", operation_id = "pause_run", tag = "runs", params(("run" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "It is durable", body = RunState),
@@ -591,7 +604,7 @@ pub(super) async fn pause(
     Ok(axum::Json(RunState { run, status }))
 }
 
-/// Resumes a run that is paused.
+/// Resume a paused run.
 #[utoipa::path(post, path = "/v1/runs/{run}/resume", operation_id = "resume_run", tag = "runs", params(("run" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "It is durable", body = RunState),
@@ -607,7 +620,9 @@ pub(super) async fn resume(
     Ok(axum::Json(RunState { run, status }))
 }
 
-/// Ends a run as cancelled: what is in flight is cut.
+/// Cancel a run.
+///
+/// Effects in flight are aborted.
 #[utoipa::path(post, path = "/v1/runs/{run}/cancel", operation_id = "cancel_run", tag = "runs", params(("run" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "It is durable", body = RunState),
@@ -621,7 +636,7 @@ pub(super) async fn cancel(
     Ok(axum::Json(RunState { run, status }))
 }
 
-/// Sends a signal to a run, for an action that waits for it now or later.
+/// Send a signal to a run, for an action that waits for it now or later.
 #[utoipa::path(post, path = "/v1/runs/{run}/signal", operation_id = "signal_run", tag = "runs", request_body = Signal, params(("run" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "It is durable", body = RunState),
@@ -641,9 +656,10 @@ pub(super) async fn signal(
     Ok(axum::Json(RunState { run, status }))
 }
 
-/// Starts a run that failed, timed out or was cancelled once more, as a new run of the same
-/// program, marked with `windlass.retry_of`: from its beginning with the same input, or `from` an
-/// action or iteration with its state at that time. The old one stays as it ended.
+/// Retry a run that failed, timed out or was cancelled.
+///
+/// The retry is a new run of the same version, with the label `windlass.retry_of`. It starts at the beginning with the
+/// same input, or at `from` with the state at that time. The old run stays unchanged.
 #[utoipa::path(post, path = "/v1/runs/{run}/retry", operation_id = "retry_run", tag = "runs", request_body = Option<RetryRun>, params(("run" = String, Path, description = "The run")),
     responses(
         (status = 201, description = "The new run was started", body = RunSummary, headers(("Location" = String, description = "The new run"))),

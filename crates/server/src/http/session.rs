@@ -13,17 +13,17 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_engine::{Actor, ErrorCode};
 
-/// What the caller may do.
+/// The caller and its role.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub(super) struct Me {
-    /// The role of its token: `view`, `operate` or `admin`.
+    /// Role of the caller: `view`, `operate` or `admin`.
     access: String,
-    /// The name of its token, or its Unix user.
+    /// Name of its token, or of its Unix user. Absent for an anonymous caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
 }
 
-/// What the caller may do.
+/// Get the role and the name of the caller.
 #[utoipa::path(get, path = "/v1/me", operation_id = "get_me", tag = "server",
     responses((status = 200, description = "What its token or its session allows", body = Me)))]
 pub(super) async fn me(Extension(admitted): Extension<Admitted>) -> axum::Json<Me> {
@@ -33,8 +33,10 @@ pub(super) async fn me(Extension(admitted): Extension<Admitted>) -> axum::Json<M
     })
 }
 
-/// Begins the session of a browser. The response sets a cookie with the rights of the request's token. With a
-/// ticket of `windlass ui`, the cookie has all rights.
+/// Begin a browser session.
+///
+/// The response sets a cookie with the rights of the request's token. With a ticket of `windlass ui`, the cookie has
+/// all rights.
 #[utoipa::path(post, path = "/v1/session", operation_id = "begin_session", tag = "server", request_body = Option<BeginSession>,
     responses(
         (status = 204, description = "The cookie is set; a server without a token needs none"),
@@ -63,7 +65,9 @@ pub(super) async fn begin(
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]))
 }
 
-/// Ends the session of a browser: the response removes its cookie, which is no longer accepted.
+/// End a browser session.
+///
+/// The response removes the cookie, and the server no longer accepts it.
 #[utoipa::path(delete, path = "/v1/session", operation_id = "end_session", tag = "server",
     responses((status = 204, description = "The session has ended")))]
 pub(super) async fn end(

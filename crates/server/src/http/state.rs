@@ -20,24 +20,24 @@ pub(super) fn routes() -> Router<Arc<App>> {
     )
 }
 
-/// Whose values.
+/// Selects the listed values.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct StateListQuery {
-    /// Only those of this workflow.
+    /// Only values of this workflow.
     workflow: Option<String>,
 }
 
-/// Whose value.
+/// Selects a value.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct StateQuery {
-    /// Whether it is that of workflows that arrived over TCP, which have values of their own.
+    /// Whether the value belongs to guest workflows, which have values of their own: `false` by default.
     #[serde(default, deserialize_with = "flag")]
     guest: bool,
-    /// For DELETE: only if it has this version.
+    /// Only for DELETE: delete the value only if it has this version.
     if_version: Option<u64>,
 }
 
@@ -50,7 +50,7 @@ impl StateQuery {
     }
 }
 
-/// Lists the values that workflows have between their runs.
+/// List the values that workflows store between their runs.
 #[utoipa::path(get, path = "/v1/state", operation_id = "list_state", tag = "workflows", params(StateListQuery),
     responses((status = 200, description = "The stored values", body = StateList)))]
 pub(super) async fn list(
@@ -63,7 +63,7 @@ pub(super) async fn list(
     }))
 }
 
-/// A value that a workflow has between its runs, with its version.
+/// Get a value that a workflow stores between its runs, with its version.
 #[utoipa::path(get, path = "/v1/state/{workflow}/{name}", operation_id = "get_state", tag = "workflows",
     params(("workflow" = String, Path, description = "The name of the workflow, as its runs have it"), ("name" = String, Path, description = "The name of the value"), StateQuery),
     responses(
@@ -79,7 +79,10 @@ pub(super) async fn one(
     Ok(axum::Json(read.await?))
 }
 
-/// Writes a value that a workflow has between its runs. Runs that have begun do not see it, and fail if they write it too.
+/// Write a value that a workflow stores between its runs.
+///
+/// A run that has read the old value continues to use it. Its own write of the value then fails, unless it has
+/// `overwrite: true`.
 #[utoipa::path(put, path = "/v1/state/{workflow}/{name}", operation_id = "put_state", tag = "workflows", request_body = StateValue,
     params(("workflow" = String, Path, description = "The name of the workflow, as its runs have it"), ("name" = String, Path, description = "The name of the value"), StateQuery),
     responses(
@@ -107,7 +110,9 @@ pub(super) async fn set(
     Ok(axum::Json(written.await?))
 }
 
-/// Deletes a value that a workflow has between its runs: its next run begins with the initial value.
+/// Delete a value that a workflow stores between its runs.
+///
+/// The next run starts with the initial value.
 #[utoipa::path(delete, path = "/v1/state/{workflow}/{name}", operation_id = "remove_state", tag = "workflows",
     params(("workflow" = String, Path, description = "The name of the workflow, as its runs have it"), ("name" = String, Path, description = "The name of the value"), StateQuery),
     responses(

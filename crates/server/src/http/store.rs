@@ -19,17 +19,19 @@ const MAX_PAGE: usize = 200;
 /// Maximum number of iterations of each run.
 const MAX_ROWS: usize = 10_000;
 
-/// Which runs continue.
+/// Selects the runs to resume.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ResumeQuery {
-    /// The paused ones too.
+    /// Whether paused runs are resumed, too: `false` by default.
     #[serde(default)]
     paused: bool,
 }
 
-/// Resumes every run that has not ended. Paused runs stay paused unless `paused` is true.
+/// Resume all runs that have not ended.
+///
+/// Paused runs stay paused unless `paused` is true.
 #[utoipa::path(post, path = "/v1/resume", operation_id = "resume_all", tag = "server", params(ResumeQuery),
     responses(
         (status = 200, description = "They continue", body = Resumed),
@@ -47,22 +49,24 @@ pub(super) async fn resume(
     Ok(axum::Json(Resumed { runs }))
 }
 
-/// Which runs are dumped.
+/// Selects the dumped runs.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct DumpsQuery {
-    /// Number of the last iterations of each run: 5 by default, at most 10000.
+    /// Maximum number of last iterations of each run: 5 by default, at most 10000.
     iterations: Option<usize>,
     /// Maximum number of runs: 20 by default, at most 200.
     #[param(minimum = 1)]
     limit: Option<usize>,
-    /// Only runs behind this one: the last of the page before.
+    /// Only runs after this id: the last run of the page before.
     after: Option<String>,
 }
 
-/// The checkpoints of runs as they lie in the store, in the order of their ids;
-/// `docs/dump.schema.json` is its schema. A page without runs is behind the last one.
+/// Get the checkpoints of all runs in pages, as stored.
+///
+/// Runs are sorted by id. The schema is `docs/dump.schema.json`. A page without runs means that the page before was the
+/// last.
 #[utoipa::path(get, path = "/v1/dump", operation_id = "dump_all", tag = "server", params(DumpsQuery),
     responses(
         (status = 200, description = "A page of checkpoints", body = serde_json::Value),
@@ -108,7 +112,9 @@ fn filter(request: PruneRuns) -> Result<PruneFilter, Problem> {
     })
 }
 
-/// Prunes runs that have ended, while others continue.
+/// Delete ended runs.
+///
+/// Other runs continue meanwhile.
 #[utoipa::path(post, path = "/v1/prune", operation_id = "prune_runs", tag = "server", request_body = PruneRuns,
     responses(
         (status = 200, description = "The deleted runs", body = Pruned),

@@ -57,47 +57,49 @@ pub(super) fn parts(
     Ok((bundle, options))
 }
 
-/// The result of a check of a workflow.
+/// Result of a check of a workflow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub(super) struct Validation {
-    /// Whether it would be taken.
+    /// Whether the workflow is valid: it has no errors.
     pub valid: bool,
-    /// The format that it is read as; none where that cannot be determined.
+    /// Format of the workflow. Absent if it cannot be detected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<String>,
-    /// All mistakes, and what only looks wrong.
+    /// Errors and warnings.
     pub diagnostics: Vec<DiagnosticReport>,
-    /// What bounds its loops.
+    /// Limits of its loops. Empty if the workflow cannot be compiled.
     pub loops: Vec<LoopLimits>,
-    /// Its inputs, if it is valid.
+    /// Inputs of the workflow. Empty if it cannot be compiled.
     #[serde(default)]
     #[schema(required)]
     pub inputs: Vec<InputReport>,
-    /// The workflow as a picture, if it was requested and the workflow is valid.
+    /// Graph of the workflow. Absent unless it is requested and the workflow is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<Graph>,
 }
 
-/// The parts of a report on a workflow in addition to its mistakes.
+/// Selects the parts of the result, in addition to the diagnostics.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ValidateQuery {
-    /// Whether its graph is given too.
+    /// Whether the result has the graph: `false` by default.
     #[serde(default, deserialize_with = "flag")]
     graph: bool,
-    /// Which scopes of the graph are drawn with their inside: `all`, `none`, or ids or paths of
-    /// nodes with commas between them.
+    /// Scopes that are drawn with their inside: `all` (the default), `none`, or ids or paths of nodes, separated by
+    /// commas.
     open: Option<String>,
-    /// Only the inside of the node with this id or path.
+    /// Id or path of a node: the graph shows only its inside. If absent, the whole workflow.
     root: Option<String>,
-    /// Whether it is checked with the rights of a guest, even if the caller has more.
+    /// Whether the workflow is checked with the rights of a guest, even if the caller has more: `false` by default.
     #[serde(default, deserialize_with = "flag")]
     guest: bool,
 }
 
-/// Stores a workflow under a name, in place of the one that was there, which becomes a former version. Runs
-/// that were started continue with their version. The body is the workflow as it is, YAML or JSON, or JSON with its text in it.
+/// Store a workflow under a name.
+///
+/// It replaces the workflow of that name, which becomes a former version. Runs continue with the version that they were
+/// started with. The body is the workflow itself, YAML or JSON, or JSON with its text as `text`.
 #[utoipa::path(put, path = "/v1/workflows/{name}", operation_id = "put_workflow", tag = "workflows",
     params(
         ("name" = String, Path, description = "Its name: letters, digits and -_."),
@@ -164,7 +166,7 @@ fn version_headers(report: &WorkflowReport) -> [(HeaderName, String); 2] {
     [(header::ETAG, tag), (header::CACHE_CONTROL, fresh)]
 }
 
-/// Which workflows are listed.
+/// Selects the listed workflows.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -172,11 +174,11 @@ pub(super) struct WorkflowsQuery {
     /// Maximum number of workflows: 100 by default, at most 1000.
     #[param(minimum = 1)]
     limit: Option<usize>,
-    /// Where the page begins: `next` of the page before.
+    /// Start of the page: `next` of the page before.
     after: Option<String>,
 }
 
-/// Lists the stored workflows, by name.
+/// List the stored workflows, sorted by name.
 #[utoipa::path(get, path = "/v1/workflows", operation_id = "list_workflows", tag = "workflows", params(WorkflowsQuery),
     responses((status = 200, description = "A page of workflows", body = WorkflowList)))]
 pub(super) async fn list(
@@ -196,16 +198,18 @@ pub(super) async fn list(
     Ok(axum::Json(WorkflowList { workflows, next }))
 }
 
-/// Which version of a workflow.
+/// Selects a version of a workflow.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct VersionQuery {
-    /// A former version instead of the current one: its hash, or at least the first six digits of it.
+    /// Version: its hash, or at least the first six digits of it. If absent, the current version.
     version: Option<String>,
 }
 
-/// A workflow with its text, its inputs and the limits of its loops. The header `ETag` has its version.
+/// Get a workflow with its text, its inputs and the limits of its loops.
+///
+/// The header `ETag` is its version.
 #[utoipa::path(get, path = "/v1/workflows/{name}", operation_id = "get_workflow", tag = "workflows", params(("name" = String, Path, description = "Its name"), VersionQuery),
     responses(
         (status = 200, description = "The workflow", body = WorkflowReport, headers(("ETag" = String, description = "Its version"))),
@@ -222,8 +226,9 @@ pub(super) async fn get(
     Ok((version_headers(&report), axum::Json(report)).into_response())
 }
 
-/// The versions of a workflow, the newest first, and how many of its runs do what. A run is pinned to the
-/// version that it was started with.
+/// List the versions of a workflow, newest first, with the numbers of their runs.
+///
+/// A run always uses the version that it was started with.
 #[utoipa::path(get, path = "/v1/workflows/{name}/versions", operation_id = "get_workflow_versions", tag = "workflows", params(("name" = String, Path, description = "Its name")),
     responses(
         (status = 200, description = "Its versions", body = VersionsReport),
@@ -237,7 +242,7 @@ pub(super) async fn versions(
     Ok(axum::Json(found.await?))
 }
 
-/// When runs of a workflow start automatically.
+/// Get the schedule of a workflow, with its next times.
 #[utoipa::path(get, path = "/v1/workflows/{name}/schedule", operation_id = "get_workflow_schedule", tag = "workflows", params(("name" = String, Path, description = "Its name")),
     responses(
         (status = 200, description = "Its schedule, with the next five times", body = ScheduleReport),
@@ -251,19 +256,22 @@ pub(super) async fn schedule(
     Ok(axum::Json(found.await?))
 }
 
-/// Which times of a schedule.
+/// Selects a range of times.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct TimesQuery {
-    /// From this instant (RFC 3339), or from the beginning of this day on the clock of the schedule.
+    /// Start of the range: a time (RFC 3339), or the beginning of a day in the time zone of the schedule
+    /// (`2026-11-01`).
     from: String,
-    /// To before this one: now when it is left out.
+    /// End of the range, exclusive: a time (RFC 3339), or the beginning of a day. If absent, now.
     to: Option<String>,
 }
 
-/// The times of a schedule in the past, 1,000 at most: those with runs and those without. `POST /v1/runs` with the id
-/// and the time of one starts its run.
+/// List the past times of a schedule, with and without runs.
+///
+/// The range may have 1,000 times at most. `POST /v1/runs` with `workflow`, and with `run` and `time` of an entry as
+/// `run` and `scheduled_time`, starts a missing run.
 #[utoipa::path(get, path = "/v1/workflows/{name}/schedule/times", operation_id = "list_scheduled_times", tag = "workflows", params(("name" = String, Path, description = "Its name"), TimesQuery),
     responses(
         (status = 200, description = "The times, in order", body = ScheduledTimes),
@@ -280,7 +288,9 @@ pub(super) async fn times(
     Ok(axum::Json(ScheduledTimes { times }))
 }
 
-/// Pauses the schedule of a workflow: nothing starts until it is resumed, and times meanwhile are not missed.
+/// Pause the schedule of a workflow.
+///
+/// It starts no runs until it is resumed. Times during the pause do not count as missed.
 #[utoipa::path(post, path = "/v1/workflows/{name}/schedule/pause", operation_id = "pause_schedule", tag = "workflows", params(("name" = String, Path, description = "Its name")),
     responses(
         (status = 200, description = "It is paused", body = ScheduleReport),
@@ -295,7 +305,7 @@ pub(super) async fn pause_schedule(
     Ok(axum::Json(paused.await?))
 }
 
-/// Resumes the schedule of a workflow.
+/// Resume the schedule of a workflow.
 #[utoipa::path(post, path = "/v1/workflows/{name}/schedule/resume", operation_id = "resume_schedule", tag = "workflows", params(("name" = String, Path, description = "Its name")),
     responses(
         (status = 200, description = "It starts runs", body = ScheduleReport),
@@ -310,7 +320,9 @@ pub(super) async fn resume_schedule(
     Ok(axum::Json(resumed.await?))
 }
 
-/// Deletes a workflow and its former versions. Its runs continue.
+/// Delete a workflow and its former versions.
+///
+/// Its runs continue.
 #[utoipa::path(delete, path = "/v1/workflows/{name}", operation_id = "remove_workflow", tag = "workflows", params(("name" = String, Path, description = "Its name")),
     responses(
         (status = 204, description = "Deleted"),
@@ -328,7 +340,9 @@ pub(super) async fn remove(
     removed.await
 }
 
-/// Checks a workflow and stores nothing. The body is the workflow as it is, YAML or JSON, or JSON with its text in it.
+/// Check a workflow and store nothing.
+///
+/// The body is the workflow itself, YAML or JSON, or JSON with its text as `text`.
 #[utoipa::path(post, path = "/v1/validate", operation_id = "validate_workflow", tag = "workflows", params(ValidateQuery),
     request_body(content((WorkflowBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
     responses(
