@@ -24,7 +24,7 @@ const AT_A_TIME: usize = 64;
 /// durable.
 #[utoipa::path(post, path = "/v1/runs/bulk", operation_id = "bulk_runs", tag = "runs", request_body = BulkRuns,
     responses(
-        (status = 200, description = "What was done, and what was not", body = BulkReport),
+        (status = 200, description = "Runs for which the command succeeded, and runs for which it failed", body = BulkReport),
         (status = "4XX", description = "The request cannot be read, or has too many runs", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", description = "The server is not ready", body = Problem, content_type = "application/problem+json"),
     ))]

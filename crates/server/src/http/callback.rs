@@ -89,7 +89,7 @@ impl CallbackQuery {
 /// A browser receives a page with a form, other clients receive JSON. The address is made by `callbackUrl` in a
 /// workflow, and needs no token.
 #[utoipa::path(get, path = "/v1/callbacks/{run}/{signal}", operation_id = "get_callback", tag = "runs",
-    params(("run" = String, Path, description = "The run"), ("signal" = String, Path, description = "The signal"), CallbackQuery),
+    params(("run" = String, Path, description = "Run id"), ("signal" = String, Path, description = "Name of the signal"), CallbackQuery),
     responses(
         (status = 200, description = "The question, without its title while the run does not wait for the signal", body = QuestionReport),
         (status = "4XX", description = "403 another signature, 404 unknown run, 409 it is answered, 410 the address has expired", body = Problem, content_type = "application/problem+json"),
@@ -115,10 +115,10 @@ pub(super) async fn question(
 /// The body is the payload as JSON, or the form of the page. The address is made by `callbackUrl` in a workflow, and
 /// needs no token.
 #[utoipa::path(post, path = "/v1/callbacks/{run}/{signal}", operation_id = "answer_callback", tag = "runs",
-    params(("run" = String, Path, description = "The run"), ("signal" = String, Path, description = "The signal"), CallbackQuery),
-    request_body(content = Option<Object>, description = "What the signal carries"),
+    params(("run" = String, Path, description = "Run id"), ("signal" = String, Path, description = "Name of the signal"), CallbackQuery),
+    request_body(content = Option<Object>, description = "Payload of the signal"),
     responses(
-        (status = 200, description = "It is durable", body = RunState),
+        (status = 200, description = "State of the run; the change is durable", body = RunState),
         (status = "4XX", description = "403 another signature, 404 unknown run, 409 it is answered or has ended, 410 the address has expired, 422 the question does not accept it", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn answer(

@@ -89,7 +89,7 @@ pub(super) struct TryOf {
 /// The response has the request that the action would send, or its result.
 #[utoipa::path(post, path = "/v1/language/try", operation_id = "try_action", tag = "language", request_body = TryOf,
     responses(
-        (status = 200, description = "What it would do", body = DryRunResult),
+        (status = 200, description = "Result of the dry run", body = DryRunResult),
         (status = "4XX", description = "422: unknown action, or the text is invalid", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn attempt(
@@ -187,7 +187,7 @@ fn refused(why: String) -> Problem {
 /// Get the panel of a node: its fields, for a generic form.
 #[utoipa::path(post, path = "/v1/language/panel", operation_id = "get_panel", tag = "language", request_body = PanelOf,
     responses(
-        (status = 200, description = "The panel", body = Panel),
+        (status = 200, description = "Fields of the node", body = Panel),
         (status = "4XX", description = "422: unknown node, or the text is invalid", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn panel(
@@ -218,7 +218,7 @@ pub(super) async fn panel(
 /// Comments, layout and quotes of the other parts stay unchanged. Nothing is stored.
 #[utoipa::path(post, path = "/v1/language/edit", operation_id = "edit_text", tag = "language", request_body = EditText,
     responses(
-        (status = 200, description = "The text, and what changed", body = Edited),
+        (status = 200, description = "The edited text, and the edits that lead to it", body = Edited),
         (status = "4XX", description = "422: it cannot be done, or the workflow would be refused then", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn edit(
@@ -242,7 +242,7 @@ pub(super) async fn edit(
 /// List the types of nodes that can be added to a text of a format.
 #[utoipa::path(post, path = "/v1/language/types", operation_id = "get_types", tag = "language", request_body = TypesOf,
     responses(
-        (status = 200, description = "The types", body = Types),
+        (status = 200, description = "Types of nodes", body = Types),
         (status = "4XX", description = "Unknown format", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn types(Json(request): Json<TypesOf>) -> Result<axum::Json<Types>, Problem> {
@@ -267,7 +267,7 @@ pub(super) struct Stubs {
 #[utoipa::path(post, path = "/v1/language/stubs", operation_id = "get_stubs", tag = "language",
     request_body(content((WorkflowBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
     responses(
-        (status = 200, description = "The stubs", body = Stubs),
+        (status = 200, description = "Stubs for the calls of the workflow", body = Stubs),
         (status = "4XX", description = "The request cannot be read", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn stubs(
@@ -290,7 +290,7 @@ pub(super) async fn stubs(
 #[utoipa::path(post, path = "/v1/language/schedule", operation_id = "get_schedule", tag = "language",
     request_body(content((WorkflowBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
     responses(
-        (status = 200, description = "Its schedule, with the next five times", body = ScheduleReport),
+        (status = 200, description = "The schedule, with the next five times", body = ScheduleReport),
         (status = "4XX", description = "422: the workflow is refused", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn schedule(

@@ -46,7 +46,7 @@ pub(super) struct EventsQuery {
 /// problem; the stream ends), and `finished`, which is the last one. If the client has received all events of an ended
 /// run, the response is 204.
 #[utoipa::path(get, path = "/v1/runs/{run}/events", operation_id = "get_events", tag = "runs",
-    params(("run" = String, Path, description = "The run"), EventsQuery,
+    params(("run" = String, Path, description = "Run id"), EventsQuery,
         ("Last-Event-ID" = Option<String>, Header, description = "The last event that the client received")),
     responses(
         (status = 200, description = "The events", body = String, content_type = "text/event-stream"),

@@ -35,7 +35,7 @@ pub(super) fn view(open: Option<&str>, root: Option<String>) -> View {
 /// Get the graph of the workflow of a run.
 ///
 /// It is the version that the run was started with.
-#[utoipa::path(get, path = "/v1/runs/{run}/graph", operation_id = "get_graph", tag = "runs", params(("run" = String, Path, description = "The run"), GraphQuery),
+#[utoipa::path(get, path = "/v1/runs/{run}/graph", operation_id = "get_graph", tag = "runs", params(("run" = String, Path, description = "Run id"), GraphQuery),
     responses(
         (status = 200, description = "Nodes and edges with their places", body = Graph),
         (status = 400, description = "A requested node does not exist, or has no inside", body = Problem, content_type = "application/problem+json"),

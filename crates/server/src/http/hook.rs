@@ -32,7 +32,7 @@ pub(super) fn is_hook(path: &str) -> bool {
 /// The request needs no token, but a signature in the form that the workflow defines.
 #[utoipa::path(post, path = "/v1/hooks/{workflow}", operation_id = "start_by_webhook", tag = "workflows",
     params(("workflow" = String, Path, description = "The saved workflow")),
-    request_body(content = Option<Object>, description = "What the run gets as `body`"),
+    request_body(content = Option<Object>, description = "Payload that the run gets as `body`"),
     responses(
         (status = 201, description = "The run was started", body = HookStart),
         (status = 200, description = "The same delivery started it before", body = HookStart),

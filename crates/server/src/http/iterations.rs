@@ -27,7 +27,7 @@ const MAX_PAGE: usize = 1_000;
 const CELLS: u64 = 400;
 
 /// List the loops and foreaches of a run, newest first.
-#[utoipa::path(get, path = "/v1/runs/{run}/loops", operation_id = "get_loops", tag = "runs", params(("run" = String, Path, description = "The run")),
+#[utoipa::path(get, path = "/v1/runs/{run}/loops", operation_id = "get_loops", tag = "runs", params(("run" = String, Path, description = "Run id")),
     responses(
         (status = 200, description = "Loops with stored iterations, at most 1000", body = LoopsReport),
         (status = 404, description = "Unknown run", body = Problem, content_type = "application/problem+json"),
@@ -44,7 +44,7 @@ pub(super) async fn loops(
 ///
 /// It has the status, the graph, how the iterations of its loops ended, and complete reports of a few iterations. Its
 /// size is bounded, however large the run is.
-#[utoipa::path(get, path = "/v1/runs/{run}/export", operation_id = "export_run", tag = "runs", params(("run" = String, Path, description = "The run")),
+#[utoipa::path(get, path = "/v1/runs/{run}/export", operation_id = "export_run", tag = "runs", params(("run" = String, Path, description = "Run id")),
     responses(
         (status = 200, description = "The run in one document", body = ExportReport),
         (status = 404, description = "Unknown run", body = Problem, content_type = "application/problem+json"),
@@ -75,7 +75,7 @@ pub(super) struct StripQuery {
 }
 
 /// Get counts of how the iterations of a loop ended, with durations, in cells.
-#[utoipa::path(get, path = "/v1/runs/{run}/strip", operation_id = "get_strip", tag = "runs", params(("run" = String, Path, description = "The run"), StripQuery),
+#[utoipa::path(get, path = "/v1/runs/{run}/strip", operation_id = "get_strip", tag = "runs", params(("run" = String, Path, description = "Run id"), StripQuery),
     responses(
         (status = 200, description = "Counts and durations, in cells that add up to the whole", body = StripReport),
         (status = "4XX", description = "404 unknown run, 400 unknown loop", body = Problem, content_type = "application/problem+json"),
@@ -125,7 +125,7 @@ pub(super) struct IterationsQuery {
 /// List the iterations of a loop in pages.
 ///
 /// `next` of a page is `from` of the next page, or its `to` with `order=desc`.
-#[utoipa::path(get, path = "/v1/runs/{run}/iterations", operation_id = "list_iterations", tag = "runs", params(("run" = String, Path, description = "The run"), IterationsQuery),
+#[utoipa::path(get, path = "/v1/runs/{run}/iterations", operation_id = "list_iterations", tag = "runs", params(("run" = String, Path, description = "Run id"), IterationsQuery),
     responses(
         (status = 200, description = "A page of iterations", body = IterationsReport),
         (status = "4XX", description = "404 unknown run, 400 unknown loop", body = Problem, content_type = "application/problem+json"),
@@ -180,7 +180,7 @@ pub(super) struct IterationQuery {
 ///
 /// It has the inputs, outputs and attempts of the actions, and the variables at its end. With `pointer`, the response
 /// is only the value at that pointer.
-#[utoipa::path(get, path = "/v1/runs/{run}/iteration", operation_id = "get_iteration", tag = "runs", params(("run" = String, Path, description = "The run"), IterationQuery),
+#[utoipa::path(get, path = "/v1/runs/{run}/iteration", operation_id = "get_iteration", tag = "runs", params(("run" = String, Path, description = "Run id"), IterationQuery),
     responses(
         (status = 200, description = "The iteration, as far as it is stored", body = IterationReport),
         (status = "4XX", description = "404 unknown run or iteration, 400 unknown loop", body = Problem, content_type = "application/problem+json"),
@@ -216,9 +216,9 @@ pub(super) struct DifferenceQuery {
 }
 
 /// Compare two iterations of a run.
-#[utoipa::path(get, path = "/v1/runs/{run}/difference", operation_id = "get_difference", tag = "runs", params(("run" = String, Path, description = "The run"), DifferenceQuery),
+#[utoipa::path(get, path = "/v1/runs/{run}/difference", operation_id = "get_difference", tag = "runs", params(("run" = String, Path, description = "Run id"), DifferenceQuery),
     responses(
-        (status = 200, description = "Where they differ", body = DifferenceReport),
+        (status = 200, description = "Paths at which the two iterations differ", body = DifferenceReport),
         (status = "4XX", description = "404 unknown run or iteration, 400 unknown loop", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn difference(

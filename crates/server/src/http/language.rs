@@ -96,7 +96,7 @@ async fn complete(
 #[utoipa::path(post, path = "/v1/language/hover", operation_id = "hover", tag = "language",
     request_body = TextPlace,
     responses(
-        (status = 200, description = "What there is to say; null for nothing", body = Option<Hover>),
+        (status = 200, description = "Text of the hover; null where nothing is known", body = Option<Hover>),
         (status = 404, description = "Unknown run or iteration", body = Problem, content_type = "application/problem+json"),
         (status = "4XX", description = "The request cannot be read", body = Problem, content_type = "application/problem+json"),
     ))]
@@ -144,10 +144,10 @@ pub(super) struct TestOf {
 ///
 /// It is evaluated up to the iteration after which the loop would have stopped.
 #[utoipa::path(post, path = "/v1/runs/{run}/test-condition", operation_id = "test_condition", tag = "language",
-    params(("run" = String, Path, description = "The run")),
+    params(("run" = String, Path, description = "Run id")),
     request_body = TestOf,
     responses(
-        (status = 200, description = "Its value in each iteration", body = ConditionTest),
+        (status = 200, description = "Value of the condition in each iteration", body = ConditionTest),
         (status = 404, description = "Unknown run", body = Problem, content_type = "application/problem+json"),
         (status = "4XX", description = "Unknown loop, or the condition is invalid", body = Problem, content_type = "application/problem+json"),
     ))]
@@ -178,7 +178,7 @@ pub(super) async fn test(
 #[utoipa::path(post, path = "/v1/language/symbols", operation_id = "symbols", tag = "language",
     request_body(content((WorkflowBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
     responses(
-        (status = 200, description = "What is in the text", body = Symbols),
+        (status = 200, description = "Nodes of the text, as an outline", body = Symbols),
         (status = "4XX", description = "The request cannot be read", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn symbols(

@@ -37,7 +37,7 @@ use utoipa::{Modify, OpenApi};
     ),
     components(schemas(live::Hello)),
     tags(
-        (name = "workflows", description = "Saved workflows"),
+        (name = "workflows", description = "Stored workflows"),
         (name = "runs", description = "Runs of workflows"),
         (name = "language", description = "Language services for editors; nothing is stored"),
         (name = "server", description = "The server itself, and all of its runs at once"),

@@ -86,7 +86,7 @@ impl Envelope for StartRun {
 #[utoipa::path(post, path = "/v1/runs", operation_id = "start_run", tag = "runs", request_body(content((StartBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
     params(("Idempotency-Key" = Option<String>, Header, description = "A key of the caller's, of a workflow: the same key is the same run")),
     responses(
-        (status = 201, description = "The run was started", body = RunSummary, headers(("Location" = String, description = "The run"))),
+        (status = 201, description = "The run was started", body = RunSummary, headers(("Location" = String, description = "Run id"))),
         (status = 200, description = "The same request started it before", body = RunSummary),
         (status = "4XX", description = "It was not started: 404 unknown workflow, 409 the id is taken, 422 refused workflow or input, 429 the queue is full", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", description = "It may have been started: repeat it with the same key", body = Problem, content_type = "application/problem+json"),
@@ -379,7 +379,7 @@ fn labels(text: &str) -> Option<BTreeMap<String, String>> {
 /// Get the status of a run.
 ///
 /// It has the loops of the run, what their conditions read, and what the run waits for.
-#[utoipa::path(get, path = "/v1/runs/{run}", operation_id = "get_run", tag = "runs", params(("run" = String, Path, description = "The run")),
+#[utoipa::path(get, path = "/v1/runs/{run}", operation_id = "get_run", tag = "runs", params(("run" = String, Path, description = "Run id")),
     responses(
         (status = 200, description = "Its loops, what they read, what it waits for", body = StatusReport),
         (status = 404, description = "Unknown run", body = Problem, content_type = "application/problem+json"),
@@ -402,7 +402,7 @@ pub(super) struct ResultQuery {
 }
 
 /// Get the result of a run, or the reason why it failed.
-#[utoipa::path(get, path = "/v1/runs/{run}/result", operation_id = "get_result", tag = "runs", params(("run" = String, Path, description = "The run"), ResultQuery),
+#[utoipa::path(get, path = "/v1/runs/{run}/result", operation_id = "get_result", tag = "runs", params(("run" = String, Path, description = "Run id"), ResultQuery),
     responses(
         (status = 200, description = "The run has ended", body = OutcomeReport),
         (status = 202, description = "The run has not ended", body = RunState),
@@ -463,7 +463,7 @@ pub(super) struct HistoryQuery {
 }
 
 /// Get the history of a run: the iterations of its loops, and its events.
-#[utoipa::path(get, path = "/v1/runs/{run}/history", operation_id = "get_history", tag = "runs", params(("run" = String, Path, description = "The run"), HistoryQuery),
+#[utoipa::path(get, path = "/v1/runs/{run}/history", operation_id = "get_history", tag = "runs", params(("run" = String, Path, description = "Run id"), HistoryQuery),
     responses(
         (status = 200, description = "Its iterations and events", body = HistoryReport),
         (status = 404, description = "Unknown run", body = Problem, content_type = "application/problem+json"),
@@ -487,7 +487,7 @@ pub(super) async fn history(
 }
 
 /// Get the files that a run was started from, as they were at that time.
-#[utoipa::path(get, path = "/v1/runs/{run}/source", operation_id = "get_source", tag = "runs", params(("run" = String, Path, description = "The run")),
+#[utoipa::path(get, path = "/v1/runs/{run}/source", operation_id = "get_source", tag = "runs", params(("run" = String, Path, description = "Run id")),
     responses(
         (status = 200, description = "Its files: the workflow first", body = SourceReport),
         (status = 404, description = "Unknown run", body = Problem, content_type = "application/problem+json"),
@@ -503,9 +503,9 @@ pub(super) async fn source(
 /// Get the last output lines of the running commands of a run.
 ///
 /// The lines of a command are removed when it has ended. Lines that may contain a secret are omitted.
-#[utoipa::path(get, path = "/v1/runs/{run}/printed", operation_id = "get_printed", tag = "runs", params(("run" = String, Path, description = "The run")),
+#[utoipa::path(get, path = "/v1/runs/{run}/printed", operation_id = "get_printed", tag = "runs", params(("run" = String, Path, description = "Run id")),
     responses(
-        (status = 200, description = "The lines", body = PrintedReport),
+        (status = 200, description = "Output lines of the command", body = PrintedReport),
         (status = 404, description = "Unknown run", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn printed(
@@ -537,9 +537,9 @@ pub(super) struct PlacesQuery {
 /// List the places that `retry` accepts as `from`, newest first.
 ///
 /// They are the iterations and actions that the run reached.
-#[utoipa::path(get, path = "/v1/runs/{run}/places", operation_id = "get_places", tag = "runs", params(("run" = String, Path, description = "The run"), PlacesQuery),
+#[utoipa::path(get, path = "/v1/runs/{run}/places", operation_id = "get_places", tag = "runs", params(("run" = String, Path, description = "Run id"), PlacesQuery),
     responses(
-        (status = 200, description = "The places", body = PlacesReport),
+        (status = 200, description = "Places from which the run can be retried", body = PlacesReport),
         (status = 404, description = "Unknown run", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn places(
@@ -565,7 +565,7 @@ pub(super) struct DumpQuery {
 /// Get the checkpoint of a run, as stored.
 ///
 /// The schema is `docs/dump.schema.json`.
-#[utoipa::path(get, path = "/v1/runs/{run}/dump", operation_id = "get_dump", tag = "runs", params(("run" = String, Path, description = "The run"), DumpQuery),
+#[utoipa::path(get, path = "/v1/runs/{run}/dump", operation_id = "get_dump", tag = "runs", params(("run" = String, Path, description = "Run id"), DumpQuery),
     responses(
         (status = 200, description = "The checkpoint", body = serde_json::Value),
         (status = 404, description = "Unknown run", body = Problem, content_type = "application/problem+json"),
@@ -591,9 +591,9 @@ pub(super) async fn dump(
 /// Pause a run.
 ///
 /// Effects in flight may end, and no new ones start.
-#[utoipa::path(post, path = "/v1/runs/{run}/pause", operation_id = "pause_run", tag = "runs", params(("run" = String, Path, description = "The run")),
+#[utoipa::path(post, path = "/v1/runs/{run}/pause", operation_id = "pause_run", tag = "runs", params(("run" = String, Path, description = "Run id")),
     responses(
-        (status = 200, description = "It is durable", body = RunState),
+        (status = 200, description = "State of the run; the change is durable", body = RunState),
         (status = "4XX", description = "404 unknown run, 409 it has ended", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn pause(
@@ -605,9 +605,9 @@ pub(super) async fn pause(
 }
 
 /// Resume a paused run.
-#[utoipa::path(post, path = "/v1/runs/{run}/resume", operation_id = "resume_run", tag = "runs", params(("run" = String, Path, description = "The run")),
+#[utoipa::path(post, path = "/v1/runs/{run}/resume", operation_id = "resume_run", tag = "runs", params(("run" = String, Path, description = "Run id")),
     responses(
-        (status = 200, description = "It is durable", body = RunState),
+        (status = 200, description = "State of the run; the change is durable", body = RunState),
         (status = "4XX", description = "404 unknown run, 409 it has ended", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn resume(
@@ -623,9 +623,9 @@ pub(super) async fn resume(
 /// Cancel a run.
 ///
 /// Effects in flight are aborted.
-#[utoipa::path(post, path = "/v1/runs/{run}/cancel", operation_id = "cancel_run", tag = "runs", params(("run" = String, Path, description = "The run")),
+#[utoipa::path(post, path = "/v1/runs/{run}/cancel", operation_id = "cancel_run", tag = "runs", params(("run" = String, Path, description = "Run id")),
     responses(
-        (status = 200, description = "It is durable", body = RunState),
+        (status = 200, description = "State of the run; the change is durable", body = RunState),
         (status = "4XX", description = "404 unknown run, 409 it has ended", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn cancel(
@@ -637,9 +637,9 @@ pub(super) async fn cancel(
 }
 
 /// Send a signal to a run, for an action that waits for it now or later.
-#[utoipa::path(post, path = "/v1/runs/{run}/signal", operation_id = "signal_run", tag = "runs", request_body = Signal, params(("run" = String, Path, description = "The run")),
+#[utoipa::path(post, path = "/v1/runs/{run}/signal", operation_id = "signal_run", tag = "runs", request_body = Signal, params(("run" = String, Path, description = "Run id")),
     responses(
-        (status = 200, description = "It is durable", body = RunState),
+        (status = 200, description = "State of the run; the change is durable", body = RunState),
         (status = "4XX", description = "404 unknown run, 409 it has ended, or nothing in its workflow waits for a signal of this name, 422 the question does not accept the payload", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn signal(
@@ -660,7 +660,7 @@ pub(super) async fn signal(
 ///
 /// The retry is a new run of the same version, with the label `windlass.retry_of`. It starts at the beginning with the
 /// same input, or at `from` with the state at that time. The old run stays unchanged.
-#[utoipa::path(post, path = "/v1/runs/{run}/retry", operation_id = "retry_run", tag = "runs", request_body = Option<RetryRun>, params(("run" = String, Path, description = "The run")),
+#[utoipa::path(post, path = "/v1/runs/{run}/retry", operation_id = "retry_run", tag = "runs", request_body = Option<RetryRun>, params(("run" = String, Path, description = "Run id")),
     responses(
         (status = 201, description = "The new run was started", body = RunSummary, headers(("Location" = String, description = "The new run"))),
         (status = "4XX", description = "404 unknown run, 409 it did not end badly, or was not at the place", body = Problem, content_type = "application/problem+json"),

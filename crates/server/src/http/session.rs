@@ -25,7 +25,7 @@ pub(super) struct Me {
 
 /// Get the role and the name of the caller.
 #[utoipa::path(get, path = "/v1/me", operation_id = "get_me", tag = "server",
-    responses((status = 200, description = "What its token or its session allows", body = Me)))]
+    responses((status = 200, description = "What the token or the session of the caller allows", body = Me)))]
 pub(super) async fn me(Extension(admitted): Extension<Admitted>) -> axum::Json<Me> {
     axum::Json(Me {
         access: admitted.access.as_str().to_owned(),

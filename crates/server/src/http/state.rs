@@ -67,7 +67,7 @@ pub(super) async fn list(
 #[utoipa::path(get, path = "/v1/state/{workflow}/{name}", operation_id = "get_state", tag = "workflows",
     params(("workflow" = String, Path, description = "The name of the workflow, as its runs have it"), ("name" = String, Path, description = "The name of the value"), StateQuery),
     responses(
-        (status = 200, description = "The value", body = StateReport),
+        (status = 200, description = "The stored value", body = StateReport),
         (status = 404, description = "It was never written, or was deleted", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn one(
@@ -86,7 +86,7 @@ pub(super) async fn one(
 #[utoipa::path(put, path = "/v1/state/{workflow}/{name}", operation_id = "put_state", tag = "workflows", request_body = StateValue,
     params(("workflow" = String, Path, description = "The name of the workflow, as its runs have it"), ("name" = String, Path, description = "The name of the value"), StateQuery),
     responses(
-        (status = 200, description = "It is durable", body = StateReport),
+        (status = 200, description = "The stored value; it is durable", body = StateReport),
         (status = "4XX", description = "412: it has another version or value, see `state`; 422: it is too large", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn set(

@@ -34,7 +34,7 @@ pub(super) struct ResumeQuery {
 /// Paused runs stay paused unless `paused` is true.
 #[utoipa::path(post, path = "/v1/resume", operation_id = "resume_all", tag = "server", params(ResumeQuery),
     responses(
-        (status = 200, description = "They continue", body = Resumed),
+        (status = 200, description = "Number of runs that continue", body = Resumed),
         (status = "4XX", description = "A parameter cannot be read", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", description = "The server is not ready, or the store cannot be read", body = Problem, content_type = "application/problem+json"),
     ))]

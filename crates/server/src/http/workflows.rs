@@ -102,7 +102,7 @@ pub(super) struct ValidateQuery {
 /// started with. The body is the workflow itself, YAML or JSON, or JSON with its text as `text`.
 #[utoipa::path(put, path = "/v1/workflows/{name}", operation_id = "put_workflow", tag = "workflows",
     params(
-        ("name" = String, Path, description = "Its name: letters, digits and -_."),
+        ("name" = String, Path, description = "Name of the workflow: letters, digits and -_."),
         ("If-Match" = Option<String>, Header, description = "Only if this is the current version, as in `ETag`"),
         ("If-None-Match" = Option<String>, Header, description = "`*`: only if the name is unused"),
     ),
@@ -210,9 +210,9 @@ pub(super) struct VersionQuery {
 /// Get a workflow with its text, its inputs and the limits of its loops.
 ///
 /// The header `ETag` is its version.
-#[utoipa::path(get, path = "/v1/workflows/{name}", operation_id = "get_workflow", tag = "workflows", params(("name" = String, Path, description = "Its name"), VersionQuery),
+#[utoipa::path(get, path = "/v1/workflows/{name}", operation_id = "get_workflow", tag = "workflows", params(("name" = String, Path, description = "Name of the workflow"), VersionQuery),
     responses(
-        (status = 200, description = "The workflow", body = WorkflowReport, headers(("ETag" = String, description = "Its version"))),
+        (status = 200, description = "The workflow", body = WorkflowReport, headers(("ETag" = String, description = "Version of the workflow"))),
         (status = 404, description = "Unknown workflow or version", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn get(
@@ -229,7 +229,7 @@ pub(super) async fn get(
 /// List the versions of a workflow, newest first, with the numbers of their runs.
 ///
 /// A run always uses the version that it was started with.
-#[utoipa::path(get, path = "/v1/workflows/{name}/versions", operation_id = "get_workflow_versions", tag = "workflows", params(("name" = String, Path, description = "Its name")),
+#[utoipa::path(get, path = "/v1/workflows/{name}/versions", operation_id = "get_workflow_versions", tag = "workflows", params(("name" = String, Path, description = "Name of the workflow")),
     responses(
         (status = 200, description = "Its versions", body = VersionsReport),
         (status = 404, description = "Unknown workflow", body = Problem, content_type = "application/problem+json"),
@@ -243,9 +243,9 @@ pub(super) async fn versions(
 }
 
 /// Get the schedule of a workflow, with its next times.
-#[utoipa::path(get, path = "/v1/workflows/{name}/schedule", operation_id = "get_workflow_schedule", tag = "workflows", params(("name" = String, Path, description = "Its name")),
+#[utoipa::path(get, path = "/v1/workflows/{name}/schedule", operation_id = "get_workflow_schedule", tag = "workflows", params(("name" = String, Path, description = "Name of the workflow")),
     responses(
-        (status = 200, description = "Its schedule, with the next five times", body = ScheduleReport),
+        (status = 200, description = "The schedule, with the next five times", body = ScheduleReport),
         (status = 404, description = "Unknown workflow", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn schedule(
@@ -272,9 +272,9 @@ pub(super) struct TimesQuery {
 ///
 /// The range may have 1,000 times at most. `POST /v1/runs` with `workflow`, and with `run` and `time` of an entry as
 /// `run` and `scheduled_time`, starts a missing run.
-#[utoipa::path(get, path = "/v1/workflows/{name}/schedule/times", operation_id = "list_scheduled_times", tag = "workflows", params(("name" = String, Path, description = "Its name"), TimesQuery),
+#[utoipa::path(get, path = "/v1/workflows/{name}/schedule/times", operation_id = "list_scheduled_times", tag = "workflows", params(("name" = String, Path, description = "Name of the workflow"), TimesQuery),
     responses(
-        (status = 200, description = "The times, in order", body = ScheduledTimes),
+        (status = 200, description = "Due times, earliest first", body = ScheduledTimes),
         (status = "4XX", description = "404: unknown workflow; 422: it has no schedule, or the range is wrong", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn times(
@@ -291,7 +291,7 @@ pub(super) async fn times(
 /// Pause the schedule of a workflow.
 ///
 /// It starts no runs until it is resumed. Times during the pause do not count as missed.
-#[utoipa::path(post, path = "/v1/workflows/{name}/schedule/pause", operation_id = "pause_schedule", tag = "workflows", params(("name" = String, Path, description = "Its name")),
+#[utoipa::path(post, path = "/v1/workflows/{name}/schedule/pause", operation_id = "pause_schedule", tag = "workflows", params(("name" = String, Path, description = "Name of the workflow")),
     responses(
         (status = 200, description = "It is paused", body = ScheduleReport),
         (status = "4XX", description = "404: unknown workflow; 422: it has no schedule", body = Problem, content_type = "application/problem+json"),
@@ -306,7 +306,7 @@ pub(super) async fn pause_schedule(
 }
 
 /// Resume the schedule of a workflow.
-#[utoipa::path(post, path = "/v1/workflows/{name}/schedule/resume", operation_id = "resume_schedule", tag = "workflows", params(("name" = String, Path, description = "Its name")),
+#[utoipa::path(post, path = "/v1/workflows/{name}/schedule/resume", operation_id = "resume_schedule", tag = "workflows", params(("name" = String, Path, description = "Name of the workflow")),
     responses(
         (status = 200, description = "It starts runs", body = ScheduleReport),
         (status = "4XX", description = "404: unknown workflow; 422: it has no schedule", body = Problem, content_type = "application/problem+json"),
@@ -323,7 +323,7 @@ pub(super) async fn resume_schedule(
 /// Delete a workflow and its former versions.
 ///
 /// Its runs continue.
-#[utoipa::path(delete, path = "/v1/workflows/{name}", operation_id = "remove_workflow", tag = "workflows", params(("name" = String, Path, description = "Its name")),
+#[utoipa::path(delete, path = "/v1/workflows/{name}", operation_id = "remove_workflow", tag = "workflows", params(("name" = String, Path, description = "Name of the workflow")),
     responses(
         (status = 204, description = "Deleted"),
         (status = 404, description = "Unknown workflow", body = Problem, content_type = "application/problem+json"),
@@ -346,7 +346,7 @@ pub(super) async fn remove(
 #[utoipa::path(post, path = "/v1/validate", operation_id = "validate_workflow", tag = "workflows", params(ValidateQuery),
     request_body(content((WorkflowBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
     responses(
-        (status = 200, description = "What is wrong with it, if anything", body = Validation),
+        (status = 200, description = "Diagnostics of the text, empty if it is valid", body = Validation),
         (status = "4XX", description = "The request cannot be read", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn validate(
