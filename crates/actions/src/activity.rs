@@ -10,23 +10,23 @@ use std::time::Duration;
 use windlass_expression::Value;
 use windlass_model::model::{Fault, Name, fault_kind};
 
-/// What an activity is given for one attempt, in addition to its input.
+/// What an activity receives for one attempt, in addition to its decoded input.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ActivityContext {
-    /// The input as it is, before it was decoded.
+    /// The input before decoding.
     pub input: Value,
-    /// The same for every attempt and every repetition after a crash.
+    /// The key that every attempt and every repetition after a crash has in common.
     pub idempotency_key: String,
-    /// Which attempt this is, from 1.
+    /// The number of this attempt, from 1.
     pub attempt: u32,
     /// The action's name in the workflow.
     pub action: Name,
 }
 
-/// Why an attempt of an activity failed.
+/// Why an attempt at an activity failed.
 ///
-/// Any error becomes one that is retried, so `?` works in an activity.
+/// Every other error becomes a retryable one, so `?` works in an activity.
 ///
 /// ```
 /// # extern crate windlass_actions as windlass;
@@ -44,33 +44,33 @@ impl ActivityError {
         Self(Fault::new(fault_kind::HANDLER, message).transient())
     }
 
-    /// A failure that is retried only where the retry policy names its kind.
+    /// A failure that is retried only if the retry policy names its kind.
     pub fn permanent(message: impl Into<String>) -> Self {
         Self(Fault::new(fault_kind::HANDLER, message))
     }
 
-    /// What `on:` of a retry policy and `error.kind` call it; without this `handler`.
+    /// Sets the kind that `on:` of a retry policy and `error.kind` use. The default is `handler`.
     #[must_use]
     pub fn kind(mut self, kind: &str) -> Self {
         self.0.kind = Name::from(kind);
         self
     }
 
-    /// What `error.code` gives.
+    /// Sets `error.code`.
     #[must_use]
     pub fn code(mut self, code: impl fmt::Display) -> Self {
         self.0 = self.0.code(code);
         self
     }
 
-    /// What the action gives all the same. What serde cannot write is left out.
+    /// Sets an output for the failed action. A value that serde cannot serialize is ignored.
     #[must_use]
     pub fn output(mut self, output: impl Serialize + 'static) -> Self {
         self.0.output = Value::encode(output).ok();
         self
     }
 
-    /// The wait before the next attempt that the other side requested.
+    /// Sets the wait before the next attempt, as requested by the other side.
     #[must_use]
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.0.retry_after_ms = u64::try_from(wait.as_millis()).ok();
@@ -99,7 +99,7 @@ impl fmt::Debug for ActivityError {
 /// An activity with its types erased.
 pub(super) type Closure = Arc<dyn Fn(ActivityContext) -> Attempt<'static> + Send + Sync>;
 
-/// Decodes the input for an activity, and encodes what it gives.
+/// Wraps an activity: decodes its input and encodes its output.
 pub(super) fn typed<F, I, O, Fut>(name: &Name, activity: F) -> Closure
 where
     F: Fn(ActivityContext, I) -> Fut + Send + Sync + 'static,

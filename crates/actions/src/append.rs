@@ -1,9 +1,10 @@
-//! `appendFile`: rows at the end of a file, exactly once. The run remembers how long the file was
-//! after its last append, and before its first one. What is behind that is cut off only when it is
-//! what this very append left behind, in an attempt before; anything else was written by others.
-//! It never appends to what it does not know the length of, and never overwrites what others wrote.
-//! With `replace` the rows go to a sibling of the file: see `replace`. With `key` a row whose key the file has is
-//! dropped: see `keys`. How rows become bytes is in `rows`.
+//! `appendFile`: appends rows to a file, each exactly once.
+//!
+//! The run stores the length of the file before its first append and after each append (the committed end). Bytes
+//! behind the committed end are cut off only if an earlier attempt at the same append wrote them. Other programs wrote
+//! any other bytes: the append fails and never overwrites them. Nor does it append to a file of unknown length after an
+//! interrupted attempt. With `replace` the rows go to a sibling of the file: see `replace`. With `key` a row whose key
+//! the file already has is dropped: see `keys`. `rows` encodes the rows.
 
 mod keys;
 mod replace;
@@ -25,19 +26,19 @@ use windlass_model::model::{Fault, Request, fault_kind};
 
 #[derive(Default)]
 pub(super) struct AppendFile {
-    /// Who appended last to each file in this process, by the file's canonical path. It is held
-    /// while a file is written, so that an attempt that was cut and the next one do not mix.
+    /// The last append to each file in this process, by the file's canonical path. The lock is held while a file is
+    /// written, so that an aborted attempt and the next one do not write at the same time.
     last: Arc<Mutex<HashMap<String, LastAppend>>>,
 }
 
 struct LastAppend {
     key: String,
     length: u64,
-    /// How many keys of rows this process put into the file's table.
+    /// Number of records that this process put into the file's table of keys.
     keys: u64,
 }
 
-/// What is appended.
+/// What an append writes, before it is encoded.
 enum Content {
     Text(String),
     Rows {
@@ -45,19 +46,19 @@ enum Content {
         format: RowFormat,
         /// The key of each row.
         keys: Option<Vec<KeyHash>>,
-        /// The expression of the keys.
+        /// The source of the expression that computes the keys.
         key: String,
     },
 }
 
-/// What an append writes.
+/// What an append writes, encoded for a file.
 struct Prepared {
     rows: EncodedRows,
-    /// How many rows or texts it appends.
+    /// Number of rows or texts to append.
     count: usize,
-    /// Their keys, and those of the file.
+    /// The keys of the appended rows, and the keys that the file has.
     keys: Option<(Vec<KeyHash>, KeyIndex)>,
-    /// The number of rows whose keys the file had.
+    /// Number of rows that are dropped because the file or an earlier row has their key.
     duplicates: usize,
 }
 
@@ -66,14 +67,14 @@ struct Job {
     /// The engine's state directory: no action may write to its store.
     state: Option<Arc<Path>>,
     shown: String,
-    /// How long files were when the run last committed an append, by their canonical paths; and
-    /// the canonical paths of those that are called by other ones.
+    /// For each canonical path, the file's length when the run last committed an append to it. For each other path that
+    /// an action names, the canonical path. See [`Self::output`].
     files: Object,
     measure: bool,
     replace: bool,
     content: Content,
     key: String,
-    /// Whether what is behind the known end may be of this very append.
+    /// Whether an earlier attempt at this append may have written the bytes behind the committed end.
     repeated: bool,
 }
 
@@ -130,7 +131,7 @@ impl AppendJob {
         match self {
             Self::Append(job) => job.run(last),
             Self::Put { files, repeated } => {
-                // An attempt that was cut may still be writing.
+                // An aborted attempt may still be writing.
                 let _alone = last.lock().unwrap_or_else(PoisonError::into_inner);
                 replace::put(&files, repeated)
             }
@@ -138,10 +139,11 @@ impl AppendJob {
     }
 }
 
-/// What the request gives in a simulation. Nothing is written, and every file is empty before the first append.
+/// Returns the output that the request has in a simulation. Nothing is written, and every file is empty before the
+/// first append.
 ///
 /// # Errors
-/// Inputs that cannot be used.
+/// The inputs are not valid.
 pub fn simulate_append(request: &Request) -> Result<Value, Fault> {
     let job = match AppendJob::read(request)? {
         AppendJob::Append(job) => job,
@@ -161,7 +163,7 @@ pub fn simulate_append(request: &Request) -> Result<Value, Fault> {
     Ok(job.output(&target, &real, length, Some(&prepared)))
 }
 
-/// Whether the request is a step of our own, which no author wrote.
+/// Returns true if the request is a step that a format adds, which no author wrote.
 #[must_use]
 pub fn is_append_bookkeeping(request: &Request) -> bool {
     let set = |key: &str| request.inputs.get(key) == Some(&Value::Bool(true));
@@ -203,17 +205,17 @@ impl Job {
         if let Some(target) = &place.target
             && let Ok(old) = std::fs::metadata(target)
         {
-            // Who may not read the file may not read the rows that are to replace it.
+            // Copy the permissions: a user without access to the file must not read the rows that will replace it.
             file.set_permissions(old.permissions())
                 .map_err(write_fault)?;
         }
-        // However it is called, it is one file.
+        // Several paths may lead to the same file.
         let path = std::fs::canonicalize(&place.path).map_err(write_fault)?;
         let real = path.display().to_string();
         let target = place.target.unwrap_or_else(|| real.clone());
         let known = self.committed_length(&target, &real)?;
         if known.is_none() {
-            // It may be new.
+            // The file may be new.
             sink::sync_name(&path).map_err(write_fault)?;
         }
         let known = known.or(place.known);
@@ -223,7 +225,8 @@ impl Job {
         if self.measure {
             return Ok(self.output(&target, &real, known.unwrap_or(now), None));
         }
-        // A file without a known length is rewritten from its beginning, or keeps what was there.
+        // With `replace`, a file without a known length is rewritten from its beginning. Otherwise the rows go behind
+        // its present content.
         let from = known.unwrap_or(if self.replace { 0 } else { now });
         let before = last.get(&real);
         let keys = match self.content.key() {
@@ -244,7 +247,7 @@ impl Job {
         let ends = match &written {
             Ok(()) => length,
             Err(_) => {
-                // As if it had not begun, when the disk allows that.
+                // Restore the previous length, if the disk allows it.
                 let _ = file.set_len(from);
                 length_of(&mut file).map_err(write_fault)?
             }
@@ -259,7 +262,7 @@ impl Job {
         Ok(self.output(&target, &real, length, Some(&prepared)))
     }
 
-    /// The keys of the rows that the file has up to there.
+    /// Opens the keys of the rows in the first `from` bytes of the file.
     fn keys(
         &self,
         key: &str,
@@ -304,7 +307,7 @@ impl Job {
         })
     }
 
-    /// How long the file was when the run last committed an append to it.
+    /// Returns the length of the file when the run last committed an append to it.
     fn committed_length(&self, target: &str, real: &str) -> Result<Option<u64>, Fault> {
         let called = self.files.get(self.shown.as_str());
         if let Some(before) = called.and_then(Value::as_str)
@@ -337,11 +340,11 @@ impl Job {
         }
     }
 
-    /// The same, whether the file is there or not.
+    /// Returns the same length without a check, and also if the file does not exist.
     fn last_known_length(&self, place: &AppendTarget) -> Option<u64> {
         let real = match &place.target {
             Some(_) => place.path.to_str()?,
-            // It may be called by its canonical path.
+            // The action may name the canonical path itself.
             None => {
                 let called = self.files.get(self.shown.as_str())?;
                 called.as_str().unwrap_or(&self.shown)
@@ -350,7 +353,7 @@ impl Job {
         replace::length(self.files.get(real))
     }
 
-    /// Nothing but this append's own bytes may be behind the end that is known.
+    /// Fails unless the bytes behind the committed end are from this append.
     fn check(
         &self,
         file: &mut File,
@@ -402,14 +405,15 @@ impl Job {
         )))
     }
 
-    /// The output of a measurement, or of an append.
+    /// Builds the output of a measurement (`appended` is `None`) or of an append.
     fn output(&self, target: &str, real: &str, length: u64, appended: Option<&Prepared>) -> Value {
         let from = self.files.get(real).cloned().unwrap_or_default();
         let length = Value::Int(i64::try_from(length).unwrap_or(i64::MAX));
         let number = |count: usize| Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
         let rows = number(appended.map_or(0, |appended| appended.count));
         let duplicates = number(appended.map_or(0, |appended| appended.duplicates));
-        // What it is called comes first: it may be the canonical path itself.
+        // The entry for the action's own path is first: if that is the canonical path, the later entry with the length
+        // replaces it.
         let mut files = vec![(self.shown.as_str(), Value::text(target))];
         if target == real {
             files.push((real, length.clone()));
@@ -431,13 +435,13 @@ impl Job {
 
 struct AppendTarget {
     path: PathBuf,
-    /// The file that this replaces, when it is not the file itself.
+    /// The file that the sibling at `path` will replace; `None` without `replace`.
     target: Option<String>,
-    /// How long it is, when an earlier run wrote it.
+    /// Length in bytes of the rows that were copied from an earlier run's sibling.
     known: Option<u64>,
 }
 
-/// The run that appended last.
+/// Returns the run that appended last.
 fn run(last: &LastAppend) -> &str {
     run_of(&last.key)
 }
@@ -446,12 +450,12 @@ fn run_of(key: &str) -> &str {
     key.split_once('/').map_or(key, |(run, _)| run)
 }
 
-/// The length, read without the times of the file: see `Inode`.
+/// Returns the file's length in bytes. It does not query the file's timestamps, see `Inode`.
 fn length_of(file: &mut File) -> io::Result<u64> {
     file.seek(SeekFrom::End(0))
 }
 
-/// Cuts the file, which has `now` bytes, to what was committed and puts the rows behind it, durably.
+/// Cuts the file from `now` to `from` bytes, the committed end, and writes the rows there, durably.
 fn write(file: &mut File, from: u64, now: u64, rows: &EncodedRows) -> io::Result<()> {
     if now != from {
         file.set_len(from)?;
@@ -461,8 +465,8 @@ fn write(file: &mut File, from: u64, now: u64, rows: &EncodedRows) -> io::Result
     file.sync_data()
 }
 
-/// Whether what is behind the known end is what an attempt at this append left: its bytes, as
-/// far as it came. What a power cut left unwritten in between reads as zeros.
+/// Returns true if the bytes behind the committed end are a beginning of this append's bytes, left by an earlier
+/// attempt. A zero also matches: bytes that a power cut did not write read as zeros.
 fn is_own(rows: &EncodedRows, file: &mut File, from: u64, now: u64) -> io::Result<bool> {
     let overwritten = usize::try_from(rows.overwritten).unwrap_or_default();
     let own = rows.bytes.get(overwritten..).unwrap_or_default();
@@ -483,7 +487,7 @@ impl Content {
             (Some(other), _) => return Err(mismatch("rows", "a list", other)),
             (None, Some(Value::String(text))) => return Ok(Self::Text(text.as_str().to_owned())),
             (None, Some(other)) => return Err(mismatch("text", "a string", other)),
-            // Null is a row too.
+            // Look up `row` this way because a row may be null.
             (None, None) => {
                 let row = inputs.all().find(|(key, _)| *key == "row");
                 row.map(|(_, row)| row.clone()).into_iter().collect()
@@ -504,7 +508,7 @@ impl Content {
         })
     }
 
-    /// The expression of the keys of its rows.
+    /// Returns the expression of the keys, if the rows have keys.
     fn key(&self) -> Option<&str> {
         match self {
             Self::Rows {
@@ -514,7 +518,7 @@ impl Content {
         }
     }
 
-    /// The bytes for a file that has `from` bytes for certain, without the rows whose keys it has.
+    /// Encodes the rows for a file whose committed length is `from` bytes. Drops rows whose keys the file has.
     fn prepare(
         &self,
         from: u64,
@@ -558,7 +562,7 @@ impl Content {
 }
 
 impl Prepared {
-    /// Makes the keys of the rows durable, of a file that gets this length.
+    /// Makes the keys of the rows durable. `length` is the length of the file with the rows.
     fn add_keys(&mut self, length: u64) -> io::Result<()> {
         let Some((hashes, index)) = &mut self.keys else {
             return Ok(());
@@ -573,7 +577,7 @@ impl Prepared {
     }
 }
 
-/// The hashes of keys, all of which are given.
+/// Hashes the keys. Fails if a key is null.
 fn hashes(keys: &[Value]) -> Result<Vec<KeyHash>, String> {
     let hash = |(at, key): (usize, &Value)| match key {
         Value::Null => Err(format!(

@@ -1,5 +1,5 @@
-//! Addresses that answer a signal without a token: `callbackUrl`. Each is signed with a key of the state directory, so a
-//! restart leaves it valid, and no one else can make one.
+//! Addresses that answer a signal without a token: `callbackUrl`. Each is signed with a key in the state directory. So
+//! an address is valid after a restart, and no one else can make one.
 
 use super::private_file::replace_private_file;
 use base64::Engine as _;
@@ -17,23 +17,23 @@ use windlass_model::model::{CallbackClaim, sha256_of_parts};
 /// The file with the key, in a state directory.
 const FILE: &str = "callbacks.key";
 
-/// What the path of an address begins with, after the address of the server.
+/// The prefix of an address's path, after the address of the server.
 pub const CALLBACK_PATH: &str = "/v1/callbacks";
 
-/// What a part of a path may have as it is.
+/// Escapes all characters except those that a segment of a path may have.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
     .remove(b'.')
     .remove(b'~');
 
-/// Makes and checks the addresses of one state directory. Clones are the same.
+/// Makes and checks the addresses of one state directory. Clones share their state.
 #[derive(Clone, Default)]
 pub struct Callbacks(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    /// The state directory; without it no key exists.
+    /// The state directory. Without one, no address can be made.
     directory: Option<PathBuf>,
     key: Mutex<Option<hmac::Key>>,
     /// The address of the server.
@@ -47,7 +47,7 @@ impl fmt::Debug for Callbacks {
 }
 
 impl Callbacks {
-    /// Those of a state directory.
+    /// Makes the addresses of a state directory.
     #[must_use]
     pub fn of(directory: &Path) -> Self {
         Self(Arc::new(Shared {
@@ -56,16 +56,17 @@ impl Callbacks {
         }))
     }
 
-    /// The address under which others reach the server, such as `https://loops.example.com`. Only the first counts.
+    /// Sets the address at which others reach the server, such as `https://loops.example.com`. Only the first call has
+    /// an effect.
     pub fn set_server(&self, address: &str) {
         let address = address.trim_end_matches('/').to_owned();
         let _ = self.0.server.set(address);
     }
 
-    /// The address that answers a signal.
+    /// Returns the address that answers a signal.
     ///
     /// # Errors
-    /// Why this process cannot make one, for people.
+    /// The reason, for people, why this process cannot make an address.
     pub fn address(&self, run: &str, signal: &str, claim: CallbackClaim) -> Result<String, String> {
         let Some(server) = self.0.server.get() else {
             return Err(String::from(
@@ -84,7 +85,7 @@ impl Callbacks {
         ))
     }
 
-    /// Whether an address with this signature was made here.
+    /// Returns true if the signature was made with the key of this state directory.
     #[must_use]
     pub fn is_signed(
         &self,
@@ -99,7 +100,7 @@ impl Callbacks {
         hmac::verify(&key, &signed(run, signal, claim), &signature).is_ok()
     }
 
-    /// Locked while it is made: of two that need it first, one makes it.
+    /// Returns the key. The lock is held while the key is made, so that concurrent callers make only one key.
     fn key(&self) -> io::Result<hmac::Key> {
         let mut known = self.0.key.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(key) = &*known {
@@ -119,7 +120,7 @@ fn signed(run: &str, signal: &str, claim: CallbackClaim) -> [u8; 32] {
     sha256_of_parts(&parts.map(str::as_bytes))
 }
 
-/// Reads the key of a state directory; the first time, makes it.
+/// Reads the key of a state directory. The first call makes the key.
 fn stored_key(directory: &Path) -> io::Result<[u8; 32]> {
     let path = directory.join(FILE);
     match fs::read(&path) {

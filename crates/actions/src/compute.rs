@@ -1,5 +1,5 @@
-//! Work that computes for long, on threads that may: a task that computes holds up every other one, and no timeout
-//! ends it. A caller that no longer waits for it cancels it.
+//! Long computations, on threads for blocking work. On a thread of the runtime, a computation would delay every other
+//! task, and no timeout could end it. If the caller no longer waits, the computation is canceled.
 
 use super::execution_context;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use tokio::sync::Semaphore;
 use windlass_expression::Budget;
 use windlass_model::model::{Fault, Origin, fault_kind};
 
-/// Maximum number of concurrent computations; the others wait. More threads would only take the processors from
+/// Maximum number of concurrent computations; further ones wait. More threads would only take processor time from
 /// everything else.
 static PLACES: Semaphore = Semaphore::const_new(2);
 
-/// Of them, those of guests: one is left to the operator.
+/// Maximum number of guests' computations among them: one slot is always left for the operator.
 static GUESTS: Semaphore = Semaphore::const_new(1);
 
-/// Cancels the work when no caller waits for it.
+/// Cancels the work on drop, that is if no caller waits for it.
 struct CancelFlag(Arc<AtomicBool>);
 
 impl Drop for CancelFlag {
@@ -24,7 +24,7 @@ impl Drop for CancelFlag {
     }
 }
 
-/// Does the work with a budget of its own.
+/// Does the work, with its own budget.
 pub(super) async fn compute<T, F>(work: F) -> Result<T, Fault>
 where
     T: Send + 'static,
@@ -39,7 +39,7 @@ where
     };
     let place = PLACES.acquire().await;
     let done = tokio::task::spawn_blocking(move || {
-        // It keeps its place until it ends, even when no caller waits for it.
+        // The work holds its slot until it ends, even if no caller waits for it.
         let _place = (guest, place);
         work(&Budget::default().until(flag))
     });

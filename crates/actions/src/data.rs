@@ -1,5 +1,5 @@
-//! `json.parse`, `data.merge` and `notify`. What is wrong with the data is a value with `success: false`, as
-//! there, and not a fault.
+//! `json.parse`, `data.merge` and `notify`. As in The Edge Agent, an error in the data is a value with `success:
+//! false`, not a fault.
 
 use super::inputs::{Inputs, invalid};
 use super::json;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Fault, Request};
 
-/// `{text, strict}` to `{data, success}`. A value that is not text is already data.
+/// Maps `{text, strict}` to `{data, success}`. A value that is not text is returned as data.
 pub(super) struct JsonParse;
 
 impl Executor for JsonParse {
@@ -44,7 +44,7 @@ impl Executor for JsonParse {
     }
 }
 
-/// `{channel, message}` to `{sent: true}`: it writes a line to the log, as The Edge Agent prints one.
+/// Maps `{channel, message}` to `{sent: true}`. It writes a line to the log, as The Edge Agent prints one.
 pub(super) struct Notify;
 
 impl Executor for Notify {
@@ -66,7 +66,7 @@ impl Executor for Notify {
     }
 }
 
-/// What is wrong, and where.
+/// Describes the error in a JSON text, with its position.
 fn not_json(error: &serde_json::Error) -> Value {
     let message = error.to_string();
     let (words, _) = message.rsplit_once(" at line ").unwrap_or((&message, ""));
@@ -80,7 +80,7 @@ fn not_json(error: &serde_json::Error) -> Value {
     Value::object(failed)
 }
 
-/// JSON without comments and without commas at an end.
+/// Removes comments and trailing commas from JSON.
 fn tidied(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -121,7 +121,7 @@ fn tidied(text: &str) -> String {
     out
 }
 
-/// `{sources, strategy}` to `{result, source_count, success}`.
+/// Maps `{sources, strategy}` to `{result, source_count, success}`.
 pub(super) struct DataMerge;
 
 impl Executor for DataMerge {
@@ -159,7 +159,7 @@ fn merge(inputs: Inputs<'_>) -> Result<Value, Fault> {
     Ok(Value::object(merged))
 }
 
-/// Depth is bounded by that of the values.
+/// The recursion is as deep as the values, whose depth is limited.
 fn deep(into: &mut Object, from: &Object) {
     for (key, value) in from {
         match (into.get_mut(key), value) {

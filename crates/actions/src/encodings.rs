@@ -6,10 +6,11 @@ use std::ops::Range;
 /// Minimum number of consecutive Base64 letters that are decoded.
 const MIN_LETTERS: usize = 8;
 
-/// What a text says when it is read in another way.
+/// A text after decoding, with the positions that its bytes have in the original.
 pub(super) struct View {
     pub bytes: Vec<u8>,
-    /// Where bytes come from: from the first one on, to the next entry, they lie side by side in the text.
+    /// Pairs of a position in `bytes` and its position in the text. Bytes up to the next pair are contiguous in the
+    /// text.
     from: Vec<(usize, usize)>,
     kind: Kind,
 }
@@ -17,7 +18,7 @@ pub(super) struct View {
 #[derive(Clone, Copy)]
 enum Kind {
     Plain,
-    /// Of letters of Base64 from this one on.
+    /// Decoded from Base64, without the first `skipped` letters.
     Base64 {
         skipped: usize,
     },
@@ -32,7 +33,7 @@ impl View {
         }
     }
 
-    /// Where in the text a part of it lies.
+    /// Returns the range in the text that a part of this view is from.
     pub fn origin(&self, part: &Range<usize>) -> Range<usize> {
         match self.kind {
             Kind::Plain => self.at(part.start)..self.at(part.end),
@@ -50,14 +51,14 @@ impl View {
         entry.map_or(place, |(own, origin)| origin + (place - own))
     }
 
-    /// What follows comes from here on.
+    /// The bytes pushed after this call are from this position on.
     fn continues_at(&mut self, origin: usize) {
         self.from.push((self.bytes.len(), origin));
     }
 }
 
-/// A text without its escapes: those of URLs, JSON and program texts, HTML and mail; none when it has none.
-/// Of what was escaped twice, one layer is gone.
+/// Decodes the escapes of URLs, JSON, program texts, HTML and mail, one layer of them. Returns `None` if the text has
+/// no escape.
 pub(super) fn unescaped(text: &[u8]) -> Option<View> {
     let mut view = View::new();
     let mut at = 0;
@@ -80,12 +81,12 @@ pub(super) fn unescaped(text: &[u8]) -> Option<View> {
     found.then_some(view)
 }
 
-/// The escape that a text begins with: what it means, and how long it is.
+/// Decodes the escape that a text begins with. Returns the decoded bytes and the length of the escape.
 fn escape(text: &[u8]) -> Option<(Vec<u8>, usize)> {
     let (first, rest) = text.split_first()?;
     match first {
         b'%' => Some((vec![byte(rest)?], 3)),
-        // Of mail; its lines end with it, too.
+        // Quoted-printable, as in mail. A soft line break is also an escape.
         b'=' => match rest {
             [b'\n', ..] => Some((Vec::new(), 2)),
             [b'\r', b'\n', ..] => Some((Vec::new(), 3)),
@@ -112,7 +113,7 @@ fn letter(code: u32) -> Option<Vec<u8>> {
     Some(char::from_u32(code)?.to_string().into_bytes())
 }
 
-/// `amp;`, `#65;`, `#x41;`: what is behind an ampersand.
+/// Decodes what is behind an ampersand: `amp;`, `#65;`, `#x41;`.
 fn html(rest: &[u8]) -> Option<(Vec<u8>, usize)> {
     let end = rest.iter().take(12).position(|byte| *byte == b';')?;
     let name = std::str::from_utf8(rest.get(..end)?).ok()?;
@@ -135,7 +136,7 @@ fn html(rest: &[u8]) -> Option<(Vec<u8>, usize)> {
     Some((meant, end + 2))
 }
 
-/// What is behind a backslash, or several: each layer of JSON doubles them.
+/// Decodes what is behind one or several backslashes, because each layer of JSON doubles them.
 fn backslash(rest: &[u8]) -> (Vec<u8>, usize) {
     let more = rest.iter().take_while(|byte| **byte == b'\\').count();
     let before = 1 + more;
@@ -156,7 +157,7 @@ fn backslash(rest: &[u8]) -> (Vec<u8>, usize) {
     }
 }
 
-/// `0041`, `d83d\ude00`, `{41}`: what is behind `\u`, with that.
+/// Decodes what is behind a backslash from its `u` on: `u0041`, `ud83d\ude00`, `u{41}`.
 fn unicode(digits: &[u8]) -> Option<(Vec<u8>, usize)> {
     if let Some(inside) = digits.strip_prefix(b"{") {
         let end = inside.iter().take(7).position(|byte| *byte == b'}')?;
@@ -174,8 +175,8 @@ fn unicode(digits: &[u8]) -> Option<(Vec<u8>, usize)> {
     Some((meant.into_bytes(), 5 + slashes + 5))
 }
 
-/// Calls `see` with what each run of letters of Base64 says, in either alphabet, wherever in a group it begins.
-/// Line ends in it, with white space behind them, are no part of it.
+/// Calls `see` with each decoded run of Base64 letters, in either alphabet, from each position in a group. Line ends in
+/// a run, with white space behind them, are skipped.
 pub(super) fn base64(text: &[u8], see: &mut dyn FnMut(&View)) {
     let mut at = 0;
     while at < text.len() {

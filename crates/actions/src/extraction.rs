@@ -1,6 +1,5 @@
-//! `validate.extraction`: whether entities and relationships are what a schema, rules in Prolog and
-//! questions to a model want. Each layer is checked only when the one before it found nothing. It
-//! never changes what it validates.
+//! `validate.extraction`: checks entities and relationships against a schema, rules in Prolog and questions to a model,
+//! in this order. Each layer is checked only if the layer before found no error. Nothing is changed.
 
 use super::compute::compute;
 use super::inputs::{Inputs, invalid, mismatch};
@@ -17,7 +16,7 @@ use windlass_expression::{Budget, Object, Value};
 use windlass_model::model::{Fault, Request, fault_kind};
 use windlass_value::{first_chars, words};
 
-/// Inputs that are not a model's.
+/// Inputs of this action that are not passed to the model.
 const OWN: [&str; 12] = words! {
     entities relationships source_text schema schemas constraints probes logging agent_name messages
     prompt system
@@ -84,7 +83,8 @@ impl Extraction {
         ]))
     }
 
-    /// `validation_error(Type, Context)` of rules about `entity/2` and `relationship/3` and so on.
+    /// Runs the rules, which define `validation_error(Type, Context)` from facts such as `entity/2` and
+    /// `relationship/3`.
     async fn rules(
         &self,
         extracted: &ExtractionResult<'_>,
@@ -123,7 +123,7 @@ impl Extraction {
         Ok(found.iter().map(violation).collect())
     }
 
-    /// A question for every item that a probe is about.
+    /// Asks the model one question for every item that a probe applies to.
     async fn probes(
         &self,
         extracted: &ExtractionResult<'_>,
@@ -202,7 +202,7 @@ impl Executor for Extraction {
     }
 }
 
-/// A list; none is an empty one.
+/// Reads a list; a missing list is empty.
 fn list<'a>(inputs: Inputs<'a>, key: &str) -> Result<&'a [Value], Fault> {
     match inputs.get(key) {
         None => Ok(&[]),
@@ -211,9 +211,9 @@ fn list<'a>(inputs: Inputs<'a>, key: &str) -> Result<&'a [Value], Fault> {
     }
 }
 
-/// The time, as Python writes it.
+/// Returns the current time as Python writes it.
 fn now() -> String {
-    // An effect's own observation, recorded with what it gives.
+    // An observation of an effect, which is recorded with its output.
     #[allow(clippy::disallowed_methods)]
     let now = SystemTime::now();
     let now: chrono::DateTime<chrono::Utc> = now.into();
@@ -227,7 +227,7 @@ fn error_of(kind: &str, message: &str) -> Value {
     ])
 }
 
-/// The names in a list of the schema.
+/// Returns the names in a list of the schema.
 fn names<'s>(schema: Option<&'s Value>, key: &str) -> Vec<&'s str> {
     let names = schema.and_then(|schema| schema.get(key)?.as_array());
     let names = names.into_iter().flatten();
@@ -238,7 +238,7 @@ fn is_missing_field(item: &Value, field: &str) -> bool {
     item.get(field).is_none_or(Value::is_null)
 }
 
-/// The fields in a list of the schema that an item does not have.
+/// Returns the fields in a list of the schema that an item does not have.
 fn lacking<'s>(
     item: &Value,
     schema: Option<&'s Value>,
@@ -266,18 +266,18 @@ fn missing(
     ])
 }
 
-/// Text as it is, anything else as Python writes it.
+/// Returns text as it is, and other values as Python writes them.
 fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| repr_of(value), str::to_owned)
 }
 
-/// The first layer: required fields and known types.
+/// Checks the first layer: required fields and known types.
 fn structure(
     extracted: &ExtractionResult<'_>,
     schema: &Value,
     budget: &Budget,
 ) -> Result<Vec<Value>, Fault> {
-    // Each item is checked for each name, and what is missing is reported.
+    // The work is proportional to the items and the names in the schema, and each missing field is reported.
     let names_of = schema.nodes();
     let items = extracted.entities.len() + extracted.relationships.len();
     let looks = items.saturating_mul(names_of).saturating_mul(4);
@@ -338,7 +338,7 @@ fn structure(
     Ok(errors)
 }
 
-/// Facts, the author's rules, and the question which errors there are.
+/// Builds the Prolog program: facts, the author's rules, and a query for the errors.
 fn program(extracted: &ExtractionResult<'_>, rules: &str, tracked: bool) -> String {
     let mut code = String::from(
         ":- dynamic([entity/2, entity/3, relationship/3, relationship/4, relationship/5, \
@@ -376,7 +376,7 @@ fn program(extracted: &ExtractionResult<'_>, rules: &str, tracked: bool) -> Stri
     code
 }
 
-/// A member as a quoted atom.
+/// Writes a member as a quoted atom.
 fn atom(item: &Value, key: &str) -> String {
     let text = match item.get(key) {
         None => String::from("unknown"),
@@ -416,7 +416,7 @@ fn violation(found: &Value) -> Value {
     ])
 }
 
-/// `field == 'value'` or `field != 'value'`; anything holds without a condition.
+/// Evaluates `field == 'value'` or `field != 'value'`. Without a condition, returns true.
 fn applies(condition: Option<&str>, item: &Value) -> Result<bool, Fault> {
     let Some(condition) = condition.filter(|text| !text.trim().is_empty()) else {
         return Ok(true);
@@ -444,7 +444,7 @@ fn applies(condition: Option<&str>, item: &Value) -> Result<bool, Fault> {
     Ok(is == is_equal)
 }
 
-/// A question with the item's fields where it names them. Placeholders inside the data are not replaced.
+/// Replaces the placeholders of a question with the item's fields. Placeholders inside the data are not replaced.
 fn filled(written: &str, item: &Value, source_text: &Value) -> Result<String, Fault> {
     let names = Regex::new(r"\{\{\s*(\w+)\s*\}\}").map_err(|error| invalid(error.to_string()))?;
     let question = names.replace_all(written, |found: &regex::Captures<'_>| {
@@ -458,7 +458,7 @@ fn filled(written: &str, item: &Value, source_text: &Value) -> Result<String, Fa
     Ok(question.into_owned())
 }
 
-/// Whether a model answered yes. What is neither is a fault, never a pass.
+/// Returns true if the model answered yes. An answer that is neither yes nor no is a fault, never a pass.
 fn is_yes(answer: &str) -> Result<bool, Fault> {
     let lower = answer.to_lowercase();
     let mut words = lower.split(|char: char| !char.is_alphanumeric());

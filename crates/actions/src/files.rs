@@ -1,5 +1,5 @@
-//! `file.read` and `file.write`: whole files of this machine, as text. What goes wrong with a file is
-//! a value with `success: false`, as in The Edge Agent. Nothing is written into the engine's store.
+//! `file.read` and `file.write`: whole files of this machine, as text. As in The Edge Agent, an error with a file is a
+//! value with `success: false`. Nothing is written into the engine's store.
 
 use super::execution_context::{resolved, state};
 use super::inputs::{Inputs, invalid};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Fault, Request, fault_kind};
 
-/// Most bytes of a file that is read.
+/// Maximum size in bytes of a file that is read.
 const MAX_BYTES: u64 = 16 << 20;
 
 pub(super) struct FileRead;
@@ -66,7 +66,7 @@ impl Executor for FileWrite {
     }
 }
 
-/// The path as it is shown, and where it is.
+/// Returns the path as it is shown, and the resolved path.
 fn place(inputs: Inputs<'_>) -> Result<(String, PathBuf), Fault> {
     let path = inputs.required_text("path")?;
     let path = path.strip_prefix("file://").unwrap_or(path);
@@ -89,7 +89,7 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Whether it was written: not into the store.
+/// Writes a file. Returns false, without writing, if the file is in the engine's store.
 fn write(path: &Path, state: Option<&Path>, content: &[u8]) -> io::Result<bool> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;

@@ -1,6 +1,5 @@
-//! Handlers: what an `activity`, `actor` or `runner` does, as a Rust closure, a command or a URL. They never
-//! learn which run they serve; the idempotency key is all they need to distinguish a
-//! repetition from something new.
+//! Handlers: what an `activity`, `actor` or `runner` does, as a Rust closure, a command or a URL. A handler never
+//! learns which run it serves. It needs only the idempotency key to distinguish a repetition from a new call.
 
 use super::activity::{ActivityContext, Closure};
 use super::execution_context::is_quiet;
@@ -27,26 +26,25 @@ pub(super) enum Target {
     Closure(Closure),
     Command(Vec<String>),
     Url(String),
-    /// A URL that a guest's workflow names.
+    /// A URL in a guest's workflow.
     GuestUrl(String),
-    /// A command that a guest's workflow names and may not run.
+    /// A command in a guest's workflow, which may not run commands.
     Denied,
 }
 
-/// The handlers by name; the executor of `activity`, `actor`, `connector` and
-/// `runner`.
+/// The handlers by name. This is the executor of `activity`, `actor`, `connector` and `runner`.
 #[derive(Clone)]
 pub(super) struct Handlers {
     targets: BTreeMap<Name, Target>,
     stubs: Stubs,
     client: Arc<Client>,
-    /// For what guests name: it reaches the public internet only.
+    /// The client for URLs in guests' workflows: it reaches only the public internet.
     guests: Arc<Client>,
     processes: Arc<Processes>,
 }
 
 impl Handlers {
-    /// The executors whose work handlers do.
+    /// The executors whose work the handlers do.
     pub(super) const EXECUTORS: [&'static str; 4] = ["activity", "actor", "connector", "runner"];
 
     pub(super) fn new(client: Arc<Client>, guests: Arc<Client>, processes: Arc<Processes>) -> Self {
@@ -72,7 +70,7 @@ impl Handlers {
         self.targets.insert(name, target);
     }
 
-    /// Adds a handler that a workflow declares, as far as the policy allows.
+    /// Adds a handler that a workflow declares, restricted by the policy.
     pub(super) fn add_declared(&mut self, name: Name, target: HandlerTarget, policy: Policy) {
         match target {
             HandlerTarget::Command(_) if !policy.shell => {
@@ -89,7 +87,7 @@ impl Handlers {
         self.targets.insert(name, Target::Closure(closure));
     }
 
-    /// The handler of a name; of a connector's operation, else of the connector.
+    /// Returns the handler of a name. For a connector's operation without a handler, returns the connector's.
     pub(super) fn target(&self, name: &str) -> Option<&Target> {
         self.targets.get(name).or_else(|| {
             let (connector, _) = name.split_once('/')?;
@@ -101,12 +99,12 @@ impl Handlers {
         self.targets.keys().map(|name| &**name)
     }
 
-    /// Whether a handler or a stub answers an action that asks for this handler.
+    /// Returns true if a handler or a stub answers an action that needs this handler.
     pub(super) fn answers(&self, name: &str, action: &str) -> bool {
         self.target(name).is_some() || self.stubs.know(name, action)
     }
 
-    /// Whether a stub answers a call to a server.
+    /// Returns true if a stub answers the HTTP calls of this action.
     pub(super) fn stubs_http(&self, action: &str) -> bool {
         self.stubs.know("Http", action)
     }
@@ -127,8 +125,7 @@ impl Handlers {
         }
     }
 
-    /// The first name of a request that has a handler, else the first that has a stub, else the
-    /// name itself.
+    /// Returns the first name of a request that has a handler, else the first that has a stub, else `name`.
     fn chosen<'r>(&self, name: &'r str, request: &'r Request) -> &'r str {
         let others = request.inputs.get(HANDLER_NAMES).and_then(Value::as_array);
         let others = others.into_iter().flatten().filter_map(Value::as_str);
@@ -141,13 +138,14 @@ impl Handlers {
         registered.or_else(stubbed).copied().unwrap_or(name)
     }
 
-    /// What a stub answers instead of a server: that of the action, else of all its calls.
+    /// Returns a stub's answer in the place of a server's. The action's own stub has precedence over the stub of all
+    /// HTTP calls.
     pub(super) fn instead_of_http(&self, request: &Request) -> Option<Result<Value, Fault>> {
         let answer = self.stubs.answer("Http", request)?;
         Some(answer.map_err(retried).and_then(as_reply))
     }
 
-    /// What a handler answers to this input.
+    /// Returns what the handler, or else a stub, answers to this input.
     pub(super) async fn ask(
         &self,
         name: &str,
@@ -193,7 +191,7 @@ impl Handlers {
     ) -> Result<Value, Fault> {
         let mut spec = Spec::new(argv.to_vec(), request);
         spec.stdin = Some(input.to_json().into_bytes());
-        // Without `input`, all keys are the input.
+        // Without `input`, all keys are the input, so `files` is not a list of files.
         if request.inputs.get("input").is_some() {
             spec.files = files(Inputs::of(request)?)?;
         }
@@ -201,7 +199,7 @@ impl Handlers {
         parse_or_text(&finished.stdout)
     }
 
-    /// A command that must do what it should.
+    /// Runs a command. An exit code other than 0 is a fault.
     pub(super) async fn run(&self, name: &str, spec: Spec) -> Result<ProcessOutput, Fault> {
         let finished = self.processes.run(spec).await.map_err(|error| {
             let message = format!("the handler `{name}`: {error}");
@@ -225,7 +223,7 @@ impl Executor for Handlers {
         Box::pin(self.call(request))
     }
 
-    /// A URL may take as long as any other HTTP call; a command or a closure as long as it likes.
+    /// A URL has the timeout of HTTP calls. A command or a closure has no timeout by default.
     fn timeout(&self, request: &Request) -> Option<Duration> {
         let own = request.timeout_ms.map(Duration::from_millis);
         let default = || match self.target(self.chosen(name_and_input(request).ok()?.0, request))? {
@@ -244,8 +242,8 @@ impl Executor for Handlers {
     }
 }
 
-/// The handler's name, and `input` or else everything except the name: the seeds write
-/// `{"activityType": "search", "query": …}` as well.
+/// Returns the handler's name, and `input`. Without `input`, returns everything except the name, because workflows may
+/// also have `{"activityType": "search", "query": …}`.
 fn name_and_input(request: &Request) -> Result<(&str, Value), Fault> {
     let inputs = Inputs::of(request)?;
     let key = format!("{}Type", request.executor);
@@ -257,8 +255,8 @@ fn name_and_input(request: &Request) -> Result<(&str, Value), Fault> {
     Ok((name, input))
 }
 
-/// A stub's answer as the output of a call: what has none of its keys is the body. A status of 400
-/// or above fails the action, as a server's would.
+/// Makes a stub's answer the output of a call. An answer without any of the keys of an output is the body. A status of
+/// 400 or above fails the action, as a server's status does.
 pub(super) fn as_reply(answer: Value) -> Result<Value, Fault> {
     let parts = ["statusCode", "headers", "body"];
     let whole = parts.iter().any(|key| answer.get(key).is_some());
@@ -282,7 +280,7 @@ pub(super) fn as_reply(answer: Value) -> Result<Value, Fault> {
     }
 }
 
-/// A connector's answer: expressions of a definition read `body('x')` of it.
+/// Puts a connector's answer in `body`, which the definition's expressions read with `body('x')`.
 pub(super) fn of_connector(value: Value) -> Result<Value, Fault> {
     if value.get("body").is_none() && value.get("statusCode").is_none() {
         return Ok(Value::from_pairs([("body", value)]));
@@ -293,7 +291,7 @@ pub(super) fn of_connector(value: Value) -> Result<Value, Fault> {
     }
 }
 
-/// What a status of 400 or above is, of a server or of a connector.
+/// Returns the fault for a status of 400 or above, from a server or a connector.
 fn status_fault(answer: &Value) -> Option<Fault> {
     let code = answer.get("statusCode")?.as_int()?;
     if code < 400 {
@@ -305,8 +303,8 @@ fn status_fault(answer: &Value) -> Option<Fault> {
     Some(fault)
 }
 
-/// Any failure of a handler is retried by a policy without `on` (docs/reference/loom.md); only inputs that it
-/// cannot use and answers that cannot be taken stay what they are.
+/// Makes a handler's fault transient: a retry policy without `on` retries any failure of a handler
+/// (docs/reference/loom.md). Inputs that are not valid and answers that are too large or not exact are not retried.
 pub(super) fn retried(fault: Fault) -> Fault {
     let kinds = [
         fault_kind::INPUT,
@@ -329,7 +327,7 @@ fn exit(name: &str, finished: &ProcessOutput) -> Fault {
         .output(finished.output())
 }
 
-/// A handler's own words for what went wrong with its URL: the status stays the code.
+/// Reports a failed call of a handler's URL as a fault of the handler. The status stays the fault's code.
 fn answer(name: &str, reply: Result<Reply, Fault>) -> Result<Value, Fault> {
     match reply {
         Ok(reply) => Ok(reply.body),
@@ -342,7 +340,8 @@ fn answer(name: &str, reply: Result<Reply, Fault>) -> Result<Value, Fault> {
     }
 }
 
-/// JSON if it is JSON, null if there is nothing, else the text without the line ends at its end.
+/// Parses a command's output as JSON. Output that is not JSON is text, without the line ends at its end; empty output
+/// is null.
 fn parse_or_text(stdout: &str) -> Result<Value, Fault> {
     let text = stdout.trim_end_matches(['\n', '\r']);
     if text.trim().is_empty() {
@@ -352,7 +351,7 @@ fn parse_or_text(stdout: &str) -> Result<Value, Fault> {
     Ok(parsed.unwrap_or_else(|| Value::text(text)))
 }
 
-/// The fault for a name that nothing has.
+/// Makes the fault for an unknown name.
 pub(super) fn unknown<'a>(
     what: &str,
     name: &str,

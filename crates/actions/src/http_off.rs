@@ -1,4 +1,4 @@
-//! A stand-in for `http` in a build without the feature `http`: calls to URLs are refused, with the reason.
+//! Replaces `http` in a build without the feature `http`: calls to URLs are refused, with the reason.
 
 use std::time::Duration;
 use windlass_expression::Value;
@@ -24,7 +24,7 @@ pub(super) struct Reply {
     pub body: Value,
 }
 
-/// What a call makes of the answer of a stub.
+/// Returns a stub's answer as it is.
 pub(super) fn of_stub(answer: Result<Value, Fault>, _: &Request) -> Result<Value, Fault> {
     answer
 }

@@ -1,4 +1,4 @@
-//! Tokens of identities that only a platform has: a handler gives one for each call that signs in so
+//! Tokens for identities that only a platform has. For each call with such an identity, a handler returns a token
 //! (docs/reference/azure.md, "Managed identity").
 
 use super::handler::Handlers;
@@ -6,15 +6,15 @@ use std::sync::Arc;
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Fault, Name, Request, fault_kind};
 
-/// The types of `authentication` whose token a handler of that name gives.
+/// The types of `authentication` for which a handler of the same name returns the token.
 pub const IDENTITIES: [&str; 2] = ["ManagedServiceIdentity", "ActiveDirectoryOAuth"];
 
-/// Whether a call brings the secret that its token is given for, so that it needs no handler.
+/// Returns true if the call has the secret for its token, so that it needs no handler.
 pub fn has_secret(name: &str, authentication: &Value) -> bool {
     name == "ActiveDirectoryOAuth" && authentication.get("secret").is_some()
 }
 
-/// The same call with the token that it needs; none when it signs in otherwise.
+/// Returns the request with the token that it needs, or `None` if it needs no handler's token.
 pub(super) async fn signed(
     handlers: &Handlers,
     request: &Request,

@@ -1,5 +1,5 @@
-//! Reads the rendered inputs of an action. What does not fit is a fault of kind `input` that
-//! names the key. It never decides what the inputs mean.
+//! Reads the rendered inputs of an action. An input of the wrong type is a fault of kind `input` that names the key.
+//! This module never decides what the inputs mean.
 
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Fault, Request, fault_kind};
@@ -8,7 +8,7 @@ pub(super) fn invalid(message: impl Into<String>) -> Fault {
     Fault::new(fault_kind::INPUT, message)
 }
 
-/// The inputs of one action, by key. A null counts as not given.
+/// The inputs of one action, by key. A null counts as missing.
 #[derive(Clone, Copy)]
 pub(super) struct Inputs<'a> {
     map: &'a Object,
@@ -41,7 +41,7 @@ impl<'a> Inputs<'a> {
             .transpose()
     }
 
-    /// The path of a file.
+    /// Returns the path of a file, which must not be empty.
     pub(super) fn path(self, key: &str) -> Result<Option<&'a str>, Fault> {
         match self.text(key)? {
             Some("") => Err(invalid(format!(
@@ -56,7 +56,7 @@ impl<'a> Inputs<'a> {
             .ok_or_else(|| invalid(format!("`{key}` is missing")))
     }
 
-    /// The members of the map under a key; none when it is not given.
+    /// Returns the members of the map under a key; no members if the key is missing.
     pub(super) fn members(self, key: &str) -> Result<Vec<(&'a str, &'a Value)>, Fault> {
         let Some(value) = self.get(key) else {
             return Ok(Vec::new());
@@ -77,8 +77,7 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// A single value as text, as headers, queries and variables of the environment need it; none for
-/// null.
+/// Returns a single value as text, for headers, queries and variables of the environment, or `None` for null.
 pub(super) fn scalar(key: &str, value: &Value) -> Result<Option<String>, Fault> {
     match value {
         Value::Null => Ok(None),

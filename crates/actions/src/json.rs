@@ -1,16 +1,14 @@
-//! JSON from outside: recognises whether it is JSON or text, and refuses what is too large or nests
-//! too deep.
+//! Parses JSON from outside: decides whether a text is JSON, and refuses JSON that is too large or nests too deep.
 
 use windlass_expression::{MAX_ACTION_DEPTH, Value, inexact_json, over_memory_json};
 use windlass_model::model::{Fault, fault_kind};
 
-/// The value of a JSON text; none when it is not JSON, or is a lone number that only text
-/// represents exactly.
+/// Parses a JSON text. Returns `None` if the text is not JSON, or is a single number that only text represents exactly.
 pub(super) fn parsed(text: &str, what: &str) -> Result<Option<Value>, Fault> {
     check_memory(text.as_bytes(), what)?;
     match Value::from_json(text) {
         Ok(value) => Ok(Some(value)),
-        // serde_json has no other sign of it.
+        // serde_json has no other sign of this error.
         Err(error) if error.to_string().starts_with("recursion limit exceeded") => {
             let message = format!("{what} nests deeper than {MAX_ACTION_DEPTH} levels");
             Err(Fault::new(fault_kind::TOO_LARGE, message))
@@ -22,7 +20,7 @@ pub(super) fn parsed(text: &str, what: &str) -> Result<Option<Value>, Fault> {
     }
 }
 
-/// Refuses JSON of which a value would be another than it says.
+/// Refuses JSON whose parsed value would differ from the text.
 pub(super) fn exact(text: &[u8], what: &str) -> Result<(), Fault> {
     match inexact_json(text) {
         Some(reason) => {
@@ -33,8 +31,8 @@ pub(super) fn exact(text: &[u8], what: &str) -> Result<(), Fault> {
     }
 }
 
-/// Refuses JSON whose values would take too much memory, before it is read. Text that is not JSON
-/// may be as long as it likes: nothing is made of it.
+/// Refuses JSON whose values would need too much memory, before it is parsed. Text that is not JSON has no such limit,
+/// because it is not parsed.
 pub(super) fn check_memory(text: &[u8], what: &str) -> Result<(), Fault> {
     match over_memory_json(text) {
         Some(reason) => {

@@ -1,17 +1,17 @@
-//! Executors: what an effect is, done for real. They get one rendered [`Request`] and give a value or a [`Fault`].
+//! Executors carry out effects. An executor gets one rendered [`Request`] and returns a value or a [`Fault`].
 //!
-//! [`Registry`] knows them by name and is what a driver calls. To add a kind of action, write an
-//! [`Executor`] in a file of its own and name it in [`Registry::new`], or hand it to
-//! [`Registry::register_executor`] from outside. Limits of time, panics and the depth of results
-//! are the registry's care, so that an executor has only its own work to do.
+//! A driver calls executors through [`Registry`], by name. To add a kind of action, write an [`Executor`] in a file of
+//! its own and name it in [`Registry::new`], or pass it to [`Registry::register_executor`] from outside. The registry
+//! enforces timeouts and the size and depth of results, and catches panics, so that an executor has only its own work
+//! to do.
 //!
-//! They never see the machine or a run.
+//! Executors never see the machine or a run.
 //!
 //! The most important types: [`Registry`], [`Executor`], [`Attempt`], [`SecretSources`], [`ActivityContext`].
 //!
 //! Test it alone with `cargo test -p windlass-actions`.
 
-// What only the features that are left out would use.
+// Items that only the disabled features would use.
 #![cfg_attr(
     not(all(feature = "http", feature = "llm", feature = "lua", feature = "tea")),
     allow(dead_code, unused_imports)
@@ -81,22 +81,21 @@ use url::Url;
 use windlass_expression::Value;
 use windlass_model::model::{Fault, Request};
 
-/// The future of one attempt. Dropping it must cut the attempt: close the connection, kill the
-/// process group.
+/// The future of one attempt. Dropping it must abort the attempt: close the connection, kill the process group.
 pub type Attempt<'a> = Pin<Box<dyn Future<Output = Result<Value, Fault>> + Send + 'a>>;
 
 /// Does one kind of action.
 pub trait Executor: Send + Sync + 'static {
-    /// One attempt: a future that is dropped aborts it.
+    /// Makes one attempt. Dropping the future aborts it.
     fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a>;
 
-    /// The URL that an attempt goes to, as far as that is known before.
+    /// Returns the URL that an attempt will go to, if it is known before the attempt.
     fn destination(&self, request: &Request) -> Option<Url> {
         let _ = request;
         None
     }
 
-    /// How long an attempt may take; none: as long as it likes, or the executor bounds it itself.
+    /// Returns the timeout of an attempt. `None`: no timeout, or the executor has its own.
     fn timeout(&self, request: &Request) -> Option<Duration> {
         request.timeout_ms.map(Duration::from_millis)
     }

@@ -1,15 +1,15 @@
-//! What a command prints, line by line while it runs, for listeners. Output that may contain a secret is
-//! never sent: masks find secrets only in complete output.
+//! Sends what a command prints to listeners, line by line while the command runs. Output that may contain a secret is
+//! never sent, because masks find secrets only in complete output.
 
 use super::execution_context;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// A longer line is sent in pieces.
+/// Maximum length in bytes of a line. A longer line is sent in pieces.
 const MAX_LINE: usize = 8 << 10;
 
-/// Where a command printed.
+/// The stream to which a command printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OutputStream {
@@ -44,7 +44,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Of the command that this task runs.
+    /// Sends the lines of this stream of the command that this task runs.
     pub(super) fn of(stream: OutputStream) -> Self {
         Self {
             stream,
@@ -53,7 +53,7 @@ impl Lines {
         }
     }
 
-    /// More of it.
+    /// Adds bytes, and sends the lines that are complete.
     pub(super) fn take(&mut self, bytes: &[u8]) {
         if self.listener.is_none() {
             return;
@@ -68,7 +68,7 @@ impl Lines {
         }
     }
 
-    /// Sends the last line when it has no line end.
+    /// Sends the last line if it has no line end.
     pub(super) fn end(&mut self) {
         let rest = std::mem::take(&mut self.unfinished);
         if !rest.is_empty() {

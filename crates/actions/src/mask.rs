@@ -1,4 +1,4 @@
-//! Finds secrets in what comes back, in whatever encoding, and masks them.
+//! Finds secrets in results, in any encoding, and masks them.
 
 use super::encodings::{base64, unescaped};
 use base64::Engine as _;
@@ -11,18 +11,18 @@ use windlass_model::model::{Fault, Name};
 /// What replaces a secret in everything that is stored or shown.
 pub const MASK: &str = "***";
 
-/// Minimum bytes of a secret that is also found inside of Base64: less leaves too few letters that
-/// do not depend on what is around it.
+/// Minimum size in bytes of a secret that is also found inside of Base64. A shorter one has too few letters that do not
+/// depend on the bytes around it.
 const MIN_ENCODED: usize = 6;
 
-/// So often a text is read in another way, one after the other: Base64 of Base64, with escapes, in JSON.
+/// Maximum number of nested encodings that are searched, such as Base64 in Base64 in JSON.
 const LAYERS: u32 = 4;
 
-/// Finds secrets in what comes back.
+/// Finds and masks a set of secrets.
 #[derive(Debug)]
 pub struct Mask {
     found: Option<Regex>,
-    /// The secrets that are long enough to be looked for in Base64.
+    /// Finds the secrets that are long enough to be found in Base64.
     encoded: Option<Regex>,
 }
 
@@ -44,7 +44,7 @@ impl Mask {
         }
     }
 
-    /// Whether any of the secrets is in a value.
+    /// Returns true if a secret is in the value.
     pub fn changes(&self, value: &Value) -> bool {
         self.found.is_some() && self.value(value) != *value
     }
@@ -68,7 +68,7 @@ impl Mask {
         self.numbers(masked)
     }
 
-    /// A number that spells a secret.
+    /// Masks numbers whose digits are a secret.
     fn numbers(&self, value: Value) -> Value {
         match value {
             Value::Int(_) | Value::Float(_) | Value::Decimal(_) => {
@@ -113,7 +113,7 @@ impl Mask {
         Some(masked)
     }
 
-    /// Where secrets are in a text, in order.
+    /// Returns the positions of secrets in a text, in order and without overlap.
     fn places(&self, text: &str) -> Vec<Range<usize>> {
         let Some(found) = &self.found else {
             return Vec::new();
@@ -124,7 +124,7 @@ impl Mask {
         let mut places: Vec<Range<usize>> = Vec::with_capacity(all.len());
         for place in all {
             match places.last_mut() {
-                // Found in two views.
+                // Both the text and a view of it have the secret.
                 Some(last) if place.start < last.end => last.end = last.end.max(place.end),
                 _ => places.push(place),
             }
@@ -132,7 +132,7 @@ impl Mask {
         places
     }
 
-    /// Reports where secrets are, also where only another view of the bytes shows them.
+    /// Reports the positions of secrets, also those that only a decoded view of the bytes shows.
     fn search(
         &self,
         bytes: &[u8],
@@ -162,9 +162,9 @@ impl Mask {
     }
 }
 
-/// What finds any of these texts.
+/// Builds a pattern that finds any of these texts.
 fn any_of(mut forms: Vec<String>) -> Option<Regex> {
-    // The longest first: one may be part of another.
+    // The longest text is first, because a shorter one may be part of it.
     forms.sort_by(|a, b| (b.len(), b).cmp(&(a.len(), a)));
     forms.dedup();
     let pattern: Vec<String> = forms.iter().map(|form| pattern(form)).collect();
@@ -173,11 +173,11 @@ fn any_of(mut forms: Vec<String>) -> Option<Regex> {
             .size_limit(64 << 20)
             .build()
     });
-    // Text that is escaped is a pattern; one beyond all bounds hides everything.
+    // The texts are escaped, so only a pattern that is too large fails. Then everything is masked.
     built.map(|built| built.unwrap_or_else(|_| everything()))
 }
 
-/// A pattern that every text matches as a whole.
+/// A pattern that matches any text as a whole.
 #[allow(
     clippy::expect_used,
     reason = "the pattern is fixed and known to compile"
@@ -186,13 +186,13 @@ fn everything() -> Regex {
     Regex::new("(?s).+").expect("a fixed pattern")
 }
 
-/// A secret as it may come back: as it is, in the lower case of a host's name, inside of Base64.
+/// Returns the forms in which a secret may occur: as it is, in lower case as in a host name, and inside of Base64.
 fn forms(secret: &str) -> Vec<String> {
     let mut all = vec![secret.to_owned()];
     if secret.len() >= MIN_ENCODED {
         all.push(secret.to_lowercase());
-        // Inside of longer bytes, such as `user:password`, it begins at one of three places of a
-        // group; the letters at both ends depend on what is around it.
+        // Inside of longer bytes, such as `user:password`, the secret begins at one of three positions in a group of
+        // Base64. The letters at both ends depend on the bytes around the secret, so they are not part of the form.
         for shift in 0..3 {
             let mut bytes = vec![0_u8; shift];
             bytes.extend_from_slice(secret.as_bytes());
@@ -207,10 +207,10 @@ fn forms(secret: &str) -> Vec<String> {
     all
 }
 
-/// What finds a form of a secret, whichever of its characters were escaped on the way: each part
-/// of a URL leaves others as they are, so that no list of encodings would do.
+/// Builds a pattern that finds a form of a secret with any of its characters escaped. A list of encodings would not
+/// suffice, because each part of a URL escapes other characters.
 fn pattern(form: &str) -> String {
-    // Nothing but line ends would be found in every empty text.
+    // If the form has only line ends, an optional pattern would match every empty text.
     let losable = form.chars().any(|c| !is_lost(c));
     form.chars()
         .map(|c| {
@@ -225,15 +225,14 @@ fn pattern(form: &str) -> String {
         .collect()
 }
 
-/// Whether a URL is read as if the character was not there.
+/// Returns true if URL parsers remove the character.
 fn is_lost(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r')
 }
 
-/// A character as it is, in a URL (also one in another), in JSON (also in JSON, or in a URL) and
-/// in HTML.
+/// Matches a character as it is, and escaped in a URL (also nested), in JSON (also nested or in a URL) and in HTML.
 fn pattern_of_char(c: char) -> String {
-    /// What JSON escapes with, itself escaped or not.
+    /// The character with which JSON escapes, itself escaped or not.
     const BACKSLASH: &str = r"(?:\\|%(?:25)*5C)";
     let mut units = [0; 2];
     let json = c.encode_utf16(&mut units).iter();
@@ -248,7 +247,7 @@ fn pattern_of_char(c: char) -> String {
         ' ' => r"\+".to_owned(),
         '"' => format!("{BACKSLASH}+(?:\"|%(?:25)*22)|&quot;"),
         '/' => format!("{BACKSLASH}+(?:/|%(?:25)*2f)"),
-        // A URL's path takes it for a slash.
+        // In a URL's path, a backslash is read as a slash.
         '\\' => format!("{BACKSLASH}+|/"),
         '\n' => format!("{BACKSLASH}+n"),
         '\r' => format!("{BACKSLASH}+r"),
@@ -261,7 +260,7 @@ fn pattern_of_char(c: char) -> String {
     };
     let mut all = vec![json, url, html];
     all.extend((!other.is_empty()).then_some(other));
-    // The character itself last: a backslash is the beginning of an escape before it is one.
+    // The character itself is the last alternative: a backslash may begin an escape, which must match first.
     let raw = regex::escape(c.encode_utf8(&mut [0; 4]));
     format!("(?:(?i:{})|{raw})", all.join("|"))
 }
@@ -360,7 +359,7 @@ mod tests {
             for alphabet in [&STANDARD, &URL_SAFE] {
                 let once = alphabet.encode(&plain);
                 let twice = alphabet.encode(&once);
-                // As `base64`, `openssl base64` and mail write it, and in YAML.
+                // Folded as `base64`, `openssl base64` and mail write it, and as in YAML.
                 let folded = lines(&once, 76, "\n");
                 hidden.extend([
                     lines(&once, 64, "\n"),
@@ -402,7 +401,7 @@ mod tests {
             );
             assert!(!rest.contains("0123") && !rest.contains("abcd"), "{masked}");
         }
-        // What only looks like it stays.
+        // Text that only resembles Base64 is unchanged.
         for text in [
             "SGVsbG8gd29ybGQ\nSGVsbG8gd29ybGQ=",
             "100%25 &amp; \\u0041",

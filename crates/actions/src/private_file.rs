@@ -1,4 +1,4 @@
-//! Files that only their owner reads, such as keys.
+//! Files that only their owner may read, such as keys.
 
 use super::sink;
 use std::fs::{self, OpenOptions};
@@ -6,10 +6,10 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Replaces a file durably, as a whole or not at all. Only its owner can read it. Blocks.
+/// Replaces a file atomically and durably. Only its owner can read it. Blocks.
 ///
 /// # Errors
-/// Those of the file system.
+/// Errors of the file system.
 pub fn replace_private_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = path.with_extension("new");
     let mut options = OpenOptions::new();

@@ -1,6 +1,5 @@
-//! Runs one command to its end: bounded output, no deadlock between its pipes, and no process of
-//! its group left behind, whether it ends, is cut or the engine dies. It never interprets what
-//! the command says.
+//! Runs one command to its end, with bounded output and without deadlock between its pipes. No process of its group
+//! survives its end, an abort or the engine's death. This module never interprets the output.
 
 use super::execution_context;
 use super::live::{Lines, OutputStream};
@@ -25,26 +24,26 @@ use windlass_value::first_chars;
 
 const MAX_STDOUT: usize = 16 << 20;
 
-/// Maximum bytes of standard error to retain: the last ones.
+/// Maximum bytes of standard error to retain; the last bytes are retained.
 const MAX_STDERR: usize = 1 << 20;
 
-/// How long processes that a command left in the background may still hold its pipes.
+/// How long processes that a command left in the background may still hold the command's pipes.
 const GRACE: Duration = Duration::from_secs(1);
 
 pub(super) struct Spec {
     pub(super) argv: Vec<String>,
-    /// Changes to the engine's environment, of which secrets are no part; none removes a variable.
+    /// Changes to the engine's environment; `None` removes a variable. The engine's secrets are always removed.
     pub(super) env: Vec<(String, Option<String>)>,
-    /// Where it runs; the engine's own folder without it.
+    /// The working directory; `None` is the engine's own.
     pub(super) cwd: Option<PathBuf>,
-    /// What it reads; without it, standard input is empty.
+    /// The bytes on standard input; `None` is an empty input.
     pub(super) stdin: Option<Vec<u8>>,
-    /// Texts that it finds in files: the variable that has the path, and the text.
+    /// Files for the command: the variable that will have the path, and the text.
     pub(super) files: Vec<(String, String)>,
 }
 
 impl Spec {
-    /// A command with the environment that every script gets (docs/architecture.md).
+    /// Makes a command with the variables that every script gets (docs/reference/actions.md).
     pub(super) fn new(argv: Vec<String>, request: &Request) -> Self {
         let env = [
             ("WINDLASS_IDEMPOTENCY_KEY", request.key.clone()),
@@ -66,12 +65,12 @@ impl Spec {
 }
 
 pub(super) struct ProcessOutput {
-    /// Its exit code; 128 and the signal's number when a signal killed it, as shells have it.
+    /// The exit code. If a signal killed the process: 128 plus the signal's number, as in shells.
     pub(super) code: i32,
     signal: Option<i32>,
-    /// What it wrote to standard output; bytes that are no UTF-8 are replaced.
+    /// Standard output; bytes that are not valid UTF-8 are replaced.
     pub(super) stdout: String,
-    /// The end of what it wrote to standard error.
+    /// The last bytes of standard error.
     pub(super) stderr: String,
 }
 
@@ -89,7 +88,7 @@ impl ProcessOutput {
         }
     }
 
-    /// How it ended, for people, with up to ten lines of standard error.
+    /// Describes for people how it ended, with up to ten lines of standard error.
     pub(super) fn describe(&self) -> String {
         let how = match self.signal {
             Some(signal) => format!("was killed by signal {signal}"),
@@ -112,15 +111,15 @@ impl ProcessOutput {
     }
 }
 
-/// How many lines of standard error a message quotes.
+/// Maximum number of lines of standard error that a message quotes.
 const MAX_ERROR_LINES: usize = 10;
 
-/// How many characters of each.
+/// Maximum length of a quoted line in characters.
 const MAX_ERROR_LINE: usize = 200;
 
-/// The lines of standard error that a message quotes. Interpreters name the error last, before or after the frames of
-/// a stack, and compilers name it first, above an excerpt with a caret: of more lines than fit, frames are left
-/// out first, and then those in the middle.
+/// Returns the lines of standard error that a message quotes. Interpreters name the error last, before or after the
+/// frames of a stack. Compilers name it first, above an excerpt with a caret. So if the lines are too many, frames are
+/// removed first, and then the lines in the middle.
 pub(super) fn error_lines(stderr: &str) -> Vec<String> {
     let all = stderr.lines().map(str::trim_end);
     let mut lines: Vec<&str> = all.filter(|line| !line.is_empty()).collect();
@@ -141,37 +140,37 @@ pub(super) fn error_lines(stderr: &str) -> Vec<String> {
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProcessError {
-    /// Nothing could be started with these words.
+    /// The command is not valid.
     #[error("{reason}")]
     Unusable { reason: String },
     #[error("cannot start `{program}`: {reason}")]
     Start { program: String, reason: String },
     #[error("more than {} MiB on standard output", limit >> 20)]
     TooLarge { limit: usize },
-    /// Its end could not be waited for.
+    /// Waiting for the end of the process failed.
     #[error("lost sight of the process: {0}")]
     Broken(#[source] io::Error),
 }
 
-/// Runs commands, and sees to it that none outlives the engine.
+/// Runs commands, and ensures that none outlives the engine.
 #[derive(Default)]
 pub(super) struct Processes {
     reaper: Arc<Reaper>,
 }
 
 impl Processes {
-    /// Runs a command to its end. Dropping the future kills its process group; so does its end,
-    /// for what it left in the background.
+    /// Runs a command to its end. Dropping the future kills its process group. The end of the command also kills the
+    /// group, that is processes that it left in the background.
     pub(super) async fn run(&self, mut spec: Spec) -> Result<ProcessOutput, ProcessError> {
         let _files = given_files(&mut spec)?;
-        // The group is dropped before the child, so while its id is still its own.
+        // The group is dropped before the child, while the child's id cannot belong to another process.
         let Running { mut child, group } = self.start(&spec)?;
         let mut stdout = Vec::new();
         let mut stderr = VecDeque::new();
         let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let status = {
             let pipes = async {
-                // Too much output ends this at once, and with it the command.
+                // Too much output ends this at once, and the command with it.
                 tokio::try_join!(
                     feed(stdin, spec.stdin),
                     read_all(out, &mut stdout),
@@ -205,8 +204,8 @@ impl Processes {
         Ok(ProcessOutput::new(status, &stdout, stderr))
     }
 
-    /// Starts a command. It runs until it ends, or until the returned value is dropped, which kills
-    /// its process group. The caller writes its input and reads its output.
+    /// Starts a command. It runs until it ends or until the returned value is dropped, which kills its process group.
+    /// The caller writes its input and reads its output.
     pub(super) fn start(&self, spec: &Spec) -> Result<Running, ProcessError> {
         let mut command = command(spec)?;
         self.reaper.prepare();
@@ -217,14 +216,14 @@ impl Processes {
 }
 
 pub(super) struct Running {
-    /// Dropped before the child, so while its id is still its own.
+    /// Dropped before `child`, while the child's id cannot belong to another process.
     group: Group,
     pub(super) child: Child,
 }
 
 impl Running {
-    /// Kills what is left of it and says how it ended, with the end of what it wrote to standard
-    /// error.
+    /// Waits for the child for at most [`GRACE`], then kills its group. Returns how the child ended, with the given end
+    /// of standard error.
     pub(super) async fn end(self, stderr: VecDeque<u8>) -> Result<ProcessOutput, ProcessError> {
         let Self { mut child, group } = self;
         let status = match tokio::time::timeout(GRACE, child.wait()).await {
@@ -242,7 +241,7 @@ impl Running {
     }
 }
 
-/// A process group that is killed when this is dropped.
+/// A process group that is killed on drop.
 struct Group {
     id: Option<i32>,
     reaper: Arc<Reaper>,
@@ -250,7 +249,7 @@ struct Group {
 
 impl Group {
     fn new(leader: Option<u32>, reaper: &Arc<Reaper>) -> Self {
-        // 0 and 1 would mean the engine's own group and everybody.
+        // For `killpg`, 0 would mean the engine's own group and 1 every process.
         let id = leader
             .and_then(|id| i32::try_from(id).ok())
             .filter(|id| *id > 1);
@@ -267,8 +266,8 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(id) = self.id {
-            // Fails when the group is empty, which is harmless: a group's number is not given away
-            // while it has a member, and without one it was the last to be given.
+            // This fails if the group is empty, which is harmless: the system does not assign a group's number to
+            // another process while the group has a member, and the group had one until now.
             let _ = killpg(Pid::from_raw(id), Signal::SIGKILL);
             self.reaper.forget(id);
         }
@@ -315,7 +314,7 @@ fn command(spec: &Spec) -> Result<Command, ProcessError> {
     Ok(command)
 }
 
-/// Writes the files of a command, which only its user may read. They go when this is dropped.
+/// Writes the files of a command, which only its user may read. They are removed when the result is dropped.
 fn given_files(spec: &mut Spec) -> Result<Option<Folder>, ProcessError> {
     if spec.files.is_empty() {
         return Ok(None);
@@ -333,7 +332,7 @@ fn given_files(spec: &mut Spec) -> Result<Option<Folder>, ProcessError> {
     Ok(Some(folder))
 }
 
-/// A folder that is removed when this is dropped.
+/// A folder that is removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -345,7 +344,7 @@ impl Folder {
             let path = std::env::temp_dir().join(name);
             match std::fs::DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(Self(path)),
-                // One of an engine that was killed, which had the same process id.
+                // The folder is from a killed engine that had the same process id.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
@@ -361,7 +360,7 @@ impl Drop for Folder {
 
 fn start_error(spec: &Spec, error: io::Error) -> ProcessError {
     let program = spec.argv.first().cloned().unwrap_or_default();
-    // The system says "not found" of a missing directory too, which leads people astray.
+    // The system also reports "not found" if the directory is missing, which misleads people.
     let missing = |cwd: &&PathBuf| !Path::new(cwd).is_dir();
     let reason = match spec.cwd.as_ref().filter(missing) {
         Some(cwd) => format!("{} is not a directory", cwd.display()),
@@ -373,7 +372,7 @@ fn start_error(spec: &Spec, error: io::Error) -> ProcessError {
     ProcessError::Start { program, reason }
 }
 
-/// Writes everything and closes the pipe. A command need not read what it is given.
+/// Writes everything and closes the pipe. A command need not read its input.
 async fn feed(pipe: Option<ChildStdin>, text: Option<Vec<u8>>) -> Result<(), ProcessError> {
     if let (Some(mut pipe), Some(text)) = (pipe, text) {
         let _ = pipe.write_all(&text).await;
@@ -411,7 +410,7 @@ async fn read_tail(
     let Some(mut pipe) = pipe else { return Ok(()) };
     let mut lines = Lines::of(OutputStream::Stderr);
     let mut buffer = vec![0; 16 << 10];
-    // What was read until a pipe breaks is as good as all of it.
+    // If a pipe breaks, what was read before is enough.
     while let Ok(length @ 1..) = pipe.read(&mut buffer).await {
         into.extend(buffer.iter().take(length));
         lines.take(buffer.get(..length).unwrap_or_default());

@@ -1,18 +1,16 @@
-//! No process outlives the engine: a small shell at the other end of a pipe kills every process
-//! group that is still running when the engine is gone, however it went. It never kills anything
-//! while the engine lives.
+//! Ensures that no process outlives the engine. A small shell reads a pipe from the engine. The pipe ends when the
+//! engine ends for any reason; then the shell kills every process group that still runs.
 //!
-//! A parent-death signal would need code between fork and exec, which is unsafe, and reaches one
-//! process only. The end of a pipe reaches whole groups, on every Unix. What it cannot reach is a
-//! process of an engine that is killed within the microseconds between the process's start and
-//! the line that names it.
+//! A parent-death signal would need unsafe code between fork and exec, and it reaches one process only. The end of a
+//! pipe reaches whole groups, on every Unix. It does not reach a process if the engine is killed in the microseconds
+//! between the process's start and the line that names its group.
 
 use std::collections::BTreeSet;
 use std::io::{self, PipeWriter, Write};
 use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Reads `+ GROUP` and `- GROUP` until the pipe ends, which is when the engine has.
+/// Reads `+ GROUP` and `- GROUP` until the pipe ends, that is until the engine ends.
 const SCRIPT: &str = r#"
 trap '' HUP INT QUIT TERM
 groups=
@@ -29,7 +27,7 @@ for group in $groups; do
 done
 "#;
 
-/// Watches over process groups. Its shell starts with the first of them.
+/// Watches process groups. Its shell starts with the first group.
 #[derive(Default)]
 pub(super) struct Reaper {
     state: Mutex<State>,
@@ -42,8 +40,7 @@ struct State {
 }
 
 impl Reaper {
-    /// Starts the shell, so that the time between a process's start and [`Reaper::watch`] is that
-    /// of one write.
+    /// Starts the shell if necessary, so that between a process's start and [`Reaper::watch`] there is only one write.
     pub(super) fn prepare(&self) {
         let mut state = self.lock();
         if state.pipe.is_none() {
@@ -51,12 +48,12 @@ impl Reaper {
         }
     }
 
-    /// The group is killed if the engine ends before it is forgotten.
+    /// Adds a group. It is killed if the engine ends before [`Reaper::forget`] removes the group.
     pub(super) fn watch(&self, group: i32) {
         let mut state = self.lock();
         state.groups.insert(group);
         if state.write_command('+', group).is_err() {
-            // The shell was killed: a new one receives every group.
+            // The shell was killed: start a new one, which receives every group.
             state.start();
         }
     }
@@ -64,7 +61,7 @@ impl Reaper {
     pub(super) fn forget(&self, group: i32) {
         let mut state = self.lock();
         state.groups.remove(&group);
-        // A shell that is gone needs no message.
+        // If the shell has ended, it needs no message.
         let _ = state.write_command('-', group);
     }
 
@@ -95,7 +92,7 @@ impl State {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .current_dir("/")
-            // Out of the terminal's reach: Ctrl-C is for the engine.
+            // Its own group, so that Ctrl-C in the terminal reaches only the engine.
             .process_group(0)
             .spawn()?;
         self.pipe = Some(writer);

@@ -1,6 +1,5 @@
-//! `reflection.evaluate`: how good an output is, by a JSON Schema or by a model (docs/reference/tea.md). It
-//! gives `{valid, score, errors, suggestions}`; an answer of the model that is none of this is a
-//! fault, never a silent pass.
+//! `reflection.evaluate`: rates an output by a JSON Schema or by a model (docs/reference/tea.md). It returns `{valid,
+//! score, errors, suggestions}`. If the model's answer has another form, that is a fault, never a silent pass.
 
 use super::compute::compute;
 use super::inputs::{Inputs, invalid, mismatch};
@@ -20,7 +19,7 @@ JSON object of this form: {\"valid\": true or false, \"score\": a number from 0.
 
 const PROMPT: &str = "Is this output valid and correct?";
 
-/// Inputs that are not the model's.
+/// Inputs of this action that are not passed to the model.
 const OWN: [&str; 12] = words! {
     data output evaluator_type type schema schemas coerce prompt system examples messages errors
 };
@@ -92,7 +91,7 @@ fn evaluation(valid: bool, score: f64, errors: Vec<Value>, suggestions: Vec<Valu
     ])
 }
 
-/// 1 or 0; values are coerced for the check only.
+/// Checks the data against the schema; the score is 1 or 0. Coerced values are used only for the check.
 fn by_schema(inputs: Inputs<'_>, data: &Value, budget: &Budget) -> Result<Value, Fault> {
     let schema = Schema::of(inputs)?;
     let is_coerced = inputs.get("coerce") != Some(&Value::Bool(false));
@@ -109,7 +108,7 @@ fn by_schema(inputs: Inputs<'_>, data: &Value, budget: &Budget) -> Result<Value,
     Ok(evaluation(valid, score, errors, suggestions))
 }
 
-/// What The Edge Agent suggests for an error, word for word.
+/// Returns what The Edge Agent suggests for an error, word for word.
 fn suggestion(error: &Value) -> Option<Value> {
     let message = error.get("message")?.as_str()?.to_lowercase();
     let path = match error.get("path")?.as_str()? {
@@ -126,7 +125,7 @@ fn suggestion(error: &Value) -> Option<Value> {
         .then(|| Value::text(format!("Fix type at path: {path}")))
 }
 
-/// The messages for the model: the instructions, the examples as a conversation, and the question.
+/// Builds the messages for the model: the instructions, the examples as a conversation, and the question.
 fn messages(inputs: Inputs<'_>, data: &Value) -> Result<Value, Fault> {
     let message = |role: &str, content: String| {
         Value::from_pairs([
@@ -184,7 +183,7 @@ fn judgement(answer: &str) -> Result<Value, Fault> {
         }
     }
     let judged = judged.ok_or_else(|| refused("it is not valid JSON"))?;
-    // Prompts for models also name it `pass`.
+    // Prompts that authors write may name it `pass`.
     let valid = ["valid", "pass", "passed"].iter();
     let valid = valid.filter_map(|key| judged.get(key)).next();
     let Some(Value::Bool(valid)) = valid else {
@@ -192,7 +191,7 @@ fn judgement(answer: &str) -> Result<Value, Fault> {
     };
     let score = match judged.get("score") {
         None | Some(Value::Null) => f64::from(u8::from(*valid)),
-        // Prompts of one's own may ask for a score from 1 to 10, and models put it in quotes.
+        // An author's prompt may require a score from 1 to 10, and models put the number in quotes.
         Some(score) => match score.to_json().trim_matches('"').parse() {
             Ok(score) if f64::is_finite(score) => score,
             _ => return Err(refused("`score` is not a number")),
@@ -217,14 +216,14 @@ fn reason(words: &str) -> Value {
     Value::from_pairs([("message", Value::text(words))])
 }
 
-/// The text of the first code fence, also after other words: models like to put JSON into one.
+/// Returns the text of the first code fence, into which models often put JSON.
 fn fenced(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("```")?;
     let (_, rest) = rest.split_once('\n')?;
     rest.split_once("```").map(|(inner, _)| inner.trim())
 }
 
-/// From the first brace to the last.
+/// Returns the text from the first brace to the last.
 fn in_braces(text: &str) -> Option<&str> {
     let (start, end) = (text.find('{')?, text.rfind('}')?);
     text.get(start..=end)

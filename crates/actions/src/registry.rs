@@ -1,5 +1,5 @@
-//! The executors and handlers by name, and the one place where an attempt is bounded: in time, in
-//! panics, in the size of what it gives. It never retries; that is the machine's.
+//! The executors and handlers by name, and the one place that limits an attempt: its time, its panics, the size of its
+//! result. It never retries; the machine does.
 
 use super::activity::{ActivityContext, ActivityError, typed};
 use super::append::AppendFile;
@@ -53,37 +53,37 @@ use windlass_model::model::{
 };
 use windlass_value::first_chars;
 
-/// The largest result of an action as a whole, in bytes. Executors bound what they read to 16 MiB,
-/// which may be in a result twice, as text and parsed.
+/// Maximum size in bytes of an action's whole result. Executors read at most 16 MiB, which a result may hold twice: as
+/// text and parsed.
 const MAX_RESULT_BYTES: usize = 40 << 20;
 
-/// A longer name of a rate, in bytes, is shortened to this many letters and a digest.
+/// Maximum length in bytes of a rate's name. A longer name is shortened to [`SHOWN_RATE_NAME`] letters and a digest.
 const LONGEST_RATE_NAME: usize = 200;
 const SHOWN_RATE_NAME: usize = 64;
 
 type Executors = BTreeMap<Name, Arc<dyn Executor>>;
 
-/// Executors and handlers by name. A clone shares them and costs two counters.
+/// Executors and handlers by name. A clone shares both, so it is cheap.
 #[derive(Clone)]
 pub struct Registry {
     executors: Arc<Executors>,
     handlers: Arc<Handlers>,
-    /// How often a workflow calls a host.
+    /// How often the workflow may call each host.
     rates: Arc<[HostRate]>,
-    /// What reaches the public internet only, for guests.
+    /// Executors that reach only the public internet, for guests.
     guests: Arc<Executors>,
     secrets: Secrets,
-    /// What guests may do.
+    /// What guests' workflows may do.
     guest_policy: Policy,
-    /// What its actions may do.
+    /// What the actions of this registry may do.
     policy: Policy,
     context: ExecutionContext,
-    /// The actions of which something is secure.
+    /// The actions that have secure inputs or outputs.
     secure: Arc<BTreeSet<Name>>,
 }
 
 impl Registry {
-    /// The executors that Windlass brings, as far as its features are on. No handlers.
+    /// The executors of Windlass, without those of features that are off. It has no handlers.
     #[must_use]
     pub fn new() -> Self {
         let client = Arc::new(Client::default());
@@ -141,10 +141,10 @@ impl Registry {
         Arc::make_mut(&mut self.executors).insert(Name::from(name), Arc::new(executor));
     }
 
-    /// Adds a Rust closure as the handler of activities and actors of that name, or replaces it.
+    /// Adds a Rust closure as the handler of activities and actors of that name, or replaces that handler.
     ///
-    /// A panic in it becomes a fault that is retried. It is cut by dropping its future, so code that
-    /// blocks belongs on `tokio::task::spawn_blocking`.
+    /// A panic in it becomes a fault that is retried. Aborting the closure drops its future, so code that blocks
+    /// belongs on `tokio::task::spawn_blocking`.
     pub fn register<F, I, O, Fut>(&mut self, name: &str, activity: F)
     where
         F: Fn(ActivityContext, I) -> Fut + Send + Sync + 'static,
@@ -157,14 +157,13 @@ impl Registry {
         Arc::make_mut(&mut self.handlers).add_closure(name, closure);
     }
 
-    /// Adds a command or a URL as the handler of activities and actors of that name, or replaces
-    /// it.
+    /// Adds a command or a URL as the handler of activities and actors of that name, or replaces that handler.
     pub fn register_handler(&mut self, name: &str, target: HandlerTarget) {
         Arc::make_mut(&mut self.handlers).add(Name::from(name), target);
     }
 
-    /// This registry with the handlers that a workflow declares laid over its own. Connections
-    /// and processes stay shared.
+    /// Returns this registry with a workflow's own handlers, which replace handlers of the same name. Connections and
+    /// processes stay shared.
     #[must_use]
     pub fn with_handlers<'a>(&self, declared: impl IntoIterator<Item = &'a Handler>) -> Self {
         let mut layered = self.clone();
@@ -178,7 +177,7 @@ impl Registry {
         layered
     }
 
-    /// This registry for a workflow that calls hosts no more often than this.
+    /// Returns this registry for a workflow that calls each host at most at these rates.
     #[must_use]
     pub fn with_rates(&self, rates: &[HostRate]) -> Self {
         Self {
@@ -187,18 +186,18 @@ impl Registry {
         }
     }
 
-    /// How often its workflow calls a host.
+    /// How often the workflow of this registry may call each host.
     #[must_use]
     pub fn rates(&self) -> &[HostRate] {
         &self.rates
     }
 
-    /// What guests may do; without this nothing.
+    /// Sets what guests' workflows may do. By default, they may do nothing.
     pub fn set_guest_policy(&mut self, policy: Policy) {
         self.guest_policy = policy;
     }
 
-    /// What workflows of an origin may do.
+    /// Returns what workflows of an origin may do.
     #[must_use]
     pub fn policy_of(&self, origin: Origin) -> Policy {
         match origin {
@@ -207,12 +206,12 @@ impl Registry {
         }
     }
 
-    /// This registry for a program of this origin and format. Handlers that the operator gave stay as they
-    /// are; what a workflow declares after this is bound by its policy.
+    /// Returns this registry for a program of this origin and format. The operator's handlers are unchanged; the policy
+    /// limits handlers that a workflow declares after this call.
     #[must_use]
     pub fn of(&self, origin: Origin, dialect: Dialect) -> Self {
         let policy = self.policy_of(origin);
-        // TEA reads the environment freely, and who may run commands sees it anyway.
+        // TEA programs may read every variable, and a program that may run commands can read them anyway.
         let free = dialect == Dialect::Tea && policy.shell;
         Self {
             policy,
@@ -225,22 +224,21 @@ impl Registry {
         }
     }
 
-    /// Whose program it is for.
+    /// The origin of the program that this registry is for.
     #[must_use]
     pub fn origin(&self) -> Origin {
         self.context.origin
     }
 
-    /// This registry for runs that were started in a folder: relative paths in shell commands,
-    /// handlers, scripts and `appendFile` are from there, wherever the engine itself is.
+    /// Returns this registry for runs that were started in a folder. Relative paths in shell commands, handlers,
+    /// scripts and `appendFile` are relative to that folder, not to the engine's own.
     #[must_use]
     pub fn in_folder(mut self, folder: Option<&Path>) -> Self {
         self.context.folder = folder.map(Arc::from);
         self
     }
 
-    /// Sets whether an attempt may have been started before, by a process that no longer exists. Without
-    /// this, any attempt may.
+    /// Sets whether a process that no longer exists may have started an attempt before. By default, true.
     #[must_use]
     pub fn with_replayed(mut self, replayed: bool) -> Self {
         self.context.replayed = replayed;
@@ -254,25 +252,26 @@ impl Registry {
         self
     }
 
-    /// The state directory of the engine that this is for: no action writes in its store.
+    /// Sets the engine's state directory. No action may write to the store in it.
     pub fn set_state(&mut self, state: &Path) {
         self.context.state = Some(Arc::from(state));
         self.secrets.set_callbacks(Callbacks::of(state));
     }
 
-    /// Whether a file of stubs answers instead of what actions call.
+    /// Returns true if a file of stubs answers instead of what actions call.
     #[must_use]
     pub fn has_stubs(&self) -> bool {
         self.handlers.has_stubs()
     }
 
-    /// The addresses that answer signals.
+    /// The addresses at which others can answer a run's signals.
     #[must_use]
     pub fn callbacks(&self) -> &Callbacks {
         self.secrets.callbacks()
     }
 
-    /// Where values of workflows between their runs are; without this, no action reads or writes one.
+    /// Sets where values that workflows share between runs are stored. By default, no action can read or write such a
+    /// value.
     pub fn set_shared_state(&mut self, state: Arc<dyn SharedState>) {
         self.context.shared = Some(state);
     }
@@ -282,7 +281,8 @@ impl Registry {
         self.context.traced = traced;
     }
 
-    /// One with the state directory, the store and the tracing of another: itself, when it has them.
+    /// Returns `this` with the state directory, the store and the tracing of `other`. If `this` has them already, it is
+    /// not copied.
     #[must_use]
     pub fn in_engine(mut this: Arc<Self>, other: &Self) -> Arc<Self> {
         let (here, there) = (&this.context, &other.context);
@@ -300,74 +300,73 @@ impl Registry {
         this
     }
 
-    /// Where secrets come from; without this, systemd's credentials and the environment.
+    /// Sets where secrets are read from. The default is systemd's credentials and the environment.
     pub fn set_secrets(&mut self, sources: SecretSources) {
         self.secrets.set_sources(sources);
     }
 
-    /// Which secrets workflows of guests may name; a `*` matches any text. Without this none.
+    /// Sets which secrets guests' workflows may name; a `*` matches any text. By default, none.
     pub fn allow_guest_secrets(&mut self, patterns: Vec<String>) {
         self.secrets.allow_guest_secrets(patterns);
     }
 
-    /// Which variables of the environment expressions may read, besides those that they may
-    /// already; a `*` matches any text.
+    /// Adds variables of the environment that expressions may read; a `*` matches any text.
     pub fn allow_env(&mut self, patterns: &[String]) {
         self.secrets.allow_env(patterns);
     }
 
-    /// Whether the program may read this variable of the environment.
+    /// Returns true if the program may read this variable of the environment.
     #[must_use]
     pub fn can_read_env(&self, variable: &str) -> bool {
         self.secrets.can_read_env(variable)
     }
 
-    /// Whether workflows of guests may name this secret.
+    /// Returns true if guests' workflows may name this secret.
     #[must_use]
     pub fn allows_guest_secret(&self, name: &str) -> bool {
         self.secrets.allows_guest_secret(name)
     }
 
-    /// Where secrets come from.
+    /// Where secrets are read from.
     #[must_use]
     pub fn secret_sources(&self) -> &SecretSources {
         self.secrets.sources()
     }
 
-    /// This registry for the actions of a program, with the secrets that each names.
+    /// Returns this registry for a program. `uses` has the secrets that each action names.
     #[must_use]
     pub fn with_secrets(mut self, uses: BTreeMap<Name, Vec<Name>>) -> Self {
         self.secrets = self.secrets.used_by(uses);
         self
     }
 
-    /// This registry for the actions of a program, with those of which something is secure.
+    /// Returns this registry for a program. `actions` are those with secure inputs or outputs.
     #[must_use]
     pub fn with_secure(mut self, actions: BTreeSet<Name>) -> Self {
         self.secure = Arc::new(actions);
         self
     }
 
-    /// Those of this registry, then those of handlers.
+    /// Returns the names of this registry's executors, then those of the handlers' executors.
     pub fn executor_names(&self) -> impl Iterator<Item = &str> {
         let own = self.executors.keys().map(|name| &**name);
         own.chain(Handlers::EXECUTORS)
     }
 
-    /// Whether anything answers an action that asks for this handler: the handler, or a stub for it
-    /// or for the action.
+    /// Returns true if an action that needs this handler gets an answer: from the handler, or from a stub for the
+    /// handler or for the action.
     #[must_use]
     pub fn answers(&self, handler: &str, action: &str) -> bool {
         self.handlers.answers(handler, action)
     }
 
-    /// Whether a stub answers a call to a server.
+    /// Returns true if a stub answers the HTTP calls of this action.
     #[must_use]
     pub fn stubs_http(&self, action: &str) -> bool {
         self.handlers.stubs_http(action)
     }
 
-    /// The actions and handlers that a stub answers for.
+    /// The actions and handlers that have a stub.
     pub fn stub_names(&self) -> impl Iterator<Item = &str> {
         self.handlers.stub_names()
     }
@@ -377,7 +376,7 @@ impl Registry {
         self.handlers.names()
     }
 
-    /// One attempt of one action. Dropping the future cuts it.
+    /// Makes one attempt at an action. Dropping the future aborts it.
     pub async fn execute(&self, request: &Request) -> Result<Value, Fault> {
         match secure::revealed(request) {
             None => self.resolve_secrets(request, Vec::new()).await,
@@ -388,7 +387,7 @@ impl Registry {
         }
     }
 
-    /// One attempt with the secrets that it names; `masks` find what is secure in its inputs.
+    /// Makes one attempt with the secrets that the action names. `masks` find secure inputs in the result.
     async fn resolve_secrets(
         &self,
         request: &Request,
@@ -406,7 +405,7 @@ impl Registry {
         }
     }
 
-    /// One attempt that knows where it is, and whether it is the first.
+    /// Makes one attempt in the execution context: folder, origin, whether it may have been started before.
     async fn in_working_context(
         &self,
         request: &Request,
@@ -421,7 +420,7 @@ impl Registry {
         here.scope(self.attempt(request)).await
     }
 
-    /// The host and port that a request goes to, as far as that is known before.
+    /// Returns the host and port that a request will go to, if they are known before the attempt.
     #[must_use]
     pub fn host(&self, request: &Request) -> Option<Name> {
         let executor = self.executor(&request.executor)?;
@@ -436,7 +435,8 @@ impl Registry {
         Some(Name::from(format!("{}:{port}", url.host_str()?)))
     }
 
-    /// The name that the inputs of a request have as `rate`, shortened if it is long. A digest replaces a secure one.
+    /// Returns the value of `rate` in the inputs of a request, shortened if it is long. A digest replaces a secure
+    /// value.
     #[must_use]
     pub fn rate_name(&self, request: &Request) -> Option<Name> {
         let named = request.rate()?;
@@ -476,7 +476,7 @@ impl Registry {
             if let Some(answer) = self.handlers.instead_of_http(request) {
                 return answer;
             }
-            // Boxed: else each attempt of any action has room for it.
+            // Boxed, because otherwise the future of every attempt has room for this one.
             let signed = Box::pin(identity::signed(&self.handlers, request)).await?;
             if let Some(signed) = signed {
                 return self.run_executor(&signed).await;
@@ -501,7 +501,8 @@ impl Registry {
         enforce_result_limits(outcome)
     }
 
-    /// How long an attempt may take. A guest that waits for an event without an end would hold its place for ever.
+    /// Returns the timeout of an attempt. A guest's stream of events gets a timeout, because otherwise it would occupy
+    /// its slot for ever.
     fn timeout_of(&self, executor: &dyn Executor, request: &Request) -> Option<Duration> {
         let own = executor.timeout(request);
         match self.origin() {
@@ -527,7 +528,7 @@ fn executor(name: &str, executor: impl Executor) -> (Name, Arc<dyn Executor>) {
     (Name::from(name), Arc::new(executor))
 }
 
-/// The executors that call servers, with this client.
+/// Makes the executors that call servers, with this client.
 #[cfg_attr(not(feature = "tea"), allow(unused_variables, unused_mut))]
 fn callers(client: &Arc<Client>, processes: &Arc<Processes>, prolog: &Arc<Prolog>) -> Executors {
     let mut executors = Executors::new();
@@ -548,7 +549,7 @@ fn callers(client: &Arc<Client>, processes: &Arc<Processes>, prolog: &Arc<Prolog
     executors
 }
 
-/// The feature that an executor belongs to, where this build was made without it.
+/// Returns the feature that an executor needs, if this build lacks that feature.
 #[must_use]
 pub fn required_feature(executor: &str) -> Option<&'static str> {
     match executor {
@@ -602,7 +603,8 @@ fn panic_fault(action: &str, payload: &(dyn Any + Send)) -> Fault {
     Fault::new(fault_kind::HANDLER, format!("`{action}` panicked: {text}")).transient()
 }
 
-/// The result of an action, if it is within the limits for storage.
+/// Returns the outcome, or a fault if the value exceeds the limits for storage. A fault loses an output that exceeds
+/// them.
 fn enforce_result_limits(outcome: Result<Value, Fault>) -> Result<Value, Fault> {
     match outcome {
         Ok(value) => match limit_violation(&value) {
@@ -659,7 +661,7 @@ mod tests {
             let given = default_timeout(&registry, executor, inputs);
             assert_eq!(given, expected, "{executor} {inputs}");
         }
-        // A stream has none, unless it is that of a guest.
+        // A stream has no timeout, unless it is a guest's.
         let guest = registry.of(Origin::Guest, Dialect::Loom);
         for (registry, expected) in [(&registry, None), (&guest, own)] {
             let given = default_timeout(registry, "http", r#"{"events": true}"#);

@@ -1,6 +1,5 @@
-//! `runner`: asks a configured program, prompt on standard input, answer on standard output
-//! (docs/reference/canvas.md). It never reads what the answer says, and never puts the prompt or a
-//! session where a shell could read it as code.
+//! `runner`: runs a configured program with the prompt on standard input and reads the answer from standard output
+//! (docs/reference/canvas.md). It never interprets the answer. The prompt and the session never reach a shell as code.
 
 use super::handler::unknown;
 use super::handler::{Handlers, Target};
@@ -10,11 +9,11 @@ use std::borrow::Cow;
 use windlass_expression::Value;
 use windlass_model::model::{Fault, Request};
 
-/// The name in a command's words for which the session of a conversation is put in.
+/// The name of the placeholder in a command's arguments that the session of a conversation replaces.
 const SESSION: &str = "session_id";
 
 impl Handlers {
-    /// One answer: `{content}`, the text without the line ends at its end.
+    /// Makes one call. Returns `{content}`, the answer without the line ends at its end.
     pub(super) async fn runner(&self, request: &Request) -> Result<Value, Fault> {
         let inputs = Inputs::of(request)?;
         let name = inputs.required_text("runnerType")?;
@@ -45,7 +44,8 @@ impl Handlers {
     }
 }
 
-/// The session to continue. It came from a program: another program must not read it as an option.
+/// Returns the session to continue. Another program made its name, so a name that a command could read as an option is
+/// refused.
 fn session(inputs: Inputs<'_>) -> Result<Option<Cow<'_, str>>, Fault> {
     let session = match inputs.get(SESSION) {
         None => return Ok(None),
@@ -59,8 +59,8 @@ fn session(inputs: Inputs<'_>) -> Result<Option<Cow<'_, str>>, Fault> {
     Ok(Some(session).filter(|session| !session.is_empty()))
 }
 
-/// The words of a command with the session put in for `{{ session_id }}`. Without a session, a
-/// word that asks for one is left out, and so is the option before it.
+/// Returns the arguments of a command with the session in the place of `{{ session_id }}`. Without a session, an
+/// argument with the placeholder is omitted. If it is only the placeholder, the option before it is omitted, too.
 fn with_session(argv: &[String], session: Option<&str>) -> Vec<String> {
     let mut words: Vec<String> = Vec::with_capacity(argv.len());
     for word in argv {
@@ -71,7 +71,7 @@ fn with_session(argv: &[String], session: Option<&str>) -> Vec<String> {
             }
             (Some((before, after)), None) => {
                 let whole = before.is_empty() && after.is_empty();
-                // Never the program itself.
+                // Never remove the program itself.
                 if whole
                     && words.len() > 1
                     && words.last().is_some_and(|word| word.starts_with('-'))
@@ -84,7 +84,7 @@ fn with_session(argv: &[String], session: Option<&str>) -> Vec<String> {
     words
 }
 
-/// What is before and after `{{ session_id }}`.
+/// Splits an argument into the text before and after `{{ session_id }}`.
 fn placeholder(word: &str) -> Option<(&str, &str)> {
     let (before, rest) = word.split_once("{{")?;
     let (name, after) = rest.split_once("}}")?;

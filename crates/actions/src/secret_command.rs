@@ -1,5 +1,5 @@
-//! A command that returns secrets (`--secret-command`), such as one that asks a vault. Its results are
-//! cached in memory for a while, because every attempt needs the secrets.
+//! A command that prints secrets (`--secret-command`), for example by a query to a vault. Its results are cached in
+//! memory for a minute, because every attempt needs the secrets.
 
 use super::process::error_lines;
 use std::collections::BTreeMap;
@@ -9,33 +9,34 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a value is cached: a new one needs no restart.
+/// How long a value is cached. A changed secret needs no restart.
 const CACHE_LIFETIME: Duration = Duration::from_secs(60);
 
-/// The command has to answer within this time.
+/// Timeout of the command.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The time between a failure and the next try for a stranger.
+/// The time between a failure and the next run of the command for an unauthenticated caller.
 const PAUSE: Duration = Duration::from_secs(5);
 
 #[derive(Clone)]
 pub(super) struct SecretCommand {
     text: Arc<str>,
     cache: Arc<Mutex<BTreeMap<String, (Instant, String)>>>,
-    /// Why the last request of a stranger failed, by secret. Locked while one is under way.
+    /// Why the last request by an unauthenticated caller failed, by secret. Locked while the command runs for such a
+    /// caller.
     failed: Arc<tokio::sync::Mutex<BTreeMap<String, (Instant, String)>>>,
 }
 
 impl fmt::Debug for SecretCommand {
-    /// Without what it gave.
+    /// Omits the cached values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("SecretCommand").field(&self.text).finish()
     }
 }
 
 impl SecretCommand {
-    /// A line for `sh`, which finds the name of the secret in `$1`. A line without `$1` gets it as its
-    /// last word.
+    /// Makes a command of a line for `sh`, which finds the name of the secret in `$1`. If the line has no `$1`, the
+    /// name is its last argument.
     pub(super) fn new(line: &str) -> Self {
         let named = line.contains("$1") || line.contains("${1}");
         let text = match named {
@@ -49,14 +50,14 @@ impl SecretCommand {
         }
     }
 
-    /// The value of a secret as the command gave it less than a minute ago.
+    /// Returns the value that the command printed for a secret less than a minute ago.
     pub(super) fn cached(&self, name: &str) -> Option<String> {
         let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let (at, value) = cache.get(name)?;
         (at.elapsed() < CACHE_LIFETIME).then(|| value.clone())
     }
 
-    /// Requests the secrets that are not cached, on a thread on which no other task waits.
+    /// Runs the command for a secret that is not cached.
     pub(super) async fn ask(&self, name: &str) -> Result<(), String> {
         if self.cached(name).is_some() {
             return Ok(());
@@ -85,7 +86,7 @@ impl SecretCommand {
         Ok(())
     }
 
-    /// The same for requests of strangers: one command at a time, and none for [`PAUSE`] after a failure.
+    /// Does the same for unauthenticated callers: runs one command at a time, and none for [`PAUSE`] after a failure.
     pub(super) async fn ask_sparingly(&self, name: &str) -> Result<(), String> {
         let mut failed = self.failed.lock().await;
         if let Some((at, why)) = failed.get(name)

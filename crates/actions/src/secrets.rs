@@ -1,8 +1,6 @@
-//! Secrets, as far as the world knows them: where they come from, how they get into a request just
-//! before it is carried out, and how they are taken out of what comes back. What is given to the
-//! machine never holds one.
-//!
-//! A secret is read each time, so that a new one needs no restart.
+//! Secrets outside of the machine: where they are read from, how they get into a request just before it is carried out,
+//! and how they are removed from the result. No value that the machine receives holds a secret. A secret is read for
+//! each attempt, so a changed secret needs no restart.
 
 use super::callback::Callbacks;
 use super::mask::Mask;
@@ -17,18 +15,18 @@ use windlass_expression::{
 };
 use windlass_model::model::{CallbackClaim, Fault, Name, Request, fault_kind};
 
-/// What an environment variable with a secret begins with.
+/// The prefix of environment variables that hold a secret.
 const VARIABLE: &str = "WINDLASS_SECRET_";
 
-/// The variable with the token of the server's API.
+/// The variable with the token for the server's API.
 const TOKEN: &str = "WINDLASS_TOKEN";
 
-/// Fewer bytes are no key worth hiding.
+/// Minimum length in bytes of a key that is hidden, see [`is_hidden_key`].
 const MIN_KEY: usize = 8;
 
 const MAX_SECRET: u64 = 64 * 1024;
 
-/// Where secrets come from: files named like them in directories, then the environment
+/// Where secrets are read from: files with the secret's name in directories, then the environment
 /// (`WINDLASS_SECRET_NAME`), then a command.
 #[derive(Clone, Debug)]
 pub struct SecretSources {
@@ -38,7 +36,7 @@ pub struct SecretSources {
 }
 
 impl Default for SecretSources {
-    /// The credentials that systemd hands over (`$CREDENTIALS_DIRECTORY`), and the environment.
+    /// The credentials that systemd passes (`$CREDENTIALS_DIRECTORY`), and the environment.
     fn default() -> Self {
         let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
         Self {
@@ -60,29 +58,30 @@ impl SecretSources {
         }
     }
 
-    /// These with the files of a directory, which come first.
+    /// Adds the files of a directory, which has priority over the earlier ones.
     #[must_use]
     pub fn with_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directories.insert(0, directory.into());
         self
     }
 
-    /// These with a line for `sh` that prints the secret named by its `$1`, or by its last word when it
-    /// has no `$1`. It is run for secrets that are nowhere else.
+    /// Adds a line for `sh` that prints the secret named by its `$1`. If the line has no `$1`, the name is its last
+    /// argument. The line is run for secrets that no other source has.
     #[must_use]
     pub fn with_command(mut self, line: &str) -> Self {
         self.command = Some(SecretCommand::new(line));
         self
     }
 
-    /// Whether there is a secret of this name now. The command is not run for this.
+    /// Returns true if a secret of this name exists now. If there is a command, every valid name counts as existing,
+    /// because the command is not run for this.
     #[must_use]
     pub fn knows(&self, name: &str) -> bool {
         let has_command = self.command.is_some() && is_secret_name(name);
         has_command || matches!(self.get(name), Ok(Some(_)))
     }
 
-    /// Asks the command for a secret that is nowhere else.
+    /// Runs the command for a secret that no other source has.
     pub(super) async fn ask(&self, name: &str) -> Result<(), String> {
         match self.command_for(name)? {
             Some(command) => command.ask(name).await,
@@ -90,7 +89,7 @@ impl SecretSources {
         }
     }
 
-    /// The same, of [`SecretCommand::ask_sparingly`].
+    /// Does the same with [`SecretCommand::ask_sparingly`].
     pub(super) async fn ask_sparingly(&self, name: &str) -> Result<(), String> {
         match self.command_for(name)? {
             Some(command) => command.ask_sparingly(name).await,
@@ -98,7 +97,7 @@ impl SecretSources {
         }
     }
 
-    /// The command, if the secret is nowhere else.
+    /// Returns the command, if no other source has the secret.
     fn command_for(&self, name: &str) -> Result<Option<&SecretCommand>, String> {
         let command = self.command.as_ref().filter(|_| is_secret_name(name));
         match command {
@@ -141,13 +140,13 @@ impl SecretSources {
     }
 }
 
-/// Whether a key is hidden in what comes back. Servers on one's own machine take any key, and one
-/// such as `test` would be found in every answer.
+/// Returns true if a key is masked in results. Local servers accept any key, and a short key such as `test` would occur
+/// in every answer.
 pub(super) fn is_hidden_key(key: &str) -> bool {
     key.len() >= MIN_KEY
 }
 
-/// Whether a name fits a pattern, in which a `*` matches any text.
+/// Returns true if a name matches a pattern, in which a `*` matches any text.
 #[must_use]
 pub fn fits_pattern(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
@@ -171,14 +170,13 @@ pub fn fits_pattern(pattern: &str, name: &str) -> bool {
     true
 }
 
-/// Whether a variable of the environment is for the engine alone, and for none of the processes
-/// that actions start.
+/// Returns true if only the engine may read this variable, and not the processes that actions start.
 pub(super) fn is_engine_only(variable: &OsStr) -> bool {
     let name = variable.as_encoded_bytes();
     name.starts_with(VARIABLE.as_bytes()) || name == TOKEN.as_bytes()
 }
 
-/// A file's text without the end of its last line; none when there is no such file.
+/// Reads a file without its last line end. Returns `None` if the file does not exist.
 fn read(path: &Path) -> Result<Option<String>, String> {
     let message = |error: std::io::Error| format!("{}: {error}", path.display());
     let file = match std::fs::File::open(path) {
@@ -200,7 +198,7 @@ fn read(path: &Path) -> Result<Option<String>, String> {
     Ok(Some(text))
 }
 
-/// The secrets of one program: which action names which.
+/// The secrets of one program, and which action names which secret.
 #[derive(Clone, Debug, Default)]
 pub struct Secrets {
     sources: SecretSources,
@@ -225,12 +223,12 @@ impl Secrets {
         &self.callbacks
     }
 
-    /// The names that guests may name; a `*` in one matches any text.
+    /// Sets the names of secrets that guests may name; a `*` matches any text.
     pub fn allow_guest_secrets(&mut self, patterns: Vec<String>) {
         self.for_guests = Arc::new(patterns);
     }
 
-    /// The same for a program that may name only what guests may.
+    /// Returns the same secrets for a program. With `of_guest`, it may name only what guests may name.
     #[must_use]
     pub fn of_guest(&self, of_guest: bool) -> Self {
         Self {
@@ -239,13 +237,14 @@ impl Secrets {
         }
     }
 
-    /// The same for a program that may read all of the environment, or only what it is let.
+    /// Returns the same secrets for a program. With `free`, it may read every variable of the environment, not only the
+    /// allowed ones.
     #[must_use]
     pub fn reading(self, free: bool) -> Self {
         Self { free, ..self }
     }
 
-    /// Variables of the environment that may be read; a `*` in a name matches any text.
+    /// Adds variables of the environment that may be read; a `*` in a name matches any text.
     pub fn allow_env(&mut self, patterns: &[String]) {
         Arc::make_mut(&mut self.readable).extend_from_slice(patterns);
     }
@@ -260,7 +259,7 @@ impl Secrets {
                 .any(|pattern| fits_pattern(pattern, variable))
     }
 
-    /// Whether guests may name this secret. A separate check covers what they may read of the environment.
+    /// Returns true if guests may name this secret. Another check covers variables of the environment.
     #[must_use]
     pub fn allows_guest_secret(&self, name: &str) -> bool {
         of_environment(name).is_some()
@@ -271,9 +270,9 @@ impl Secrets {
                 .any(|pattern| fits_pattern(pattern, name))
     }
 
-    /// The flag that would let the program name this secret; none when it may.
+    /// Returns the flag with which the program could name this secret, or `None` if it may name it already.
     fn denied(&self, name: &str) -> Option<String> {
-        // It answers a signal of the run itself.
+        // A callback address answers only a signal of the run itself.
         if of_callback(name).is_some() {
             return None;
         }
@@ -292,7 +291,7 @@ impl Secrets {
         &self.sources
     }
 
-    /// The same sources for the actions of a program.
+    /// Returns the same sources for a program. `uses` has the secrets that each action names.
     #[must_use]
     pub fn used_by(&self, uses: BTreeMap<Name, Vec<Name>>) -> Self {
         Self {
@@ -301,7 +300,7 @@ impl Secrets {
         }
     }
 
-    /// Why an action that names an unknown secret cannot begin.
+    /// Makes the fault of an action that names an unknown secret.
     fn missing(&self, name: &str) -> Fault {
         let places = self.sources.places(name);
         let shown = of_environment(name).unwrap_or(name);
@@ -309,8 +308,8 @@ impl Secrets {
         Fault::new(fault_kind::SECRET, message)
     }
 
-    /// The address that answers a signal of the action's own run. Expressions can build a mark, so a mark does not
-    /// say which run it is for.
+    /// Returns the address at which others answer a signal of the action's own run. The mark does not choose the run,
+    /// because an expression could build a mark for another run.
     fn callback(&self, run: &str, signal: &str, claim: Option<&str>) -> Result<String, String> {
         let claim = claim.and_then(CallbackClaim::parse);
         let claim =
@@ -318,7 +317,7 @@ impl Secrets {
         self.callbacks.address(run, signal, claim)
     }
 
-    /// Fetches what only a command knows, for [`Self::open`].
+    /// Fetches the secrets that only a command has, for [`Self::open`].
     pub async fn fetch(&self, request: &Request) -> Result<(), Fault> {
         let own = self.uses.get(&request.action);
         let own: &[Name] = own.map_or(&[], Vec::as_slice);
@@ -329,8 +328,8 @@ impl Secrets {
         Ok(())
     }
 
-    /// The request with the secrets that its action names, and what masks all of the program's;
-    /// none when the program has none.
+    /// Puts the secrets that an action names into its request, with a mask for all secrets of the program. Returns
+    /// `None` if the program names no secret.
     pub fn open(&self, request: &Request) -> Result<Option<ResolvedSecrets>, Fault> {
         if self.uses.is_empty() {
             return Ok(None);
@@ -356,7 +355,7 @@ impl Secrets {
                 }
                 // A secret that only other actions need may be missing.
                 _ if !own.contains(name) => {}
-                // The mark says whether the variable is required.
+                // For a variable, the mark says whether it is required.
                 Ok(None) if of_environment(name).is_some() => {}
                 Ok(None) => return Err(self.missing(name)),
                 Err(error) => {
@@ -377,7 +376,7 @@ impl Secrets {
             if let Some(signal) = of_callback(marked.name) {
                 return match self.callback(&request.run(), signal, marked.fallback) {
                     Ok(address) => {
-                        // An answer may quote its signature alone.
+                        // The result may contain the signature without the rest of the address.
                         let signature = address.rsplit_once('=').map(|(_, signature)| signature);
                         addresses.extend(signature.map(str::to_owned));
                         addresses.push(address.clone());

@@ -1,6 +1,5 @@
-//! Secure inputs of an action: the executor gets them as they are, and what comes back is looked
-//! through. A fault says none of their texts, and what repeats a value that was computed from
-//! something secure is secure itself. It never keeps anything.
+//! Secure inputs of an action. The executor gets their plain values, and this module searches the result for them. A
+//! fault never contains their texts, and an output that contains one becomes secure. Nothing is stored.
 
 use super::mask::Mask;
 use percent_encoding::percent_decode_str;
@@ -10,23 +9,24 @@ use url::Url;
 use windlass_expression::{Secure, Value};
 use windlass_model::model::{Fault, Request};
 
-/// Shorter texts are found in anything.
+/// Minimum length in bytes of a secure text that is masked in faults. Shorter texts occur anywhere.
 const SHORTEST: usize = 4;
 
-/// In what comes back shorter texts are no sign: `POST`, `json`.
+/// Minimum length in bytes of a text that makes an output secure. Shorter texts, such as `POST` or `json`, prove
+/// nothing.
 const SHORTEST_ECHO: usize = 8;
 
-/// Maximum number of texts to look for; the fault of an action with more has no details.
+/// Maximum number of texts to search for. If an action has more, its faults have no details.
 const MAX_TEXTS: usize = 256;
 
-/// A request with its secure inputs as they are, and what to look for in what comes back.
+/// A request with the plain values of its secure inputs, and what to search for in its result.
 pub(super) struct RevealedRequest {
     pub request: Request,
     pub mask: Arc<Mask>,
     echoed: Mask,
 }
 
-/// None when nothing of it is secure.
+/// Reveals a request. Returns `None` if it has no secure input.
 pub(super) fn revealed(request: &Request) -> Option<RevealedRequest> {
     if !request.inputs.has_secure() {
         return None;
@@ -35,7 +35,8 @@ pub(super) fn revealed(request: &Request) -> Option<RevealedRequest> {
     collect(&request.inputs, false, &mut |text| {
         hidden.extend(parts(text, SHORTEST));
     });
-    // An author who hides all inputs of an action hides constants with them: those come back often.
+    // If an author makes all inputs of an action secure, that includes constants, which results often repeat. So only
+    // values that are secure within the inputs make an output secure.
     let inside = match &request.inputs {
         Value::Secure(secure) => match &**secure {
             Secure::Open(value) => value,
@@ -61,7 +62,7 @@ pub(super) fn revealed(request: &Request) -> Option<RevealedRequest> {
 }
 
 impl RevealedRequest {
-    /// The result in a form that may be stored.
+    /// Returns the result in a form that may be stored.
     pub fn outcome(&self, outcome: Result<Value, Fault>) -> Result<Value, Fault> {
         match outcome {
             Ok(value) => Ok(self.output(value)),
@@ -84,7 +85,7 @@ impl RevealedRequest {
     }
 }
 
-/// The texts of what is secure in a value; numbers are texts of their digits.
+/// Reports the texts of the secure values in a value. The text of a number is its digits.
 fn collect(value: &Value, secure: bool, found: &mut dyn FnMut(&str)) {
     match value {
         Value::Secure(inside) => {
@@ -100,15 +101,15 @@ fn collect(value: &Value, secure: bool, found: &mut dyn FnMut(&str)) {
     }
 }
 
-/// A text and the words in it: what was computed may hold more than what was secure (`Bearer …`,
-/// `?token=…`). The host of an address is the author's own.
+/// Returns a text and the words in it. The text may have been computed from a secure value and other text (`Bearer …`,
+/// `?token=…`). The host of a URL is not secure: the author wrote it.
 fn parts(text: &str, shortest: usize) -> impl Iterator<Item = String> + '_ {
     let host = Url::parse(text.trim()).ok();
     let host = host.and_then(|url| url.host_str().map(str::to_owned));
     let words = text.split(|c: char| c.is_whitespace() || "\"',;&".contains(c));
     let pieces = text.split(|c: char| c.is_whitespace() || "\"',;&=?#/:@|<>(){}[]".contains(c));
     let pieces = pieces.filter(move |piece| host.as_deref() != Some(*piece));
-    // Among words only those that can be one: an author's own text in the same input is not.
+    // Only words that are long enough may be the secure part; others are probably the author's text.
     let within = words
         .chain(pieces)
         .filter(|word| word.len() >= SHORTEST_ECHO);
@@ -118,7 +119,7 @@ fn parts(text: &str, shortest: usize) -> impl Iterator<Item = String> + '_ {
         .chain(within)
 }
 
-/// A word of an address, percent-decoded as its reader may return it.
+/// Percent-decodes a word of a URL, which the server may return decoded.
 fn decoded(word: &str) -> String {
     percent_decode_str(word).decode_utf8_lossy().into_owned()
 }
@@ -155,7 +156,7 @@ mod tests {
         assert!(matches!(revealed.outcome(Ok(echo)), Ok(Value::Secure(_))));
         let other = Value::from_pairs([("method", Value::from("POST"))]);
         assert_eq!(revealed.outcome(Ok(other.clone())), Ok(other));
-        // In an address, in what follows a name, and percent-encoded.
+        // The text is in a URL, in what follows a name, and percent-encoded.
         for whole in [
             "https://example.org/q?token=tok-123456&x=1",
             "https://example.org/users/tok-123456/all",
@@ -169,7 +170,7 @@ mod tests {
             let link = Value::from("https://example.org/next");
             assert_eq!(revealed.outcome(Ok(link.clone())), Ok(link));
         }
-        // All inputs hidden: only what was computed from something secure is looked for.
+        // If all inputs are hidden, only what was computed from something secure is searched for.
         let all = super::revealed(&request(inputs.secure())).unwrap();
         let other = Value::from_pairs([("method", Value::from("POST"))]);
         assert_eq!(all.outcome(Ok(other.clone())), Ok(other));

@@ -1,5 +1,5 @@
-//! `shell`: a command or a text for `sh`. It never renders anything into that text; data reaches a
-//! command through `env`, `stdin` and its arguments.
+//! `shell`: a command, or a text for `sh`. Data reaches a command only through `env`, `stdin` and its arguments:
+//! nothing is rendered into the text.
 
 use super::execution_context::resolved;
 use super::inputs::{Inputs, invalid, mismatch, scalar};
@@ -10,8 +10,7 @@ use std::sync::Arc;
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Fault, Request, fault_kind};
 
-/// The executor of `shell` (docs/reference/loom.md). Without a timeout of the action it runs as long as it
-/// likes.
+/// The executor of `shell` (docs/reference/loom.md). It has no timeout unless the action has one.
 pub(super) struct Shell {
     processes: Arc<Processes>,
 }
@@ -23,7 +22,7 @@ impl Shell {
 
     async fn run(&self, request: &Request) -> Result<Value, Fault> {
         let finished = self.processes.run(spec(request)?).await.map_err(fault)?;
-        // `check: false`: the workflow reads the exit code and handles a command that failed.
+        // With `check: false` the workflow reads the exit code and handles a command that failed.
         let unchecked = request.inputs.get("check") == Some(&Value::Bool(false));
         if finished.code == 0 || unchecked {
             return output(&finished);
@@ -76,7 +75,7 @@ fn spec(request: &Request) -> Result<Spec, Fault> {
     Ok(spec)
 }
 
-/// What `files` of an action's inputs writes, by the variable that has the path.
+/// Returns the texts in `files` of an action's inputs, each with the variable that will have its path.
 pub(super) fn files(inputs: Inputs<'_>) -> Result<Vec<(String, String)>, Fault> {
     let members = inputs.members("files")?.into_iter();
     let written =
@@ -94,7 +93,7 @@ fn argv(command: &Value) -> Result<Vec<String>, Fault> {
         .collect()
 }
 
-/// Text as it is, anything else as JSON, nothing for null.
+/// Returns text as it is, `None` for null, and JSON for other values.
 fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
@@ -103,8 +102,8 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// The result of a command that a stub answers: the answer is `{exitCode, stdout, stderr, body}` or
-/// parts of that, else the standard output.
+/// Makes a stub's answer the result of a command. An answer with a key of `{exitCode, stdout, stderr, body}` has those
+/// parts of the result; any other answer is the body.
 pub(super) fn as_command(answer: Value, request: &Request) -> Result<Value, Fault> {
     let parts = ["exitCode", "stdout", "stderr", "body"];
     let whole = parts.iter().any(|key| answer.get(key).is_some());
@@ -143,8 +142,8 @@ pub(super) fn as_command(answer: Value, request: &Request) -> Result<Value, Faul
     Err(fault.output(output).transient())
 }
 
-/// `{exitCode, stdout, stderr, body}`. The body is standard output parsed as JSON, or as text
-/// without the line ends at its end, as `$(…)` gives it.
+/// Builds `{exitCode, stdout, stderr, body}`. The body is standard output, parsed as JSON. If it is not JSON, the body
+/// is text without the line ends at its end, as in `$(…)`.
 fn output(finished: &ProcessOutput) -> Result<Value, Fault> {
     let text = finished.stdout.trim_end_matches(['\n', '\r']);
     let parsed = json::parsed(text, "standard output");

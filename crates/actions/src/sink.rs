@@ -1,5 +1,5 @@
-//! Files that actions write: opened so that none of the engine's own store is among them, however it
-//! is called, and so that a new one's name outlasts a power cut. It never writes into a file.
+//! Opens files that actions write. A file of the engine's own store is refused, whichever path leads to it. The name of
+//! a new file can be made durable. This module never writes into a file.
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -11,16 +11,16 @@ use std::time::Duration;
 use windlass_inode::Inode;
 use windlass_model::model::{Fault, fault_kind};
 
-/// Maximum number of links followed to a file that is not there yet.
+/// Maximum number of links followed to a file that does not exist yet.
 const MAX_LINKS: usize = 40;
 
-/// So often a file that another process writes to is tried again.
+/// Maximum number of tries to lock a file.
 const TRIES: u32 = 100;
 
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Opens a file to write, making it when it is not there and `may_make`; none when it is one of the
-/// store in the directory `state`.
+/// Opens a file for writing. If the file does not exist, it is made if `may_make`. Returns `None` if the file is in the
+/// store of the state directory `state`.
 pub(super) fn open(path: &Path, state: Option<&Path>, may_make: bool) -> io::Result<Option<File>> {
     let store = state.map(Store::of).unwrap_or_default();
     let fresh = !path.exists();
@@ -35,7 +35,7 @@ pub(super) fn open(path: &Path, state: Option<&Path>, may_make: bool) -> io::Res
     let real = std::fs::canonicalize(path)?;
     if store.holds_folder(folder_of(&real)) || store.holds(&file)? {
         if fresh {
-            // Made in there through a link that led to nothing.
+            // The file was made in the store, through a link to a missing file.
             std::fs::remove_file(real)?;
         }
         return Ok(None);
@@ -43,7 +43,7 @@ pub(super) fn open(path: &Path, state: Option<&Path>, may_make: bool) -> io::Res
     Ok(Some(file))
 }
 
-/// The fault of an action whose file [`open`] refuses.
+/// Makes the fault of an action whose file [`open`] refuses.
 pub(super) fn in_store(shown: &str) -> Fault {
     let message = format!("{shown} is in the engine's own store: nothing was written");
     Fault::new(fault_kind::DENIED, message)
@@ -62,7 +62,7 @@ pub(super) fn sync_name(real: &Path) -> io::Result<()> {
     File::open(folder_of(real))?.sync_all()
 }
 
-/// The file that a path leads to, through all links, whether it is there or not.
+/// Returns the path of the file that a path leads to, through all links. The file need not exist.
 pub(super) fn target(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -91,17 +91,17 @@ fn folder_of(path: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
-/// An open file, locked where that is possible.
+/// An open file, locked if the file system has locks.
 pub(super) enum Locked {
     Alone(Flock<File>),
     Open(File),
 }
 
 impl Locked {
-    /// The file, once no other process writes to it. Blocks for up to 5 s.
+    /// Waits until no other process has the file locked. Blocks for up to 5 s.
     ///
     /// # Errors
-    /// Transient, if another process has it locked for longer.
+    /// A transient fault, if another process has the file locked for longer.
     pub(super) fn new(file: File, shown: &str) -> Result<Self, Fault> {
         let mut file = file;
         for _ in 0..TRIES {
@@ -140,7 +140,7 @@ impl DerefMut for Locked {
     }
 }
 
-/// A store and those that repairs left: all of their folders and files, however deep.
+/// A store, and the old stores that repairs left: the inodes of all folders, and the paths of all files.
 #[derive(Default)]
 struct Store {
     folders: Vec<Inode>,
@@ -160,7 +160,7 @@ impl Store {
         found
     }
 
-    /// A folder with all that is in it; a link is the file that it leads to.
+    /// Adds a folder with everything in it. A link counts as the file that it leads to.
     fn add(&mut self, top: PathBuf) {
         let mut open = vec![top];
         while let Some(folder) = open.pop() {
@@ -174,14 +174,14 @@ impl Store {
         }
     }
 
-    /// Whether an open file is one of its files under another name.
+    /// Returns true if an open file is a file of the store under any name.
     fn holds(&self, file: &File) -> io::Result<bool> {
         let inode = Inode::of(file)?;
         let is_it = |path: &PathBuf| Inode::at(path).is_ok_and(|found| found == inode);
         Ok(self.files.iter().any(is_it))
     }
 
-    /// Whether it is one of its folders, or below one.
+    /// Returns true if the path is a folder of the store, or below one.
     fn holds_folder(&self, real: &Path) -> bool {
         let mut all = real.ancestors().filter_map(|folder| Inode::at(folder).ok());
         all.any(|folder| self.folders.contains(&folder))

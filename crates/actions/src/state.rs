@@ -1,5 +1,5 @@
-//! `setState` and `getState`: values of a workflow between its runs. They belong to the engine's store, so the
-//! driver that has one carries the request out; this file only keeps secrets out of it.
+//! `setState` and `getState`: values that a workflow stores between its runs. They are in the engine's store, so the
+//! driver with that store carries the request out. This file only prevents secrets in them.
 
 use super::execution_context::{holds_secret, is_quiet, origin, shared_state};
 use super::{Attempt, Executor};
@@ -7,13 +7,14 @@ use std::fmt;
 use windlass_expression::Value;
 use windlass_model::model::{Fault, Origin, Request, fault_kind};
 
-/// Where values of workflows between their runs are.
+/// Storage for the values that workflows share between runs.
 pub trait SharedState: Send + Sync + 'static {
-    /// Reads or writes one, as a request of `getState` or `setState` of a workflow of this origin says. Blocks. A
-    /// write is durable when this returns.
+    /// Carries out a `getState` or `setState` request of a workflow of this origin. Blocks. A write is durable when
+    /// this returns.
     ///
     /// # Errors
-    /// [`fault_kind::CONFLICT`] when another run has written it, and faults about its inputs and the store.
+    /// [`fault_kind::CONFLICT`] if another run has changed the value. Invalid inputs and errors of the store are
+    /// faults, too.
     fn execute(&self, origin: Origin, request: &Request) -> Result<Value, Fault>;
 }
 

@@ -1,5 +1,5 @@
-//! Stubs: answers from a file for handlers that are not registered, so that a workflow can be
-//! tested without the systems that it calls. A handler always has priority over a stub.
+//! Stubs: answers from a file for handlers that are not registered, so that a workflow can be tested without the
+//! systems that it calls. A handler always has priority over a stub.
 
 use super::handler::{as_reply, of_connector, retried};
 use super::http::of_stub;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Fault, Name, Request, StubAnswer, fault_kind};
 
-/// What an answer says; a failure without a kind is of this one.
+/// Converts an answer. A failure without a kind gets the kind `usual`.
 fn answer_value(answer: &StubAnswer, usual: &str) -> Result<Value, Fault> {
     match answer {
         StubAnswer::Value(value) => Ok(value.clone()),
@@ -28,7 +28,7 @@ fn answer_value(answer: &StubAnswer, usual: &str) -> Result<Value, Fault> {
     }
 }
 
-/// The result of a call when this answer replaces its execution.
+/// Returns the result of a call when this answer replaces its execution.
 ///
 /// # Errors
 /// The fault that the answer declares.
@@ -46,7 +46,7 @@ pub fn stand_in(request: &Request, answer: &StubAnswer) -> Result<Value, Fault> 
         "shell" => as_command(value, request),
         "runner" => Ok(Value::from_pairs([("content", value)])),
         "ai" if value.as_object().is_none() => Ok(Value::from_pairs([("content", value)])),
-        // What the script returned, unless all of its answer is given.
+        // A value is what the script returned, unless the answer has all members of a script's output.
         "python" | "lua" | "prolog" if value.get("returned").is_none() => {
             let state = request
                 .inputs
@@ -63,10 +63,10 @@ pub fn stand_in(request: &Request, answer: &StubAnswer) -> Result<Value, Fault> 
     }
 }
 
-/// The stubs by name. A clone shares how far each sequence of answers is.
+/// The stubs by name. Clones share the position in each sequence of answers.
 #[derive(Clone, Default)]
 pub(super) struct Stubs {
-    /// By the name without case.
+    /// By the name in lower case.
     stubs: BTreeMap<String, Stub>,
 }
 
@@ -96,13 +96,13 @@ impl Stubs {
         self.stub(handler, action).is_some()
     }
 
-    /// The names as they were given.
+    /// The names in their original case.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.stubs.values().map(|stub| &*stub.name)
     }
 
-    /// The next answer for this handler; none when there is no stub. After the last answer of a
-    /// sequence it is given again.
+    /// Returns the next answer for this handler, or `None` if it has no stub. After the end of a sequence, the last
+    /// answer is repeated.
     pub(super) fn answer(&self, handler: &str, request: &Request) -> Option<Result<Value, Fault>> {
         let stub = self.stub(handler, &request.action)?;
         let last = stub.answers.len().checked_sub(1)?;
@@ -110,7 +110,7 @@ impl Stubs {
         Some(answer_value(stub.answers.get(next)?, fault_kind::HANDLER))
     }
 
-    /// That of the action, else of the handler, else of its connector.
+    /// Returns the stub of the action, else of the handler, else of the handler's connector.
     fn stub(&self, handler: &str, action: &str) -> Option<&Stub> {
         let connector = handler.split_once('/').map(|(connector, _)| connector);
         [Some(action), Some(handler), connector]

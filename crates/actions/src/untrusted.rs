@@ -1,11 +1,10 @@
-//! What a guest's inputs may not ask of executors that can do more than one thing: a question to a
-//! model may name a command to ask instead, a file to read the key from, or a server of the
-//! guest's own that would be sent the operator's key.
+//! Restricts the inputs of guests for executors that can do several things. A question to a model may name a command to
+//! run instead, a file with the key, or a server to which the operator's key would be sent.
 
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Policy, Request};
 
-/// The executors that ask models.
+/// The executors that ask questions of models.
 const ASK_MODELS: [&str; 3] = ["ai", "reflection.evaluate", "validate.extraction"];
 
 pub(super) fn denied(policy: Policy, request: &Request) -> Option<String> {
@@ -36,7 +35,7 @@ fn denied_here(policy: Policy, members: &Object) -> Option<String> {
     {
         return Some(String::from("a command cannot run here: --allow-shell"));
     }
-    // Its content goes to an address that the guest may choose.
+    // The content of the file would be sent to an address that the guest may choose.
     if !policy.shell && has("api_key_file") {
         return Some(String::from("a file cannot be read here: --allow-shell"));
     }
@@ -77,7 +76,7 @@ mod tests {
             assert!(asked("ai", inputs).is_some(), "{inputs}");
             assert!(asked("reflection.evaluate", inputs).is_some(), "{inputs}");
         }
-        // What other executors call a command is theirs.
+        // Other executors may have an input named `command`.
         assert_eq!(asked("shell", r#"{"command": ["id"]}"#), None);
     }
 }

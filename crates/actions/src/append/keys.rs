@@ -1,12 +1,13 @@
-//! The keys of the rows of a file, so that `appendFile` with `key` drops a row whose key the file has. They are on
-//! disk and need constant memory. It never decides which rows are appended.
+//! The keys of the rows of a file, with which `appendFile` with `key` drops a row whose key the file has. They are on
+//! disk and need constant memory.
 //!
-//! `FILE.keys` is a list with one record per row: the hash of its key, and where the row ends in the file. Its last
-//! record ends where the file does, or rows were written without keys. It is synced before the rows are, so of every
-//! row that the file has, the key is there; a record that ends behind the committed end of the file does not count,
-//! and is cut off by the next append. `FILE.keys.index` is a hash table of positions in that list. Each position is
-//! compared with the list when it is found, so the table may have stale ones, and it is built again from the list when
-//! it is missing.
+//! `FILE.keys` is a list with one record per row: the hash of the row's key, and the position in the file where the row
+//! ends. The end in the last record is the end of the file; otherwise, rows were written without keys. The list is
+//! synced before the rows are written, so it has the key of every row in the file. A record whose row would end behind
+//! the committed end of the file is ignored, and the next append cuts it off.
+//!
+//! `FILE.keys.index` is a hash table of positions in that list. A lookup compares the record at each position that it
+//! finds, so the table may have stale positions. If the table is missing, it is built again from the list.
 
 use crate::sink;
 use std::collections::HashSet;
@@ -20,34 +21,34 @@ use windlass_model::model::sha256;
 /// The first bytes of a list.
 const LIST_HEADER: [u8; RECORD] = *b"windlass keys of rows 1\n";
 
-/// Where the hash of the expression of the keys is, behind the header, and how many records both are long.
+/// Offset of the hash of the key expression, behind the header; number of records that the header and this hash fill.
 const EXPRESSION: u64 = RECORD as u64;
 const HEADERS: u64 = 2;
 
-/// Bytes of a record: a hash and an end.
+/// Size in bytes of a record: a hash and an end.
 const RECORD: usize = HASH + 8;
 
-/// Bytes of the hash of a key: of ten million keys, two are equal by chance in one of 10^24 files.
+/// Size in bytes of the hash of a key: of ten million keys, two are equal by chance in one of 10^24 files.
 const HASH: usize = 16;
 
 /// The first bytes of a table.
 const TABLE_MAGIC: u64 = u64::from_be_bytes(*b"wl-idx-1");
 
-/// Bytes before the slots of a table: the magic, the number of slots, the number of records in it.
+/// Number of bytes before the slots of a table: the magic, the number of slots, the number of synced records.
 const TABLE_HEADER: usize = 24;
 
-/// Slots of a new table; a power of two, like [`GROWTH`].
+/// Number of slots of a new table, and the factor by which a table grows; both are powers of two.
 const FIRST_SLOTS: u64 = 1 << 12;
 const GROWTH: u64 = 8;
 
-/// Slots that are read at once.
+/// Number of slots that are read at once.
 const CHUNK: usize = 8;
 
-/// A slot is the position of a record plus one, and above that some bits of its hash.
+/// Number of low bits of a slot that hold the position of a record plus one. The high bits hold a part of its hash.
 const POSITION_BITS: u32 = 40;
 const POSITION: u64 = (1 << POSITION_BITS) - 1;
 
-/// Number of records that are put into the table until it is synced: at most these are put in again after a crash.
+/// Number of records put into the table between two syncs. At most this many are put in again after a crash.
 const UNSYNCED: u64 = 1 << 16;
 
 /// The hash of a key.
@@ -55,10 +56,10 @@ const UNSYNCED: u64 = 1 << 16;
 pub(super) struct KeyHash([u8; HASH]);
 
 impl KeyHash {
-    /// Of an end without a row: behind the header of a file.
+    /// Marks an end without a row, such as the end of the header of a CSV file.
     pub(super) const NONE: Self = Self([0; HASH]);
 
-    /// Of a key, by its JSON: `1` and `"1"` are two keys.
+    /// Hashes the JSON of a key: `1` and `"1"` are two keys.
     pub(super) fn of(key: &Value) -> Self {
         let mut hash = [0; HASH];
         let digest = sha256(key.to_json().as_bytes());
@@ -72,7 +73,7 @@ impl KeyHash {
         u128::from_be_bytes(self.0)
     }
 
-    /// The slot at which the search begins.
+    /// Returns the slot at which the search begins.
     fn home(self, slots: u64) -> u64 {
         let low = self.number() & u128::from(slots - 1);
         u64::try_from(low).unwrap_or_default()
@@ -84,7 +85,7 @@ impl KeyHash {
     }
 }
 
-/// Whether each key is the first of its kind in the list.
+/// Returns for each key whether the slice has it at no earlier position.
 pub(super) fn first_of_each(keys: &[KeyHash]) -> Vec<bool> {
     let mut seen = HashSet::new();
     keys.iter().map(|key| seen.insert(*key)).collect()
@@ -95,17 +96,17 @@ pub(super) struct KeyIndex {
     list: File,
     list_path: PathBuf,
     table: Table,
-    /// How many records count.
+    /// Number of records whose rows end at or before the committed end.
     count: u64,
 }
 
 impl KeyIndex {
-    /// The keys of the file at `real`, which has `end` bytes for certain, by the expression `key`. `inserted` is the
-    /// number of records that this process put into the table. None, where the engine's own store has a file of that
-    /// name.
+    /// Opens the keys of the file at `real`, whose committed length is `end` bytes. `key` is the expression of the
+    /// keys. `inserted` is the number of records that this process put into the table. Returns `None` if the path of
+    /// the list is inside the engine's store.
     ///
     /// # Errors
-    /// The file has rows and no list, or the list is not one, or not that of these rows and of this expression.
+    /// The file has rows but no list, or the list is damaged or belongs to other rows or another expression.
     pub(super) fn open(
         real: &Path,
         end: u64,
@@ -126,7 +127,7 @@ impl KeyIndex {
             return Ok(None);
         };
         let first = first_bytes(&list)?;
-        // New, or what a power cut left of a new one.
+        // The list is new, or a power cut left only parts of its header.
         let is_new = end == 0
             && first
                 .iter()
@@ -170,12 +171,12 @@ impl KeyIndex {
         Ok(Some(keys))
     }
 
-    /// How many records are in the table for certain as long as this process lives.
+    /// Number of records in the table. After a power cut, the table may have fewer.
     pub(super) fn inserted(&self) -> u64 {
         self.table.inserted
     }
 
-    /// Which of these keys are new: not in the file, and not earlier in the list.
+    /// Returns for each key whether it is new: not in the file, and not earlier in `keys`.
     pub(super) fn new_keys(&self, keys: &[KeyHash]) -> io::Result<Vec<bool>> {
         let first = first_of_each(keys).into_iter().zip(keys);
         let is_new = |(first, key): (bool, &KeyHash)| Ok(first && !self.contains(*key)?);
@@ -188,11 +189,11 @@ impl KeyIndex {
         })
     }
 
-    /// Adds the keys of rows that end there in the file, durably: before the rows are written.
+    /// Adds keys with the ends of their rows, durably. Call this before the rows are written.
     pub(super) fn add(&mut self, rows: &[(KeyHash, u64)]) -> io::Result<()> {
         let end = offset(self.count);
         if self.list.metadata()?.len() > end {
-            // Of an append that was cut. Their positions get other keys.
+            // The last records are from an aborted append. Their positions will get other keys.
             self.table.limit(self.count)?;
             self.list.set_len(end)?;
         }
@@ -209,7 +210,7 @@ impl KeyIndex {
         self.insert_from(first)
     }
 
-    /// Puts the records from this position on into the table.
+    /// Puts the records from position `first` on into the table.
     fn insert_from(&mut self, first: u64) -> io::Result<()> {
         let first = match self.table.has_room_for(self.count) {
             true => first,
@@ -238,14 +239,14 @@ struct Table {
     file: File,
     path: PathBuf,
     slots: u64,
-    /// The number of records in it.
+    /// Number of records in the table.
     inserted: u64,
-    /// The number in its header: they are there after a power cut, too.
+    /// Number of records in the table's header: these remain after a power cut.
     synced: u64,
 }
 
 impl Table {
-    /// The table at a path, or an empty one.
+    /// Opens the table at a path. Creates an empty one if the file is not a complete table.
     fn open(path: &Path, inserted: u64) -> io::Result<Self> {
         let file = options().open(path)?;
         let slots = u64_at(&file, 8).unwrap_or_default();
@@ -284,7 +285,7 @@ impl Table {
         count < self.slots / 10 * 7
     }
 
-    /// A larger one with the first records of a list, in its place.
+    /// Replaces the table by a larger one with the first `count` records of the list.
     fn grown(&self, count: u64, list: &File) -> io::Result<Self> {
         let mut slots = self.slots;
         while count >= slots / 10 * 7 {
@@ -302,7 +303,7 @@ impl Table {
         Ok(table)
     }
 
-    /// Whether a position with the key's bits is the one that is searched for.
+    /// Returns true if `is_it` accepts a position that is stored with the bits of this key's hash.
     fn probe(
         &self,
         key: KeyHash,
@@ -335,7 +336,7 @@ impl Table {
         }
     }
 
-    /// The slots of a key, in the order of the search, until `found` returns something.
+    /// Visits the slots of a key, in the order of the search, until `found` returns something.
     fn walk<T>(
         &self,
         key: KeyHash,
@@ -362,7 +363,7 @@ impl Table {
         ))
     }
 
-    /// Counts no more records than these as inserted, durably.
+    /// Reduces the number of inserted records to at most `count`, durably.
     fn limit(&mut self, count: u64) -> io::Result<()> {
         self.inserted = self.inserted.min(count);
         if self.synced > count {
@@ -390,7 +391,7 @@ impl Table {
     }
 }
 
-/// Copies the keys of a file to another of the same rows, if it has some. The table is built again.
+/// Copies the keys of a file, if it has keys, to a copy of the file. The table is built again from the list.
 pub(super) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     match fs::copy(list_path(from), list_path(to)) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -398,7 +399,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes the keys of a file that gets no more rows.
+/// Removes the keys of a file that no run will append to.
 pub(super) fn remove(real: &Path) -> io::Result<()> {
     sink::remove_if_there(&table_path(real))?;
     sink::remove_if_there(&list_path(real))
@@ -418,8 +419,8 @@ fn added(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// How many records are of rows up to the committed end. Ends grow from record to record; what a power cut left
-/// unwritten reads as zeros.
+/// Returns the number of records whose rows end at or before `end`. Ends grow from record to record, and bytes that a
+/// power cut did not write read as zeros.
 fn committed(list: &File, end: u64) -> io::Result<u64> {
     let records = (list.metadata()?.len() / RECORD as u64).saturating_sub(HEADERS);
     let (mut low, mut high) = (0, records);
@@ -444,7 +445,7 @@ fn hash_at_offset(list: &File, at: u64) -> io::Result<KeyHash> {
     Ok(KeyHash(hash))
 }
 
-/// The bytes at the beginning of a list; zeros where it is shorter.
+/// Reads the first record of a list; zeros where the file is shorter.
 fn first_bytes(list: &File) -> io::Result<[u8; RECORD]> {
     let mut record = [0; RECORD];
     let mut length = 0;
@@ -463,12 +464,12 @@ fn u64_at(file: &File, at: u64) -> io::Result<u64> {
     Ok(u64::from_be_bytes(bytes))
 }
 
-/// Where a record is in a list.
+/// Returns the offset in bytes of a record in a list.
 fn offset(position: u64) -> u64 {
     (position + HEADERS) * RECORD as u64
 }
 
-/// Where a slot is in a table.
+/// Returns the offset in bytes of a slot in a table.
 fn slot_offset(slot: u64) -> u64 {
     TABLE_HEADER as u64 + 8 * slot
 }
@@ -526,7 +527,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows");
         let (end, _) = add(&path, 0, 0, 0..100);
-        // Never committed: the next process cuts the file, and writes other rows.
+        // This append is never committed: the next process cuts the file, and writes other rows.
         let _ = add(&path, end, 100, 100..200);
         assert_eq!(count_new(&path, end, 0..200), 100);
         let (end, _) = add(&path, end, 0, 300..350);

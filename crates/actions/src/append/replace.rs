@@ -1,6 +1,6 @@
-//! Files that a run rewrites: the rows go to a sibling of the file, which replaces the file when the
-//! run succeeds. Until then, and when the run ends otherwise, the file is as it was. A step that is
-//! repeated after a crash has the same result.
+//! Files that a run rewrites. The rows go to a sibling of the file. When the run succeeds, the sibling replaces the
+//! file; until then, or if the run ends otherwise, the file is unchanged. A step that is repeated after a crash has the
+//! same result.
 
 use super::keys;
 use crate::inputs::invalid;
@@ -12,12 +12,12 @@ use std::path::Path;
 use windlass_expression::{Object, Value};
 use windlass_model::model::Fault;
 
-/// Where the rows of a run are until it has succeeded.
+/// Returns the path of the sibling, which has the rows of a run until the run succeeds.
 pub(super) fn sibling(target: &str, run: &str) -> String {
     format!("{target}.{run}.new")
 }
 
-/// What a run remembers of such a sibling.
+/// Builds the entry of such a sibling in the run's map of files.
 pub(super) fn known(target: &str, length: &Value) -> Value {
     Value::from_pairs([
         ("replaces", Value::text(target)),
@@ -25,14 +25,14 @@ pub(super) fn known(target: &str, length: &Value) -> Value {
     ])
 }
 
-/// How long a file is by what a run remembers of it.
+/// Returns the length in bytes in an entry of the run's map of files.
 pub(super) fn length(known: Option<&Value>) -> Option<u64> {
     let length = known?.get("length").or(known)?.as_int()?;
     u64::try_from(length).ok()
 }
 
-/// The beginning of what an earlier run wrote, as a file of this run's own: the earlier one may be
-/// taken up again once more.
+/// Copies the first `length` bytes of an earlier run's sibling, with their keys, to this run's sibling. The earlier
+/// run's sibling is unchanged, because other runs may be started from that run again.
 pub(super) fn copy(from: &str, to: &str, length: u64) -> Result<(), Fault> {
     let copied = || {
         let source = File::open(from)?;
@@ -62,7 +62,7 @@ pub(super) fn copy(from: &str, to: &str, length: u64) -> Result<(), Fault> {
     }
 }
 
-/// Puts every sibling in the place of its file, durably; `repeated`: it may have been done before.
+/// Replaces each file with its sibling, durably. `repeated`: an earlier attempt may have done this.
 pub(super) fn put(files: &Object, repeated: bool) -> Result<Value, Fault> {
     for (sibling, target, length) in replaced(files) {
         place(Path::new(sibling), Path::new(target), length, repeated).map_err(|error| {
@@ -74,17 +74,17 @@ pub(super) fn put(files: &Object, repeated: bool) -> Result<Value, Fault> {
     Ok(replaced_output(files))
 }
 
-/// The output of the action that replaces files.
+/// Builds the output of the action that replaces files.
 pub(super) fn replaced_output(files: &Object) -> Value {
     let targets = replaced(files).map(|(_, target, _)| Value::text(target));
     Value::from_pairs([("files", Value::array(targets.collect()))])
 }
 
-/// The siblings that a run wrote, the files that they replace, and their lengths.
+/// Returns the siblings that a run wrote, the files that they replace, and their lengths in bytes.
 fn replaced(files: &Object) -> impl Iterator<Item = (&str, &str, u64)> {
     files.iter().filter_map(|(sibling, remembered)| {
         let target = remembered.get("replaces").and_then(Value::as_str)?;
-        // The sibling of an earlier run, which this one copied, stays where it is.
+        // The map may also have the sibling of an earlier run, which this run copied. That sibling is not moved.
         let current = files.get(target).and_then(Value::as_str) == Some(sibling);
         let length = length(Some(remembered))?;
         current.then_some((&**sibling, target, length))
@@ -94,7 +94,7 @@ fn replaced(files: &Object) -> impl Iterator<Item = (&str, &str, u64)> {
 fn place(sibling: &Path, target: &Path, length: u64, repeated: bool) -> io::Result<()> {
     let file = match OpenOptions::new().write(true).open(sibling) {
         Err(error) if error.kind() == ErrorKind::NotFound && repeated => {
-            // Renamed before a crash, unless it is gone altogether.
+            // An earlier attempt renamed the sibling before a crash, unless the file is missing or too short.
             return match fs::metadata(target) {
                 Ok(found) if found.len() >= length => sink::sync_name(target),
                 _ => Err(error),
@@ -107,13 +107,13 @@ fn place(sibling: &Path, target: &Path, length: u64, repeated: bool) -> io::Resu
         let what = format!("this run left it with {length} bytes, and it has {now}");
         return Err(io::Error::new(ErrorKind::InvalidData, what));
     }
-    // What is behind the end is of an append that was cut and never committed.
+    // An aborted append, never committed, wrote the bytes behind `length`.
     file.set_len(length)?;
     if let Ok(old) = fs::metadata(target) {
         file.set_permissions(old.permissions())?;
     }
     file.sync_all()?;
-    // Those of the old file say nothing about the new one.
+    // The keys of the old file do not belong to the new one.
     keys::remove(target)?;
     keys::remove(sibling)?;
     fs::rename(sibling, target)?;

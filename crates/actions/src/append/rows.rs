@@ -1,5 +1,5 @@
-//! The rows of a file as bytes: JSON Lines, a JSON array, or CSV. What is behind the committed end of the file is
-//! exactly what an append writes, so each format says how it continues a file of a length. It never writes a file.
+//! Encodes the rows of a file: JSON Lines, a JSON array, or CSV. An append writes only behind the committed end of the
+//! file, so each format defines how it continues a file of a given length. This module never writes a file.
 
 use crate::inputs::{invalid, mismatch};
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use windlass_model::model::Fault;
 /// The end of a JSON array; an append to it begins by overwriting it.
 const ARRAY_END: &[u8] = b"\n]\n";
 
-/// An array without rows.
+/// Size in bytes of an array without rows.
 const EMPTY_ARRAY: u64 = 4;
 
 /// Maximum size in bytes of the first line of a CSV file.
@@ -23,16 +23,16 @@ pub(super) enum RowFormat {
     Lines,
     /// One JSON array.
     Array,
-    /// RFC 4180 with a header; lines end with LF. Of the columns that are named, else of those in the header, else of
-    /// the members of the first rows.
+    /// RFC 4180 with a header; lines end with LF. The columns are the given names, else the file's header, else the
+    /// members of the rows.
     Csv(Option<Vec<String>>),
 }
 
 impl RowFormat {
-    /// The format of an action.
+    /// Reads the format of an action.
     ///
     /// # Errors
-    /// It is not known, or columns are not texts.
+    /// The format is unknown, or `columns` is not a list of distinct names.
     pub(super) fn read(format: Option<&str>, columns: Option<&Value>) -> Result<Self, Fault> {
         let columns = columns.map(column_names).transpose()?;
         match (format.unwrap_or("ndjson"), columns) {
@@ -60,13 +60,13 @@ fn column_names(value: &Value) -> Result<Vec<String>, Fault> {
     }
 }
 
-/// What an append writes.
+/// The encoded rows of an append.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct EncodedRows {
     pub bytes: Vec<u8>,
-    /// The number of bytes before the committed end that are overwritten: the end of an array.
+    /// Number of bytes before the committed end that are overwritten: the end of a JSON array.
     pub overwritten: u64,
-    /// Where each row ends in the file.
+    /// The position in the file at which each row ends.
     pub ends: Vec<u64>,
 }
 
@@ -78,16 +78,17 @@ impl EncodedRows {
         }
     }
 
-    /// How long the file is with them.
+    /// Returns the length of the file with these rows. `from` is its length before.
     pub(super) fn length(&self, from: u64) -> u64 {
         from - self.overwritten + self.bytes.len() as u64
     }
 }
 
-/// The rows behind the committed end of a file. Without a file it is as if the file had no header.
+/// Encodes the rows for a file whose committed end is `from`. Without a file, the header and the last line are not
+/// read.
 ///
 /// # Errors
-/// The file is not of the format, or a row does not fit into its columns.
+/// The content of the file does not match the format, or a row does not match the columns.
 pub(super) fn encode(
     rows: &[&Value],
     format: &RowFormat,
@@ -114,7 +115,7 @@ fn lines(rows: &[&Value], from: u64, file: Option<&mut File>) -> Result<EncodedR
     Ok(out)
 }
 
-/// Whether the last line of a file that others wrote does not end.
+/// Returns true if the last line of the file, which another program wrote, has no line end.
 fn lacks_line_end(file: Option<&mut File>, from: u64) -> Result<bool, Fault> {
     let (Some(file), Some(last)) = (file, from.checked_sub(1)) else {
         return Ok(false);
@@ -124,7 +125,7 @@ fn lacks_line_end(file: Option<&mut File>, from: u64) -> Result<bool, Fault> {
         .seek(SeekFrom::Start(last))
         .and_then(|_| file.read_exact(&mut byte));
     match read {
-        // The file is shorter than it was left: that is found when it is checked.
+        // The file is shorter than this run left it. `Job::check` reports that.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
         Err(error) => Err(invalid(format!("cannot read the last line: {error}"))),
         Ok(()) => Ok(byte != *b"\n"),
@@ -151,7 +152,7 @@ fn array(rows: &[&Value], from: u64) -> Result<EncodedRows, Fault> {
     for row in rows {
         out.bytes.extend_from_slice(before);
         out.bytes.extend_from_slice(row.to_json().as_bytes());
-        // With the end of the array, so that the first row of an append ends behind the file's end before.
+        // Includes the end of the array. So even the first row of an append ends behind the previous end of the file.
         out.ends.push(out.length(from) + ARRAY_END.len() as u64);
         before = b",\n";
     }
@@ -162,7 +163,8 @@ fn array(rows: &[&Value], from: u64) -> Result<EncodedRows, Fault> {
     Ok(out)
 }
 
-/// Checks that what an append overwrites is the end of an array, or what a cut attempt at this append left there.
+/// Fails unless the bytes that an append overwrites are the end of an array, or bytes that an aborted attempt at this
+/// append wrote.
 pub(super) fn check_overwritten(
     file: &mut File,
     from: u64,
@@ -229,7 +231,7 @@ fn csv(
     Ok(out)
 }
 
-/// The members of all rows, in the order in which they first appear.
+/// Returns the names of the members of all rows, in the order in which they first appear.
 fn members(rows: &[&Value]) -> Vec<String> {
     let mut seen = HashSet::new();
     let objects = rows.iter().filter_map(|row| row.as_object());
@@ -240,7 +242,8 @@ fn members(rows: &[&Value]) -> Vec<String> {
         .collect()
 }
 
-/// The cells of a row. Columns that the action names are a choice; of others, none may be missing.
+/// Returns the cells of a row. `chosen`: the action names the columns, so a row may have other members. Otherwise each
+/// member of the row must be a column.
 fn cells(row: &Value, columns: &[String], chosen: bool) -> Result<Vec<String>, String> {
     match row {
         Value::Object(members) => {
@@ -270,7 +273,7 @@ fn cells(row: &Value, columns: &[String], chosen: bool) -> Result<Vec<String>, S
     }
 }
 
-/// A value as a cell. Nothing is an empty cell, and an empty text is `""`.
+/// Encodes a value as a cell. Null is an empty cell, and an empty text is `""`.
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -295,14 +298,14 @@ fn push_record(text: &mut String, cells: impl Iterator<Item = String>) {
         }
         text.push_str(&cell);
     }
-    // Most readers skip an empty line.
+    // Most readers skip an empty line, so a record with one empty cell is written as `""`.
     if text.len() == start {
         text.push_str("\"\"");
     }
     text.push('\n');
 }
 
-/// The first line of a CSV file.
+/// Reads the names of the columns from the first line of a CSV file.
 fn header(file: &mut File, from: u64) -> Result<Vec<String>, Fault> {
     let mut bytes = Vec::new();
     let read: io::Result<usize> = file
