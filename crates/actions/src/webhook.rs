@@ -1,4 +1,4 @@
-//! The signatures of webhooks: whether a request is from who knows the secret, and which delivery it is.
+//! The signatures of webhooks: whether the sender of a request knows the secret, and which delivery the request is.
 
 use super::SecretSources;
 use base64::Engine as _;
@@ -8,17 +8,18 @@ use windlass_model::model::{WebhookSignature, sha256};
 use windlass_value::hex;
 use windlass_value::time::Timestamp;
 
-/// The largest difference between the time of a signature and now, in seconds: both services recommend it.
+/// The largest difference in seconds between the time of a signature and now: Stripe and Standard Webhooks recommend
+/// it.
 const TOLERANCE: i64 = 300;
 
 /// The prefix of a secret of Standard Webhooks; Base64 follows.
 const STANDARD_PREFIX: &str = "whsec_";
 
 impl SecretSources {
-    /// A secret by its name, for a request of anyone: such requests do not start a command each.
+    /// Reads a secret by its name for an unauthenticated request. Such requests share one run of the secret command.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// The reason why the secret cannot be read.
     pub async fn read(&self, name: &str) -> Result<Option<String>, String> {
         self.ask_sparingly(name).await?;
         self.get(name)
@@ -35,7 +36,7 @@ pub fn signature_header(signature: WebhookSignature) -> &'static str {
     }
 }
 
-/// Checks the signature of a request. The result identifies the delivery: a repetition has the same.
+/// Checks the signature of a request. The result identifies the delivery: a repeated delivery has the same result.
 ///
 /// # Errors
 /// What is wrong with the signature, for the sender.
@@ -91,7 +92,7 @@ pub fn check_webhook<'h>(
     }
 }
 
-/// Whether one of the signatures is that of the parts.
+/// Fails unless one of the signatures is the HMAC of the parts.
 fn verify(
     key: &[u8],
     parts: &[&[u8]],

@@ -1,6 +1,6 @@
-//! The connections: shared by everything that speaks HTTP, made when first needed, because reading
-//! the machine's certificates takes longer than a whole short run. A connection is served by the runtime
-//! that opened it, so the scheduler's own thread has connections of its own.
+//! The connections that all HTTP calls share. The clients are built when first needed, because reading the machine's
+//! certificates may need more time than a short run. The runtime that opens a connection serves it, so the scheduler's
+//! own thread has its own connections.
 
 use super::egress;
 use super::fault::{connection_fault, shown};
@@ -20,7 +20,7 @@ use tokio::sync::OnceCell;
 use windlass_expression::Value;
 use windlass_model::model::{Fault, Request, fault_kind};
 
-/// How long a connection may take to come about, within the attempt's own time.
+/// Timeout of making a connection, in addition to the attempt's own timeout.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum number of redirects followed.
@@ -30,44 +30,44 @@ const USER_AGENT: &str = concat!("windlass/", env!("CARGO_PKG_VERSION"));
 
 #[derive(Default)]
 pub(crate) struct Client {
-    /// Of runtimes with workers.
+    /// For runtimes with worker threads.
     workers: Connections,
-    /// Of runtimes with one thread.
+    /// For runtimes with one thread.
     alone: Connections,
-    /// Of workers, for bodies that are files: nothing is unpacked.
+    /// For worker threads, for bodies that are files: no body is decompressed.
     files: Connections,
     tokens: Tokens,
-    /// It reaches the public internet only.
+    /// Whether calls may reach only the public internet.
     public_only: bool,
 }
 
 /// What a call needs in addition to the request.
 #[derive(Clone, Copy, Default)]
 pub(super) struct CallOptions<'a> {
-    /// TLS of its own, which holds for the server that is called and for no other.
+    /// TLS settings of the call, which are used only for the called server, not for the target of a redirect.
     pub trust: Option<&'a TrustedCertificates>,
-    /// The body of the request.
+    /// The file that is the body of the request.
     pub upload: Option<&'a Upload>,
-    /// The bytes of the answer remain as they were sent.
+    /// Whether the body of the answer stays compressed.
     pub keeps_bytes: bool,
 }
 
 #[derive(Default)]
 struct Connections {
-    /// Knows no certificates, which makes it quick to build.
+    /// Has no certificates, so it is quick to build.
     plain: OnceCell<reqwest::Client>,
-    /// Speaks TLS as well; once it is there, it does everything.
+    /// Also supports TLS. Once built, it makes all calls.
     secure: OnceCell<reqwest::Client>,
-    /// Those with a CA or a certificate of their own.
+    /// Clients with a CA or a client certificate of their own, by a digest of the TLS settings.
     own: Mutex<BTreeMap<[u8; 32], reqwest::Client>>,
 }
 
-/// Maximum number of clients with their own TLS settings; beyond it, all are dropped and made again.
+/// Maximum number of clients with their own TLS settings. When it is reached, all of them are dropped.
 const MAX_OWN: usize = 64;
 
 impl Client {
-    /// A client for guests: it reaches the public internet only, and uses no proxy, which would
-    /// resolve names itself.
+    /// Makes a client for guests. It reaches only the public internet, and uses no proxy, because a proxy would resolve
+    /// names itself.
     pub(crate) fn public_only() -> Self {
         Self {
             public_only: true,
@@ -89,12 +89,12 @@ impl Client {
         &self.tokens
     }
 
-    /// Calls, follows redirects, and reads the whole reply.
+    /// Sends a request, follows redirects, and reads the whole reply.
     pub(crate) async fn call(&self, call: reqwest::Request) -> Result<Reply, Fault> {
         self.call_with(call, CallOptions::default()).await
     }
 
-    /// The same with options.
+    /// Does the same with options.
     pub(super) async fn call_with<A: Answer>(
         &self,
         mut call: reqwest::Request,
@@ -133,7 +133,7 @@ impl Client {
         Err(Fault::new(fault_kind::HTTP, message))
     }
 
-    /// Posts a value as JSON, as handlers and models are called.
+    /// Posts a value as JSON, for handlers and models.
     pub(crate) async fn post_json(
         &self,
         url: &str,
@@ -175,7 +175,7 @@ impl Client {
         self.plain(options).await?.execute(call).await
     }
 
-    /// The client with this TLS: making one reads files.
+    /// Returns the client with these TLS settings. Building it reads files.
     async fn own(
         &self,
         trust: &TrustedCertificates,
@@ -190,7 +190,7 @@ impl Client {
         let builder = trust.put_on(self.builder(!options.keeps_bytes))?;
         let built = tokio::task::spawn_blocking(|| builder.build()).await;
         let built = built.map_err(|error| Fault::new(fault_kind::CONNECTION, error.to_string()))?;
-        // Not what is wrong with it: that may hold a part of the key.
+        // The message omits the library's reason, which may contain a part of the key.
         let client = built.map_err(|_| {
             Fault::new(
                 fault_kind::INPUT,
@@ -215,7 +215,7 @@ impl Client {
     async fn secure(&self, options: CallOptions<'_>) -> reqwest::Result<&reqwest::Client> {
         let builder = || self.builder(!options.keeps_bytes);
         let build = || async {
-            // Reads files.
+            // This reads files.
             let first = builder();
             match tokio::task::spawn_blocking(|| first.build()).await {
                 Ok(built) => built,
@@ -231,6 +231,6 @@ fn builder() -> reqwest::ClientBuilder {
     reqwest::Client::builder()
         .user_agent(USER_AGENT)
         .connect_timeout(CONNECT_TIMEOUT)
-        // They are followed here, where what must stay behind is known.
+        // `call_with` follows redirects, because it knows what must not be sent to another server.
         .redirect(Policy::none())
 }

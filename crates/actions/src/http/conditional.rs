@@ -1,5 +1,5 @@
-//! `ifChanged`: a request that names the version of the last answer, so that a server without news answers 304 (RFC
-//! 9110, 13.1). The version is part of that answer's output.
+//! `ifChanged`: a request that names the version of the last answer. If nothing has changed, the server answers 304
+//! (RFC 9110, 13.1). The version is part of that answer's output.
 
 use super::previous::{URI, previous_value, with_member};
 use super::reply::url_text;
@@ -9,10 +9,11 @@ use reqwest::{Method, Request, StatusCode};
 use windlass_expression::Value;
 use windlass_model::model::{Fault, IF_CHANGED};
 
-/// The member of an output that has the version.
+/// The member of an output that contains the version.
 const VALIDATOR: &str = "validator";
 
-/// The headers that name a version, and those that ask for another one; the first that an answer has is used.
+/// The response headers that name a version, each with the request header for it. The first header of an answer is
+/// used.
 const HEADERS: [(&str, HeaderName); 2] = [
     ("etag", IF_NONE_MATCH),
     ("last-modified", IF_MODIFIED_SINCE),
@@ -21,12 +22,12 @@ const HEADERS: [(&str, HeaderName); 2] = [
 /// A call of an action with `ifChanged`.
 pub(super) struct Conditional {
     uri: Value,
-    /// The version that the call names.
+    /// The version that the call sends.
     sent: Option<Value>,
 }
 
 impl Conditional {
-    /// Puts the version on the call, if it is of the same address; none without `ifChanged`.
+    /// Adds the stored version to the call, if it belongs to the same address. Returns `None` without `ifChanged`.
     pub(super) fn put_on(call: &mut Request, inputs: Inputs<'_>) -> Result<Option<Self>, Fault> {
         let is_requested = inputs.all().any(|(key, _)| key == IF_CHANGED);
         let is_read = matches!(*call.method(), Method::GET | Method::HEAD);
@@ -54,7 +55,7 @@ impl Conditional {
         Ok(Some(this))
     }
 
-    /// The output of the call with the version of the answer: the next request names it.
+    /// Adds the version of the answer to the output. The next request sends it.
     pub(super) fn with_validator(self, output: Value) -> Value {
         let status = output.get("statusCode").and_then(Value::as_int);
         let is = |status_code: StatusCode| status == Some(status_code.as_u16().into());

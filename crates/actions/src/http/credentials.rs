@@ -1,5 +1,5 @@
-//! How a call signs in (docs/reference/actions.md): with a header that is known beforehand, with a token that is
-//! fetched, or with a signature over the call.
+//! The authentication of a call (docs/reference/actions.md): a fixed header, a token that is fetched, or a signature
+//! over the call.
 
 use super::fault::shown;
 use super::signature::Signer;
@@ -12,10 +12,10 @@ use reqwest::header::{AUTHORIZATION, HeaderValue};
 use windlass_expression::Value;
 use windlass_model::model::{Fault, fault_kind};
 
-/// Where Microsoft gives tokens, unless `authority` says otherwise (Logic Apps reference).
+/// The server for Microsoft's tokens, unless `authority` names another (Logic Apps reference).
 const MICROSOFT: &str = "https://login.microsoftonline.com/";
 
-/// Types in words of a message.
+/// The types of `authentication`, for messages.
 const TYPES: &str = "Basic, Bearer, Raw, OAuth2, ActiveDirectoryOAuth or AwsSigV4";
 
 pub(super) enum Credentials {
@@ -26,7 +26,7 @@ pub(super) enum Credentials {
 }
 
 impl Credentials {
-    /// Those of `{type: Basic | Bearer | …}`; types are read without case, as Logic Apps do.
+    /// Reads `{type: Basic | Bearer | …}`. The type's case is ignored, as in Logic Apps.
     pub(super) fn of(inputs: Inputs<'_>) -> Result<Self, Fault> {
         let Some(given) = inputs.get("authentication") else {
             return Ok(Self::None);
@@ -59,8 +59,8 @@ impl Credentials {
         }
     }
 
-    /// Puts them on a call, or says which token must be fetched for it. A signature is over the SHA-256 of a body that
-    /// is a file.
+    /// Adds the credentials to a call, or returns the token request whose token the call needs. `body_digest` is the
+    /// SHA-256 of a body that is a file; a signature covers it.
     pub(super) fn put_on(
         &self,
         call: &mut reqwest::Request,
@@ -138,7 +138,8 @@ fn header(text: &str) -> Result<HeaderValue, Fault> {
     Ok(value)
 }
 
-/// A missing token is reported as the fault of the call, without the token server's answer.
+/// Makes the fault of a call whose token request failed. The fault omits the token server's answer, except its error
+/// words.
 pub(super) fn no_token(url: &Url, fault: Fault) -> Fault {
     let words = fault.output.as_ref().and_then(|output| {
         let body = output.get("body")?;

@@ -1,4 +1,4 @@
-//! SHA-256 as an author writes it, and as servers send it (RFC 9530). Another algorithm of a server is ignored.
+//! SHA-256 as an author writes it, and as servers send it (RFC 9530). Other algorithms of a server are ignored.
 
 use crate::inputs::invalid;
 use base64::Engine;
@@ -10,7 +10,7 @@ use windlass_value::hex;
 
 const BYTES: usize = 32;
 
-/// The digest of `sha256:HEX`.
+/// Reads the digest in `sha256:HEX`.
 pub(super) fn parse(text: &str) -> Result<String, Fault> {
     named_sha256(text).ok_or_else(|| {
         invalid(format!(
@@ -19,10 +19,10 @@ pub(super) fn parse(text: &str) -> Result<String, Fault> {
     })
 }
 
-/// The digest of the whole file that an answer promises, if it does.
+/// Returns the digest of the whole file, if the answer has it.
 pub(super) fn promised(status: StatusCode, headers: &HeaderMap) -> Option<String> {
     let whole = headers.get_all("repr-digest").iter();
-    // That of the content is that of a part in a 206.
+    // In a 206, `Content-Digest` covers only the part that is sent.
     let is_part = status == StatusCode::PARTIAL_CONTENT;
     let content = headers.get_all("content-digest").iter();
     let content = content.filter(|_| !is_part);

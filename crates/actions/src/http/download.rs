@@ -1,5 +1,6 @@
-//! `saveTo`: the body of an answer as a file. What an attempt before left is continued (RFC 9110, 14), if the server
-//! still has the same version; anything else begins again. The file of that name changes only when all of it is there.
+//! `saveTo`: saves the body of an answer in a file. If the server still has the same version, an attempt continues the
+//! bytes of the attempt before it (RFC 9110, 14). Otherwise it starts over. The target file is replaced only when all
+//! bytes have arrived.
 
 use super::client::CallOptions;
 use super::fault::{connection_fault, shown};
@@ -17,13 +18,14 @@ use windlass_expression::{Object, Value, shared_key};
 use windlass_model::model::{Fault, Request, fault_kind};
 use windlass_value::hex;
 
-/// Bytes that are written at once.
+/// Number of bytes that are written together.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// Fewer bytes are written after this time: a slow download loses no more if the process is killed.
+/// Maximum delay before fewer bytes are written. If the process is killed, a slow download loses only the bytes of this
+/// time.
 const WRITE_DELAY: Duration = Duration::from_secs(1);
 
-/// An answer, whose body is read only if it is not saved.
+/// An answer. Its body is read at once only if it is not saved.
 enum Arrival {
     Content(Box<Response>),
     Other(Box<Reply>),
@@ -41,11 +43,11 @@ impl Answer for Arrival {
     }
 }
 
-/// What the answer says that a body is: `bytes 5-9/20`, or `bytes */20` if there are no such bytes.
+/// The range of a body, from `Content-Range`: `bytes 5-9/20`, or `bytes */20` if the requested range does not exist.
 #[derive(Debug, PartialEq)]
 struct ContentRange {
     start: Option<u64>,
-    /// The size of the whole file, if the server knows it.
+    /// The size in bytes of the whole file, if the server knows it.
     size: Option<u64>,
 }
 
@@ -63,26 +65,26 @@ impl ContentRange {
         Self::parse(headers.get(CONTENT_RANGE)?.to_str().ok()?)
     }
 
-    /// That of a fault of status 416, whose output has the headers.
+    /// Reads the range from a fault of status 416, whose output contains the headers.
     fn of_fault(fault: &Fault) -> Option<Self> {
         let headers = fault.output.as_ref()?.get("headers")?;
         Self::parse(headers.get(CONTENT_RANGE.as_str())?.as_str()?)
     }
 }
 
-/// What an answer is to the file.
+/// How the content of an answer relates to the partial file.
 #[derive(Debug, PartialEq)]
 enum Content {
-    /// All of it, of this size if the server says so.
+    /// The whole file, and its size if the server names it.
     Whole(Option<u64>),
-    /// What follows the bytes so far.
+    /// The bytes after the partial file, and the size of the whole file.
     Rest(Option<u64>),
-    /// Of another version, or not what was requested.
+    /// Another version, or not the requested range.
     Other,
 }
 
 impl Content {
-    /// `continues`: the rest was requested.
+    /// Classifies an answer. `continues`: the request was for the rest of the file.
     fn of(response: &Response, partial: &Partial, continues: bool) -> Self {
         let headers = response.headers();
         if !continues || response.status() != StatusCode::PARTIAL_CONTENT {
@@ -99,20 +101,20 @@ impl Content {
     }
 }
 
-/// A file of which all bytes are there.
+/// A file whose bytes have all arrived.
 struct Complete {
     partial: Partial,
-    /// The members of the output that are not about the file.
+    /// The members of the output that do not describe the file.
     head: Object,
     url: Url,
-    /// The digest that the server promised.
+    /// The digest in the server's answer.
     promised: Option<String>,
-    /// Whether it consists of several answers.
+    /// Whether the file was assembled from several answers.
     is_resumed: bool,
 }
 
 impl Signing<'_> {
-    /// One attempt: the rest of the file, or all of it.
+    /// Makes one attempt: downloads the rest of the file, or all of it.
     pub(super) async fn download(
         mut self,
         request: &Request,
@@ -146,7 +148,7 @@ impl Signing<'_> {
                 }
                 Err(fault) if continues && fault.code.as_deref() == Some("416") => {
                     if is_complete(&fault, &partial) {
-                        // An attempt before was cut between the last byte and the end.
+                        // An earlier attempt was aborted after the last byte, before it finished the file.
                         let head = fault.output.as_ref().and_then(Value::as_object);
                         break Complete {
                             head: head.cloned().unwrap_or_default(),
@@ -171,7 +173,7 @@ impl Signing<'_> {
     }
 }
 
-/// Whether a server says that there is nothing after the bytes so far.
+/// Returns true if the server reports no bytes after those in the partial file.
 fn is_complete(fault: &Fault, partial: &Partial) -> bool {
     let range = ContentRange::of_fault(fault);
     range.and_then(|range| range.size) == Some(partial.length())
@@ -179,11 +181,11 @@ fn is_complete(fault: &Fault, partial: &Partial) -> bool {
 
 enum Received {
     All(Box<Complete>),
-    /// The rest is to be requested.
+    /// A part of the file is still missing: request the rest.
     Part(Box<Partial>),
 }
 
-/// Adds what an answer has to the file.
+/// Adds the content of an answer to the file.
 async fn received(
     mut partial: Partial,
     response: Response,
@@ -197,7 +199,7 @@ async fn received(
         Content::Whole(_) => partial = restarted(partial, headers.clone()).await?,
         Content::Rest(_) => {}
         Content::Other => {
-            // The next request is for all of it.
+            // The next request is for the whole file.
             let partial = restarted(partial, HeaderMap::new()).await?;
             return Ok(Received::Part(Box::new(partial)));
         }
@@ -207,7 +209,8 @@ async fn received(
     ended?;
     let length = partial.length();
     match content {
-        // Some servers send less than was requested. Without a size, the next answer says whether it was all.
+        // Some servers send less than was requested. Without a size, the next answer shows whether the file is
+        // complete.
         Content::Rest(size) if length > before && size.is_none_or(|size| length < size) => {
             return Ok(Received::Part(Box::new(partial)));
         }
@@ -227,7 +230,7 @@ async fn received(
     })))
 }
 
-/// Writes a body as it arrives; also returns how it ended. What arrived before an error is written.
+/// Writes a body as it arrives. Bytes before an error are written, too. The inner result is the end of the body.
 async fn save(
     mut partial: Partial,
     mut response: Response,
@@ -276,7 +279,7 @@ async fn restarted(mut partial: Partial, headers: HeaderMap) -> Result<Partial, 
     .await
 }
 
-/// Does work with the disk on a thread for such work. If the attempt is cut, the work still ends: the file is locked
+/// Runs disk work on a thread for blocking work. If the attempt is aborted, the work still ends; the file stays locked
 /// until then.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
@@ -286,7 +289,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 impl Complete {
-    /// Checks the file, puts it in its place, and returns the output. Blocks.
+    /// Checks the digests, puts the file in its place, and returns the output. Blocks.
     fn finish(self, file: &str, expected: Option<&str>, has_page: bool) -> Result<Value, Fault> {
         let digest = hex(self.partial.digest().as_ref());
         let promised = self.promised.as_deref();
@@ -300,7 +303,7 @@ impl Complete {
                 shown(&self.url)
             );
             let fault = Fault::new(fault_kind::EXPECT, message);
-            // What several answers or a damaged one made may be right the next time.
+            // If the file is from several answers, or if a transfer was damaged, the next attempt may succeed.
             let transient = self.is_resumed || expected.is_none();
             self.partial.discard()?;
             return Err(match transient {
@@ -336,7 +339,8 @@ impl Complete {
     }
 }
 
-/// How the bytes of a file are packed. Its parts can only be continued, and its digest checked, as the server has them.
+/// Returns the compression of a file. The file stays compressed, because only the server's own bytes can be continued
+/// and match its digest.
 fn encoding(output: &Object) -> Option<Value> {
     let given = output
         .get("headers")?

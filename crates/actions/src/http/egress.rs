@@ -1,6 +1,6 @@
-//! What a guest's calls may reach: the public internet and nothing else. Addresses are
-//! checked, not names: those a name resolves to, those written in a URL, and those that a
-//! redirect leads to, at every call, so that a name which changes its address gains nothing.
+//! Restricts guests' calls to the public internet. Addresses are checked, not names: the addresses of a name, an
+//! address in a URL, and the target of each redirect. They are checked at every call, so changing the address of a name
+//! does not help a guest.
 
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -13,7 +13,7 @@ use url::Host;
 #[error("{0} leads to {1}, which is not on the public internet: --allow-private-network")]
 pub(super) struct DeniedAddress(pub String, pub IpAddr);
 
-/// A resolver that gives public addresses only.
+/// A resolver that returns only public addresses.
 pub(super) struct PublicResolver;
 
 impl Resolve for PublicResolver {
@@ -22,7 +22,7 @@ impl Resolve for PublicResolver {
         Box::pin(async move {
             let found: Vec<SocketAddr> =
                 tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
-            // One private address among public ones is denied too: which one is taken is chance.
+            // One private address among public ones is refused, too, because it is not known which one will be used.
             if let Some(private) = found.iter().find(|found| !is_public(found.ip())) {
                 return Err(DeniedAddress(host, private.ip()).into());
             }
@@ -34,7 +34,7 @@ impl Resolve for PublicResolver {
     }
 }
 
-/// Refuses a URL whose host is written as an address that is not public: no resolver sees it.
+/// Refuses a URL whose host is an address that is not public. No resolver checks such a URL.
 pub(super) fn check(url: &Url) -> Result<(), DeniedAddress> {
     let ip = match url.host() {
         Some(Host::Ipv4(ip)) => IpAddr::V4(ip),
@@ -68,16 +68,16 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
         || ip.is_multicast()
         || a == 0
         || a >= 240
-        // Shared between providers and their customers.
+        // Shared address space between providers and their customers.
         || (a == 100 && (b & 0xc0) == 64)
         || (a == 192 && b == 0 && c == 0)
-        // Benchmarks of networks.
+        // Network benchmarks.
         || (a == 198 && (b & 0xfe) == 18);
     !special
 }
 
 fn is_public_v6(ip: Ipv6Addr) -> bool {
-    // Addresses that carry another one: mapped, translated (NAT64), 6to4.
+    // Addresses that contain an IPv4 address: mapped, translated (NAT64), 6to4.
     if let Some(inner) = ip.to_ipv4_mapped() {
         return is_public_v4(inner);
     }
@@ -91,10 +91,10 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
         (0x2002, high) => return is_public_v4(v4(high, third)),
         _ => {}
     }
-    // All that is given out to the world begins with 001.
+    // All global unicast addresses begin with the bits 001.
     let global = (first & 0xe000) == 0x2000;
     let documentation = (first == 0x2001 && second == 0xdb8) || (first & 0xfff0) == 0x3ff0;
-    // Teredo and other tunnels, benchmarks.
+    // Teredo and other tunnels, and benchmarks.
     let special = first == 0x2001 && second < 0x200;
     global && !documentation && !special
 }

@@ -1,13 +1,13 @@
-//! Server-sent events in the bytes of a stream (WHATWG HTML, 9.2.5 and 9.2.6). It knows no connection.
+//! Parses server-sent events from the bytes of a stream (WHATWG HTML, 9.2.5 and 9.2.6). It does not use connections.
 
 use bytes::Bytes;
 use std::mem;
 use std::time::Duration;
 
-/// Maximum bytes of an event, and of a line.
+/// Maximum size in bytes of an event, and of a line.
 pub(super) const MAX_EVENT: usize = 16 << 20;
 
-/// The server's wait before the next connection is within these.
+/// Bounds of the wait before the next connection that a server may request.
 const MIN_RETRY: Duration = Duration::from_millis(100);
 const MAX_RETRY: Duration = Duration::from_secs(3600);
 
@@ -16,7 +16,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// An event as it was sent.
 #[derive(Debug, PartialEq)]
 pub(super) struct Event {
-    /// Its type.
+    /// The event's type.
     pub name: String,
     pub data: String,
 }
@@ -25,25 +25,25 @@ pub(super) struct Event {
 #[derive(Debug, PartialEq)]
 pub(super) struct TooLarge;
 
-/// One connection of a stream.
+/// Parses one connection of a stream.
 #[derive(Default)]
 pub(super) struct EventParser {
-    /// The line so far.
+    /// The bytes of the current line that have arrived.
     line: Vec<u8>,
-    /// An LF now belongs to the CR before it.
+    /// Whether the last byte was CR: an LF after it belongs to the same line end.
     after_cr: bool,
     has_first_line: bool,
     name: String,
     data: String,
-    /// The id of the next event.
+    /// The id of the event that is being parsed.
     id: String,
-    /// The id of the last block.
+    /// The id at the end of the last complete block.
     last_id: String,
     retry: Option<Duration>,
 }
 
 impl EventParser {
-    /// The parser of a connection that continues after the event with this id.
+    /// Makes the parser of a connection that continues after the event with this id.
     pub fn after(id: &str) -> Self {
         Self {
             id: id.to_owned(),
@@ -52,7 +52,7 @@ impl EventParser {
         }
     }
 
-    /// The parser of the next connection: a block that has begun is dropped.
+    /// Makes the parser of the next connection. An incomplete block is dropped.
     pub fn reconnected(&self) -> Self {
         Self {
             retry: self.retry,
@@ -60,17 +60,17 @@ impl EventParser {
         }
     }
 
-    /// The id that the next connection names; empty without one.
+    /// Returns the id that the next connection sends; empty if there was no id.
     pub fn last_id(&self) -> &str {
         &self.last_id
     }
 
-    /// How long the server asks to wait before the next connection.
+    /// Returns the wait before the next connection that the server requested.
     pub fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
-    /// Whether a part of an event has arrived.
+    /// Returns true if a part of an event has arrived.
     pub fn is_within_event(&self) -> bool {
         let is_comment = self.line.first() == Some(&b':');
         !self.line.is_empty() && !is_comment
@@ -79,7 +79,7 @@ impl EventParser {
             || self.id != self.last_id
     }
 
-    /// Takes bytes up to the end of an event; without one, all of them.
+    /// Consumes bytes up to the end of an event. If no event ends in them, consumes all.
     pub fn next_event(&mut self, bytes: &mut Bytes) -> Result<Option<Event>, TooLarge> {
         while let Some(first) = bytes.first() {
             if mem::take(&mut self.after_cr) && *first == b'\n' {
@@ -127,13 +127,13 @@ impl EventParser {
                 let wait = wait.or_else(|| (!value.is_empty()).then_some(MAX_RETRY));
                 self.retry = wait.map_or(self.retry, |wait| Some(wait.clamp(MIN_RETRY, MAX_RETRY)));
             }
-            // A comment, or an unknown field.
+            // A comment or an unknown field is ignored.
             _ => {}
         }
         None
     }
 
-    /// An empty line ends a block. Without data the block is dropped, but its id counts.
+    /// Ends a block at an empty line. A block without data is dropped, but its id is used.
     fn end_block(&mut self) -> Option<Event> {
         self.last_id.clone_from(&self.id);
         let (name, mut data) = (mem::take(&mut self.name), mem::take(&mut self.data));
@@ -150,7 +150,7 @@ impl EventParser {
 mod tests {
     use super::*;
 
-    /// The events of a stream, each with the last id, which arrives in parts of this size.
+    /// Parses a stream that arrives in parts of `size` bytes. Returns the events, each with the last id.
     fn events(stream: &[u8], size: usize) -> (Vec<(String, String, String)>, EventParser) {
         let mut parser = EventParser::default();
         let mut found = Vec::new();
@@ -186,14 +186,14 @@ mod tests {
                 "data:test\n\ndata: test\n\n",
                 vec![("", "message", "test"), ("", "message", "test")],
             ),
-            // Each end of a line, and a mark of the byte order.
+            // All kinds of line ends, and a byte order mark.
             (
                 "\u{FEFF}event: add\rdata: 1\r\rdata: 2\r\n\r\ndata: 3\n\r\n",
                 vec![("", "add", "1"), ("", "message", "2"), ("", "message", "3")],
             ),
-            // The mark is one at the beginning only.
+            // Elsewhere than at the beginning, it is part of the text.
             ("\n\u{FEFF}data: 1\n\n", vec![]),
-            // An id stays, moves without data, and has no NUL.
+            // An id stays valid, changes also without data, and contains no NUL.
             (
                 "id: 1\ndata: a\n\ndata: b\n\nid: 2\n\nid: 3\0\ndata: c\n\n",
                 vec![
@@ -202,7 +202,7 @@ mod tests {
                     ("2", "message", "c"),
                 ],
             ),
-            // A name without data is not that of the next event.
+            // A name in a block without data is not used for the next event.
             ("event: x\n\ndata: 1\n\n", vec![("", "message", "1")]),
             ("unknown: 1\nDATA: 2\nda ta: 3\n\n", vec![]),
         ] {

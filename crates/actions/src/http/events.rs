@@ -1,5 +1,5 @@
-//! `events`: one event of a stream (WHATWG HTML, 9.2). The id of the last event is part of the output, and the next call
-//! names it if it has to connect. Meanwhile the stream stays open in memory: see `streams`.
+//! `events`: returns one event of a stream (WHATWG HTML, 9.2). The output contains the event's id, and the next call
+//! sends this id if it must connect. Between calls the stream stays open in memory: see `streams`.
 
 use super::event_parser::{Event, EventParser, MAX_EVENT, TooLarge};
 use super::fault::{connection_fault, shown};
@@ -19,23 +19,23 @@ use windlass_expression::{Object, Value, shared_key};
 use windlass_model::model::{EVENTS, Fault, Request, fault_kind};
 
 const EVENT_STREAM: &str = "text/event-stream";
-/// The header that names the last event.
+/// The header with the id of the last event.
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// The member of an output that has the place in the stream.
+/// The member of an output that contains the position in the stream.
 const POSITION: &str = "position";
 
-/// Its member with the id of the last event.
+/// The member of the position with the id of the last event.
 const ID: &str = "id";
 
-/// The wait before the next connection, if the server asks for none: that of browsers.
+/// The wait before the next connection, if the server requests none: browsers use the same.
 const DEFAULT_RETRY: Duration = Duration::from_secs(3);
 
-/// The least wait after connections without an event, which doubles from the first to the longest.
+/// The minimum wait after connections without an event. It doubles from the first value up to the longest.
 const FIRST_IDLE_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_IDLE_WAIT: Duration = Duration::from_secs(30);
 
-/// An answer. Its body is read now unless it is a stream.
+/// An answer. Its body is read at once unless it is a stream.
 enum Arrival {
     Stream(Box<Response>),
     Other(Box<Reply>),
@@ -64,16 +64,16 @@ impl Answer for Arrival {
     }
 }
 
-/// A stream that is open.
+/// An open stream.
 pub(super) struct EventStream {
     response: Response,
     /// Unparsed bytes.
     bytes: Bytes,
     parser: EventParser,
     url: Url,
-    /// The members of an output that are not about the event.
+    /// The members of an output that do not describe the event.
     head: Object,
-    /// The tokens that opened it.
+    /// The tokens with which the stream was opened.
     used: Vec<String>,
 }
 
@@ -90,7 +90,7 @@ impl EventStream {
         }
     }
 
-    /// The next event; none if the connection ended between two events, or was silent for too long there.
+    /// Returns the next event, or `None` if the connection ended or stalled between two events.
     async fn next_event(&mut self) -> Result<Option<Event>, Fault> {
         loop {
             let event = self.parser.next_event(&mut self.bytes);
@@ -130,7 +130,7 @@ impl EventStream {
         Fault::new(fault_kind::TOO_LARGE, message)
     }
 
-    /// The output for an event.
+    /// Builds the output for an event.
     fn output(&self, event: Event) -> Result<Value, Fault> {
         let Event { name, data } = event;
         let data = json::parsed(&data, "an event")?.unwrap_or_else(|| Value::text(data));
@@ -145,12 +145,12 @@ impl EventStream {
     }
 }
 
-/// Where a run is in a stream.
+/// The position of a run in a stream.
 struct Position {
     uri: Value,
-    /// The id of the last event; empty without one.
+    /// The id of the last event; empty if there was none.
     id: String,
-    /// Whether the iteration before got an event of this address.
+    /// Whether the iteration before received an event from this address.
     continues: bool,
 }
 
@@ -173,7 +173,7 @@ impl Position {
         })
     }
 
-    /// The output of a call with the position after it.
+    /// Adds the position after a call to its output.
     fn put_on(&self, output: Value, id: &str) -> Value {
         let id = (!id.is_empty()).then(|| (ID, Value::text(id)));
         let uri = (URI, self.uri.clone());
@@ -183,7 +183,7 @@ impl Position {
 }
 
 impl Signing<'_> {
-    /// The next event of a stream. A connection that ends between two events is followed by another one.
+    /// Returns the next event of a stream. If a connection ends between two events, it connects again.
     pub(super) async fn event(
         mut self,
         request: &Request,
@@ -222,7 +222,7 @@ impl Signing<'_> {
             }
             parser = stream.parser.reconnected();
             drop(stream);
-            // Each connection in vain costs the server as much as a call.
+            // Each connection without an event costs the server as much as a call.
             wait = wait.saturating_mul(2).min(LONGEST_IDLE_WAIT);
             let wait = parser.retry().unwrap_or(DEFAULT_RETRY).max(wait);
             tokio::time::sleep(wait).await;
@@ -257,9 +257,9 @@ impl Signing<'_> {
     }
 }
 
-/// What a connection led to.
+/// The result of a connection.
 enum Connected {
     Open(Box<EventStream>),
-    /// The output of a call without a stream.
+    /// The output of a call whose answer is not a stream.
     Closed(Value),
 }

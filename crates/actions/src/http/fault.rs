@@ -1,14 +1,14 @@
-//! The fault of a call that brought no whole reply.
+//! The fault of a call without a complete reply.
 
 use super::egress::DeniedAddress;
 use reqwest::Url;
 use std::error::Error;
 use windlass_model::model::{Fault, NOT_CONNECTED, fault_kind};
 
-/// The URL as it may be shown: without user, password, query and fragment, where secrets are.
+/// Returns the URL for messages: without user, password, query and fragment, which may contain secrets.
 pub(super) fn shown(url: &Url) -> String {
     let mut url = url.clone();
-    // Both fail only for URLs that cannot have any.
+    // Both calls fail only for URLs that cannot have a user or a password.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.set_query(None);
@@ -16,8 +16,8 @@ pub(super) fn shown(url: &Url) -> String {
     url.to_string()
 }
 
-/// The fault for a call that brought no whole reply: what went wrong, down to its root. `is_first`: no request of the
-/// call was answered before, with a redirect.
+/// Makes the fault for a call without a complete reply, with all causes of the error. `is_first`: no redirect was
+/// followed before.
 pub(super) fn connection_fault(url: &Url, error: reqwest::Error, is_first: bool) -> Fault {
     if let Some(denied) = source_of::<DeniedAddress>(&error) {
         return Fault::new(fault_kind::DENIED, denied.to_string());
@@ -45,7 +45,7 @@ pub(super) fn connection_fault(url: &Url, error: reqwest::Error, is_first: bool)
     }
 }
 
-/// The causes below the first, each listed once: libraries like to repeat what is underneath.
+/// Lists the causes below the error. Each is listed once, because libraries often repeat a lower cause.
 fn causes(error: &dyn Error) -> String {
     let mut listed: Vec<String> = Vec::new();
     let mut next = error.source();
@@ -53,7 +53,7 @@ fn causes(error: &dyn Error) -> String {
         let text = cause.to_string();
         listed.retain(|above| !text.contains(above.as_str()));
         let news = !listed.iter().any(|above| above.contains(&text));
-        // The layers of the client say only that they are layers.
+        // These causes only name a layer of the client.
         if news && !text.starts_with("client error") {
             listed.push(text);
         }

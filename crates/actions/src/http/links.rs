@@ -1,12 +1,12 @@
-//! The `Link` headers of a response (RFC 8288), which many APIs page with: relation to URL. It
-//! never follows one.
+//! Reads the `Link` headers of a response (RFC 8288), which many APIs use for paging, as a map from relation to URL. It
+//! never follows a link.
 
 use super::text::header_text;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, LINK};
 use windlass_expression::{Object, Value};
 
-/// Every relation with its URL, made absolute; the first of a relation counts.
+/// Returns each relation with its absolute URL. Of equal relations, the first is used.
 pub(super) fn parse(headers: &HeaderMap, base: &Url) -> Object {
     let mut links = Object::new();
     for value in headers.get_all(LINK) {
@@ -22,7 +22,7 @@ pub(super) fn parse(headers: &HeaderMap, base: &Url) -> Object {
     links
 }
 
-/// The links of one header: targets and their relations.
+/// Parses the links of one header: targets and their relations.
 fn parse_value(text: &str) -> Vec<(String, Vec<String>)> {
     split(text, ',')
         .into_iter()
@@ -33,7 +33,7 @@ fn parse_value(text: &str) -> Vec<(String, Vec<String>)> {
                 let is_relation = name.trim().eq_ignore_ascii_case("rel");
                 is_relation.then(|| value.trim().trim_matches('"'))
             })?;
-            // Those that are registered are compared without regard to case (section 2.1.1).
+            // Registered relations are compared without regard to case (section 2.1.1).
             let relations = relations.split_whitespace();
             let relations = relations.map(str::to_ascii_lowercase).collect();
             Some((target.trim().to_owned(), relations))
@@ -41,7 +41,7 @@ fn parse_value(text: &str) -> Vec<(String, Vec<String>)> {
         .collect()
 }
 
-/// Splits at a separator that is neither in a URL nor in quotes.
+/// Splits at separators that are neither in a URL nor in quotes.
 fn split(text: &str, separator: char) -> Vec<&str> {
     let (mut in_url, mut in_quotes, mut escaped) = (false, false, false);
     text.split(|c: char| {

@@ -1,5 +1,5 @@
-//! `http`: one call to a web server (docs/reference/loom.md). It never retries: redirects are followed,
-//! everything else is the policy's.
+//! `http`: one call to a web server (docs/reference/loom.md). It follows redirects, but never retries; that is up to
+//! the retry policy.
 
 mod client;
 mod conditional;
@@ -49,7 +49,7 @@ use upload::Upload;
 use windlass_expression::Value;
 use windlass_model::model::{Fault, Request, SAVE_TO};
 
-/// How long a call may take when the action does not say.
+/// The timeout of a call, if the action has none.
 pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(100);
 
 pub(super) struct Http {
@@ -73,14 +73,14 @@ impl Executor for Http {
             let outcome = self.outcome(request, &mut used).await;
             match used.is_empty() {
                 true => outcome,
-                // A server may send back what it was sent.
+                // A server may send the token back in its answer.
                 false => Mask::of(used.iter().map(String::as_str)).outcome(outcome),
             }
         })
     }
 
     fn destination(&self, request: &Request) -> Option<Url> {
-        // The next event of an open stream needs no request.
+        // If the stream is open, its next event needs no request.
         match request.reads_events() && self.streams.has(request) {
             true => None,
             false => request::address(request).ok(),
@@ -90,7 +90,7 @@ impl Executor for Http {
     fn timeout(&self, request: &Request) -> Option<Duration> {
         let own = request.timeout_ms.map(Duration::from_millis);
         match request.transfers_file() || request.reads_events() {
-            // As long as it moves: see `stall`.
+            // No timeout while data arrives: see `stall`.
             true => own,
             false => own.or(Some(DEFAULT_TIMEOUT)),
         }
@@ -98,7 +98,7 @@ impl Executor for Http {
 }
 
 impl Http {
-    /// One call, and what it leads to; the tokens that it needed are added to `used`.
+    /// Makes one call and processes its answer. Adds the tokens that it used to `used`.
     async fn outcome(&self, request: &Request, used: &mut Vec<String>) -> Result<Value, Fault> {
         let inputs = Inputs::of(request)?;
         let progress = Progress::new();
@@ -116,7 +116,7 @@ impl Http {
             _ if request.reads_events() => {
                 return Box::pin(signing.event(request, &self.streams)).await;
             }
-            // Boxed: else each call has room for it.
+            // Boxed, because otherwise the future of every call has room for this one.
             true => {
                 let transfer = signing.transfer(request, &progress);
                 Box::pin(progress.watch(transfer)).await??
@@ -130,18 +130,18 @@ impl Http {
     }
 }
 
-/// A call with what it signs in with.
+/// A call with its credentials.
 struct Signing<'a> {
     client: &'a Client,
     credentials: Credentials,
     trust: Option<TrustedCertificates>,
-    /// The file that is sent.
+    /// The file that is the body of the request.
     upload: Option<Upload>,
     used: &'a mut Vec<String>,
 }
 
 impl Signing<'_> {
-    /// A call with a file of this machine.
+    /// Makes a call that sends or saves a file.
     async fn transfer(self, request: &Request, progress: &Progress) -> Result<Value, Fault> {
         match Inputs::of(request)?.path(SAVE_TO)? {
             Some(file) => self.download(request, file, progress).await,
@@ -169,12 +169,12 @@ impl Signing<'_> {
         })
     }
 
-    /// Signs and calls.
+    /// Adds the credentials and sends the request.
     async fn call<A: Answer>(&mut self, call: reqwest::Request) -> Result<A, Fault> {
         self.call_with(call, false).await
     }
 
-    /// The same; with `keeps_bytes`, the answer remains as it was sent.
+    /// Does the same. With `keeps_bytes`, the body of the answer stays compressed.
     async fn call_with<A: Answer>(
         &mut self,
         mut call: reqwest::Request,
@@ -187,7 +187,7 @@ impl Signing<'_> {
         };
         let body_digest = match (&self.credentials, options.upload) {
             (Credentials::Signature(_), Some(upload)) => {
-                // It is signed, too.
+                // The signature covers this header, too.
                 let length = HeaderValue::from(upload.length());
                 call.headers_mut().insert(CONTENT_LENGTH, length);
                 Some(upload.digest().await?)
@@ -204,8 +204,7 @@ impl Signing<'_> {
     }
 }
 
-/// Calls with a token; once more, with a new one, when it is refused. Tokens that were used are added to
-/// `used`.
+/// Calls with a token. If the token is refused, it calls again once, with a new token. Adds the tokens to `used`.
 async fn call_with_token<A: Answer>(
     client: &Client,
     options: CallOptions<'_>,
@@ -243,7 +242,7 @@ fn output(reply: Reply, request: &Request, method: &Method) -> Result<Value, Fau
     }
     let step = Step::of_pattern(&request.inputs);
     let pending = step.and_then(|step| operation::pending(&reply, step));
-    // Null for the first page.
+    // `page` is null for the first page.
     let output = match request.inputs.get("page") {
         Some(_) => reply.into_page(),
         None => reply.into_value(),
@@ -251,14 +250,14 @@ fn output(reply: Reply, request: &Request, method: &Method) -> Result<Value, Fau
     Ok(previous::with_member(output, operation::OPERATION, pending))
 }
 
-/// What a call makes of the answer of a stub, `{statusCode, headers, body}`: that of a server with this answer, also
-/// about a long operation and of a page.
+/// Makes the output for a stub's answer, `{statusCode, headers, body}`. The output is the same as for a server's
+/// answer, including the states of a long operation and of a page.
 pub(super) fn of_stub(answer: Result<Value, Fault>, request: &Request) -> Result<Value, Fault> {
     let answer = answer.or_else(|fault| allowed(fault, request))?;
     if Step::of(&request.inputs).is_none() && request.inputs.get("page").is_none() {
         return Ok(answer);
     }
-    // A real call would fail; a stub answers for an address that is not known yet.
+    // Here a real call would fail. A stub answers even if the address is not known yet.
     let Ok(url) = request::address(request) else {
         return Ok(answer);
     };
@@ -266,7 +265,7 @@ pub(super) fn of_stub(answer: Result<Value, Fault>, request: &Request) -> Result
     output(Reply::of_stub(&answer, url), request, &method)
 }
 
-/// The answer of a fault with `check: false`: a status of 400 or above is not a fault then.
+/// Returns the answer in a fault if `check` is false, because then a status of 400 or above is not a fault.
 fn allowed(fault: Fault, request: &Request) -> Result<Value, Fault> {
     match fault {
         Fault {

@@ -1,21 +1,21 @@
-//! A body of several parts as it is sent and read (RFC 2046, 5.1).
+//! Encodes and parses a body of several parts (RFC 2046, 5.1).
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use windlass_model::model::sha256_of_parts;
 use windlass_value::{first_chars, hex};
 
-/// Maximum number of parts that are split; a reply with more parts is returned as its bytes.
+/// Maximum number of parts that are split. A reply with more parts is returned as bytes.
 const MAX_PARTS: usize = 1000;
 
 /// One part of a body.
 pub(super) struct MultipartPart {
     pub headers: HeaderMap,
-    /// Its content type when its headers have none.
+    /// Its content type, if its headers have none.
     pub kind: Option<String>,
     pub bytes: Vec<u8>,
 }
 
-/// The content type with its boundary, and the body.
+/// Returns the content type with its boundary, and the body.
 pub(super) fn encode(kind: &str, parts: &[MultipartPart]) -> (String, Vec<u8>) {
     let given = boundary_of(kind).map(str::to_owned);
     let (kind, boundary) = match given {
@@ -49,7 +49,7 @@ pub(super) fn encode(kind: &str, parts: &[MultipartPart]) -> (String, Vec<u8>) {
     (kind, body)
 }
 
-/// The boundary that a content type names.
+/// Returns the boundary in a content type.
 fn boundary_of(kind: &str) -> Option<&str> {
     kind.split(';').skip(1).find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
@@ -58,15 +58,15 @@ fn boundary_of(kind: &str) -> Option<&str> {
     })
 }
 
-/// One part as it came: its headers, and its bytes.
+/// A received part: its headers and its bytes.
 pub(super) type ReadPart<'b> = (Vec<(String, String)>, &'b [u8]);
 
-/// The parts of a body; none where it has no boundary, is not whole, or has too many.
+/// Returns the parts of a body, or `None` if it has no boundary, is incomplete, or has too many parts.
 pub(super) fn parts<'b>(kind: &str, body: &'b [u8]) -> Option<Vec<ReadPart<'b>>> {
     let boundary = boundary_of(kind).filter(|boundary| !boundary.is_empty())?;
     let first = format!("--{boundary}");
     let between = format!("\r\n--{boundary}");
-    // What is before the first boundary is for readers that know no parts.
+    // Text before the first boundary is for readers that do not support parts.
     let mut rest = match body.strip_prefix(first.as_bytes()) {
         Some(rest) => rest,
         None => body.get(find(body, between.as_bytes())? + between.len()..)?,
@@ -79,7 +79,7 @@ pub(super) fn parts<'b>(kind: &str, body: &'b [u8]) -> Option<Vec<ReadPart<'b>>>
         let start = find(rest, b"\r\n")?;
         let inside = rest.get(start..)?;
         let end = find(inside.get(2..)?, between.as_bytes());
-        // A part without headers begins with the empty line itself.
+        // A part without headers begins with the empty line.
         let head = find(inside, b"\r\n\r\n")?;
         let end = end? + 2;
         let headers = String::from_utf8_lossy(inside.get(..head)?);
@@ -105,8 +105,8 @@ fn line(body: &mut Vec<u8>, name: &str, value: &[u8]) {
     body.extend_from_slice(b"\r\n");
 }
 
-/// A boundary that no part can hold, because it depends on all of them; of the same parts always
-/// the same one, so that a repeated attempt sends the same bytes.
+/// Makes a boundary that no part can contain, because it depends on all of them. The same parts have the same boundary,
+/// so a repeated attempt sends the same bytes.
 fn free_boundary(parts: &[MultipartPart]) -> String {
     let bytes: Vec<&[u8]> = parts.iter().map(|part| part.bytes.as_slice()).collect();
     let digest = sha256_of_parts(&bytes);

@@ -1,9 +1,10 @@
-//! Long operations: whether one has ended, and where to ask for it next, read from the answers of its server.
+//! Long operations: whether an operation has ended, and the address of the next request about it, from the answers of
+//! its server.
 //!
-//! Known are the `Location`, `Operation-Location` and `Azure-AsyncOperation` headers (RFC 9110, 15.3.3; Azure REST API
-//! guidelines, "Long-running operations"), operations of Google (`google.longrunning.Operation`; Compute Engine),
+//! Supported are the `Location`, `Operation-Location` and `Azure-AsyncOperation` headers (RFC 9110, 15.3.3; Azure REST
+//! API guidelines, "Long-running operations"), operations of Google (`google.longrunning.Operation`; Compute Engine),
 //! background responses and batches of OpenAI, jobs of Kubernetes, runs of GitHub Actions, and answers with a `status`
-//! or a `state` in the usual words. Whatever else there is, the action describes by expressions.
+//! or a `state` in the usual words. For any other server, the action needs expressions.
 
 use super::previous::with_member;
 use super::reply::{Reply, url_text};
@@ -15,22 +16,22 @@ use windlass_model::model::{ASYNC_PATTERN, Fault, fault_kind};
 use windlass_value::time::{Timestamp, format_duration};
 use windlass_value::{LONGEST_REQUESTED_WAIT, http_date};
 
-/// The input that says which request of an operation it is, and the member of an output that says how far that is.
+/// The input with the kind of request about an operation, and the member of an output with the operation's progress.
 pub(super) const OPERATION: &str = "operation";
 
 /// The member of a list of runs of GitHub Actions.
 const RUNS: &str = "workflow_runs";
 
-/// A run may have been created that long before the answer to its dispatch, in milliseconds.
+/// Maximum time in milliseconds between the creation of a run and the answer to its dispatch.
 const DISPATCH_MARGIN_MS: i64 = 5_000;
 
-/// The time between two requests about an operation whose server names none.
+/// The time between two requests about an operation, if its server names none.
 const POLL_INTERVAL: Duration = Duration::from_secs(20);
 
-/// Headers that name the address of the operation, and not of what it makes.
+/// Headers with the address of the operation itself, not of its result.
 const STATUS_HEADERS: [&str; 2] = ["operation-location", "azure-asyncoperation"];
 
-/// Members of the first answer that name the address of an operation that runs.
+/// Members of the first answer with the address of a running operation.
 const ADDRESSES: [&str; 5] = [
     "statusQueryGetUri",
     "status_url",
@@ -39,7 +40,7 @@ const ADDRESSES: [&str; 5] = [
     "urls.get",
 ];
 
-/// Where an answer says how far the operation is.
+/// Paths of the state in an answer.
 const STATES: [&str; 7] = [
     "status",
     "state",
@@ -50,7 +51,7 @@ const STATES: [&str; 7] = [
     "phase",
 ];
 
-/// Words of an operation that ended well, in lower case and without `_`, `-` and spaces.
+/// States of an operation that succeeded, in lower case and without `_`, `-` and spaces.
 const SUCCEEDED: [&str; 8] = [
     "succeeded",
     "success",
@@ -62,7 +63,7 @@ const SUCCEEDED: [&str; 8] = [
     "ok",
 ];
 
-/// Words of one that did not.
+/// States of an operation that failed, in the same form.
 const FAILED: [&str; 13] = [
     "failed",
     "failure",
@@ -79,7 +80,8 @@ const FAILED: [&str; 13] = [
     "terminated",
 ];
 
-/// Words of one that has not ended, where the place of a word does not say that it is about an operation.
+/// States of a running operation, in the same form. They are needed only for [`nested`] states, whose position does not
+/// show that they are about an operation.
 const RUNNING: [&str; 14] = [
     "running",
     "queued",
@@ -97,13 +99,13 @@ const RUNNING: [&str; 14] = [
     "waiting",
 ];
 
-/// Maximum number of objects around the one that has the state.
+/// Maximum number of objects that enclose the object with the state.
 const NESTED: usize = 3;
 
-/// Conclusions of a run of GitHub Actions that are not a failure.
+/// Conclusions of a run of GitHub Actions that do not mean a failure.
 const CONCLUSIONS: [&str; 3] = ["success", "neutral", "skipped"];
 
-/// Which request of an operation an answer belongs to.
+/// The request to which an answer about an operation belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Start,
@@ -111,7 +113,7 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// The input `operation` of an action.
+    /// Reads the input `operation` of an action.
     pub fn of(inputs: &Value) -> Option<Self> {
         match inputs.get(OPERATION)?.as_str()? {
             "start" => Some(Self::Start),
@@ -120,7 +122,7 @@ impl Step {
         }
     }
 
-    /// The input `asyncPattern` of an action of a Logic Apps definition.
+    /// Reads the input `asyncPattern` of an action in a Logic Apps definition.
     pub fn of_pattern(inputs: &Value) -> Option<Self> {
         match inputs.get(ASYNC_PATTERN)? {
             Value::Bool(true) => Some(Self::Start),
@@ -130,13 +132,13 @@ impl Step {
     }
 }
 
-/// Whether a request is for the result of an operation.
+/// Returns true if a request is for the result of an operation.
 pub(super) fn is_result(inputs: &Value) -> bool {
     inputs.get(OPERATION).and_then(Value::as_str) == Some("result")
 }
 
-/// The fault of a request about an operation. A server that does not know the operation has removed it, if it ever
-/// knew it.
+/// Extends the fault of a request about an operation. A server answers 404 if it has removed the operation or never had
+/// it.
 pub(super) fn name_gone(fault: Fault, inputs: &Value) -> Fault {
     let step = inputs.get(OPERATION).and_then(Value::as_str);
     if !matches!(step, Some("status" | "check")) || fault.code.as_deref() != Some("404") {
@@ -151,15 +153,15 @@ pub(super) fn name_gone(fault: Fault, inputs: &Value) -> Fault {
 enum Progress {
     Running,
     Succeeded,
-    /// The answer says nothing about it.
+    /// The answer has no state of the operation.
     Unknown,
 }
 
-/// The output of an answer, with its member `operation`: `done`, the `address` to ask next, the address of the `result`,
-/// and the `response` within the answer. The last three are null where there are none.
+/// Returns the output of an answer with the member `operation`: `done`, the `address` of the next request, the address
+/// of the `result`, and the `response` within the answer. Each of the last three may be null.
 ///
 /// # Errors
-/// The operation failed, or nothing says where to ask for it.
+/// The operation failed, or no address for the next request is known.
 pub(super) fn output(reply: Reply, step: Step, method: &Method) -> Result<Value, Fault> {
     let progress = match progress(&reply.body) {
         Ok(progress) => progress,
@@ -197,7 +199,8 @@ pub(super) fn output(reply: Reply, step: Step, method: &Method) -> Result<Value,
         })?),
     };
     let result = match step {
-        // Azure: a PUT made what it names, and a POST says where its result will be.
+        // Azure: a PUT creates the resource at its own address, and the answer to a POST names the address of the
+        // result.
         Step::Start if !done && *method == Method::PUT => Some(reply.url.to_string()),
         Step::Start if !done => location.filter(|at| Some(at) != address.as_ref()),
         Step::Start => None,
@@ -218,9 +221,9 @@ pub(super) fn output(reply: Reply, step: Step, method: &Method) -> Result<Value,
     Ok(with_member(reply.into_page(), OPERATION, Some(operation)))
 }
 
-/// The operation that an answer of the asynchronous pattern of Logic Apps starts or continues, a 202 with a `Location`:
-/// the `address` to ask next and the time to `wait` before, a duration (Logic Apps reference, "Asynchronous
-/// request-response pattern"). A later 202 without one keeps the address.
+/// Returns the pending operation in an answer of Logic Apps' asynchronous pattern, a 202 with a `Location`. It has the
+/// `address` of the next request and the duration to `wait` before (Logic Apps reference, "Asynchronous
+/// request-response pattern"). If a later 202 has no `Location`, the address is unchanged.
 pub(super) fn pending(reply: &Reply, step: Step) -> Option<Value> {
     if reply.status != StatusCode::ACCEPTED {
         return None;
@@ -243,7 +246,7 @@ fn text(reply: &Reply, header: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// The member at a path, names with dots between them.
+/// Returns the member at a path of names with dots between them.
 fn member<'v>(body: &'v Value, path: &str) -> Option<&'v Value> {
     path.split('.')
         .try_fold(body, |value, name| value.get(name))
@@ -253,16 +256,16 @@ fn member_text<'v>(body: &'v Value, path: &str) -> Option<&'v str> {
     member(body, path)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// Whether an answer is an operation of Google: `done` does not exist until it is true.
+/// Returns true if an answer is an operation of Google. Its `done` is missing until it is true.
 fn is_google(body: &Value) -> bool {
     let name = member_text(body, "name").unwrap_or_default();
     name.starts_with("operations/") || name.contains("/operations/")
 }
 
-/// How far an operation is.
+/// Returns the progress of an operation.
 ///
 /// # Errors
-/// It failed: the reason.
+/// The operation failed, for this reason.
 fn progress(body: &Value) -> Result<Progress, String> {
     let error = body.get("error").filter(|error| !error.is_null());
     if is_google(body) || matches!(body.get("done"), Some(Value::Bool(_))) {
@@ -289,7 +292,7 @@ fn progress(body: &Value) -> Result<Progress, String> {
     match member_text(body, "conclusion") {
         Some(conclusion) if !CONCLUSIONS.contains(&conclusion) => Err(conclusion.to_owned()),
         _ if matches!(error, Some(Value::Object(_) | Value::String(_))) => Err(reason(body, state)),
-        // A batch of OpenAI of which no request succeeded.
+        // In a batch of OpenAI without an output file, no request succeeded.
         _ if body.get("output_file_id").is_some_and(Value::is_null) => {
             let errors = member_text(body, "error_file_id").unwrap_or("none");
             Err(format!(
@@ -300,14 +303,15 @@ fn progress(body: &Value) -> Result<Progress, String> {
     }
 }
 
-/// A word in lower case and without `_`, `-` and spaces.
+/// Returns a word in lower case and without `_`, `-` and spaces.
 fn plain_word(text: &str) -> String {
     let signs = text.chars().filter(|sign| sign.is_alphanumeric());
     signs.collect::<String>().to_ascii_lowercase()
 }
 
-/// The state that an answer has in objects around it: `{"QueryExecution": {"Status": {"State": "RUNNING"}}}`; and the
-/// object that has it. Only a usual word counts: a result may have any state, such as that of an address.
+/// Finds a state in enclosing objects, as in `{"QueryExecution": {"Status": {"State": "RUNNING"}}}`. Returns it with
+/// the object that contains it. Only a usual word is found, because a result may have a `state` of another meaning,
+/// such as a part of a postal address.
 fn nested(body: &Value) -> Option<(&Value, &str)> {
     let mut object = body;
     for _ in 0..=NESTED {
@@ -333,7 +337,7 @@ fn nested(body: &Value) -> Option<(&Value, &str)> {
     None
 }
 
-/// A job of Kubernetes has ended when one of these conditions is true.
+/// Returns the progress of a job of Kubernetes, which has ended if one of these conditions is true.
 fn job(body: &Value) -> Result<Progress, String> {
     let conditions = member(body, "status.conditions").and_then(Value::as_array);
     for condition in conditions.into_iter().flat_map(|list| list.iter()) {
@@ -347,8 +351,8 @@ fn job(body: &Value) -> Result<Progress, String> {
     Ok(Progress::Running)
 }
 
-/// The list of the runs that GitHub began since a dispatch, if its answer does not say which one it began (GitHub REST
-/// API, "List workflow runs"). The address has the time, so that nothing else needs to know it.
+/// Returns the address of the list of runs since a dispatch, if GitHub's answer does not name the run that it started
+/// (GitHub REST API, "List workflow runs"). The time is in the address, so it is stored nowhere else.
 fn dispatched_runs(reply: &Reply) -> Option<String> {
     let path = reply.url.path().strip_suffix("/dispatches")?;
     if reply.status != StatusCode::NO_CONTENT {
@@ -369,7 +373,8 @@ fn dispatched_runs(reply: &Reply) -> Option<String> {
     Some(url.to_string())
 }
 
-/// The address of the run that a dispatch began: of that list, the one that was created nearest to the answer.
+/// Returns the address of the run that a dispatch started: in that list, the run created nearest to the time of the
+/// answer.
 fn found_run(reply: &Reply) -> Option<String> {
     let mut pairs = reply.url.query_pairs();
     let (_, since) = pairs.find(|(name, _)| name == "created")?;
@@ -384,13 +389,13 @@ fn found_run(reply: &Reply) -> Option<String> {
     Some(url.to_owned())
 }
 
-/// A time (RFC 3339) in milliseconds.
+/// Converts a time (RFC 3339) to milliseconds.
 fn to_ms(time: &str) -> Option<i64> {
     let time = DateTime::parse_from_rfc3339(time).ok()?;
     Some(time.timestamp_millis())
 }
 
-/// Why an operation failed, else `word`.
+/// Returns the reason why an operation failed, or else `word`.
 fn reason(body: &Value, word: &str) -> String {
     const PLACES: [&str; 7] = [
         "error.message",
@@ -414,7 +419,7 @@ fn named_address(body: &Value) -> Option<&str> {
     ADDRESSES.iter().find_map(|path| member_text(body, path))
 }
 
-/// Where to ask for an operation that its first answer describes.
+/// Returns the address of an operation from its first answer.
 fn started_at(reply: &Reply) -> Option<String> {
     let body = &reply.body;
     if let Some(named) = named_address(body).or_else(|| member_text(body, "selfLink")) {
@@ -439,7 +444,7 @@ fn started_at(reply: &Reply) -> Option<String> {
     below(&reply.url, &id)
 }
 
-/// The address of an element of a collection.
+/// Returns the address of an element of a collection.
 fn below(collection: &Url, id: &str) -> Option<String> {
     let mut url = collection.clone();
     url.set_query(None);
@@ -447,12 +452,12 @@ fn below(collection: &Url, id: &str) -> Option<String> {
     Some(url.to_string())
 }
 
-/// Where the result of an operation is that has ended.
+/// Returns the address of the result of an operation that has ended.
 fn result_of(reply: &Reply) -> Option<String> {
     if let Some(named) = member_text(&reply.body, "resourceLocation") {
         return Some(named.to_owned());
     }
-    // A batch of OpenAI writes a file.
+    // A batch of OpenAI writes its result to a file.
     let file = member_text(&reply.body, "output_file_id")?;
     let path = reply.url.path();
     let (base, _) = path.split_once("/batches/")?;

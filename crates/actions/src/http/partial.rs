@@ -1,6 +1,6 @@
-//! A file that is downloaded: next to its target until it is complete, so that no reader sees a part of it under the
-//! target's name. A note next to it says of which version of the resource it is (RFC 9110, 8.8), so that a later
-//! attempt, also one in another process, can request the rest. It never sends anything.
+//! A partial file of a download. It is next to its target until it is complete, so that no reader sees an incomplete
+//! file under the target's name. A note next to it has the version of the resource (RFC 9110, 8.8). So a later attempt,
+//! also in another process, can request the rest. This module never sends anything.
 
 use super::stall::Progress;
 use crate::execution_context::{resolved, state};
@@ -20,25 +20,25 @@ use std::sync::Arc;
 use windlass_model::model::{Fault, sha256};
 use windlass_value::{first_chars, hex, http_date};
 
-/// After this many further bytes, they are synced and noted: after a power cut, only those count.
+/// Number of bytes between two syncs. Each sync updates the note; after a power cut, only synced bytes are used.
 const SYNC_BYTES: u64 = 64 << 20;
 
-/// Bytes that are read from the disk at once.
+/// Number of bytes that are read from the disk at once.
 const READ_BYTES: usize = 256 << 10;
 
-/// Where a download goes.
+/// The target of a download.
 pub(super) struct SaveTarget {
-    /// As the action names it.
+    /// The path as the action names it.
     pub shown: String,
     path: PathBuf,
     /// The engine's state directory: no action may write to its store.
     state: Option<Arc<Path>>,
-    /// What the attempts of an action have in common, and no others.
+    /// A key that all attempts at an action share, and that no other action has.
     key: String,
 }
 
 impl SaveTarget {
-    /// The file at a path of the run whose action this task works on.
+    /// Resolves a path of the run whose action this task executes.
     pub(super) fn new(shown: &str, key: &str) -> Self {
         let digest = sha256(key.as_bytes());
         Self {
@@ -54,16 +54,16 @@ impl SaveTarget {
     }
 }
 
-/// The version of a resource (RFC 9110, 8.8): what a request for the rest of it names.
+/// The version of a resource (RFC 9110, 8.8), which a request for the rest names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum Version {
-    /// A strong one.
+    /// A strong entity tag.
     ETag(String),
     LastModified(String),
 }
 
 impl Version {
-    /// The version that an answer names; none if two versions may have the same name.
+    /// Returns the version in an answer, or `None` if two versions may have the same name.
     fn of(headers: &HeaderMap) -> Option<Self> {
         let text = |name: HeaderName| headers.get(name)?.to_str().ok();
         if let Some(tag) = text(ETAG).filter(|tag| tag.starts_with('"')) {
@@ -81,7 +81,7 @@ impl Version {
         }
     }
 
-    /// Whether an answer says that it is of another version.
+    /// Returns true if an answer names another version.
     fn differs(&self, headers: &HeaderMap) -> bool {
         let header = match self {
             Self::ETag(_) => ETAG,
@@ -92,17 +92,18 @@ impl Version {
     }
 }
 
-/// What is known of the bytes of a partial file.
+/// What is stored about the bytes of a partial file.
 #[derive(Serialize, Deserialize)]
 struct Note {
     version: Version,
-    /// How many of its bytes are on the disk for certain.
+    /// Number of bytes that are synced to the disk.
     synced: u64,
-    /// The start of the machine that wrote it: until the machine stops, no byte of the file is lost.
+    /// The boot of the machine on which the note was written. During the same boot, unsynced bytes are still in the
+    /// file.
     boot: Option<String>,
 }
 
-/// A file that is downloaded, open and locked.
+/// A partial file, open and locked.
 pub(super) struct Partial {
     shown: String,
     target: PathBuf,
@@ -115,7 +116,7 @@ pub(super) struct Partial {
 }
 
 impl Partial {
-    /// What an attempt before left, or a new one. Blocks, and reports while it reads.
+    /// Opens the partial file of an earlier attempt, or makes a new one. Blocks, and reports progress while it reads.
     pub(super) fn open(at: &SaveTarget, progress: &Progress) -> Result<Self, Fault> {
         let fault = |error: io::Error| at.fault(&error);
         let target = sink::target(&at.path).map_err(fault)?;
@@ -125,7 +126,7 @@ impl Partial {
         let file = opened.ok_or_else(|| sink::in_store(&at.shown))?;
         let file = Locked::new(file, &path.display().to_string())?;
         if let Ok(old) = fs::metadata(&target) {
-            // A user without access to the file has no access to what replaces it.
+            // Copy the permissions: a user without access to the file must not read the file that will replace it.
             file.set_permissions(old.permissions()).map_err(fault)?;
         }
         let mut partial = Self {
@@ -142,7 +143,7 @@ impl Partial {
         Ok(partial)
     }
 
-    /// Reads the bytes that an attempt before left, as far as they are certain.
+    /// Reads the bytes of an earlier attempt and cuts off those that a stop of the machine may have damaged.
     fn recover(&mut self, progress: &Progress) -> io::Result<()> {
         let found = self.file.seek(SeekFrom::End(0))?;
         let certain = match &self.note {
@@ -172,16 +173,17 @@ impl Partial {
         }
     }
 
-    /// The number of bytes so far.
+    /// Returns the number of bytes in the file.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Makes a call request the rest of the file, if it can; returns whether it does.
+    /// Makes a call request the rest of the file, if possible. Returns true if it does.
     pub(super) fn request_rest(&self, call: &mut Request) -> bool {
         let is_get = *call.method() == Method::GET;
         let headers = call.headers_mut();
-        // A part of a compressed body cannot be continued: it would be compressed in another way.
+        // Request the bytes uncompressed: a compressed body cannot be continued, because its next compression may
+        // differ.
         let identity = HeaderValue::from_static("identity");
         headers.entry(ACCEPT_ENCODING).or_insert(identity);
         let Some(note) = self.note.as_ref().filter(|_| is_get && self.length > 0) else {
@@ -200,13 +202,13 @@ impl Partial {
         true
     }
 
-    /// Whether an answer is of another version than the bytes so far.
+    /// Returns true if an answer has another version than the bytes in the file.
     pub(super) fn is_other_version(&self, headers: &HeaderMap) -> bool {
         let note = self.note.as_ref();
         note.is_none_or(|note| note.version.differs(headers))
     }
 
-    /// Removes the file, if nothing was received. Blocks.
+    /// Removes the file if it is empty. Blocks.
     pub(super) fn remove_if_empty(self) -> Result<(), Fault> {
         match self.length {
             0 => sink::remove_if_there(&self.path).map_err(|error| self.fault(&error)),
@@ -214,7 +216,7 @@ impl Partial {
         }
     }
 
-    /// Begins with the first byte, of the version that an answer names. Blocks.
+    /// Removes all bytes, for a download from the first byte of the version in the headers. Blocks.
     pub(super) fn restart(&mut self, headers: &HeaderMap) -> Result<(), Fault> {
         self.try_restart(Version::of(headers))
             .map_err(|error| self.fault(&error))
@@ -222,7 +224,7 @@ impl Partial {
 
     fn try_restart(&mut self, version: Option<Version>) -> io::Result<()> {
         if self.length > 0 || self.note.is_some() {
-            // In this order: never may the note of one version be next to bytes of another.
+            // The order matters: the note of one version must never be next to bytes of another.
             self.note = None;
             sink::remove_if_there(&self.note_path)?;
             sink::sync_name(&self.note_path)?;
@@ -240,7 +242,7 @@ impl Partial {
         self.write_note()
     }
 
-    /// Adds bytes at the end. Blocks.
+    /// Appends bytes to the file. Blocks.
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         self.try_append(bytes).map_err(|error| self.fault(&error))
     }
@@ -260,12 +262,12 @@ impl Partial {
         Ok(())
     }
 
-    /// The SHA-256 of the bytes so far.
+    /// Returns the SHA-256 of the bytes in the file.
     pub(super) fn digest(&self) -> Digest {
         self.digest.clone().finish()
     }
 
-    /// Puts the file in the place of its target, durably. Blocks.
+    /// Replaces the target with the file, durably. Blocks.
     pub(super) fn finish(self) -> Result<(), Fault> {
         let finished = || {
             self.file.sync_all()?;
@@ -276,14 +278,14 @@ impl Partial {
         finished().map_err(|error| self.fault(&error))
     }
 
-    /// Removes what was downloaded. Blocks.
+    /// Removes the file and its note. Blocks.
     pub(super) fn discard(self) -> Result<(), Fault> {
         let removed =
             sink::remove_if_there(&self.note_path).and_then(|()| sink::remove_if_there(&self.path));
         removed.map_err(|error| self.fault(&error))
     }
 
-    /// Writes the note as a whole or not at all.
+    /// Replaces the note atomically.
     fn write_note(&self) -> io::Result<()> {
         let Some(note) = &self.note else {
             return Ok(());
@@ -307,12 +309,12 @@ fn sibling(target: &Path, key: &str, kind: &str) -> PathBuf {
     target.with_file_name(name)
 }
 
-/// A note that can be used; without one, the file is downloaded again.
+/// Reads the note. Without a valid note, the file is downloaded again.
 fn read_note(path: &Path) -> Option<Note> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-/// The start of this machine, where the system names it.
+/// Returns the id of this boot of the machine, if the system has one.
 fn boot_id() -> Option<String> {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()
 }

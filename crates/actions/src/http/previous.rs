@@ -1,15 +1,15 @@
-//! What an action in a loop keeps of an output for its request in the next iteration. It is a member of the output, and
-//! the format passes it on. It belongs to one address, and no other one receives it.
+//! The values that an action in a loop passes to its request in the next iteration. Such a value is a member of the
+//! output, and the format passes it on. It belongs to one address and is never sent to another.
 
 use crate::inputs::{Inputs, mismatch};
 use crate::mask::MASK;
 use windlass_expression::{Value, shared_key};
 use windlass_model::model::Fault;
 
-/// The member with the address that a value belongs to.
+/// The member of such a value with its address.
 pub(super) const URI: &str = "uri";
 
-/// What the output before had, if it is of the same address. `what` describes it.
+/// Returns the value from the last output, if it belongs to the same address. `what` describes it.
 pub(super) fn previous_value<'a>(
     inputs: Inputs<'a>,
     key: &str,
@@ -27,7 +27,7 @@ pub(super) fn previous_value<'a>(
     Ok(is_of_address.then_some(previous))
 }
 
-/// The output with one more member, if there is one.
+/// Adds a member to the output, if there is one.
 pub(super) fn with_member(output: Value, key: &str, member: Option<Value>) -> Value {
     match (member, output.as_object()) {
         (Some(member), Some(members)) => {
@@ -39,7 +39,7 @@ pub(super) fn with_member(output: Value, key: &str, member: Option<Value>) -> Va
     }
 }
 
-/// Whether an address is the one of an output, in which secrets are masked.
+/// Returns true if an address is equal to the address in an output, in which secrets are masked.
 fn is_same(known: &str, uri: &str) -> bool {
     let mut parts = known.split(MASK);
     let first = parts.next().unwrap_or_default();

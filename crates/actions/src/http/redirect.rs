@@ -1,6 +1,5 @@
-//! Where a redirect leads, and what goes along. To another origin (scheme, host, port) nothing goes
-//! that could be a secret: no header but those that say how and from where to read, no address and no body that
-//! holds a secret of the program. It never sends anything.
+//! The next request after a redirect. Nothing that could be secret goes to another origin (scheme, host, port): only a
+//! few headers are sent, and no header, address or body with a secret of the program. This module never sends anything.
 
 use super::events::LAST_EVENT_ID;
 use super::fault::shown;
@@ -12,7 +11,7 @@ use reqwest::header::{
 use reqwest::{Method, Request, Response, StatusCode, Url};
 use windlass_model::model::{Fault, fault_kind};
 
-/// The headers that go to another origin too.
+/// The headers that are also sent to another origin.
 const CARRIED: [HeaderName; 7] = [
     ACCEPT,
     ACCEPT_LANGUAGE,
@@ -23,7 +22,7 @@ const CARRIED: [HeaderName; 7] = [
     LAST_EVENT_ID,
 ];
 
-/// What speaks of a body that does not go along.
+/// The headers that describe a body; they are removed with it.
 const OF_BODY: [HeaderName; 4] = [
     CONTENT_ENCODING,
     CONTENT_LENGTH,
@@ -31,7 +30,7 @@ const OF_BODY: [HeaderName; 4] = [
     TRANSFER_ENCODING,
 ];
 
-/// The call that a response to `call` leads to; none when it is the answer.
+/// Returns the request that follows a response to `call`, or `None` if the response is the answer.
 pub(super) fn next(call: Option<Request>, response: &Response) -> Result<Option<Request>, Fault> {
     let Some((mut call, to)) = call.zip(target(response)) else {
         return Ok(None);
@@ -53,7 +52,7 @@ pub(super) fn next(call: Option<Request>, response: &Response) -> Result<Option<
     Ok(Some(call))
 }
 
-/// Whether a redirect repeats the request with its body.
+/// Returns true if a redirect repeats the request with its body.
 pub(super) fn keeps_body(status: StatusCode) -> bool {
     matches!(
         status,
@@ -61,7 +60,7 @@ pub(super) fn keeps_body(status: StatusCode) -> bool {
     )
 }
 
-/// Where a redirect points to, if it is one that can be followed.
+/// Returns the target of a redirect that can be followed.
 fn target(response: &Response) -> Option<Url> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return None;
@@ -71,7 +70,7 @@ fn target(response: &Response) -> Option<Url> {
     matches!(to.scheme(), "http" | "https").then_some(to)
 }
 
-/// Takes away what another origin must not see.
+/// Removes what another origin must not receive.
 fn leave_home(call: &mut Request, to: &Url) -> Result<(), Fault> {
     let headers = std::mem::take(call.headers_mut());
     for (name, value) in &headers {

@@ -1,5 +1,4 @@
-//! From a server's response to the output of an action, or to its fault. It never follows what a
-//! response points to.
+//! Converts a server's response to the output of an action, or to its fault. It never follows links in the response.
 
 use super::fault::{connection_fault, shown};
 use super::links;
@@ -17,10 +16,10 @@ use windlass_expression::{Object, Value, shared_key};
 use windlass_model::model::{Fault, fault_kind};
 use windlass_value::{Timestamp, is_over_quota, one_line, requested_wait, shortened};
 
-/// Most bytes of a body, after decompression.
+/// Maximum size in bytes of a body, after decompression.
 const MAX_BODY: usize = 16 << 20;
 
-/// Characters of a body that an error message quotes.
+/// Number of characters of a body that an error message quotes.
 const EXCERPT: usize = 200;
 
 pub(crate) struct Reply {
@@ -29,13 +28,13 @@ pub(crate) struct Reply {
     pub(crate) headers: Object,
     pub(crate) body: Value,
     links: Object,
-    /// Where it came from, after redirects.
+    /// The address of the response, after redirects.
     pub(super) url: Url,
 }
 
-/// What a call makes of the response.
+/// A type that is read from a response.
 pub(super) trait Answer: Sized {
-    /// Reads it, or as much of it as is needed. A fault for a status of 400 or above.
+    /// Reads the response, or the part of it that is needed. A status of 400 or above is a fault.
     fn read(
         method: &Method,
         response: Response,
@@ -72,7 +71,7 @@ impl Answer for Reply {
 }
 
 impl Reply {
-    /// The answer of a stub.
+    /// Makes a reply of a stub's answer.
     pub(super) fn of_stub(answer: &Value, url: Url) -> Self {
         let given = answer.get("headers").and_then(Value::as_object);
         let headers = given.into_iter().flatten().filter_map(|(name, value)| {
@@ -92,7 +91,7 @@ impl Reply {
         }
     }
 
-    /// The head of a response.
+    /// Makes a reply of a response without its body.
     pub(super) fn without_body(response: &Response) -> Self {
         let (headers, url) = (response.headers(), response.url().clone());
         Self {
@@ -104,12 +103,12 @@ impl Reply {
         }
     }
 
-    /// How long it asks to wait before the next request.
+    /// Returns the wait before the next request that the server requested.
     pub(super) fn requested_wait(&self) -> Option<Duration> {
         requested_wait(|name| self.headers.get(name)?.as_str(), wall_clock())
     }
 
-    /// The output of one page: with `url`, which a relative address of the next page starts from.
+    /// Returns the output of one page. Its `url` is the base for a relative address of the next page.
     pub(super) fn into_page(self) -> Value {
         let url = url_text(self.url.clone());
         let mut output = self.into_object();
@@ -117,7 +116,7 @@ impl Reply {
         Value::object(output)
     }
 
-    /// The same with a body that is text, whatever the server called it.
+    /// Converts the body to text if it is UTF-8, whatever its content type.
     pub(super) fn with_text(self) -> Self {
         let bytes = content(&self.body).filter(|bytes| !bytes.contains(&0));
         match bytes.map(String::from_utf8) {
@@ -129,7 +128,7 @@ impl Reply {
         }
     }
 
-    /// `{statusCode, headers, body}`, and `links` when there are any.
+    /// Returns `{statusCode, headers, body}`, and `links` if there are any.
     pub(super) fn into_value(self) -> Value {
         Value::object(self.into_object())
     }
@@ -147,15 +146,15 @@ impl Reply {
     }
 }
 
-/// The address of an answer in its output, without credentials.
+/// Returns the address of an answer for its output, without credentials.
 pub(super) fn url_text(mut url: Url) -> Value {
-    // Only a URL without a host refuses these.
+    // Both calls fail only for a URL without a host.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     Value::text(url.as_str())
 }
 
-/// Whether the same call may go better later (docs/reference/loom.md).
+/// Returns true if the same call may succeed later (docs/reference/loom.md).
 fn is_transient(status: StatusCode, headers: &HeaderMap) -> bool {
     status.is_server_error()
         || status == StatusCode::REQUEST_TIMEOUT
@@ -163,7 +162,7 @@ fn is_transient(status: StatusCode, headers: &HeaderMap) -> bool {
         || status == StatusCode::FORBIDDEN && is_over_quota(text_of(headers))
 }
 
-/// The texts of headers, by their names.
+/// Returns a function from the name of a header to its text.
 fn text_of<'h>(headers: &'h HeaderMap) -> impl Fn(&str) -> Option<&'h str> {
     |name| headers.get(name)?.to_str().ok()
 }
@@ -198,7 +197,7 @@ fn header_map(headers: &HeaderMap) -> Object {
     map
 }
 
-/// How a body of a content type is read.
+/// How to read a body of a content type.
 enum Form {
     Json,
     Text,
@@ -223,9 +222,9 @@ fn form(essence: &str) -> Form {
     }
 }
 
-/// JSON by its content type, text as text, and anything else as Logic Apps have it,
-/// `{"$content-type", "$content": base64}`, in several parts too. Nothing is null, but the empty text where a text was
-/// promised. Also returns the fault of JSON that cannot be accepted; such a body is text, like any that is not JSON.
+/// Parses a body. JSON and text are recognised by their content type; other bytes are `{"$content-type", "$content":
+/// base64}` as in Logic Apps, also in several parts. An empty body is null, or the empty text if the content type is
+/// text. Also returns the fault of JSON that cannot be stored. Such a body stays text, like text that is not JSON.
 fn parse_body(content_type: Option<&HeaderValue>, bytes: Vec<u8>) -> (Value, Option<Fault>) {
     let content_type = content_type.map(header_text).unwrap_or_default();
     let mut parts = content_type
@@ -256,7 +255,7 @@ fn parse_body(content_type: Option<&HeaderValue>, bytes: Vec<u8>) -> (Value, Opt
     (body, None)
 }
 
-/// A server that says JSON and sends something else is taken at its bytes.
+/// If the content type is JSON but the body is not, the body is read as text or bytes.
 fn json_or_text(content_type: &str, bytes: Vec<u8>) -> (Value, Option<Fault>) {
     match json_of(&bytes) {
         Ok(Some(value)) => (value, None),
@@ -265,7 +264,7 @@ fn json_or_text(content_type: &str, bytes: Vec<u8>) -> (Value, Option<Fault>) {
     }
 }
 
-/// The value of JSON; none of what is none. Fails where it cannot be taken.
+/// Parses JSON. Returns `None` if the bytes are not JSON, and fails if the value cannot be stored.
 fn json_of(bytes: &[u8]) -> Result<Option<Value>, Fault> {
     let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     match std::str::from_utf8(text) {
@@ -274,12 +273,12 @@ fn json_of(bytes: &[u8]) -> Result<Option<Value>, Fault> {
     }
 }
 
-/// The bytes of a body that is neither JSON nor text.
+/// Returns the bytes of a body that is neither JSON nor text.
 fn content(body: &Value) -> Option<Vec<u8>> {
     BASE64.decode(body.get("$content")?.as_str()?).ok()
 }
 
-/// An answer whose body is parsed if it is JSON, whatever the server called it.
+/// Parses the body of an answer if it is JSON, whatever its content type.
 pub(super) fn with_json(answer: Value) -> Result<Value, Fault> {
     let Some(members) = answer.as_object() else {
         return Ok(answer);
@@ -319,7 +318,7 @@ fn binary(content_type: &str, bytes: &[u8]) -> Value {
     Value::from_pairs(pairs)
 }
 
-/// Parts as Logic Apps have them: each with its headers, and its body as bytes.
+/// Converts parts as Logic Apps does: each has its headers, and its body as bytes.
 fn several(content_type: &str, parts: Vec<ReadPart<'_>>) -> Value {
     let part = |(headers, bytes): ReadPart<'_>| {
         let kind = headers
@@ -339,7 +338,7 @@ fn several(content_type: &str, parts: Vec<ReadPart<'_>>) -> Value {
     ])
 }
 
-/// The beginning of a body on one line; none when there is nothing to read for people.
+/// Returns the beginning of a body on one line, or `None` if people cannot read the body.
 fn excerpt(body: &Value) -> Option<String> {
     if body.is_null() || body.get("$content").is_some() {
         return None;
@@ -348,14 +347,14 @@ fn excerpt(body: &Value) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// How long an answer asks to wait, in milliseconds.
+/// Returns the wait in milliseconds that an answer requests.
 fn requested_wait_ms(headers: &HeaderMap) -> Option<u64> {
     let wait = requested_wait(text_of(headers), wall_clock())?;
     u64::try_from(wait.as_millis()).ok()
 }
 
 fn wall_clock() -> Timestamp {
-    // A server's date is of its wall clock; only the wall clock can answer it.
+    // The date in a header is the server's wall-clock time, so it is compared with the wall clock here.
     #[allow(clippy::disallowed_methods)]
     let now = Utc::now();
     Timestamp(now.timestamp_millis())

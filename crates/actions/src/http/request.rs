@@ -1,4 +1,4 @@
-//! From the inputs of an action to a request without credentials. It never sends anything.
+//! Builds a request without credentials from the inputs of an action. It never sends anything.
 
 use super::multipart::{self, MultipartPart};
 use crate::execution_context::traceparent;
@@ -18,12 +18,12 @@ use windlass_model::model::{ASYNC_PATTERN, BODY_FILE, Fault, Request};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-/// The input with the address of the page that named `page`; a format adds it from the last output.
+/// The input with the address of the page that `page` was found on; a format adds it from the last output.
 pub(super) const PAGE_BASE: &str = "page_base";
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// The call that an action makes first, and whether it goes to the server that its inputs name: a
-/// `page` leads to the address that the page before gave.
+/// Builds the first request of an action. Returns true with it if it goes to the server in the inputs. With `page`, the
+/// request goes to the address that the page before named.
 pub(super) fn first(request: &Request) -> Result<(reqwest::Request, bool), Fault> {
     let inputs = Inputs::of(request)?;
     let home = uri(inputs)?;
@@ -48,7 +48,7 @@ pub(super) fn first(request: &Request) -> Result<(reqwest::Request, bool), Fault
     }
 }
 
-/// Where that call goes.
+/// Returns the address of that request.
 pub(super) fn address(request: &Request) -> Result<Url, Fault> {
     let inputs = Inputs::of(request)?;
     if let Some(operation) = operation(inputs)? {
@@ -63,7 +63,7 @@ pub(super) fn address(request: &Request) -> Result<Url, Fault> {
     served(next.map_err(|error| invalid(format!("`page` is not a valid URL: {error}")))?)
 }
 
-/// The address of the page that named `page`, which a relative one starts from (RFC 3986, 5.1.3).
+/// Returns the address of the page that `page` was found on: the base of a relative address (RFC 3986, 5.1.3).
 fn page_base(inputs: Inputs<'_>, uri: &Url, page: &str) -> Result<Url, Fault> {
     let Some(base) = inputs.text(PAGE_BASE)? else {
         return Ok(uri.clone());
@@ -79,7 +79,8 @@ fn page_base(inputs: Inputs<'_>, uri: &Url, page: &str) -> Result<Url, Fault> {
     if page.starts_with('/') || Url::parse(page).is_ok() || !known.iter().any(is_masked) {
         return Ok(base);
     }
-    // A secret in the path is masked in every output. The path of `uri` has it, if it is the same path.
+    // A secret in the path is masked in every output. If the two paths are otherwise the same, the path of `uri` has
+    // the secret.
     let own = segments(uri);
     let same = |(known, own): (&String, &String)| is_masked(known) || known == own;
     if known.len() == own.len() && known.iter().zip(&own).all(same) {
@@ -91,7 +92,7 @@ fn page_base(inputs: Inputs<'_>, uri: &Url, page: &str) -> Result<Url, Fault> {
     ))
 }
 
-/// A call to an address of the server that the inputs name.
+/// Builds a request to an address of the server in the inputs.
 fn from_inputs(home: &Url, to: Url, request: &Request) -> Result<reqwest::Request, Fault> {
     let inputs = Inputs::of(request)?;
     let mut call = reqwest::Request::new(method(inputs)?, to);
@@ -108,8 +109,8 @@ fn from_inputs(home: &Url, to: Url, request: &Request) -> Result<reqwest::Reques
     Ok(call)
 }
 
-/// The user and the password of an address become Basic authentication, unless the action has
-/// credentials of its own (RFC 7617). What does not name them has those of the server's own address.
+/// Converts the user and the password in an address to Basic authentication (RFC 7617), unless the action has other
+/// credentials. An address without them has those of `home`, the server's own address.
 fn sign_in(call: &mut reqwest::Request, home: &Url) -> Result<(), Fault> {
     let named = |url: &Url| !url.username().is_empty() || url.password().is_some();
     let from = if named(call.url()) { call.url() } else { home };
@@ -123,13 +124,13 @@ fn sign_in(call: &mut reqwest::Request, home: &Url) -> Result<(), Fault> {
         .map_err(|_| invalid("the user and the password of `uri` are not a valid header"))?;
     basic.set_sensitive(true);
     call.headers_mut().entry(AUTHORIZATION).or_insert(basic);
-    // Only a URL without a host refuses these.
+    // Both calls fail only for a URL without a host.
     let _ = call.url_mut().set_username("");
     let _ = call.url_mut().set_password(None);
     Ok(())
 }
 
-/// A server may refuse a method that sends something without a length (RFC 9110, 8.6).
+/// Sets the length 0: a server may refuse a method with a body but without a length (RFC 9110, 8.6).
 fn set_no_length(call: &mut reqwest::Request) {
     let sends = [Method::POST, Method::PUT, Method::PATCH].contains(call.method());
     let body = call.body().and_then(reqwest::Body::as_bytes);
@@ -152,7 +153,7 @@ pub(super) fn post_json(
     Ok(call)
 }
 
-/// The address that a 202 named, if the call is about an operation that runs.
+/// Returns the address of a running operation, which a 202 named, if the call is about one.
 fn operation(inputs: Inputs<'_>) -> Result<Option<Url>, Fault> {
     match inputs.get(ASYNC_PATTERN) {
         Some(Value::String(address)) if address.contains(MASK) => Err(invalid(
@@ -163,8 +164,8 @@ fn operation(inputs: Inputs<'_>) -> Result<Option<Url>, Fault> {
     }
 }
 
-/// A request about an operation, and whether it goes to the server of the call: only that server gets the headers and
-/// the credentials.
+/// Builds a request about an operation. Returns true with it if it goes to the server of the call: only that server
+/// gets the headers and the credentials.
 fn about(url: &Url, home: &Url, inputs: Inputs<'_>) -> Result<(reqwest::Request, bool), Fault> {
     let mut call = reqwest::Request::new(Method::GET, url.clone());
     let at_home = home.origin() == url.origin();
@@ -190,7 +191,7 @@ fn uri(inputs: Inputs<'_>) -> Result<Url, Fault> {
 }
 
 fn parse_url(text: &str) -> Result<Url, Fault> {
-    // The text is not repeated: it may hold a password.
+    // The message omits the text, which may contain a password.
     served(Url::parse(text).map_err(|error| invalid(format!("`uri` is not a valid URL: {error}")))?)
 }
 
@@ -209,7 +210,7 @@ fn add_queries(call: &mut reqwest::Request, inputs: Inputs<'_>) -> Result<(), Fa
         pairs.extend(repeated("queries", name, value)?);
     }
     if !pairs.is_empty() {
-        // In a query, unlike in a form, not every server reads `+` as a blank.
+        // Some servers do not read `+` as a space in a query, unlike in a form.
         let added = encoded(pairs).replace('+', "%20");
         let url = call.url_mut();
         let query = match url.query() {
@@ -221,7 +222,7 @@ fn add_queries(call: &mut reqwest::Request, inputs: Inputs<'_>) -> Result<(), Fa
     Ok(())
 }
 
-/// A name with its value, or with each of its values; without any for null.
+/// Returns a name with its value, or with each of its values; no pair for null.
 fn repeated<'a>(key: &str, name: &'a str, value: &Value) -> Result<Vec<(&'a str, String)>, Fault> {
     let key = format!("{key}.{name}");
     let values = match value {
@@ -245,7 +246,7 @@ fn headers(inputs: Inputs<'_>) -> Result<HeaderMap, Fault> {
             let value = HeaderValue::from_str(&text)
                 .or_else(|_| HeaderValue::from_bytes(text.as_bytes()))
                 .map_err(|_| bad("header: it has control characters"))?;
-            // How long the body is follows from the body.
+            // The client sets the length of the body itself.
             if header != CONTENT_LENGTH && header != TRANSFER_ENCODING {
                 headers.append(header, value);
             }
@@ -284,7 +285,7 @@ fn set_json(call: &mut reqwest::Request, body: &Value) {
     *call.body_mut() = Some(body.to_json().into());
 }
 
-/// Bytes as Logic Apps write them: `{"$content-type": …, "$content": base64}`.
+/// Sets a body of bytes as Logic Apps writes them: `{"$content-type": …, "$content": base64}`.
 fn set_binary(call: &mut reqwest::Request, body: &Value) -> Result<(), Fault> {
     let (kind, bytes) = binary(body)?;
     default_type(call, kind.unwrap_or("application/octet-stream"));
@@ -292,7 +293,7 @@ fn set_binary(call: &mut reqwest::Request, body: &Value) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The content type and the bytes of such a value.
+/// Returns the content type and the bytes of such a body.
 fn binary(body: &Value) -> Result<(Option<&str>, Vec<u8>), Fault> {
     let inputs = Inputs::from_value("body", body)?;
     let bytes = BASE64
@@ -301,7 +302,7 @@ fn binary(body: &Value) -> Result<(Option<&str>, Vec<u8>), Fault> {
     Ok((inputs.text("$content-type")?, bytes))
 }
 
-/// Parts as Logic Apps write them: `{"$content-type": …, "$multipart": [{headers, body}]}`.
+/// Sets a body of several parts as Logic Apps writes them: `{"$content-type": …, "$multipart": [{headers, body}]}`.
 fn set_multipart(call: &mut reqwest::Request, body: &Value) -> Result<(), Fault> {
     let inputs = Inputs::from_value("body", body)?;
     let Some(Value::Array(items)) = inputs.get("$multipart") else {
@@ -347,7 +348,7 @@ fn form(body: &Value) -> Result<String, Fault> {
     Ok(encoded(pairs))
 }
 
-/// Pairs as a form has them: a blank is `+`.
+/// Encodes pairs for a form: a space is `+`.
 fn encoded(pairs: Vec<(&str, String)>) -> String {
     form_urlencoded::Serializer::new(String::new())
         .extend_pairs(pairs)
@@ -360,7 +361,7 @@ fn default_type(call: &mut reqwest::Request, kind: &str) {
     }
 }
 
-/// Sends the key, and which span calls, unless the author chose others.
+/// Adds the idempotency key and the trace context, unless the author set these headers.
 fn set_key(call: &mut reqwest::Request, request: &Request) {
     if let Ok(value) = HeaderValue::from_str(&printable(&request.key)) {
         call.headers_mut().entry(IDEMPOTENCY_KEY).or_insert(value);
@@ -371,7 +372,7 @@ fn set_key(call: &mut reqwest::Request, request: &Request) {
     }
 }
 
-/// The key holds names of actions, in any script; a header takes visible ASCII.
+/// Escapes a key for a header. A key contains names of actions in any script, and a header has only visible ASCII.
 fn printable(key: &str) -> String {
     key.bytes().fold(String::new(), |mut text, byte| {
         match byte {

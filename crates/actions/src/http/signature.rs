@@ -1,4 +1,4 @@
-//! Signatures of AWS (Signature Version 4) over a whole call.
+//! AWS signatures (Signature Version 4) over a whole call.
 
 use crate::inputs::invalid;
 use aws_credential_types::Credentials;
@@ -20,7 +20,8 @@ pub(super) struct Signer {
 }
 
 impl Signer {
-    /// Signs the host, the headers that matter, the address and the body, or the SHA-256 of a body that is a file.
+    /// Signs the host, the relevant headers, the address and the body. `body_digest` is the SHA-256 of a body that is a
+    /// file.
     pub(super) fn sign(
         &self,
         call: &mut reqwest::Request,
@@ -38,7 +39,7 @@ impl Signer {
             settings.percent_encoding_mode = PercentEncodingMode::Single;
             settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
         }
-        // A signature holds for some minutes of the wall clock.
+        // A signature is valid for some minutes of the wall clock.
         #[allow(clippy::disallowed_methods)]
         let now = SystemTime::now();
         let parameters = v4::SigningParams::builder()

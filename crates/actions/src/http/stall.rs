@@ -1,4 +1,4 @@
-//! How long a transfer may make no progress. A body of any size may take any time, so the attempt has no timeout of its
+//! Aborts a transfer without progress. A body of any size may need any time, so such an attempt has no timeout of its
 //! own.
 
 use super::DEFAULT_TIMEOUT;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use windlass_model::model::{Fault, fault_kind};
 
-/// Reports of a transfer that it moves.
+/// Reports the progress of a transfer.
 #[derive(Clone)]
 pub(super) struct Progress(Arc<watch::Sender<()>>);
 
@@ -16,12 +16,12 @@ impl Progress {
         Self(Arc::new(watch::Sender::new(())))
     }
 
-    /// Some bytes were moved.
+    /// Reports that some bytes were transferred.
     pub(super) fn report(&self) {
         self.0.send_replace(());
     }
 
-    /// The result of the work; a transient fault of kind `timeout` after 100 s without a report.
+    /// Awaits the work. Without a report for 100 s, returns a transient fault of kind `timeout`.
     pub(super) async fn watch<T>(&self, work: impl Future<Output = T>) -> Result<T, Fault> {
         let mut work = pin!(work);
         let mut reports = self.0.subscribe();

@@ -1,5 +1,5 @@
-//! Streams of events between two calls. The iteration after the one that received an event continues the stream for the next
-//! event. Nothing of it is stored: without it, a call connects again.
+//! The open streams of events between two calls. An iteration receives one event, and the next iteration continues the
+//! stream. Streams are not stored: if there is none, a call connects again.
 
 use super::events::EventStream;
 use std::collections::BTreeMap;
@@ -9,10 +9,10 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use windlass_model::model::{EVENTS, Request};
 
-/// Maximum number of streams; beyond it, the one that waited longest is closed.
+/// Maximum number of streams. If there are more, the stream that has waited longest is closed.
 const MAX_STREAMS: usize = 100;
 
-/// A stream that no call uses for this time is closed, after a second check at most.
+/// A stream that no call uses for this time is closed. Streams are checked at [`CHECK_INTERVAL`].
 const MAX_WAIT: Duration = Duration::from_secs(60);
 const CHECK_INTERVAL: Duration = Duration::from_secs(15);
 
@@ -21,14 +21,14 @@ pub(super) struct Streams(Arc<Mutex<Held>>);
 
 #[derive(Default)]
 struct Held {
-    /// By their actions.
+    /// The streams by their actions.
     streams: BTreeMap<String, HeldStream>,
-    /// Closes those that no call uses.
+    /// The task that closes unused streams.
     closer: Option<JoinHandle<()>>,
 }
 
 struct HeldStream {
-    /// The iteration that got its last event.
+    /// The iteration that received the last event.
     iteration: u64,
     since: Instant,
     stream: Box<EventStream>,
@@ -42,7 +42,7 @@ struct Place {
 }
 
 impl Place {
-    /// From an idempotency key, `run/outer#2/inner#0/action`; none outside of loops.
+    /// Parses an idempotency key, `run/outer#2/inner#0/action`. Returns `None` outside of loops.
     fn of(key: &str) -> Option<Self> {
         let (before, after) = key.rsplit_once('#')?;
         let end = after.find(|letter: char| !letter.is_ascii_digit());
@@ -59,7 +59,7 @@ impl Streams {
         lock(&self.0)
     }
 
-    /// Whether a call continues a stream.
+    /// Returns true if a call continues an open stream.
     pub fn has(&self, request: &Request) -> bool {
         let Some(place) = continued(request) else {
             return false;
@@ -69,7 +69,8 @@ impl Streams {
         held.is_some_and(|held| held.is_before(&place))
     }
 
-    /// The stream that a call continues. Another one of the action does not continue where the run is: it is closed.
+    /// Returns the stream that a call continues. Any other stream of the action is closed, because it is not at the
+    /// run's position.
     pub fn take(&self, request: &Request) -> Option<Box<EventStream>> {
         let place = Place::of(&request.key)?;
         let held = self.held().streams.remove(&place.action)?;
@@ -82,7 +83,7 @@ impl Streams {
         let Some(place) = Place::of(&request.key) else {
             return;
         };
-        // An item of a foreach has no item before it that it continues.
+        // The items of a foreach are independent: an item never continues the stream of another.
         if place.iteration > 0 && continued(request).is_none() {
             return;
         }
@@ -101,7 +102,7 @@ impl Streams {
         }
         if held.closer.as_ref().is_none_or(JoinHandle::is_finished) {
             let closer = close_unused(Arc::downgrade(&self.0));
-            // It belongs to no call, and ends with the last stream.
+            // The task belongs to no call, and ends with the last stream.
             #[allow(clippy::disallowed_methods)]
             let closer = tokio::spawn(closer);
             held.closer = Some(closer);
@@ -115,7 +116,7 @@ impl HeldStream {
     }
 }
 
-/// The place of a call, if the iteration before it got an event.
+/// Returns the place of a call, if the iteration before it received an event.
 fn continued(request: &Request) -> Option<Place> {
     let position = request.inputs.get(EVENTS)?;
     Place::of(&request.key).filter(|_| !position.is_null())
@@ -125,7 +126,7 @@ fn lock(held: &Mutex<Held>) -> MutexGuard<'_, Held> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Closes the streams that no call uses, until all are closed.
+/// Closes unused streams. Ends when no stream is open.
 async fn close_unused(all: Weak<Mutex<Held>>) {
     loop {
         tokio::time::sleep(CHECK_INTERVAL).await;

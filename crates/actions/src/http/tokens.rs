@@ -1,5 +1,5 @@
-//! Tokens of OAuth 2.0 (RFC 6749), fetched once for all calls that need the same, and cached only in
-//! memory, until shortly before they expire.
+//! OAuth 2.0 tokens (RFC 6749). A token is fetched once for all calls that need the same token. It is cached only in
+//! memory, until shortly before it expires.
 
 use super::client::Client;
 use super::credentials::{no_token, unusable};
@@ -16,16 +16,17 @@ use url::form_urlencoded::{Serializer, byte_serialize};
 use windlass_expression::Value;
 use windlass_model::model::Fault;
 
-/// How long a token is taken to live when its server does not say.
+/// The assumed lifetime of a token whose server does not name one.
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(300);
 
-/// A token is fetched again this long before it expires, or after nine tenths of a short lifetime.
+/// How long before its end a token is fetched again. A token with a short lifetime is fetched again after nine tenths
+/// of it.
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// Maximum number of cached tokens; beyond it, all are dropped and fetched again.
+/// Maximum number of cached tokens. If there are more, all are dropped.
 const MAX_CACHED: usize = 1_000;
 
-/// A request for a token: its server, the form, and how the client names itself.
+/// A request for a token: the server's address, the form, and the client's Basic authentication.
 pub(super) struct TokenRequest {
     url: Url,
     form: String,
@@ -34,7 +35,7 @@ pub(super) struct TokenRequest {
 
 impl TokenRequest {
     pub(super) fn new(url: Url, form: &[(&str, &str)], basic: Option<(&str, &str)>) -> Self {
-        // Both are encoded like a form before they are joined (RFC 6749, 2.3.1).
+        // The id and the secret are encoded like a form before they are joined (RFC 6749, 2.3.1).
         let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
         let basic = basic.and_then(|(id, secret)| {
             let pair = BASE64.encode(format!("{}:{}", encoded(id), encoded(secret)));
@@ -44,7 +45,7 @@ impl TokenRequest {
         Self { url, form, basic }
     }
 
-    /// The key that distinguishes tokens; it contains no secret.
+    /// Returns a digest that distinguishes tokens; it does not reveal a secret.
     fn key(&self) -> [u8; 32] {
         let basic = self.basic.as_ref().map_or(&b""[..], HeaderValue::as_bytes);
         let whole = [self.url.as_str().as_bytes(), self.form.as_bytes(), basic].join(&b'\n');
@@ -72,7 +73,7 @@ struct CachedToken {
     until: Instant,
 }
 
-/// A place for one token. Who holds it fetches; the others wait and take what came.
+/// A slot for one token. The task that holds the lock fetches the token; the others wait and use the result.
 type TokenSlot = Arc<tokio::sync::Mutex<Option<CachedToken>>>;
 
 #[derive(Default)]
@@ -81,7 +82,7 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// The requested token; another than the `refused` one.
+    /// Returns the requested token. It is never the `refused` one.
     pub(super) async fn get(
         &self,
         client: &Client,
@@ -129,7 +130,7 @@ impl Tokens {
     }
 }
 
-/// Servers send a number, and Microsoft's a text with one.
+/// Reads a lifetime. Microsoft's server sends it as text, other servers as a number.
 fn seconds(value: &Value) -> Option<Duration> {
     let seconds = match value {
         Value::String(text) => text.as_str().trim().parse().ok()?,

@@ -1,14 +1,14 @@
-//! What a call trusts and shows over TLS: a CA of its own, and a certificate of the client.
+//! The TLS settings of a call: a CA of its own, and a client certificate.
 
 use crate::inputs::{Inputs, invalid};
 use reqwest::{Certificate, ClientBuilder, Identity};
 use ring::digest::{SHA256, digest};
 use windlass_model::model::Fault;
 
-/// `tls: {ca, certificate, key}` of a call, each a text in PEM.
+/// The input `tls: {ca, certificate, key}` of a call. Each member is text in PEM.
 pub(super) struct TrustedCertificates {
     ca: Option<String>,
-    /// The certificate with those above it, and its key.
+    /// The certificate, followed by the certificates of its chain, and its key.
     identity: Option<String>,
 }
 
@@ -36,7 +36,7 @@ impl TrustedCertificates {
         Ok(Some(Self { ca, identity }))
     }
 
-    /// What distinguishes clients.
+    /// Returns a digest that distinguishes clients with different TLS settings.
     pub(super) fn key(&self) -> [u8; 32] {
         let part = |text: &Option<String>| text.clone().unwrap_or_default();
         let whole = format!("{}\0{}", part(&self.ca), part(&self.identity));
@@ -45,9 +45,9 @@ impl TrustedCertificates {
         key
     }
 
-    /// With a CA of its own, a call trusts no other.
+    /// Adds these settings to a client. If there is a CA, the client trusts no other.
     pub(super) fn put_on(&self, mut builder: ClientBuilder) -> Result<ClientBuilder, Fault> {
-        // Not what is wrong with it: that may hold a part of the key.
+        // The message omits the library's reason, which may contain a part of the key.
         if let Some(identity) = &self.identity {
             let identity = Identity::from_pem(identity.as_bytes())
                 .map_err(|_| invalid("`tls.certificate` and `tls.key` are not a pair in PEM"))?;

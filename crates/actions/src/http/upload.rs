@@ -1,5 +1,5 @@
-//! The body of a request from a file, which is read while it is sent. A file that changes meanwhile is never sent as if
-//! it had not: its length is that at the start of the attempt.
+//! A request body from a file, which is read while it is sent. An attempt sends the number of bytes that the file had
+//! at its start. It fails if the file becomes shorter, or has another length when a body is opened.
 
 use super::stall::Progress;
 use crate::execution_context::resolved;
@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 use windlass_model::model::{BODY_FILE, Fault, fault_kind};
 use windlass_value::hex;
 
-/// Bytes that are read from the disk at once.
+/// Number of bytes that are read from the disk at once.
 const READ_BYTES: usize = 64 << 10;
 
 /// A file that is the body of requests.
@@ -29,7 +29,7 @@ pub(super) struct Upload {
 }
 
 impl Upload {
-    /// The file that the inputs name, if they name one.
+    /// Returns the file in the inputs, if they name one.
     pub(super) async fn of(inputs: Inputs<'_>, progress: &Progress) -> Result<Option<Self>, Fault> {
         let Some(shown) = inputs.path(BODY_FILE)? else {
             return Ok(None);
@@ -52,12 +52,12 @@ impl Upload {
         Ok(Some(upload))
     }
 
-    /// The number of bytes.
+    /// Returns the length in bytes.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
 
-    /// A body that reads the file from its beginning.
+    /// Returns a body that reads the file from its beginning.
     pub(super) async fn body(&self) -> Result<reqwest::Body, Fault> {
         let opened = async {
             let file = File::open(&self.path).await?;
@@ -80,7 +80,7 @@ impl Upload {
         }))
     }
 
-    /// The SHA-256 of the file, in hexadecimal.
+    /// Returns the SHA-256 of the file in hexadecimal.
     pub(super) async fn digest(&self) -> Result<String, Fault> {
         let (path, progress) = (self.path.clone(), self.progress.clone());
         let digest = tokio::task::spawn_blocking(move || digest_of(&path, &progress)).await;

@@ -1,17 +1,17 @@
-//! A model that is a command: a list of words, a text for `sh`, or a provider by its name, from
-//! `shell_providers` or one that The Edge Agent knows (docs/reference/actions.md). The prompt is in its
-//! arguments where they say `{prompt}`, else on its standard input.
+//! A model that is a command: a list of arguments, a text for `sh`, or the name of a provider in `shell_providers` or
+//! of one that The Edge Agent has (docs/reference/actions.md). The prompt replaces `{prompt}` in the arguments. Without
+//! `{prompt}`, it is on standard input.
 
 use crate::inputs::{Inputs, invalid, mismatch, scalar};
 use windlass_expression::{Object, Value};
 use windlass_model::model::Fault;
 
-/// More bytes than this are no argument of a command.
+/// Maximum size in bytes of a prompt in an argument; a longer one goes to standard input.
 const MAX_ARGUMENT: usize = 100_000;
 const PROMPT: &str = "{prompt}";
 const FILE: &str = "{input_file}";
 
-/// The providers that The Edge Agent brings.
+/// The providers of The Edge Agent.
 const KNOWN: [(&str, &[&str]); 6] = [
     (
         "claude",
@@ -48,7 +48,7 @@ const KNOWN: [(&str, &[&str]); 6] = [
 pub(super) struct Command {
     words: Vec<String>,
     pub(super) env: Vec<(String, String)>,
-    /// What the provider is called, when it has a name.
+    /// The name of the provider, if it has one.
     pub(super) named: Option<String>,
 }
 
@@ -88,7 +88,7 @@ impl Command {
         }
     }
 
-    /// `{command, args, stdin_mode, env}`, with `${NAME}` for variables of the environment.
+    /// Reads `{command, args, stdin_mode, env}`, in which `${NAME}` is a variable of the environment.
     fn configured(name: Option<&str>, from: Inputs<'_>) -> Result<Self, Fault> {
         let program = match (from.text("command")?, name) {
             (Some(command), _) | (None, Some(command)) => expanded(command),
@@ -114,7 +114,7 @@ impl Command {
             let value = scalar("env", value)?.unwrap_or_default();
             Ok((name.to_string(), expanded(&value)))
         });
-        // Without arguments, a command of several words is one for `sh`.
+        // If there is no name and no argument, the command is a line for `sh`.
         let is_line = name.is_none() && arguments.is_empty();
         let words = match is_line {
             true => vec!["sh".into(), "-c".into(), program],
@@ -127,14 +127,14 @@ impl Command {
         })
     }
 
-    /// The words of the command and what it reads.
+    /// Returns the arguments of the command, and its standard input.
     pub(super) fn with(&self, prompt: &str) -> (Vec<String>, Option<Vec<u8>>) {
         let wants = |word: &String| word.contains(PROMPT);
         let all = self.words.iter();
         if self.words.iter().any(wants) && prompt.len() <= MAX_ARGUMENT {
             return (all.map(|word| word.replace(PROMPT, prompt)).collect(), None);
         }
-        // Standard input is a file too.
+        // `{input_file}` is standard input, which has the path of a file.
         let words = all.filter(|word| !wants(word));
         let words = words.map(|word| word.replace(FILE, "/dev/stdin")).collect();
         (words, Some(prompt.as_bytes().to_vec()))
@@ -151,7 +151,7 @@ fn words(key: &str, value: &Value) -> Result<Vec<String>, Fault> {
     words.collect()
 }
 
-/// With `${NAME}` replaced by that variable; one that is not set is empty.
+/// Replaces `${NAME}` with the variable. An unset variable is empty.
 fn expanded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

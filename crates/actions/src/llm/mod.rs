@@ -1,6 +1,6 @@
-//! `ai`: a question to a language model (docs/reference/loom.md, docs/reference/tea.md): over HTTP in OpenAI's
-//! protocol, Azure's form of it or Ollama's, or to a command. It gives `{content, usage}`. A key is
-//! sent and otherwise never seen: it is masked in whatever comes back.
+//! `ai`: a question to a language model (docs/reference/loom.md, docs/reference/tea.md). The question goes to OpenAI's
+//! API, Azure's variant of it or Ollama's, or to a command. The output is `{content, usage}`. A key is only sent, and
+//! it is masked in the result.
 
 mod command;
 mod protocol;
@@ -20,11 +20,11 @@ use std::time::Duration;
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Fault, Request, fault_kind};
 
-/// The first wait between two tries; each further one is twice as long.
+/// The first wait between two tries; it doubles for each further one.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
-/// The longest wait between two tries of one attempt. A server that asks for more is left to the
-/// retry policy.
+/// The longest wait between two tries of one attempt. If a server requests a longer wait, the attempt fails, and the
+/// retry policy decides.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 pub(super) struct Ai {
@@ -37,7 +37,7 @@ impl Ai {
         Self { client, processes }
     }
 
-    /// Asks what the inputs say, as often as they allow.
+    /// Asks the model, with the number of tries that the inputs allow.
     pub(super) async fn ask(&self, inputs: &Value, request: &Request) -> Result<Value, Fault> {
         let outcome = match Settings::read(inputs) {
             Ok(settings) => {

@@ -1,5 +1,5 @@
-//! Questions and answers as the protocols have them; nothing is sent here. An answer that is not
-//! what the protocol promises is a fault of kind `ai`, never an empty text.
+//! Questions and answers of the models' protocols; nothing is sent here. An answer that violates its protocol is a
+//! fault of kind `ai`, never an empty text.
 
 use super::settings::{Provider, Settings};
 use crate::json;
@@ -7,7 +7,7 @@ use windlass_expression::{Object, Value};
 use windlass_model::model::{Fault, fault_kind};
 use windlass_value::{one_line, shortened};
 
-/// Characters of an answer that a message quotes.
+/// Number of characters of an answer that a message quotes.
 const EXCERPT: usize = 200;
 
 pub(super) fn question(provider: Provider, settings: &Settings) -> Value {
@@ -49,7 +49,7 @@ pub(super) fn question(provider: Provider, settings: &Settings) -> Value {
     Value::object(body)
 }
 
-/// `json`, or the schema that OpenAI's form wraps.
+/// Returns `json`, or the schema inside of OpenAI's form.
 fn ollama_format(format: &Value) -> Value {
     let schema = format
         .get("json_schema")
@@ -57,9 +57,9 @@ fn ollama_format(format: &Value) -> Value {
     schema.cloned().unwrap_or_else(|| Value::text("json"))
 }
 
-/// `{content, usage}` of an answer.
+/// Returns `{content, usage}` of an answer.
 pub(super) fn answer(provider: Provider, body: &Value) -> Result<Value, Fault> {
-    // Some servers call their JSON text.
+    // Some servers declare JSON as text.
     let parsed = body
         .as_str()
         .map(|text| json::parsed(text, "the model's answer"));
@@ -122,7 +122,7 @@ fn with_tools(given: Value, message: &Value) -> Value {
     }
 }
 
-/// Text, or the text of its parts.
+/// Returns a text, or the joined text of its parts.
 fn content(content: Option<&Value>) -> Option<String> {
     match content? {
         Value::String(text) => Some(text.as_str().to_owned()),
@@ -166,7 +166,7 @@ fn short(words: &str) -> String {
     shortened(&one_line(words), EXCERPT)
 }
 
-/// The messages as one text, as a command reads them.
+/// Returns the messages as one text, for a command.
 pub(super) fn as_text(messages: &[Value]) -> String {
     let texts = messages.iter().map(|message| {
         let text = content(message.get("content")).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What an `ai` action asks for: from its inputs, and the environment for what they leave out
-//! (`OPENAI_API_KEY`, `OPENAI_BASE_URL`, `OPENAI_MODEL`, Azure's and Ollama's own).
+//! Reads the settings of an `ai` action from its inputs. The environment has defaults (`OPENAI_API_KEY`,
+//! `OPENAI_BASE_URL`, `OPENAI_MODEL`, and the variables of Azure and Ollama).
 
 use super::command::Command;
 use crate::execution_context::resolved;
@@ -14,13 +14,13 @@ const OPENAI: &str = "https://api.openai.com/v1";
 const OLLAMA: &str = "http://localhost:11434";
 const AZURE_VERSION: &str = "2024-10-21";
 
-/// Without a `temperature`.
+/// The default `temperature`.
 const TEMPERATURE: f64 = 0.7;
 
-/// How long one answer may take, in seconds, when the action does not say.
+/// The default timeout of one answer, in seconds.
 const TIMEOUT: f64 = 300.0;
 
-/// More tries than this in one attempt are a mistake.
+/// Maximum number of retries in one attempt; a larger number is a mistake.
 const MAX_RETRIES: i64 = 20;
 
 const MAX_KEY: u64 = 64 << 10;
@@ -44,11 +44,11 @@ pub(super) enum Target {
 pub(super) struct Settings {
     pub(super) target: Target,
     pub(super) model: String,
-    /// `{role, content}` each.
+    /// Each is `{role, content}`.
     pub(super) messages: Vec<Value>,
-    /// None: the model's own.
+    /// `None` is the model's own default.
     pub(super) temperature: Option<f64>,
-    /// What goes along.
+    /// Other parameters, which are sent unchanged.
     pub(super) others: Object,
     pub(super) timeout: Duration,
     pub(super) max_retries: u32,
@@ -101,10 +101,10 @@ impl Settings {
     }
 }
 
-/// Where a question with these inputs goes, if it goes over HTTP.
+/// Returns the URL that a question with these inputs goes to, if it goes over HTTP.
 pub(super) fn address(inputs: &Value) -> Option<reqwest::Url> {
     let mut inputs = inputs.as_object()?.clone();
-    // Where it goes does not depend on the key, which may be in a file.
+    // The URL does not depend on the key, so a file with the key need not be read.
     inputs.insert("api_key".into(), Value::text("key"));
     let inputs = Value::object(inputs);
     let from = Inputs::from_value("inputs", &inputs).ok()?;
@@ -121,7 +121,7 @@ fn whole(value: &Value) -> Option<i64> {
         .or_else(|| value.as_str()?.trim().parse().ok())
 }
 
-/// A number, or text that is one: templates give text.
+/// Reads a number, also from text, because templates return text.
 fn number(key: &str, value: &Value) -> Result<f64, Fault> {
     let text = scalar(key, value)?.unwrap_or_default();
     match (value, text.trim().parse::<f64>()) {
@@ -130,7 +130,7 @@ fn number(key: &str, value: &Value) -> Result<f64, Fault> {
     }
 }
 
-/// The timeout that `shell_providers` sets for the provider in use.
+/// Returns the timeout that `shell_providers` sets for the provider in use.
 fn timeout_of_provider(from: Inputs<'_>) -> Option<&Value> {
     let name = from.get("shell_provider")?.as_str()?;
     from.get("shell_providers")?.get(name)?.get("timeout")
@@ -154,7 +154,7 @@ fn target(from: Inputs<'_>, named: Option<String>) -> Result<(Target, String), F
         "auto" if command.is_some() => "shell",
         "auto" if prefix("ollama/").is_some() => "ollama",
         "auto" if prefix("azure/").is_some() => "azure",
-        // Who names a server of their own wants no other to read the question.
+        // If the inputs name a server, the question goes to no other.
         "auto" if by_environment => "ollama",
         "auto" if base.is_none() && only_azure_is_set() => "azure",
         "auto" => "openai",
@@ -210,7 +210,7 @@ fn target(from: Inputs<'_>, named: Option<String>) -> Result<(Target, String), F
             let base = base.unwrap_or_else(|| OLLAMA.to_owned());
             let base = base.trim_end_matches('/');
             let key = key(from, "OLLAMA_API_KEY")?;
-            // Ollama speaks OpenAI's protocol below `/v1`.
+            // Ollama also supports OpenAI's protocol, below `/v1`.
             let (protocol, url) = match (base.ends_with("/v1"), by_environment) {
                 (true, _) => (Provider::OpenAi, format!("{base}/chat/completions")),
                 (false, true) => (Provider::OpenAi, format!("{base}/v1/chat/completions")),
@@ -252,8 +252,8 @@ fn no_model() -> Fault {
     invalid(NO_MODEL)
 }
 
-/// What `llm.call` of The Edge Agent returns in place of this fault, when the inputs request it: it
-/// fails for a server, but neither for a command nor for want of a model.
+/// Returns what `llm.call` of The Edge Agent returns in place of this fault, if the inputs request that. `llm.call`
+/// raises an error if a server fails, but not if a command fails or the model is missing.
 pub(super) fn as_answer(inputs: &Value, fault: &Fault) -> Option<Value> {
     let is = |key: &str, wanted: Value| inputs.get(key).is_some_and(|value| *value == wanted);
     if !is(ANSWER_ERRORS, Value::Bool(true)) {
@@ -275,7 +275,7 @@ pub(super) fn as_answer(inputs: &Value, fault: &Fault) -> Option<Value> {
     ]))
 }
 
-/// The key: given (as a secret), in a file, or in the environment.
+/// Returns the key from the inputs (a secret), a file, or the environment.
 fn key(from: Inputs<'_>, name: &str) -> Result<Option<String>, Fault> {
     if let Some(key) = from.text("api_key")? {
         return Ok(Some(key.to_owned()));
@@ -295,7 +295,7 @@ fn key(from: Inputs<'_>, name: &str) -> Result<Option<String>, Fault> {
     }
 }
 
-/// The messages; or a prompt, after what the system says.
+/// Returns the given messages, or else the prompt. Text in `system` is the first message.
 fn messages(from: Inputs<'_>) -> Result<Vec<Value>, Fault> {
     let message = |role: &str, text: String| {
         Value::from_pairs([("role", Value::text(role)), ("content", Value::text(text))])

@@ -1,12 +1,11 @@
-//! Values as a schema would have them: text that is a number or a boolean, and anything as text
-//!. It never judges.
+//! Converts values to the types of a schema: text to numbers or booleans, and any value to text. It never validates.
 
 use windlass_expression::{Object, Value};
 
-/// Deepest nesting that is followed: a schema may refer to itself.
+/// Maximum nesting that is followed, because a schema may refer to itself.
 const MAX_DEPTH: usize = 128;
 
-/// A value with its members as the schema's types would have them, where they can be had so.
+/// Returns a value with its members converted to the schema's types where possible.
 pub(crate) fn coerced(value: &Value, schema: &Value, documents: Option<&Object>) -> Value {
     let place = SchemaPosition {
         root: schema,
@@ -65,7 +64,7 @@ impl<'a> SchemaPosition<'a> {
         }
     }
 
-    /// What `$ref` names: a part of this document, or of another document in its folder.
+    /// Returns the target of `$ref`: a part of this document, or of another document relative to its folder.
     fn resolve(self, to: &'a str) -> Option<(Self, &'a Value)> {
         let (path, pointer) = to.split_once('#').unwrap_or((to, ""));
         let place = if path.is_empty() {

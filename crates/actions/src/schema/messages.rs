@@ -1,5 +1,5 @@
-//! What Python's JSON Schema library says of an error. Models that correct and workflows that
-//! compare have these words from The Edge Agent.
+//! The messages of Python's JSON Schema library for an error. The Edge Agent uses them, so models that correct an
+//! output and workflows that compare messages expect these words.
 
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
@@ -97,7 +97,7 @@ fn repr(value: &Json) -> String {
     }
 }
 
-/// A value as Python writes it.
+/// Returns a value as Python writes it.
 pub(crate) fn repr_of(value: &Value) -> String {
     repr(&serde_json::to_value(value).unwrap_or_default())
 }

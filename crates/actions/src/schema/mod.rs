@@ -1,6 +1,6 @@
-//! JSON Schema: what of a value does not fit, with paths, in the words of Python's library, which
-//! workflows of The Edge Agent compare and hand to models. Documents that a schema refers to are
-//! given along with it; nothing is ever read or fetched.
+//! JSON Schema validation: reports the errors of a value with their paths. The messages are those of Python's library,
+//! which workflows of The Edge Agent compare and pass to models. Documents that a schema refers to are part of the
+//! inputs; nothing is ever read or fetched.
 
 mod coerce;
 mod messages;
@@ -20,10 +20,10 @@ use std::error::Error;
 use windlass_expression::{Budget, Documents as SchemaDocuments, MAX_CHECKS_TO_LIST_ERRORS, Value};
 use windlass_model::model::{Fault, Request, fault_kind};
 
-/// Where the schema itself lies; the documents next to it have their paths below this.
+/// The URI of the schema itself. The URIs of the other documents are their paths below this.
 const BASE: &str = "workflow:///";
 
-/// What a path cannot have inside of a URI.
+/// Characters that a path must escape in a URI.
 const UNSAFE: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -43,13 +43,13 @@ const UNSAFE: &AsciiSet = &CONTROLS
 /// Maximum number of errors reported for one value.
 const MAX_ERRORS: usize = 1000;
 
-/// How often a pattern with look-around may go back in one text.
+/// Maximum number of backtracks of a pattern with look-around in one text.
 const MAX_BACKTRACKS: usize = 20_000;
 
 pub(super) struct Schema {
     validator: Validator,
     schema: Json,
-    /// The documents next to it, by their paths.
+    /// The other documents, by their URIs.
     documents: BTreeMap<String, Json>,
 }
 
@@ -70,14 +70,14 @@ impl Retrieve for Documents {
     }
 }
 
-/// A URI as its author wrote it.
+/// Returns a URI in the form in which its author wrote it.
 fn shown(uri: &str) -> String {
     let path = uri.strip_prefix(BASE).unwrap_or(uri);
     percent_decode_str(path).decode_utf8_lossy().into_owned()
 }
 
 impl Schema {
-    /// The schema of an action's inputs: `schema`, with `schemas` next to it.
+    /// Reads the schema of an action's inputs: `schema`, which may refer to `schemas`.
     pub(super) fn of(inputs: Inputs<'_>) -> Result<Self, Fault> {
         let schema = inputs
             .get("schema")
@@ -115,10 +115,10 @@ impl Schema {
         })
     }
 
-    /// What of a value does not fit: `{path, message, schema_path}` each.
+    /// Returns the errors of a value, each as `{path, message, schema_path}`.
     ///
     /// # Errors
-    /// That it takes more work than the budget has.
+    /// The validation would need more work than the budget has.
     pub(super) fn errors(&self, value: &Value, budget: &Budget) -> Result<Vec<Value>, Fault> {
         let heavy = |why: String| Fault::new(fault_kind::TOO_LARGE, why);
         let charged = budget.charge(value.nodes());
@@ -155,7 +155,7 @@ fn refused(error: &ValidationError<'static>) -> Fault {
         cause = this.source();
     }
     let words = error.to_string();
-    // The library wraps what the documents say into text.
+    // The library adds other text around the message of [`MissingDocument`].
     match words.find("the schema refers to `") {
         Some(from) => invalid(words.get(from..).unwrap_or_default()),
         None => invalid(format!("`schema` is not a valid JSON Schema: {words}")),
@@ -190,7 +190,7 @@ fn text(segment: &LocationSegment<'_>) -> String {
     }
 }
 
-/// The errors without the place in the schema.
+/// Returns the errors without their positions in the schema.
 fn without_schema_path(errors: Vec<Value>) -> Value {
     let strip = |error: Value| match error {
         Value::Object(map) => {
@@ -206,7 +206,7 @@ fn without_schema_path(errors: Vec<Value>) -> Value {
     Value::array(errors.into_iter().map(strip).collect())
 }
 
-/// `data.validate`: `{data, schema}` to `{valid, errors, success}`.
+/// `data.validate`: maps `{data, schema}` to `{valid, errors, success}`.
 pub(super) struct DataValidate;
 
 impl Executor for DataValidate {
@@ -238,8 +238,8 @@ impl Executor for DataValidate {
     }
 }
 
-/// `validate.schema`: with `data`, whether it fits: `{valid, errors}`. Without, whether `schema`
-/// itself can be used: `{schema, valid}`, and `error` when not.
+/// `validate.schema`: with `data`, validates it and returns `{valid, errors}`. Without `data`, checks `schema` itself
+/// and returns `{schema, valid}`, with `error` if the schema is not valid.
 pub(super) struct ValidateSchema;
 
 impl Executor for ValidateSchema {

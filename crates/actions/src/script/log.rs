@@ -1,20 +1,20 @@
-//! What scripts print: lines for the log, bounded. It never reaches an output.
+//! Writes what scripts print to the log, up to a limit. It never reaches an output.
 
 use futures_util::FutureExt;
 use std::collections::VecDeque;
 use tokio::io::AsyncReadExt;
 use tokio::process::ChildStderr;
 
-/// Most bytes of what one script prints that reach the log.
+/// Maximum size in bytes of the logged output of one script.
 pub(super) const MAX_LOG: usize = 1 << 20;
 
-/// Maximum bytes of a line; a longer one is cut into pieces.
+/// Maximum length in bytes of a line. A longer line is split into pieces.
 const MAX_LINE: usize = 8 << 10;
 
-/// Lines of a script's output that are logged when it is read at its end.
+/// Maximum number of logged lines of a script whose output is read at its end.
 pub(super) const MAX_LINES: usize = 10_000;
 
-/// Bytes of output to retain, to report why a process ended.
+/// Number of bytes of output to retain, for a message about the end of a process.
 const LAST_WORDS: usize = 4 << 10;
 
 /// Writes one line of a script to the log.
@@ -24,11 +24,11 @@ pub(crate) fn line(action: &str, text: &str) {
 
 /// The standard error of a process that runs scripts.
 pub(super) struct Log {
-    /// None at its end.
+    /// `None` after the end of the stream.
     pipe: Option<ChildStderr>,
     action: String,
     unfinished: Vec<u8>,
-    /// Bytes that may still be logged.
+    /// Number of bytes that may still be logged.
     left: usize,
     last: VecDeque<u8>,
 }
@@ -44,7 +44,7 @@ impl Log {
         }
     }
 
-    /// From here on it is this action that prints.
+    /// Attributes the output after this call to an action.
     pub(super) fn begin(&mut self, action: &str) {
         self.finish_line();
         action.clone_into(&mut self.action);
@@ -52,7 +52,7 @@ impl Log {
         self.last.clear();
     }
 
-    /// Waits for some of it and logs that. Never ends after the last of it.
+    /// Waits for some output and logs it. After the end of the stream, waits for ever.
     pub(super) async fn read(&mut self) {
         let mut buffer = [0; 4 << 10];
         let Some(pipe) = &mut self.pipe else {
@@ -64,13 +64,13 @@ impl Log {
         }
     }
 
-    /// Logs what has been printed up to now, unfinished lines included.
+    /// Logs everything that has been printed, including an unfinished line.
     pub(super) fn drain(&mut self) {
         while self.pipe.is_some() && self.read().now_or_never().is_some() {}
         self.finish_line();
     }
 
-    /// The end of what was printed.
+    /// Returns the last bytes that were printed.
     pub(super) fn last_words(&mut self) -> VecDeque<u8> {
         std::mem::take(&mut self.last)
     }

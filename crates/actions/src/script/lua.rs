@@ -1,7 +1,6 @@
-//! `lua`: Lua 5.4 without anything that reaches outside of it. A script runs in a process of its own,
-//! because nothing else can end all that it may do: a search for a pattern, one of Lua's other
-//! functions, or the collector. The process is this program once more, or the `windlass` command
-//! where this program is another one.
+//! `lua`: Lua 5.4 without access to anything outside of the script. Each script runs in a worker process, because only
+//! the end of a process aborts all work of a script, such as a pattern search, a library function or the garbage
+//! collector. The worker is this program, or else the `windlass` command.
 
 use super::pool::Pool;
 use super::{Job, Outcome};
@@ -20,18 +19,18 @@ use windlass_model::model::Request;
 mod convert;
 mod work;
 
-/// Bytes of memory of a script when the action does not say.
+/// Maximum size in bytes of a script's memory, if the action has no limit.
 const DEFAULT_MEMORY: usize = 64 << 20;
 
-/// The first word of a worker's arguments; the version follows, because both ends must agree.
+/// The first argument of a worker. The version follows, because both processes must have the same.
 const WORD: &str = "__lua";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Whether this program called [`lua_worker`], so that it can be started as a worker.
+/// Whether this program called [`lua_worker`], so that it can also be a worker.
 static IS_WORKER_TOO: AtomicBool = AtomicBool::new(false);
 
-/// Enables Lua scripts in this program. A program that uses the library calls it first in `main`, and
-/// exits with the code if it returns one:
+/// Enables Lua scripts in this program. A program that uses the library must call this function first in `main`. If the
+/// function returns a code, the program must exit with it:
 ///
 /// ```
 /// # extern crate windlass_actions as windlass;
@@ -46,9 +45,9 @@ static IS_WORKER_TOO: AtomicBool = AtomicBool::new(false);
 /// }
 /// ```
 ///
-/// A script runs in a process of its own, which is this program with arguments that only this
-/// function knows. A program that does not call it needs the `windlass` command of this version
-/// next to it, in the folder above, or on the `PATH`; without that, files with Lua are refused.
+/// A script runs in another process: this program with arguments that only this function knows. A program that does not
+/// call this function needs the `windlass` command of the same version in its folder, in the folder above, or on the
+/// `PATH`. Without that command, files with Lua are refused.
 #[must_use]
 pub fn lua_worker() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
@@ -65,12 +64,12 @@ pub fn lua_worker() -> Option<ExitCode> {
     })
 }
 
-/// The program that runs scripts.
+/// Returns the path of the program that runs scripts.
 ///
 /// # Errors
 /// No such command was found; the message says what to do.
 pub(super) fn program() -> Result<PathBuf, String> {
-    // This also works when the file was replaced after the start.
+    // This path works even if the program's file was replaced after the start.
     let own = Path::new("/proc/self/exe");
     let this = std::env::current_exe().ok();
     if IS_WORKER_TOO.load(Ordering::Relaxed) {
@@ -97,7 +96,7 @@ fn command() -> Result<Vec<String>, String> {
     Ok(vec![program, WORD.to_owned(), VERSION.to_owned()])
 }
 
-/// What is wrong with the syntax of a script; it is compiled and never run.
+/// Returns the line and the message of a syntax error. The script is compiled and never run.
 pub(super) fn mistake(code: &str) -> Option<(usize, String)> {
     let lua = mlua::Lua::new_with(StdLib::NONE, LuaOptions::default()).ok()?;
     let chunk = lua.load(code).set_name("=script").set_mode(ChunkMode::Text);
@@ -129,7 +128,7 @@ impl Executor for Lua {
         Box::pin(async {
             let job = Job::read(request, DEFAULT_MEMORY)?;
             let outcome = self.pool.run(&job, request).await?;
-            // The script had a copy.
+            // The script changed only a copy of the state.
             let state = job.state();
             Ok(Outcome { state, ..outcome }.into_value())
         })

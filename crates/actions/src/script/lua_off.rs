@@ -1,9 +1,9 @@
-//! A stand-in for `lua` in a build without the feature `lua`: files with Lua are refused, with the reason.
+//! Replaces `lua` in a build without the feature `lua`: files with Lua are refused, with the reason.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Nothing: this build has no Lua.
+/// Does nothing, because this build has no Lua.
 #[must_use]
 pub fn lua_worker() -> Option<ExitCode> {
     None

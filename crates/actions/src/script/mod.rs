@@ -1,6 +1,6 @@
-//! Scripts: code of a workflow in Python, Lua or Prolog (docs/reference/tea.md). All three take `{code,
-//! globals, live, memory_mb}` and give `{result, returned, state, locals}`. Code comes from the
-//! workflow's file only; what it prints goes to the log, never into its output.
+//! Scripts: code of a workflow in Python, Lua or Prolog (docs/reference/tea.md). All three read `{code, globals, live,
+//! memory_mb}` and return `{result, returned, state, locals}`. The code is always from the workflow's file. What it
+//! prints goes to the log, never into the output.
 
 mod log;
 #[cfg_attr(not(feature = "lua"), path = "lua_off.rs")]
@@ -27,17 +27,16 @@ use std::time::Duration;
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Fault, Request, fault_kind};
 
-/// How long a script may run when the action does not say.
+/// The timeout of a script, if the action has none.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Most bytes of what a script gives.
+/// Maximum size in bytes of a script's output.
 const MAX_OUTPUT: usize = 16 << 20;
 
-/// Says what is missing to run scripts of a language (`python`, `lua`, `prolog`), and how it is
-/// installed.
+/// Checks that the interpreter of a language (`python`, `lua`, `prolog`) is installed.
 ///
 /// # Errors
-/// When the interpreter is not on the `PATH`.
+/// The interpreter is missing; the message says how to install it.
 pub fn interpreter(language: &str) -> Result<(), String> {
     let (program, package) = match language {
         "python" => ("python3", "python3"),
@@ -66,9 +65,9 @@ fn can_run(file: &Path) -> bool {
 
 struct Job<'a> {
     code: &'a str,
-    /// Names that the code sees.
+    /// The variables that the code can use.
     globals: Arc<Object>,
-    /// The name among them whose value the code may change in place.
+    /// The name of the global variable whose value the code may change in place.
     live: Option<&'a str>,
     memory: usize,
 }
@@ -103,7 +102,7 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// The value that the code may change, as it was given.
+    /// Returns the original of the value that the code may change.
     fn state(&self) -> Value {
         self.live
             .and_then(|name| self.globals.get(name))
@@ -135,8 +134,8 @@ impl Outcome {
     }
 }
 
-/// The fault of a script that failed: any failure is retried by a policy without `on`, as those of
-/// all actions but http (docs/reference/loom.md).
+/// Makes the fault of a script that failed. As for all actions except http, a retry policy without `on` retries any
+/// failure (docs/reference/loom.md).
 fn failed(class: &str, message: &str, line: Option<u64>) -> Fault {
     let words = match message.trim() {
         "" => class.to_owned(),
@@ -151,12 +150,12 @@ fn failed(class: &str, message: &str, line: Option<u64>) -> Fault {
         .transient()
 }
 
-/// The fault of an interpreter that broke.
+/// Makes the fault of an interpreter that failed itself.
 fn broken(message: impl Into<String>) -> Fault {
     Fault::new(fault_kind::SCRIPT, message).transient()
 }
 
-/// Bounds the run of a script, without the wait for its turn.
+/// Limits the time of a script. The wait for a slot does not count.
 async fn bounded<T>(request: &Request, run: impl Future<Output = T>) -> Result<T, Fault> {
     let own = request.timeout_ms.map(Duration::from_millis);
     let limit = own.unwrap_or(DEFAULT_TIMEOUT);
@@ -166,8 +165,8 @@ async fn bounded<T>(request: &Request, run: impl Future<Output = T>) -> Result<T
     })
 }
 
-/// How many scripts of a language run at the same time: those that compute use every core, those
-/// that wait leave a little room.
+/// Returns how many scripts of a language run at the same time: one for each core, and two more, because some scripts
+/// only wait.
 fn slots() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from) + 2
 }

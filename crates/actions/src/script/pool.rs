@@ -1,6 +1,6 @@
-//! Processes that run scripts and stay warm from one to the next. A worker that is cut, dies, prints
-//! garbage or has grown is thrown away; that is one fault of one action, and whatever its script was
-//! doing ends with it. It never reads what a script prints but for the log.
+//! Processes that run one script after the other. A worker that is aborted, dies, sends invalid output or uses too much
+//! memory is dropped. That is one fault of one action, and everything that its script started ends with it. What a
+//! script prints is only logged.
 
 use super::log::Log;
 use super::{Job, MAX_OUTPUT, Outcome, bounded, broken, failed, interpreter, slots};
@@ -19,20 +19,20 @@ use tokio::sync::Semaphore;
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Fault, Origin, Request, fault_kind};
 
-/// Bytes of an answer in addition to the script's result.
+/// Maximum size in bytes of an answer without the script's result.
 const MARGIN: u64 = 4 << 10;
 
-/// The words of the command that is a worker of a language.
+/// Returns the command of a worker of a language.
 type Command = fn() -> Result<Vec<String>, String>;
 
 pub(super) struct Pool {
     language: &'static str,
     command: Command,
     processes: Arc<Processes>,
-    /// Workers that have nothing to do; the last one used is used next.
+    /// Idle workers. The worker that was used last is used next.
     idle: Mutex<Vec<Worker>>,
     slots: Semaphore,
-    /// Of them, those of guests: one is left to the operator.
+    /// The slots that guests may use: one fewer, so that one is always left for the operator.
     guests: Semaphore,
     next_id: AtomicU64,
 }
@@ -50,7 +50,7 @@ impl Pool {
         }
     }
 
-    /// Runs a script. Dropping the future kills the worker that is at it.
+    /// Runs a script. Dropping the future kills its worker.
     pub(super) async fn run(&self, job: &Job<'_>, request: &Request) -> Result<Outcome, Fault> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let line = self.line(id, job, request)?;
@@ -59,7 +59,7 @@ impl Pool {
             Origin::Operator => None,
         };
         let _slot = self.slots.acquire().await;
-        // Dropped, and so killed, unless it comes through all of this.
+        // If any step below fails, the worker is dropped, which kills it.
         let mut worker = self.worker()?;
         let reply = bounded(request, worker.ask(&line, &request.action)).await?;
         let Some(bytes) = reply.map_err(|error| broken(format!("lost the worker: {error}")))?
@@ -77,9 +77,9 @@ impl Pool {
         answer.into_outcome()
     }
 
-    /// A worker that lives, or a new one.
+    /// Returns an idle worker that is alive, or starts one.
     fn worker(&self) -> Result<Worker, Fault> {
-        // One pop a turn: the lock is not held while a dead one is dropped.
+        // Each iteration pops one worker, so that the lock is not held while a dead worker is dropped.
         while let Some(mut worker) = { self.idle().pop() } {
             if worker.is_alive() {
                 return Ok(worker);
@@ -133,7 +133,7 @@ impl Pool {
     }
 }
 
-/// A job as a worker reads it.
+/// A job in the form that a worker reads.
 #[derive(Serialize)]
 struct Line<'a> {
     id: u64,
@@ -141,7 +141,7 @@ struct Line<'a> {
     globals: &'a Object,
     live: Option<&'a str>,
     env: BTreeMap<&'a str, &'a str>,
-    /// Where it runs; the worker's own folder without it.
+    /// The working directory; `None` is the worker's own.
     folder: Option<PathBuf>,
     memory: usize,
 }
@@ -149,7 +149,7 @@ struct Line<'a> {
 #[derive(Deserialize)]
 struct WorkerReply {
     id: u64,
-    /// The worker is not to be used again.
+    /// The worker must not be used again.
     spent: bool,
     #[serde(default)]
     fault: Option<Failure>,
@@ -196,7 +196,7 @@ impl WorkerReply {
     }
 }
 
-/// A process that waits for jobs.
+/// A process that runs jobs.
 struct Worker {
     running: Running,
     jobs: ChildStdin,
@@ -228,23 +228,23 @@ impl Worker {
         })
     }
 
-    /// Whether it still waits for jobs.
+    /// Returns true if the process has not ended.
     fn is_alive(&mut self) -> bool {
         matches!(self.running.child.try_wait(), Ok(None))
     }
 
-    /// Whether it has written nothing beyond its answer.
+    /// Returns true if the worker has written nothing after its answer.
     fn is_quiet(&self) -> bool {
         self.answers.buffer().is_empty()
     }
 
-    /// The line that answers a job; none when the worker ended before it was whole.
+    /// Sends a job and returns the line that answers it, or `None` if the worker ended before the line was complete.
     async fn ask(&mut self, job: &[u8], action: &str) -> std::io::Result<Option<Vec<u8>>> {
         let mut answer = Vec::new();
         self.log.begin(action);
         {
             let talk = async {
-                // A process that is gone reads nothing; reading its answer reports that.
+                // A dead worker reads nothing; reading its answer reports that.
                 let _ = self.jobs.write_all(job).await;
                 let limit = MAX_OUTPUT as u64 + MARGIN;
                 let mut answers = (&mut self.answers).take(limit);

@@ -1,7 +1,6 @@
-//! `prolog`: one `swipl` for each script, in the sandbox of its library. The script reads
-//! `state(Key, Value)` and gives `return(Key, Value)`, or `return(Value)` for all of it (source of
-//! the behaviour: The Edge Agent's Prolog nodes). It never reads what a script prints but for the
-//! log.
+//! `prolog`: one `swipl` process for each script, in the sandbox of its library. The script reads `state(Key, Value)`
+//! and returns values with `return(Key, Value)`, or one value with `return(Value)` (source of the behaviour: The Edge
+//! Agent's Prolog nodes). What a script prints is only logged.
 
 use super::{Job, Outcome, bounded, broken, failed, interpreter, log};
 use crate::execution_context;
@@ -16,23 +15,23 @@ use tokio::sync::Semaphore;
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Fault, Origin, Request, fault_kind};
 
-/// What each `swipl` runs.
+/// The program that each `swipl` runs.
 const WORKER: &str = include_str!("worker.pl");
 
-/// Bytes of Prolog's stacks when the action does not say.
+/// Maximum size in bytes of Prolog's stacks, if the action has no limit.
 const DEFAULT_MEMORY: usize = 256 << 20;
 
-/// KiB of address space in addition to the stacks: the program, its tables, atoms and clauses.
+/// Size in KiB of the address space in addition to the stacks, for the program, its tables, atoms and clauses.
 const MARGIN_KIB: usize = 1 << 20;
 
-/// Limits the address space, which Prolog's own limit does not.
+/// Limits the address space, which Prolog's own limit does not cover.
 const SHELL: &str = r#"ulimit -v "$1" && shift && exec swipl "$@""#;
 
 const GOAL: &str = "current_prolog_flag(argv, Words), last(Words, Text), open_string(Text, Stream), \
                     load_files(windlass, [stream(Stream)]), windlass:main";
 
-/// The words of a `swipl` that only reads scripts: a list of codes on standard input, a list of
-/// `[line, message]` or null on standard output.
+/// Returns the command of a `swipl` that only parses scripts. It reads a list of scripts from standard input and writes
+/// a list of `[line, message]` or null to standard output.
 pub(super) fn reader() -> Vec<String> {
     let goal = GOAL.replace("windlass:main", "windlass:check");
     let words = [
@@ -44,7 +43,7 @@ pub(super) fn reader() -> Vec<String> {
 pub(crate) struct Prolog {
     processes: Arc<Processes>,
     slots: Semaphore,
-    /// Of them, those of guests: one is left to the operator.
+    /// The slots that guests may use: one fewer, so that one is always left for the operator.
     guests: Semaphore,
 }
 
@@ -85,7 +84,7 @@ impl Executor for Prolog {
     }
 }
 
-/// A job as `swipl` reads it.
+/// A job in the form that `swipl` reads.
 #[derive(Serialize)]
 struct Line<'a> {
     code: &'a str,
@@ -122,7 +121,7 @@ fn spec(job: &Job<'_>, request: &Request) -> Result<Spec, Fault> {
     Ok(spec)
 }
 
-/// What `state/2` knows: the members of `state`, and the other globals under their names.
+/// Returns the facts of `state/2`: the members of `state`, and the other globals under their names.
 fn facts(job: &Job<'_>) -> Object {
     let state = job.globals.get("state").and_then(Value::as_object);
     let mut facts = state.cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `python`: `python3` processes that stay warm.
+//! `python`: `python3` processes that run one script after the other.
 
 use super::Job;
 use super::pool::Pool;
@@ -10,7 +10,7 @@ use windlass_model::model::Request;
 
 const WORKER: &str = include_str!("worker.py");
 
-/// Bytes of memory of a script when the action does not say.
+/// Maximum size in bytes of a script's memory, if the action has no limit.
 const DEFAULT_MEMORY: usize = 1 << 30;
 
 pub(crate) struct Python {

@@ -1,25 +1,25 @@
-//! The syntax of scripts, before anything runs. It compiles and never runs; what cannot be checked
-//! here, as there is no `python3` or `swipl`, is not complained of.
+//! Checks the syntax of scripts before anything runs. Scripts are compiled and never run. If the interpreter
+//! (`python3`, `swipl`) is missing, its scripts are not checked and no mistake is reported.
 
 use super::lua;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Reads a list of codes from standard input and answers with a list of `[line, message]` or null.
+/// Reads a list of scripts from standard input, and answers with a list of `[line, message]` or null.
 const CHECK: &str = include_str!("check.py");
 
-/// Maximum bytes of code that is checked.
+/// Maximum size in bytes of all code of one check.
 const MAX_CODE: usize = 1 << 20;
 
-/// What is wrong with a script.
+/// A syntax error in a script.
 pub struct SyntaxMistake {
-    /// In which line of it, from 1.
+    /// The line in the script, from 1.
     pub line: usize,
-    /// What, in one line.
+    /// The error message, in one line.
     pub message: String,
 }
 
-/// The scripts of a language that do not compile, by their places in the list.
+/// Returns the syntax errors of scripts, each with its script's index in the list.
 #[must_use]
 pub fn syntax_mistakes(language: &str, codes: &[&str]) -> Vec<(usize, SyntaxMistake)> {
     let size: usize = codes.iter().map(|code| code.len()).sum();
@@ -44,8 +44,8 @@ pub fn syntax_mistakes(language: &str, codes: &[&str]) -> Vec<(usize, SyntaxMist
         .collect()
 }
 
-/// What an interpreter says of scripts that it only reads; none when it is not there, or does not
-/// say.
+/// Returns the answer of an interpreter that only parses the scripts, or `None` if the interpreter is missing or its
+/// answer is not valid.
 fn of_interpreter(
     program: &str,
     words: &[String],
@@ -59,7 +59,7 @@ fn of_interpreter(
         .stderr(Stdio::null());
     let mut child = command.spawn().ok()?;
     let sent = serde_json::to_vec(codes).ok()?;
-    // It reads everything before it answers; one that is gone reads nothing.
+    // The interpreter reads everything before it answers. A dead process reads nothing; then its answer is not valid.
     let _ = child.stdin.take()?.write_all(&sent);
     let answer = child.wait_with_output().ok()?.stdout;
     serde_json::from_slice(&answer).ok()

@@ -1,5 +1,5 @@
-//! Values to Lua and back. A table with the keys 1 to n is an array, any other an object, so that
-//! `{}` is an object; a whole number comes back as an integer (docs/reference/tea.md).
+//! Converts values to Lua and back. A table with the keys 1 to n is an array, any other an object, so that `{}` is an
+//! object. A whole number is returned as an integer (docs/reference/tea.md).
 
 use crate::script::MAX_OUTPUT;
 use mlua::Table;
@@ -7,7 +7,7 @@ use mlua::prelude::{Lua as State, LuaResult, LuaValue};
 use windlass_expression::{MAX_RESULT_DEPTH, Object, SECURE_MASK, Value};
 use windlass_value::first_chars;
 
-/// Doubles up to here are exact integers.
+/// Doubles up to this number are exact integers.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// A value that JSON cannot hold.
@@ -37,7 +37,7 @@ enum ConversionErrorKind {
 }
 
 impl ConversionError {
-    /// It is of a type that JSON lacks.
+    /// Returns true if the value has a type that JSON lacks.
     pub(super) fn is_no_data(&self) -> bool {
         matches!(
             self.what,
@@ -53,7 +53,7 @@ impl ConversionError {
     }
 }
 
-/// A value in a state. Null is nil, so that members with it are not there.
+/// Converts a value to Lua. Null is nil, so tables lack members that are null.
 pub(super) fn to_lua(lua: &State, value: &Value) -> LuaResult<LuaValue> {
     Ok(match value {
         Value::Null => LuaValue::Nil,
@@ -82,7 +82,7 @@ pub(super) fn to_lua(lua: &State, value: &Value) -> LuaResult<LuaValue> {
     })
 }
 
-/// A value out of a state; `name` is what a refusal calls it.
+/// Converts a value from Lua. `name` is its name in error messages.
 pub(super) fn from_lua(value: &LuaValue, name: &str) -> Result<Value, ConversionError> {
     let mut reader = Reader {
         left: MAX_OUTPUT,
@@ -95,9 +95,9 @@ pub(super) fn from_lua(value: &LuaValue, name: &str) -> Result<Value, Conversion
 }
 
 struct Reader {
-    /// Bytes, about, that may still come: tables that are shared count each time.
+    /// Approximate number of bytes that the value may still have. A shared table counts each time.
     left: usize,
-    /// Where it is; left as it is when something is refused.
+    /// The path of the current value. After an error, it is the path of the refused value.
     path: Vec<String>,
 }
 
@@ -162,7 +162,7 @@ impl Reader {
         Ok(Value::array(array))
     }
 
-    /// In the order of its keys, because Lua has none.
+    /// Makes an object. The caller sorts the members by key, because a Lua table has no order.
     fn object(
         &mut self,
         members: impl Iterator<Item = (LuaValue, LuaValue)>,

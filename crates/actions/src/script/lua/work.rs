@@ -1,6 +1,6 @@
-//! The process that runs scripts: a job a line on standard input, an answer a line on standard
-//! output. What a script prints goes to standard error. It ends when its input does, and is killed
-//! when a script takes too long.
+//! The worker process that runs Lua scripts. It reads one job per line from standard input and writes one answer per
+//! line to standard output. What a script prints goes to standard error. The process ends at the end of its input. It
+//! is killed if a script exceeds its timeout.
 
 use super::convert::{ConversionError, from_lua, to_lua};
 use crate::script::log::MAX_LOG;
@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use windlass_expression::{Object, Value};
 use windlass_value::first_chars;
 
-/// A worker that has held so much memory is not used again, in KiB.
+/// Memory in KiB at which a worker is not used again.
 const MAX_RESIDENT: i64 = 256 << 10;
 
-/// Takes away what reads files, makes bytecode, or shows where a value is in memory.
+/// Removes functions that read files, make bytecode, or show the address of a value in memory.
 const PRELUDE: &str = r#"
 dofile, loadfile, string.dump = nil, nil, nil
 local exact, kind, pack, unpack = tostring, type, table.pack, table.unpack
@@ -44,7 +44,7 @@ string.format = function(pattern, ...)
 end
 "#;
 
-/// A job, as far as this language has a use for it.
+/// A job, with the members that this language needs.
 #[derive(Deserialize)]
 struct Job {
     id: u64,
@@ -73,7 +73,7 @@ enum LuaInput {
     },
 }
 
-/// Runs jobs until there are no more.
+/// Runs jobs until the end of the input.
 pub(super) fn work() -> ExitCode {
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
@@ -142,7 +142,7 @@ fn run(job: &Job) -> Result<LuaInput, Failure> {
     })
 }
 
-/// A state with nothing in it but what a script may use, and its globals.
+/// Makes a Lua state with the allowed functions and the script's globals.
 fn prepare(job: &Job) -> LuaResult<State> {
     let libraries =
         StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::UTF8 | StdLib::COROUTINE;
@@ -158,7 +158,7 @@ fn prepare(job: &Job) -> LuaResult<State> {
     Ok(lua)
 }
 
-/// `load` without bytecode, which could break out of Lua.
+/// Replaces `load` by a version without bytecode, which could escape from Lua.
 fn load(
     lua: &State,
     (chunk, name, _mode, scope): (LuaValue, Option<String>, LuaValue, Option<Table>),
@@ -204,14 +204,14 @@ fn printer(lua: &State) -> LuaResult<mlua::Function> {
         let before = left.load(Ordering::Relaxed);
         left.store(before.saturating_sub(text.len() + 1), Ordering::Relaxed);
         if before > 0 {
-            // There may be no reader.
+            // Standard error may have no reader.
             let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
         }
         Ok(())
     })
 }
 
-/// A value as `print` shows it, a table or a function without where it is in memory.
+/// Returns a value as `print` shows it. The text of a table or a function omits its address in memory.
 fn shown(value: &LuaValue) -> LuaResult<String> {
     let text = value.to_string()?;
     Ok(match value {
@@ -227,7 +227,7 @@ fn shown(value: &LuaValue) -> LuaResult<String> {
     })
 }
 
-/// The globals that are named by text.
+/// Returns the globals whose names are text.
 fn members(globals: &Table) -> LuaResult<HashMap<String, LuaValue>> {
     let mut found = HashMap::new();
     for pair in globals.pairs::<LuaValue, LuaValue>() {
@@ -241,8 +241,7 @@ fn members(globals: &Table) -> LuaResult<HashMap<String, LuaValue>> {
     Ok(found)
 }
 
-/// What Lua says of an error, as its author may read it: with the line of the script and without
-/// the trace.
+/// Converts an error of Lua for the script's author: with the line of the script and without the stack trace.
 fn fault(error: &LuaError) -> Failure {
     let (class, message) = match error {
         LuaError::SyntaxError { message, .. } => ("SyntaxError", message.clone()),
