@@ -1,38 +1,38 @@
-//! How much work an evaluation may do, in units: a unit is about the cost of one node of an expression, or of
-//! reading 64 bytes of text. It uses no clock, so the same evaluation costs the same number of units
-//! everywhere. All evaluations of one step of a run share one budget.
+//! Limits the work of evaluations, in units: a unit is about the cost of one node of an expression, or of reading 64
+//! bytes of text. No clock is used, so the same evaluation costs the same number of units everywhere. All evaluations
+//! of one step of a run share one budget.
 
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What one step of a run, or one evaluation for a reader, may do in all: about a second.
+/// The maximum work of one step of a run, or of one evaluation for a reader: about a second.
 pub const MAX_WORK: u64 = 20_000_000;
 
 /// Number of units between two checks for cancellation.
 const SLICE: u64 = 10_000;
 
-/// What may be done about an evaluation that used up its budget: its fault is handled.
+/// Number of units for handling the fault of an evaluation that exceeded its budget.
 const RESERVE: u64 = 100_000;
 
-/// The work that is left. It is shared by reference, and never by two threads.
+/// The remaining work. It is shared by reference within one thread.
 #[derive(Debug)]
 pub struct Budget {
     limit: u64,
-    /// Left of the slice.
+    /// Remaining units of the current slice.
     slice: Cell<u64>,
-    /// Left behind the slice.
+    /// Remaining units after the current slice.
     rest: Cell<u64>,
     granted: Cell<u64>,
-    /// Whether more was requested than there was.
+    /// Whether more units were requested than remained.
     exceeded: Cell<bool>,
-    /// Whether what comes after the limit was reached has a reserve.
+    /// Whether the work after the limit was exceeded has a reserve.
     recovers: bool,
     /// Set by the caller that cancels the evaluation.
     called_off: Option<Arc<AtomicBool>>,
 }
 
-/// Why an evaluation has to end.
+/// Why an evaluation must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BudgetExceeded {
     #[error("the evaluation was called off")]
@@ -51,8 +51,8 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// A budget of this many units. When it is exceeded, the evaluation fails, and the handling of the fault gets a
-    /// reserve.
+    /// Makes a budget of this number of units. If it is exceeded, the evaluation fails, and the handling of the fault
+    /// has a reserve.
     #[must_use]
     pub fn of(limit: u64) -> Self {
         let slice = limit.min(SLICE);
@@ -67,7 +67,7 @@ impl Budget {
         }
     }
 
-    /// A budget of this many units. When it is exceeded, everything after that fails, and no result is stored.
+    /// Makes a budget without a reserve. If it is exceeded, all further work fails, and no result is stored.
     #[must_use]
     pub fn to_give_up(limit: u64) -> Self {
         Self {
@@ -76,17 +76,17 @@ impl Budget {
         }
     }
 
-    /// The same that ends, for good, when the flag is set.
+    /// Returns a budget that ends when the flag is set.
     #[must_use]
     pub fn until(mut self, called_off: Arc<AtomicBool>) -> Self {
         self.called_off = Some(called_off);
         self
     }
 
-    /// Counts work about to be done.
+    /// Counts work before it is done.
     ///
     /// # Errors
-    /// There is not so much left, or the evaluation was called off.
+    /// Fewer units remain, or the evaluation was called off.
     #[inline]
     pub fn charge(&self, units: usize) -> Result<(), BudgetExceeded> {
         let units = units as u64;
@@ -99,7 +99,7 @@ impl Budget {
         }
     }
 
-    /// Counts a text that is read once, as a whole.
+    /// Counts a text that is read once from beginning to end.
     ///
     /// # Errors
     /// As [`Budget::charge`].
@@ -133,13 +133,13 @@ impl Budget {
         outcome
     }
 
-    /// Whether more was requested than there was, or the evaluation was called off.
+    /// Returns true if more units were requested than remained, or if the evaluation was called off.
     #[must_use]
     pub fn is_exceeded(&self) -> bool {
         self.exceeded.get()
     }
 
-    /// Whether the evaluation was called off.
+    /// Returns true if the evaluation was called off.
     #[must_use]
     pub fn is_called_off(&self) -> bool {
         let flag = self.called_off.as_ref();
@@ -150,13 +150,14 @@ impl Budget {
         self.slice.get().saturating_add(self.rest.get())
     }
 
-    /// How much was done.
+    /// Returns the number of units that were used.
     #[must_use]
     pub fn spent(&self) -> u64 {
         self.granted.get().saturating_sub(self.remaining())
     }
 
-    /// What is left, for one who cannot keep a reference: [`Budget::settle`] takes it back.
+    /// Returns the remaining units as another budget, for code that cannot hold a reference. [`Budget::settle`] counts
+    /// their use.
     #[must_use]
     pub fn lend(&self) -> Self {
         Self {
@@ -166,7 +167,7 @@ impl Budget {
         }
     }
 
-    /// Counts what was done with what was lent.
+    /// Counts the units that were used of a lent budget.
     pub fn settle(&self, lent: &Self) {
         let spent = match lent.is_exceeded() {
             true => self.remaining(),
@@ -180,10 +181,10 @@ impl Budget {
     }
 }
 
-/// What a pattern with look-around or references to groups may take: it may have to go back.
+/// Number of units for a pattern with look-around or references to groups, because it may backtrack.
 const GOES_BACK: usize = 2_000;
 
-/// How many states the machine of a pattern has, nearly: each letter of a text may visit all of them.
+/// Returns about the number of states of a pattern's automaton. Each letter of a text may visit all of them.
 pub(super) fn pattern_weight(pattern: &str) -> usize {
     let mut repeated = 1_usize;
     for braces in pattern.split('{').skip(1) {
@@ -191,7 +192,7 @@ pub(super) fn pattern_weight(pattern: &str) -> usize {
         let counts = inside.split(',').filter_map(|one| one.trim().parse().ok());
         repeated = repeated.saturating_mul(counts.max().unwrap_or(1).max(1));
     }
-    // A class of Unicode has hundreds of ranges.
+    // A Unicode class has hundreds of ranges.
     let classes = ["\\p", "\\P", "\\w", "\\W"];
     let wide = classes.iter().any(|class| pattern.contains(class));
     let each = if wide { 16 } else { 1 };
@@ -202,7 +203,7 @@ pub(super) fn pattern_weight(pattern: &str) -> usize {
         .min(100_000)
 }
 
-/// The work of looking for a pattern in a text.
+/// Returns the work in units of a search for a pattern in a text.
 pub fn pattern_work(pattern: &str, bytes: usize) -> usize {
     let each = 1 + pattern_weight(pattern) / 256;
     let back = ["(?=", "(?!", "(?<=", "(?<!", "\\1", "\\k"];

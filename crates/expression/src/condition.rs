@@ -1,5 +1,4 @@
-//! Conditions: text, or WDL's object form. What they give must be a boolean; Jinja's truth is
-//! Python's.
+//! Conditions: text, or WDL's object form. WDL must return a boolean; a Jinja value is true or false by Python's rules.
 
 use super::jinja::{Flavor, Jinja, TemplateCache};
 use super::template::{Kind, Template, blame, is_jinja, is_wdl};
@@ -10,22 +9,23 @@ use super::{Env, EvalError, ParseError, Reference, Syntax, Value};
 use std::sync::Arc;
 use windlass_value::did_you_mean;
 
-/// A test that gives true or false. A clone costs a counter.
+/// A test whose result is true or false. A clone is cheap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     test: Arc<Test>,
     negated: bool,
-    /// What its value says.
+    /// How a Jinja value becomes true or false.
     reading: ReadMode,
 }
 
-/// What a value of Jinja says as a condition.
+/// How a Jinja value becomes true or false.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadMode {
-    /// Its truth. Where operators do not take the kinds of their values, that counts as this; none: it is
+    /// Python's rules. If an operator does not accept its operands, the condition has this result; with `None`, it is
     /// an error.
     Truth(Option<bool>),
-    /// Its text: nothing and some words are false, and so is what operators do not take.
+    /// By its text: empty text and some words are false. If an operator does not accept its operands, the result is
+    /// false.
     Words,
 }
 
@@ -37,21 +37,21 @@ struct Test {
 
 #[derive(Debug, PartialEq)]
 enum TestKind {
-    /// WDL or a constant: must give a boolean.
+    /// WDL or a constant, which must return a boolean.
     Template(Template),
-    /// Jinja: true as Python has it; negated where it was written with `!`.
+    /// Jinja, by Python's rules. The flag is true if the text was written with `!`, which negates it.
     Jinja(Arc<Jinja>, bool),
     /// The object form.
     Object(Expr),
 }
 
 impl Condition {
-    /// A condition from text: WDL, or a bare Jinja expression.
+    /// Parses a condition from text: WDL, or a Jinja expression without braces.
     pub fn parse(text: &str, syntax: Syntax) -> Result<Self, ParseError> {
         Self::parse_cached(text, syntax, &TemplateCache::default())
     }
 
-    /// The same as one of the texts of a file.
+    /// Does the same with a cache that the texts of a file share.
     pub fn parse_cached(
         text: &str,
         syntax: Syntax,
@@ -67,8 +67,8 @@ impl Condition {
         Ok(Self::of(text.to_owned(), kind))
     }
 
-    /// A condition from a value: WDL's object form, `{and: [{greater: [a, b]}, …]}`, already
-    /// parsed to templates at its leaves; a boolean; or one template.
+    /// Makes a condition from a template: WDL's object form, `{and: [{greater: [a, b]}, …]}`, whose leaves are parsed
+    /// already; a boolean; or one template.
     pub fn from_template(template: Template) -> Result<Self, ParseError> {
         let source = template.source();
         let kind = match &*template.0 {
@@ -114,34 +114,34 @@ impl Condition {
         }
     }
 
-    /// Its opposite: the tree is negated, never the text.
+    /// Returns the opposite condition. Its text is unchanged.
     #[must_use]
     pub fn negated(mut self) -> Self {
         self.negated = !self.negated;
         self
     }
 
-    /// What it counts as where it compares or computes what cannot be, such as none and a number.
+    /// Sets the result if an operator does not accept its operands, for example in a comparison of none with a number.
     #[must_use]
     pub fn with_ill_typed(mut self, holds: bool) -> Self {
         self.reading = ReadMode::Truth(Some(holds));
         self
     }
 
-    /// Its text counts, in which nothing and the words false, 0, no and none are false.
+    /// Decides by the value's text: empty text and the words false, 0, no and none are false.
     #[must_use]
     pub fn truth_by_words(mut self) -> Self {
         self.reading = ReadMode::Words;
         self
     }
 
-    /// The text it was parsed from, for `status` and diagrams; also of a negated one.
+    /// Returns the text that was parsed, for `status` and diagrams. A negated condition has the same text.
     #[must_use]
     pub fn text(&self) -> String {
         self.test.text.clone()
     }
 
-    /// What it may read: each once, in order.
+    /// Returns what the condition may read, sorted and without duplicates.
     #[must_use]
     pub fn references(&self) -> Vec<Reference> {
         let mut found = Vec::new();
@@ -155,7 +155,7 @@ impl Condition {
         found
     }
 
-    /// The calls in it that no function takes: see [`Template::refused_calls`].
+    /// Returns the calls that always fail: see [`Template::refused_calls`].
     #[must_use]
     pub fn refused_calls(&self) -> Vec<ParseError> {
         match &self.test.kind {
@@ -164,8 +164,8 @@ impl Condition {
         }
     }
 
-    /// What it reads from a run, as its author wrote it, each with its value: for `status`. What
-    /// fails to evaluate is left out.
+    /// Returns what the condition reads from a run, as its author wrote it, with the values. This is for `status`; a
+    /// read that fails is omitted.
     #[must_use]
     pub fn reads(&self, env: &dyn Env) -> Vec<(String, Value)> {
         let mut found = Vec::new();
@@ -179,7 +179,7 @@ impl Condition {
         found
     }
 
-    /// Whether it holds in `env`.
+    /// Returns true if the condition holds in `env`.
     pub fn holds(&self, env: &dyn Env) -> Result<bool, EvalError> {
         let value = match &self.test.kind {
             TestKind::Jinja(jinja, flipped) => {
@@ -264,7 +264,7 @@ fn jinja(text: &str, flavor: Flavor, cache: &TemplateCache) -> Result<TestKind, 
     }
 }
 
-/// TEA: a name alone is a key of the state, and what is not there is false.
+/// TEA: a single name is a key of the state; a missing key is false.
 fn is_key(text: &str) -> bool {
     const CONSTANTS: [&str; 6] = ["true", "false", "none", "True", "False", "None"];
     let starts = |letter: char| letter.is_alphabetic() || letter == '_';
@@ -275,7 +275,7 @@ fn is_key(text: &str) -> bool {
         && !CONSTANTS.contains(&text)
 }
 
-/// A mistake in the shape of a condition.
+/// Makes the error for a condition of the wrong shape.
 fn shape(message: String) -> ParseError {
     ParseError {
         message,
@@ -287,7 +287,7 @@ fn shape(message: String) -> ParseError {
 
 type Call<'t> = (&'t str, Result<Vec<Expr>, ParseError>);
 
-/// `{function: [arguments]}` with one member.
+/// Reads `{function: [arguments]}`, a map with one member.
 fn object_call(members: &[(Template, Template)]) -> Option<Call<'_>> {
     match members {
         [(name, arguments)] => {
@@ -340,7 +340,7 @@ fn node(node: Node) -> Expr {
     }
 }
 
-/// Functions that take no object.
+/// Functions whose arguments are never objects.
 const TAKE_NO_OBJECT: [&str; 7] = [
     "and",
     "or",
@@ -351,8 +351,9 @@ const TAKE_NO_OBJECT: [&str; 7] = [
     "lessOrEquals",
 ];
 
-/// Whether an argument of a function may be an object that is a value. Else an object of one member calls a
-/// function, be its name misspelt. `equals` with a number or a text takes none: it would never hold.
+/// Returns true if an argument of a function may be an object as a value. Otherwise an object with one member is a
+/// call, so that a misspelt function is reported. `equals` with a number or a text as an argument has no objects: it
+/// would never hold.
 fn takes_objects<'v>(of: &str, mut constants: impl Iterator<Item = &'v Value>) -> bool {
     if of.eq_ignore_ascii_case("equals") {
         return constants.all(|value| matches!(value, Value::Object(_) | Value::Null));

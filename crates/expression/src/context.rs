@@ -1,6 +1,5 @@
-//! The pure part of `windlass eval`: an environment made from a JSON context, and the evaluation
-//! of an expression, a template, a condition or a batch line in it. It reads no file and no
-//! clock: the time is passed in.
+//! The pure part of `windlass eval`: makes an environment from a JSON context, and evaluates an expression, a template,
+//! a condition or a batch line in it. It reads no file and no clock: the time is an argument.
 
 use super::secret::callback_secret;
 use super::template::{is_jinja, is_wdl};
@@ -27,22 +26,22 @@ pub enum Subject {
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TryError {
-    /// The text is not an expression; the text itself for the caret.
+    /// The text is not a valid expression.
     #[error("{error}")]
     Parse {
         error: ParseError,
-        /// The string it is wrong in.
+        /// The whole string with the mistake, for the caret.
         text: String,
     },
     #[error("{0}")]
     Eval(#[from] EvalError),
-    /// The context, or the line of a batch, is not as it should be.
+    /// The context or the line of a batch is not valid.
     #[error("{0}")]
     Context(String),
 }
 
 impl TryError {
-    /// The string with the mistake, and where in it: byte offset and length.
+    /// Returns the string with the mistake, and the mistake's offset and length in bytes.
     #[must_use]
     pub fn place(&self) -> Option<(&str, usize, usize)> {
         match self {
@@ -60,7 +59,7 @@ impl TryError {
         }
     }
 
-    /// The message, the line of the text and a caret under the mistake.
+    /// Returns the message, the line of the text and a caret under the mistake.
     #[must_use]
     pub fn report(&self) -> String {
         let mut out = self.to_string();
@@ -83,17 +82,17 @@ impl TryError {
     }
 }
 
-/// What a context may have (docs/reference/expressions.md); the last five are for Jinja.
+/// The keys of a context (docs/reference/expressions.md).
 const KEYS: [&str; 20] = [
     "vars", "params", "inputs", "actions", "trigger", "item", "loops", "results", "workflow",
     "schedule", "current", "now", "mode", "env", "secrets", "state", "loop", "settings", "data",
     LAST_RUN,
 ];
 
-/// Second names of keys: as the expressions call them.
+/// Other names of keys, as used in expressions.
 const ALIASES: [(&str, &str); 2] = [("variables", "vars"), ("parameters", "params")];
 
-/// The members of a context under their first names; one that nothing would read is refused.
+/// Returns the members of a context under the names in [`KEYS`]. An unknown key is refused.
 fn known_members(given: &Object) -> Result<Object, TryError> {
     let mut members = Object::with_capacity(given.len());
     for (key, value) in given {
@@ -116,7 +115,7 @@ fn known_members(given: &Object) -> Result<Object, TryError> {
     Ok(members)
 }
 
-/// An environment from a JSON context (docs/reference/expressions.md).
+/// An environment that is read from a JSON context (docs/reference/expressions.md).
 #[derive(Debug)]
 pub struct Context {
     members: Object,
@@ -127,11 +126,10 @@ pub struct Context {
 }
 
 impl Context {
-    /// Reads a context: an object with any of the keys `vars` `params` `inputs` `actions`
-    /// `trigger` `item` `loops` `results` `workflow` `schedule` `current` `state` `loop` `settings` `data`
-    /// `env` `secrets` `now` `mode`, `variables` and `parameters` for the first two; null for
-    /// none. `now` is the time when the context has none; `seed` starts the generator behind
-    /// `rand` and `guid`.
+    /// Reads a context: an object with any of the keys `vars` `params` `inputs` `actions` `trigger` `item` `loops`
+    /// `results` `workflow` `schedule` `current` `state` `loop` `settings` `data` `env` `secrets` `now` `mode`.
+    /// `variables` and `parameters` are other names of the first two. Null is an empty context. `now` is the time if
+    /// the context has none; `seed` starts the generator for `rand` and `guid`.
     pub fn new(context: &Value, now: DateTime<Utc>, seed: u64) -> Result<Self, TryError> {
         let members = match context {
             Value::Null => Object::new(),
@@ -161,7 +159,7 @@ impl Context {
         })
     }
 
-    /// The same with another budget.
+    /// Returns this context with another budget.
     #[must_use]
     pub fn with_budget(self, budget: Budget) -> Self {
         Self { budget, ..self }
@@ -174,7 +172,7 @@ impl Context {
         }
     }
 
-    /// A member of one of the context's maps, by name without case.
+    /// Returns a member of a map of the context; the name's case is ignored.
     fn look_up(&self, map: &str, name: &str) -> Option<&Value> {
         find_member(self.members.get(map)?.as_object()?, name)
     }
@@ -189,7 +187,7 @@ impl Context {
         self.members.get(name).cloned().unwrap_or_default()
     }
 
-    /// Evaluates `value` as what `subject` says.
+    /// Evaluates `value` as the kind of text that `subject` names.
     pub fn evaluate(&self, subject: Subject, value: &Value) -> Result<Value, TryError> {
         match subject {
             Subject::Expression => match value.as_str() {
@@ -210,8 +208,8 @@ impl Context {
         }
     }
 
-    /// Text with an expression in it is a template; bare text is WDL or, where that cannot be
-    /// read and the mode has it, Jinja.
+    /// Parses an expression. Text that contains an expression is a template. Other text is WDL; if it cannot be parsed
+    /// as WDL, it is Jinja in mode Loom.
     fn expression(&self, text: &str) -> Result<Template, TryError> {
         let syntax = self.syntax();
         let templated = match syntax {
@@ -236,7 +234,7 @@ impl Context {
     }
 }
 
-/// One line of `--batch`: an object with `expr`, `template` or `cond`, and the keys of the context.
+/// Evaluates one line of `--batch`: an object with `expr`, `template` or `cond`, and the keys of the context.
 /// Returns `{"value": …}` or `{"error": …}`.
 #[must_use]
 pub fn evaluate_line(line: &str, now: DateTime<Utc>, seed: u64) -> Value {
@@ -273,7 +271,7 @@ fn parse(error: ParseError, text: &str) -> TryError {
     }
 }
 
-/// A template from a JSON value: every string of it is one, keys too.
+/// Parses a template from a JSON value. Every string in it is a template, also the keys of objects.
 fn template(value: &Value, syntax: Syntax) -> Result<Template, TryError> {
     match value {
         Value::String(text) => Template::parse(text, syntax).map_err(|error| parse(error, text)),
@@ -321,8 +319,8 @@ fn view(name: &str, record: &Value) -> ActionView {
     }
 }
 
-/// `loops: {name: {item, index}}`; a value that is no such object is the item, and a whole number
-/// is the index too.
+/// Returns a member of a loop in `loops: {name: {item, index}}`. Any other value is the item itself; a whole number is
+/// also the index.
 fn of_loop(entry: &Value, key: &str) -> Option<Value> {
     let described = entry.as_object().is_some_and(|map| {
         !map.is_empty() && map.keys().all(|key| matches!(&**key, "item" | "index"))
@@ -470,7 +468,7 @@ impl Env for Context {
         self.now
     }
 
-    /// SplitMix64: a sequence that depends on the seed only.
+    /// Returns the next number of SplitMix64: a sequence that depends only on the seed.
     fn random(&self) -> u64 {
         let state = self.random.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
         self.random.set(state);

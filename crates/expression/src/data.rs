@@ -1,6 +1,6 @@
-//! The data operations of Logic Apps (select, query, join, table, parseJson) as templates: each
-//! element is bound to `item()` while its part is evaluated (Logic Apps reference, "Perform
-//! operations on data"). Pure and bounded like every other template.
+//! The data operations of Logic Apps (select, query, join, table, parseJson) as templates. Each element is `item()`
+//! during the evaluation for this element (Logic Apps reference, "Perform operations on data"). The operations are pure
+//! and limited like every other template.
 
 use super::Value;
 use super::error::wrong;
@@ -41,7 +41,7 @@ pub(super) enum Data {
     Table {
         from: Template,
         format: TableFormat,
-        /// Header and value; none: the keys of the first element.
+        /// Headers and values; `None` uses the keys of the first element.
         columns: Option<Vec<(Template, Template)>>,
     },
     ParseJson {
@@ -51,26 +51,26 @@ pub(super) enum Data {
 }
 
 impl Template {
-    /// The elements of `from`, each made into `select` with itself as `item()`.
+    /// Maps each element of `from` to `select`, with the element as `item()`.
     #[must_use]
     pub fn select(from: Self, select: Self) -> Self {
         Self::data(Data::Select { from, select })
     }
 
-    /// The elements of `from` for which `when` holds with the element as `item()`.
+    /// Filters the elements of `from` by `when`, with the element as `item()`.
     #[must_use]
     pub fn query(from: Self, when: Condition) -> Self {
         Self::data(Data::Query { from, when })
     }
 
-    /// The elements of `from` as text, with `with` between them.
+    /// Joins the elements of `from` as text, with `with` between them.
     #[must_use]
     pub fn join(from: Self, with: Self) -> Self {
         Self::data(Data::Join { from, with })
     }
 
-    /// The elements of `from` as the rows of a table. Columns are headers with values that see
-    /// the element as `item()`; without them they are the keys of the first element.
+    /// Makes a table with the elements of `from` as rows. Columns are headers with values, which are evaluated with the
+    /// element as `item()`. Without columns, the keys of the first element are used.
     #[must_use]
     pub fn table(from: Self, format: TableFormat, columns: Option<Vec<(Self, Self)>>) -> Self {
         Self::data(Data::Table {
@@ -80,17 +80,16 @@ impl Template {
         })
     }
 
-    /// The value of JSON text, or `content` itself when it is not text; checked against a JSON
-    /// Schema.
+    /// Parses JSON text. Other content is the value itself. The value is checked against a JSON Schema.
     ///
     /// # Errors
-    /// What is wrong with the schema.
+    /// The reason why the schema is not valid.
     pub fn parse_json(content: Self, schema: Option<&Value>) -> Result<Self, String> {
         let schema = schema.map(Schema::read).transpose()?.map(Box::new);
         Ok(Self::data(Data::ParseJson { content, schema }))
     }
 
-    /// A call of a WDL function whose arguments are templates of their own.
+    /// Makes a call of a WDL function with templates as arguments.
     pub fn call(name: &str, arguments: Vec<Self>) -> Result<Self, ParseError> {
         let wrong = |message: String, hint| ParseError {
             message,
@@ -119,7 +118,7 @@ impl Template {
         Ok(Self(Arc::new(Kind::Whole(Arc::from(name), call))))
     }
 
-    /// The constant text of a member, when this is an object that has it.
+    /// Returns the constant text of a member, if this is an object with that member.
     #[must_use]
     pub fn member(&self, key: &str) -> Option<&str> {
         match &*self.0 {
@@ -130,7 +129,7 @@ impl Template {
         }
     }
 
-    /// The template of a member, when this is a map of templates that has it.
+    /// Returns the template of a member, if this is a map of templates with that member.
     #[must_use]
     pub fn part_of(&self, key: &str) -> Option<&Self> {
         let Kind::Object(members) = &*self.0 else {
@@ -172,7 +171,7 @@ impl Data {
         }
     }
 
-    /// As its author wrote it, nearly.
+    /// Returns the source; it omits columns and the schema.
     pub(super) fn source(&self) -> Value {
         let pairs = match self {
             Self::Select { from, select } => {
@@ -260,7 +259,7 @@ fn bounded(bytes: usize) -> Result<(), EvalError> {
     Ok(())
 }
 
-/// The elements of what must be an array.
+/// Returns the elements of a value, which must be an array.
 fn elements(what: &str, from: &Template, env: &dyn Env) -> Result<Arc<Vec<Value>>, EvalError> {
     match from.eval(env)? {
         Value::Array(items) => Ok(items),
@@ -271,7 +270,7 @@ fn elements(what: &str, from: &Template, env: &dyn Env) -> Result<Arc<Vec<Value>
     }
 }
 
-/// Values and how large they are together.
+/// Values and the size in bytes of their text.
 #[derive(Default)]
 struct CollectedRows {
     items: Vec<Value>,
@@ -289,7 +288,7 @@ impl CollectedRows {
     }
 }
 
-/// The header and the rows, as text.
+/// Returns the header and the rows as text.
 fn rows(
     items: &[Value],
     columns: Option<&[(Template, Template)]>,
@@ -381,7 +380,7 @@ fn html(rows: &[Vec<String>]) -> Result<String, EvalError> {
     Ok(out)
 }
 
-/// As .NET's `HtmlEncode` writes it: the rest of Latin-1 and what lies beyond 16 bits by number.
+/// Escapes text like .NET's `HtmlEncode`: also U+00A0 to U+00FF, and characters beyond 16 bits, as numbers.
 fn html_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -423,7 +422,7 @@ fn parse(content: &Value, schema: Option<&Schema>, budget: &Budget) -> Result<Va
     Ok(value)
 }
 
-/// An environment in which `item()` is one element.
+/// An environment with one element as `item()`.
 struct WithItem<'a> {
     env: &'a dyn Env,
     item: &'a Value,

@@ -1,34 +1,34 @@
-//! What can be wrong with an expression: its text (at load) or its evaluation (at run time).
+//! Errors of an expression: in its text (at load) or in its evaluation (at run time).
 
 /// A mistake in the text of an expression, found when the workflow is loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ParseError {
     pub message: String,
-    /// Where, in bytes from the start of the string as it was given.
+    /// The position in bytes from the start of the given string.
     pub offset: usize,
-    /// How many bytes are wrong; at least 1.
+    /// The length in bytes of the wrong part; at least 1.
     pub length: usize,
     pub hint: Option<String>,
 }
 
-/// A mistake found while evaluating: a fault of the run, not of the engine.
+/// An error of an evaluation: a fault of the run, not of the engine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct EvalError {
-    /// What is wrong, in one line, with the names and kinds of the values involved.
+    /// The message in one line, with the names and kinds of the values involved.
     pub message: String,
-    /// Where, in bytes from the start of the template's string.
+    /// The position in bytes from the start of the template's string.
     pub offset: usize,
-    /// How many bytes of it are to blame; at least 1.
+    /// The length in bytes of the wrong part; at least 1.
     pub length: usize,
-    /// The template string in which it happened.
+    /// The template string with the error.
     pub text: String,
-    /// What it read that is not there, if that is why.
+    /// The missing value that the evaluation read, if that is the reason.
     pub missing: Option<Box<Missing>>,
 }
 
-/// A mistake without a place: the caller adds it.
+/// Makes an error without a position, which the caller adds.
 pub(crate) fn wrong(message: String) -> EvalError {
     EvalError {
         message,
@@ -39,11 +39,11 @@ pub(crate) fn wrong(message: String) -> EvalError {
     }
 }
 
-/// A member or an element that an evaluation read and that does not exist.
+/// A missing member or element that an evaluation read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// It, as the expression has it: `body.done`.
+    /// The path as in the expression: `body.done`.
     pub path: String,
-    /// The object that lacks it, as the expression has it, and the members that it has; none if that is not known.
+    /// The object without this member, as in the expression, and the object's members; `None` if they are not known.
     pub object: Option<(String, Vec<String>)>,
 }

@@ -1,5 +1,5 @@
-//! The functions of WDL, and the filters, tests and functions of Jinja, for people: how they are called,
-//! an example, and what it gives. The examples of WDL are those of `docs/reference/expressions.md`.
+//! The functions of WDL, and the filters, tests and functions of Jinja, for people: each with its signature, an
+//! example, and the value of the example. The examples of WDL are from `docs/reference/expressions.md`.
 
 use super::jinja::{JINJA_NAMES, JinjaName};
 use std::sync::LazyLock;
@@ -8,16 +8,16 @@ use std::sync::LazyLock;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
     pub name: &'static str,
-    /// How it is called: `substring(text, start, length?)`.
+    /// The call with its parameters: `substring(text, start, length?)`.
     pub signature: &'static str,
     pub example: &'static str,
-    /// The value of the example as JSON; empty where it is not documented.
+    /// The value of the example as JSON; empty if it is not documented.
     pub gives: &'static str,
-    /// What else there is to say.
+    /// A further note; may be empty.
     pub about: &'static str,
 }
 
-/// What a name of Jinja is.
+/// The kind of a name in Jinja.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JinjaKind {
     Filter,
@@ -25,7 +25,7 @@ pub enum JinjaKind {
     Function,
 }
 
-/// How the functions of WDL are called. `?` marks what may be left out, `…` what may be repeated.
+/// The signatures of the functions of WDL. `?` marks an optional parameter, `…` a repeated one.
 const SIGNATURES: &str = include_str!("functions.txt");
 
 static WDL: LazyLock<Vec<Function>> = LazyLock::new(|| {
@@ -48,7 +48,7 @@ static WDL: LazyLock<Vec<Function>> = LazyLock::new(|| {
     SIGNATURES.lines().filter_map(function).collect()
 });
 
-/// The cells of a row: name, example, what it gives, a note.
+/// Returns the cells of a row: name, example, value, note.
 fn row(line: &'static str) -> Option<[&'static str; 4]> {
     let mut cells = line.strip_prefix("| ")?.strip_suffix('|')?.split(" | ");
     let mut cell = || cells.next().map(|cell| cell.trim().trim_matches('`'));
@@ -56,18 +56,18 @@ fn row(line: &'static str) -> Option<[&'static str; 4]> {
     Some([name, example, gives, cell().unwrap_or_default()])
 }
 
-/// The functions of WDL, by the groups of the documentation's reference.
+/// Returns the functions of WDL, in the groups of the reference.
 #[must_use]
 pub fn wdl_functions() -> &'static [Function] {
     &WDL
 }
 
-/// The names that are functions of WDL, and how many arguments they take.
+/// Returns the names of WDL's functions, each with its least and greatest number of arguments.
 pub fn wdl_arities() -> impl Iterator<Item = (&'static str, usize, usize)> {
     super::wdl::functions::arities()
 }
 
-/// The filters, tests and functions of Jinja.
+/// Returns the filters, tests and functions of Jinja.
 pub fn jinja_functions() -> impl Iterator<Item = (JinjaKind, Function)> {
     JINJA_NAMES.iter().map(
         |JinjaName {

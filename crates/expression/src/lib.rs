@@ -1,17 +1,17 @@
 //! The two languages that compute values: WDL (the Logic Apps language) and Jinja.
 //!
-//! A [`Template`] is text of a file in one of them, or a structure with such texts in it; a [`Condition`] is one that
-//! decides; a [`Binding`] is a value taken from a place, without a language. What an expression may see comes through
-//! [`Env`]. All of it is pure, and bounded by a [`Budget`] of work.
+//! A [`Template`] is text of a file in one of the languages, or a structure that contains such texts. A [`Condition`]
+//! is a template whose value decides. A [`Binding`] reads a value by a path, without a language. Expressions read
+//! everything through an [`Env`]. All of it is pure, and limited by a [`Budget`] of work.
 //!
-//! It never reads a clock, a random source or a file, and only text of the workflow file is ever parsed as an expression
+//! This crate never reads a clock, a random source or a file. Only text of the workflow file is parsed as an expression
 //! (docs/reference/expressions.md).
 //!
 //! The most important types: [`Template`], [`Condition`], [`Binding`], [`Env`], [`Budget`].
 //!
 //! Test it alone with `cargo test -p windlass-expression`.
 
-// Not published for others: where the name says all, nothing is added.
+// No stable API: an item whose name says everything has no comment.
 #![allow(missing_docs)]
 
 mod binding;

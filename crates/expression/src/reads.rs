@@ -1,18 +1,18 @@
-//! What a condition read and what that was: for `status`, which shows why a loop continues. It
-//! evaluates parts of an expression and never decides anything by them.
+//! What a condition reads, with the values: `status` uses this to show why a loop continues. It evaluates parts of an
+//! expression and never decides anything.
 
 use super::wdl::ast::{Expr, Node};
 use super::wdl::eval::Ctx;
 use super::{Env, Lookup, Reference, Value};
 use windlass_value::words;
 
-/// The functions whose value comes from the run.
+/// The functions whose value is from the run.
 const READERS: [&str; 18] = words! {
     action actionBody actionOutputs actions body inputs item items iterationIndexes outputs
     parameters result schedule trigger triggerBody triggerOutputs variables workflow
 };
 
-/// Every read of a WDL expression with its value, each once. What fails to evaluate is left out.
+/// Adds each read of a WDL expression with its value, without duplicates. A read that fails is omitted.
 pub(super) fn of_wdl(expr: &Expr, env: &dyn Env, found: &mut Vec<(String, Value)>) {
     match &expr.node {
         Node::Literal(_) => {}
@@ -47,7 +47,8 @@ fn read(expr: &Expr, env: &dyn Env, found: &mut Vec<(String, Value)>) {
     }
 }
 
-/// `remaining` for `variables('remaining')`, with what follows it; else as it is written.
+/// Returns `remaining` for `variables('remaining')`, with the path after it. Otherwise, returns the expression as it is
+/// written.
 fn name(expr: &Expr) -> String {
     match &expr.node {
         Node::Path(base, steps) => {
@@ -65,7 +66,7 @@ fn name(expr: &Expr) -> String {
     }
 }
 
-/// What Jinja mentions by name, with its value.
+/// Adds the values that Jinja reads by literal names.
 pub(super) fn of_references(
     references: &[Reference],
     env: &dyn Env,

@@ -1,17 +1,17 @@
-//! What an expression mentions by a literal name: for linking, lints and hints.
+//! What an expression reads by a literal name: for linking, lints and hints.
 
 use super::secret::callback_secret;
 use super::wdl::ast::{AstSpan, Expr, Node, RefusedCall};
 
-/// What `lastRun()` is called at the top of a Jinja template.
+/// The top-level name in Jinja templates for `lastRun()`.
 pub const LAST_RUN: &str = "lastRun";
 
-/// Something an expression mentions by a literal name; for linking, lints and hints.
+/// A thing that an expression reads by a literal name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reference {
     /// `variables('x')`, Jinja `variables.x`.
     Variable(String),
-    /// `state('x')`, Jinja `state.x`: a value between runs where the workflow declares those, else a variable.
+    /// `state('x')`, Jinja `state.x`: a value between runs if the workflow declares such values, else a variable.
     State(String),
     /// `body('x')`, `outputs('x')`, `actions('x')`, Jinja `actions.x`.
     Action(String),
@@ -21,25 +21,25 @@ pub enum Reference {
     Input(String),
     /// `iterationIndexes('loop')`, Jinja `loops.x`.
     Loop(String),
-    /// Jinja `loop.index`, `loops.x.index`: the member.
+    /// Jinja `loop.index`, `loops.x.index`; it holds the member.
     LoopMember(String),
     /// `items('foreach')`.
     Items(String),
     /// `parameters('x')`.
     Parameter(String),
-    /// `secret('x')`, `secrets.x`; empty when the name is computed.
+    /// `secret('x')`, `secrets.x`; empty if the name is computed.
     Secret(String),
-    /// `env('X')`, `env.X`; empty when the name is computed.
+    /// `env('X')`, `env.X`; empty if the name is computed.
     Environment(String),
     Item,
-    /// A Jinja name at the top that is none of these.
+    /// Any other top-level name in Jinja.
     Root(String),
-    /// A call or a computed name: anything may be read.
+    /// A call or a computed name, which may read anything.
     Anything,
 }
 
 impl Reference {
-    /// The Jinja name at the top, where it is none of the names that a run has.
+    /// Returns the top-level name in Jinja, unless a run defines this name.
     #[must_use]
     pub fn root(&self) -> Option<&str> {
         match self {
@@ -50,13 +50,13 @@ impl Reference {
     }
 }
 
-/// Adds what a WDL expression mentions.
+/// Adds what a WDL expression reads by literal names.
 pub(super) fn collect(expr: &Expr, found: &mut Vec<Reference>) {
     match &expr.node {
         Node::Literal(_) => {}
         Node::Template(template) => template.collect(found),
         Node::Path(base, steps) => {
-            // `inputs().x` names its input as `inputs('x')` does.
+            // `inputs().x` reads the same input as `inputs('x')`.
             let name = steps.first().and_then(|step| step.key.literal_text());
             match (&base.node, name) {
                 (Node::Call(function, arguments), Some(name))
@@ -81,7 +81,7 @@ pub(super) fn collect(expr: &Expr, found: &mut Vec<Reference>) {
     }
 }
 
-/// Adds the calls that no function takes.
+/// Adds the calls whose function does not accept the arguments.
 pub(super) fn collect_refused<'e>(expr: &'e Expr, found: &mut Vec<(&'e RefusedCall, AstSpan)>) {
     match &expr.node {
         Node::Literal(_) | Node::Template(_) => {}

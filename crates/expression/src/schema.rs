@@ -1,4 +1,4 @@
-//! JSON Schema, as parseJson checks it. It fetches nothing: a `$ref` leads inside the schema.
+//! JSON Schema for parseJson. Nothing is fetched: a `$ref` must be inside the schema.
 
 use super::schema_work::{Documents, MAX_CHECKS_TO_LIST_ERRORS};
 use super::{Budget, Value};
@@ -6,17 +6,17 @@ use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use std::fmt;
 use windlass_value::shortened;
 
-/// Maximum number of characters of the validator's message: it quotes the value.
+/// Maximum number of characters of a validator's message, because it quotes the value.
 const MAX_MESSAGE: usize = 300;
 
-/// A schema, read once.
+/// A compiled schema.
 pub struct Schema {
     source: Value,
     schema: serde_json::Value,
     validator: Validator,
 }
 
-/// By what its author wrote.
+/// Two schemas are equal if their authors wrote the same.
 impl PartialEq for Schema {
     fn eq(&self, other: &Self) -> bool {
         self.source == other.source
@@ -33,16 +33,16 @@ impl Schema {
     /// Reads a schema.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The reason why the schema is not valid.
     pub fn read(source: &Value) -> Result<Self, String> {
         let schema = json(source)?;
         Documents::new(vec![("", &schema)]).check_patterns()?;
-        // Takes time in proportion to the text, whatever the pattern.
+        // With this engine, the time of a match is proportional to the text for every pattern.
         let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
         let validator = options.build(&schema).or_else(|error| {
-            // Designers write the words of draft 4, and do not say so.
+            // Designers write keywords of draft 4 without `$schema`.
             let fourth = options.clone().with_draft(Draft::Draft4);
-            // As in the later ones.
+            // Later drafts do not validate formats by default, either.
             let fourth = fourth.should_validate_formats(false);
             let has_draft = schema.get("$schema").is_some();
             let fourth = (!has_draft).then(|| fourth.build(&schema).ok()).flatten();
@@ -55,16 +55,16 @@ impl Schema {
         })
     }
 
-    /// The schema as its author wrote it.
+    /// Returns the schema as its author wrote it.
     #[must_use]
     pub fn source(&self) -> &Value {
         &self.source
     }
 
-    /// Whether a value is as the schema says.
+    /// Checks that a value is valid.
     ///
     /// # Errors
-    /// The first thing that is not, with its path; that it takes more work than the budget has.
+    /// The first mismatch with its path, or that the check would need more work than the budget has.
     pub fn check(&self, value: &Value, budget: &Budget) -> Result<(), String> {
         let charged = budget.charge(value.nodes());
         charged.map_err(|exceeded| exceeded.to_string())?;

@@ -1,4 +1,4 @@
-//! A stand-in for `schema` in a build without the feature `schema`: a schema is refused, with the reason.
+//! Replaces `schema` in a build without the feature `schema`: a schema is refused, with the reason.
 
 use super::{Budget, Value};
 

@@ -1,29 +1,30 @@
-//! How much work it is to check a value against a JSON Schema, counted before it is done: the library that checks
-//! cannot be interrupted. A schema of a few definitions that refer to each other may take longer than anybody lives.
-//! This walks as the checks would, and each look costs a unit or more.
+//! Estimates the work of checking a value against a JSON Schema. The work is counted before the check, because the
+//! library cannot be interrupted. A schema of a few definitions that refer to each other may need practically unlimited
+//! time. The estimate follows the same paths as the check, and each visit costs a unit or more.
 
 use super::budget::{pattern_weight, pattern_work};
 use super::{Budget, BudgetExceeded};
 use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, HashMap};
 
-/// What one look of the library costs.
+/// The cost in units of one visit of the library.
 const LOOK: usize = 4;
 
-/// So deep the library may go, in references and nested schemas: it recurses.
+/// The maximum depth of references and nested schemas, because the library recurses.
 const MAX_DEPTH: usize = 500;
 
-/// A schema and a value with at most this many pairs of nodes are accepted immediately, unless something is
-/// checked repeatedly.
+/// If the nodes of schema and value have at most this many pairs, no estimate is made, unless something is checked
+/// repeatedly.
 const FEW: usize = 100_000;
 
-/// How much all patterns of a schema may weigh.
+/// Maximum weight of all patterns of a schema.
 const MAX_PATTERNS: usize = 1_000_000;
 
-/// With more checks than this, mismatches are not listed: the errors of all alternatives would fill the memory.
+/// Maximum number of units of a check after which mismatches are listed. Otherwise the errors of all alternatives could
+/// fill the memory.
 pub const MAX_CHECKS_TO_LIST_ERRORS: u64 = 50_000;
 
-/// Why a value is not checked.
+/// The reason why a value is not checked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaRefusal {
     #[error("{0}")]
@@ -34,10 +35,10 @@ pub enum SchemaRefusal {
 
 type CheckResult<T = ()> = Result<T, SchemaRefusal>;
 
-/// A schema with the schemas in its folder, by their paths.
+/// A schema and the other documents, by their paths.
 pub struct Documents<'a> {
     all: Vec<(&'a str, &'a Json)>,
-    /// The parts that have a name of their own, by the end of it.
+    /// The parts with a name of their own, by the last part of the name.
     named: BTreeMap<&'a str, Vec<SchemaPath<'a>>>,
     nodes: usize,
     repeats: bool,
@@ -53,7 +54,7 @@ struct SchemaPath<'a> {
 }
 
 impl<'a> Documents<'a> {
-    /// The first one is the schema.
+    /// Makes the index of the documents. The first document is the schema.
     pub fn new(all: Vec<(&'a str, &'a Json)>) -> Self {
         let mut documents = Self {
             all: Vec::new(),
@@ -101,10 +102,10 @@ impl<'a> Documents<'a> {
         self.patterns = self.patterns.saturating_add(pattern_weight(pattern));
     }
 
-    /// Whether its patterns can be compiled in little time.
+    /// Checks that the patterns can be compiled in a short time.
     ///
     /// # Errors
-    /// They cannot.
+    /// The patterns are too large.
     pub fn check_patterns(&self) -> Result<(), String> {
         match self.patterns > MAX_PATTERNS {
             true => Err(String::from(
@@ -114,10 +115,10 @@ impl<'a> Documents<'a> {
         }
     }
 
-    /// Counts the work of a check, and gives how many units it is.
+    /// Counts the work of a check, and returns its number of units.
     ///
     /// # Errors
-    /// It is more than the budget has, or the library would recurse too deep.
+    /// The budget does not suffice, or the library would recurse too deep.
     pub fn charge(&self, instance: &Json, budget: &Budget) -> CheckResult<u64> {
         let before = budget.spent();
         let nodes = nodes(instance);
@@ -139,7 +140,7 @@ impl<'a> Documents<'a> {
         Ok(budget.spent().saturating_sub(before))
     }
 
-    /// What a reference may lead to.
+    /// Returns all parts that a reference may lead to.
     fn targets(&self, from: usize, reference: &'a str) -> Vec<SchemaPath<'a>> {
         let (path, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let mut roots: Vec<SchemaPath<'a>> = Vec::new();
@@ -159,7 +160,7 @@ impl<'a> Documents<'a> {
         match fragment {
             "" => roots,
             pointer if pointer.starts_with('/') => {
-                // A pointer may count from any part with a name that is around the reference.
+                // A pointer may start from any named part that encloses the reference.
                 let named = self.named.values().flatten().copied();
                 let decoded = percent_encoding::percent_decode_str(pointer).decode_utf8_lossy();
                 let all = roots.into_iter().chain(named);
@@ -174,7 +175,7 @@ impl<'a> Documents<'a> {
     }
 }
 
-/// What names end with: documents and parts may be named by an address or by its end.
+/// Returns the last part of a name, because documents and parts may be named by an address or by its last part.
 fn end_of(name: &str) -> &str {
     let name = name.trim_end_matches('#');
     name.rsplit(['/', '#']).next().unwrap_or(name)
@@ -233,7 +234,7 @@ impl<'a> WorkEstimate<'a, '_> {
                     continue;
                 }
             };
-            // What is not evaluated is found by checking all of it again.
+            // To find out what is not evaluated, the library checks everything again.
             for _ in 0..if again { 3 } else { 1 } {
                 for target in &in_place {
                     self.check(*target, instance, depth + 1)?;
@@ -251,7 +252,7 @@ impl<'a> WorkEstimate<'a, '_> {
             .clone()
     }
 
-    /// A keyword that applies to the value itself, or to its members.
+    /// Checks a keyword that applies to the value itself or to its members.
     fn below(
         &mut self,
         key: &str,
@@ -419,7 +420,7 @@ mod tests {
             value = json!({"next": value});
         }
         assert!(work(&schema, &value).is_ok_and(|units| units < 3_000));
-        // One that refers to itself at the same place does not end.
+        // A schema that refers to itself with the same value has no end.
         let itself = json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"});
         assert_eq!(work(&itself, &json!(1)), Err(SchemaRefusal::Deep));
     }

@@ -1,64 +1,63 @@
-//! Secrets in expressions: `secret('NAME')`, `{{ secrets.NAME }}` and `${secret:NAME}` give a mark
-//! that says where the secret goes. Only an action puts the secret itself there, just before it
-//! runs; nothing here ever knows one.
+//! Secrets in expressions: `secret('NAME')`, `{{ secrets.NAME }}` and `${secret:NAME}` return a mark in the place of
+//! the secret. Only an action replaces the mark with the secret, just before it runs. This crate never handles a secret
+//! itself.
 
 use super::template::is_jinja;
 use super::{Object, Secure, Syntax, Value};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Letters of a private use area, so that no text that people write holds a mark by accident. That
-/// data does not bring one on purpose is checked where an action's inputs are rendered.
+/// Private-use characters, so that text written by people contains no mark by accident. The rendering of an action's
+/// inputs checks that data contains none on purpose.
 const OPEN: &str = "\u{E0F0}secret:";
 const CLOSE: char = '\u{E0F1}';
 
-/// After the name in a mark: the separator of a default for a variable that is not set, and of one
-/// for a variable that is not set or empty.
+/// The separator after the name in a mark, before a default: the default for an unset variable, or for an unset or
+/// empty variable.
 const UNLESS_SET: char = '\u{E0F2}';
 const UNLESS_FULL: char = '\u{E0F3}';
 
-/// The longest name of a secret, in bytes.
+/// The maximum length in bytes of a secret's name.
 const MAX_NAME: usize = 128;
 
-/// Whether a secret can have this name: it is also that of a file.
+/// Returns true if a secret can have this name, which can also be the name of a file.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     !name.is_empty() && name.len() <= MAX_NAME && !name.starts_with('.') && name.chars().all(fits)
 }
 
-/// What the name of a secret begins with that is a variable of the environment. No name that an
-/// author gives to a secret has a colon.
+/// The prefix of a secret's name that means a variable of the environment. Names of other secrets contain no colon.
 const ENVIRONMENT: &str = "env:";
 
-/// The name under which a variable of the environment is a secret.
+/// Returns the secret's name for a variable of the environment.
 #[must_use]
 pub fn environment_secret(variable: &str) -> String {
     format!("{ENVIRONMENT}{variable}")
 }
 
-/// The variable of the environment that a secret is, if it is one.
+/// Returns the variable of the environment that a secret's name means, if it means one.
 #[must_use]
 pub fn of_environment(secret: &str) -> Option<&str> {
     secret.strip_prefix(ENVIRONMENT)
 }
 
-/// What the name of a secret begins with that is the address of a callback: its signal follows.
+/// The prefix of a secret's name that means the address of a callback. The signal's name follows.
 const CALLBACK: &str = "callback:";
 
-/// The name under which the address of a signal's callback is a secret.
+/// Returns the secret's name for the address of a signal's callback.
 #[must_use]
 pub fn callback_secret(signal: &str) -> String {
     format!("{CALLBACK}{signal}")
 }
 
-/// The signal whose callback a secret is, if it is one.
+/// Returns the signal whose callback address a secret's name means, if it means one.
 #[must_use]
 pub fn of_callback(secret: &str) -> Option<&str> {
     secret.strip_prefix(CALLBACK)
 }
 
-/// The mark of a callback's address, with what the address says.
+/// Returns the mark of a callback's address, with the claim for the address.
 #[must_use]
 pub fn callback_mark(signal: &str, claim: &str) -> String {
     format!("{OPEN}{CALLBACK}{signal}{UNLESS_SET}{claim}{CLOSE}")
@@ -69,9 +68,8 @@ pub fn secret_mark(name: &str) -> String {
     format!("{OPEN}{name}{CLOSE}")
 }
 
-/// The mark of a variable of the environment with its default
-/// (`env.X | default('else')`); with `or_empty` also when that is empty. None when the text is no
-/// such mark and nothing else.
+/// Adds a default to the mark of a variable of the environment (`env.X | default('else')`). With `or_empty`, the
+/// default also replaces an empty value. Returns `None` unless the text is exactly such a mark.
 pub(super) fn with_fallback(text: &str, fallback: &str, or_empty: bool) -> Option<String> {
     let own = |c: char| matches!(c, '\u{E0F0}'..='\u{E0F3}');
     let name = text.strip_prefix(OPEN)?.strip_suffix(CLOSE)?;
@@ -82,18 +80,18 @@ pub(super) fn with_fallback(text: &str, fallback: &str, or_empty: bool) -> Optio
     Some(format!("{OPEN}{name}{separator}{fallback}{CLOSE}"))
 }
 
-/// What a mark asks for.
+/// The content of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WithMarks<'m> {
     pub name: &'m str,
-    /// The default when it is missing.
+    /// The default, if the secret is missing.
     pub fallback: Option<&'m str>,
     /// Whether the default also replaces an empty secret.
     pub or_empty: bool,
 }
 
 impl<'m> WithMarks<'m> {
-    /// What is between the ends of a mark.
+    /// Parses the text between the ends of a mark.
     #[must_use]
     pub fn of(inside: &'m str) -> Self {
         let end = inside.find([UNLESS_SET, UNLESS_FULL]);
@@ -105,7 +103,7 @@ impl<'m> WithMarks<'m> {
         }
     }
 
-    /// What an evaluation gives that has empty text in the place of every secret.
+    /// Returns the value for an evaluation in which every secret is empty.
     #[must_use]
     pub fn blank(self) -> &'m str {
         match self.fallback {
@@ -115,13 +113,12 @@ impl<'m> WithMarks<'m> {
     }
 }
 
-/// The value with every mark in it replaced, also in the names of members; a mark that gets none
-/// stays.
+/// Replaces every mark in a value, also in the names of members. If `with` returns `None`, the mark is unchanged.
 pub fn replace_secret_marks(value: &Value, with: &mut dyn FnMut(&str) -> Option<String>) -> Value {
     map_texts(value, &mut |text| replaced(text, with))
 }
 
-/// The value with its texts changed, those of the names of members too; none: a text stays.
+/// Changes the texts in a value, also the names of members. If `change` returns `None`, the text is unchanged.
 pub fn map_texts(value: &Value, change: &mut dyn FnMut(&str) -> Option<String>) -> Value {
     match value {
         Value::String(text) => change(text).map_or_else(|| value.clone(), Value::text),
@@ -168,8 +165,7 @@ fn replaced(text: &str, with: &mut dyn FnMut(&str) -> Option<String>) -> Option<
     any.then_some(out)
 }
 
-/// What is printed of a value by its debug form, with `mask` for every mark in it; a mark without an
-/// end hides the rest.
+/// Replaces every mark in the debug form of a value with `mask`. If a mark has no end, the rest is removed.
 #[must_use]
 pub fn mask_printed_marks(printed: &str, mask: &str) -> String {
     let (open, close) = (OPEN.escape_debug(), CLOSE.escape_debug());
@@ -184,22 +180,22 @@ pub fn mask_printed_marks(printed: &str, mask: &str) -> String {
     out + rest
 }
 
-/// Text with `${secret:NAME}` in it, written as the language of the text has it; and what
-/// translates a place in that back to the author's text.
+/// Text whose `${secret:NAME}` is rewritten in the language of the text, with a map from its positions to the author's
+/// text.
 pub(super) struct Shorthand {
     pub text: String,
-    /// In their order.
+    /// Sorted by position.
     replacements: Vec<Replacement>,
 }
 
-/// The part of the new text, and the part of the author's text that it replaces.
+/// A range of the new text, and the range of the author's text that it replaces.
 struct Replacement {
     new: Range<usize>,
     old: Range<usize>,
 }
 
 impl Shorthand {
-    /// None when there is no shorthand in it.
+    /// Rewrites a text. Returns `None` if it has no shorthand.
     pub fn of(text: &str, syntax: Syntax) -> Option<Self> {
         const START: &str = "${secret:";
         if !text.contains(START) {
@@ -239,7 +235,7 @@ impl Shorthand {
         })
     }
 
-    /// A place in the author's text: the whole shorthand, as far as it is inside of what replaces it.
+    /// Maps a range to the author's text. Inside a replacement, the range is extended to the whole shorthand.
     pub fn back(&self, place: Range<usize>) -> Range<usize> {
         let start = self.offset(place.start, |inside| inside.old.start);
         let end = self.offset(place.end, |inside| inside.old.end);
@@ -301,7 +297,7 @@ mod tests {
             assert_eq!(seen, [("env:KEY".to_owned(), Some("else".to_owned()))]);
         }
         assert_eq!(WithMarks::of("NAME").fallback, None);
-        // Neither other text nor a secret of the engine's own takes one.
+        // Text and marks of other secrets cannot have a default.
         assert_eq!(with_fallback("text", "else", false), None);
         assert_eq!(with_fallback(&format!("{mark}!"), "else", false), None);
         assert_eq!(with_fallback(&secret_mark("NAME"), "else", false), None);

@@ -1,16 +1,16 @@
-//! Evaluation of expressions that read secure values: what is computed from one is secure itself.
+//! Evaluation of expressions that read secure values: a value that was computed from one is secure, too.
 
 use super::template::{Kind, key_text};
 use super::{ActionView, Budget, Condition, Env, EvalError, Lookup, Object, Template, Value};
 use chrono::{DateTime, Utc};
 use std::cell::Cell;
 
-/// The message of a failed evaluation that saw secure values: the original message may contain them.
+/// The message of a failed evaluation that read secure values, because the original message may contain them.
 const FAILED: &str = "an expression that reads secure values failed";
 
 impl Template {
-    /// The value of this template in an environment with secure values: what is computed from one is
-    /// secure itself. Of a map or a list those members are that read one.
+    /// Evaluates this template in an environment with secure values. A value that was computed from a secure value is
+    /// secure, too. In a map or a list, only those members are secure that read one.
     pub fn eval_secure(&self, env: &dyn Env) -> Result<Value, EvalError> {
         match &*self.0 {
             Kind::Array(items) => {
@@ -43,7 +43,7 @@ impl Template {
 }
 
 impl Condition {
-    /// Whether it holds in an environment with secure values.
+    /// Returns true if the condition holds in an environment with secure values.
     pub fn holds_secure(&self, env: &dyn Env) -> Result<bool, EvalError> {
         let revealing = RevealingEnv::new(env);
         let holds = self.holds(&revealing);
@@ -62,7 +62,7 @@ fn hidden(error: EvalError) -> EvalError {
     }
 }
 
-/// An environment that gives secure values as they are, and remembers that it gave any.
+/// An environment that returns the plain values of secure values, and records that one was read.
 struct RevealingEnv<'a> {
     env: &'a dyn Env,
     read: Cell<bool>,

@@ -1,5 +1,5 @@
-//! Templates: any JSON value whose strings may be expressions. Parsed once when the workflow is
-//! loaded, evaluated many times; a copy costs a counter.
+//! Templates: any JSON value whose strings may be expressions. A template is parsed once when the workflow is loaded,
+//! and evaluated many times. A clone is cheap.
 
 use super::binding::Binding;
 use super::data::Data;
@@ -14,28 +14,28 @@ use super::{reads, reference};
 use std::sync::Arc;
 use windlass_value::first_chars;
 
-/// How the text of a template is to be read (docs/reference/expressions.md).
+/// How the text of a template is read (docs/reference/expressions.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
 pub enum Syntax {
-    /// WDL where it begins with `@` or holds `@{`, Jinja where it holds `{{` or `{%`.
+    /// WDL if the text begins with `@` or contains `@{`; Jinja if it contains `{{` or `{%`.
     #[default]
     Loom,
     /// WDL only; `{{` is plain text. A Logic Apps definition.
     Azure,
     /// Jinja only; `@` is plain text. TEA.
     Jinja,
-    /// The same with values written as JSON. Canvas.
+    /// As [`Self::Jinja`], but values are written as JSON. Canvas.
     Graph,
 }
 
-/// Any JSON value whose strings may be templates. A clone costs a counter.
+/// Any JSON value whose strings may be templates. A clone is cheap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template(pub(super) Arc<Kind>);
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Kind {
     Constant(Value),
-    /// `@expression`: keeps the type of its value.
+    /// `@expression`: its value may have any type.
     Whole(Arc<str>, Expr),
     /// Text with `@{…}` in it.
     Parts(Arc<str>, Vec<TemplatePart>),
@@ -53,12 +53,12 @@ pub(super) enum TemplatePart {
 }
 
 impl Template {
-    /// Parses one string. Text without any expression gives a constant.
+    /// Parses one string. Text without an expression is a constant.
     pub fn parse(text: &str, syntax: Syntax) -> Result<Self, ParseError> {
         Self::parse_cached(text, syntax, &TemplateCache::default())
     }
 
-    /// The same as one of the texts of a file.
+    /// Does the same with a cache that the texts of a file share.
     pub fn parse_cached(
         text: &str,
         syntax: Syntax,
@@ -87,13 +87,13 @@ impl Template {
         }
     }
 
-    /// A template that is always this value; nothing inside is parsed.
+    /// Makes a template that is always this value; nothing in the value is parsed.
     #[must_use]
     pub fn constant(value: Value) -> Self {
         Self(Arc::new(Kind::Constant(value)))
     }
 
-    /// A list of templates; of constants, a constant.
+    /// Makes a list of templates. If all are constants, the list is a constant.
     #[must_use]
     pub fn array(items: Vec<Template>) -> Self {
         let constants: Option<Vec<Value>> = items
@@ -106,8 +106,8 @@ impl Template {
         }
     }
 
-    /// A map of templates; a key may itself be a template that gives text. Of constants, a
-    /// constant; of equal keys, the last decides.
+    /// Makes a map of templates. A key may itself be a template that returns text. If everything is constant, the map
+    /// is a constant; of equal keys, the last is used.
     #[must_use]
     pub fn object(members: Vec<(Template, Template)>) -> Self {
         let constants: Option<Object> = members
@@ -123,7 +123,7 @@ impl Template {
         }
     }
 
-    /// An object with further members; anything else as it is.
+    /// Returns an object with further members. A template that is not an object is returned unchanged.
     #[must_use]
     pub fn with_members(&self, more: Vec<(Template, Template)>) -> Self {
         let mut members = match &*self.0 {
@@ -142,7 +142,7 @@ impl Template {
         Self::object(members)
     }
 
-    /// The value, when nothing has to be evaluated for it.
+    /// Returns the value if the template is a constant.
     #[must_use]
     pub fn as_constant(&self) -> Option<&Value> {
         match &*self.0 {
@@ -151,13 +151,13 @@ impl Template {
         }
     }
 
-    /// The same as text: as its author wrote it.
+    /// Returns the source as text, as its author wrote it.
     #[must_use]
     pub fn source_text(&self) -> String {
         self.source().to_text()
     }
 
-    /// The value as its author wrote it: every expression as its text.
+    /// Returns the value as its author wrote it: every expression as its text.
     #[must_use]
     pub fn source(&self) -> Value {
         match &*self.0 {
@@ -175,7 +175,7 @@ impl Template {
         }
     }
 
-    /// What it may read: each once, in order.
+    /// Returns what the template may read, sorted and without duplicates.
     #[must_use]
     pub fn references(&self) -> Vec<Reference> {
         let mut found = Vec::new();
@@ -185,8 +185,8 @@ impl Template {
         found
     }
 
-    /// The calls in it that no function takes, which fail when they are evaluated: why, what to write
-    /// instead, and their place in the text.
+    /// Returns the calls that fail whenever they are evaluated, because the function does not accept the arguments.
+    /// Each has the reason, a hint, and the position in the text.
     #[must_use]
     pub fn refused_calls(&self) -> Vec<ParseError> {
         let mut found = Vec::new();
@@ -215,8 +215,8 @@ impl Template {
         found.into_iter().map(error).collect()
     }
 
-    /// The members of a name at the top that it reads; none when that is computed, or when it
-    /// reads no such name. Only of Jinja texts and of lists and maps of them.
+    /// Returns the members of a top-level name that the template reads. Returns none if the members are computed or the
+    /// name is not read. Only Jinja texts, and lists and maps of them, are searched.
     #[must_use]
     pub fn members_of(&self, root: &str) -> Vec<String> {
         let mut found = match &*self.0 {
@@ -241,8 +241,8 @@ impl Template {
         found
     }
 
-    /// Whether it reads this variable of `env` somewhere without a default. Only of Jinja texts and
-    /// of lists and maps of them.
+    /// Returns true if the template reads this variable of `env` without a default. Only Jinja texts, and lists and
+    /// maps of them, are searched.
     #[must_use]
     pub fn needs_variable(&self, name: &str) -> bool {
         match &*self.0 {
@@ -262,7 +262,7 @@ impl Template {
         }
     }
 
-    /// What it reads from a run, with its value.
+    /// Adds what the template reads from a run, with the values.
     pub(super) fn reads(&self, env: &dyn Env, found: &mut Vec<(String, Value)>) {
         match &*self.0 {
             Kind::Constant(_) => {}
@@ -308,7 +308,7 @@ impl Template {
         }
     }
 
-    /// The value of this template in `env`.
+    /// Evaluates the template in `env`.
     pub fn eval(&self, env: &dyn Env) -> Result<Value, EvalError> {
         match &*self.0 {
             Kind::Constant(value) => Ok(value.clone()),
@@ -343,13 +343,13 @@ impl Template {
     }
 }
 
-/// Whether text of Loom is WDL: it begins with one `@` or holds `@{`.
+/// Returns true if a text in Loom is WDL: it begins with one `@`, or contains `@{`.
 pub(super) fn is_wdl(text: &str) -> bool {
     let one_at = text.starts_with('@') && !text.starts_with("@@");
     one_at || (text.contains("@{") && !text.starts_with("@@"))
 }
 
-/// Whether text is a Jinja template. A comment alone makes none: `${#list}` is a shell's.
+/// Returns true if a text is a Jinja template. A comment `{#` does not count, because shells use `${#list}`.
 pub(super) fn is_jinja(text: &str) -> bool {
     text.contains("{{") || text.contains("{%")
 }
@@ -368,7 +368,7 @@ fn jinja(text: &str, flavor: Flavor, cache: &TemplateCache) -> Result<Template, 
     Ok(Template(Arc::new(Kind::Jinja(compiled))))
 }
 
-/// What to do about text that follows a whole expression.
+/// Returns a hint for text that follows a whole expression.
 fn after_an_expression(rest: &str, or_jinja: bool) -> String {
     let rest = rest.trim_start();
     let instead = [
@@ -405,7 +405,7 @@ fn after_an_expression(rest: &str, or_jinja: bool) -> String {
 }
 
 fn wdl(text: &str, nested_at: bool) -> Result<Template, ParseError> {
-    // A lone `@` has nothing to evaluate: it is the letter.
+    // A single `@` is the letter, because there is nothing to evaluate.
     if text == "@" {
         return Ok(Template::constant(Value::text(text)));
     }
@@ -443,7 +443,7 @@ fn wdl(text: &str, nested_at: bool) -> Result<Template, ParseError> {
     }
 }
 
-/// Text and the expressions in `@{…}`; `@@{` is the text `@{`.
+/// Parses text with expressions in `@{…}`; `@@{` is the text `@{`.
 fn parts(text: &str, nested_at: bool) -> Result<Vec<TemplatePart>, ParseError> {
     let mut parts = Vec::new();
     let mut literal = String::new();
@@ -505,7 +505,7 @@ fn render(ctx: &mut Ctx<'_>, parts: &[TemplatePart]) -> Result<Value, Box<Fail>>
     Ok(Value::text(out))
 }
 
-/// A failure with the string it happened in.
+/// Makes the error of a failure in a string.
 pub(super) fn blame(fail: Fail, text: &str) -> EvalError {
     if let Some(foreign) = fail.foreign {
         return *foreign;

@@ -1,27 +1,27 @@
-//! The answer of a program or a model, as named outputs: JSON fills them by name, text is the only
-//! one (docs/reference/canvas.md).
+//! Converts the answer of a program or a model to named outputs (docs/reference/canvas.md). JSON fills them by name;
+//! text is the only output.
 
 use super::port::{Port, excerpt};
 use crate::{Object, Value};
 use std::sync::Arc;
 use windlass_value::nearest;
 
-/// What was found in an answer.
+/// The parsed answer.
 pub(super) struct ModelAnswer {
     pub outputs: Object,
-    /// The conversation it belongs to, when it says so.
+    /// The conversation that the answer belongs to, if it has a session.
     pub session: Option<Value>,
 }
 
 /// Fills ports from the answer of a program.
 ///
-/// A JSON object fills them by name. A map with the text `result` and none of the names, as
-/// command line agents print it, is an envelope: its text is the answer. Text around an object, or a
-/// code fence, is ignored where the outputs cannot be plain text. Text that is not an object is the
-/// only declared output; if none is declared, it is `response`.
+/// A JSON object fills the ports by name. A map with a text `result` and without any port's name is an envelope, as
+/// command-line agents print it: the text in `result` is the answer. Text around an object, or a code fence, is ignored
+/// if the outputs cannot be plain text. Text that is not an object is the only declared output; if no output is
+/// declared, it is `response`.
 ///
 /// # Errors
-/// An output that is missing or does not fit, with its name and line.
+/// An output is missing or has the wrong kind; the message has its name and line.
 pub(super) fn read(answer: &Value, ports: &[Port]) -> Result<ModelAnswer, String> {
     let parsed = match answer {
         Value::String(text) => Value::from_json(text.trim()).ok(),
@@ -65,10 +65,10 @@ fn session_of(map: &Object) -> Option<Value> {
     named.filter(|value| !value.is_null()).cloned()
 }
 
-/// Looks for a misspelt name. A name may be missing: Lua's nil is not a member.
+/// Checks for a misspelt name. A name may be missing, because a nil in Lua is not a member.
 ///
 /// # Errors
-/// A port is not given, and a member that is for no port has nearly its name.
+/// A port has no value, and another member has nearly its name.
 pub(super) fn misspelt(returned: &Value, ports: &[Port]) -> Result<(), String> {
     let Some(map) = returned.as_object() else {
         return Ok(());
@@ -91,7 +91,7 @@ pub(super) fn misspelt(returned: &Value, ports: &[Port]) -> Result<(), String> {
 /// Fills ports from the members of a map.
 ///
 /// # Errors
-/// A member that is missing or does not fit, with its name and line.
+/// A member is missing or has the wrong kind; the message has its name and line.
 pub(super) fn by_name(map: &Object, ports: &[Port]) -> Result<Object, String> {
     let mut outputs = Object::with_capacity(ports.len());
     for port in ports {
@@ -121,7 +121,7 @@ fn single_output(answer: &Value, port: &Port) -> Result<Object, String> {
     Ok(Object::from_iter([(Arc::clone(&port.name), value)]))
 }
 
-/// The object in a fence, or from the first brace to the last.
+/// Returns the object in a code fence, or from the first brace to the last.
 fn object_inside(text: &str, ports: &[Port]) -> Option<Object> {
     let named = |text: &str| {
         let Ok(Value::Object(map)) = Value::from_json(text.trim()) else {
@@ -130,7 +130,7 @@ fn object_inside(text: &str, ports: &[Port]) -> Option<Object> {
         let one = ports.iter().any(|port| map.contains_key(&*port.name));
         one.then(|| Arc::unwrap_or_clone(map))
     };
-    // The last fence is the answer; what came before it was thinking.
+    // The last fence is the answer; text before it is the model's reasoning.
     let fenced = text.split("```").skip(1).step_by(2).filter_map(|block| {
         let (language, body) = block.split_once('\n')?;
         let language = language.trim();

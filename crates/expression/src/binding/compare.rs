@@ -1,10 +1,10 @@
-//! Two values compared, as the conditions of loop nodes do (docs/reference/canvas.md).
+//! Compares two values for the conditions of loop nodes (docs/reference/canvas.md).
 
 use crate::Value;
 use crate::wdl::number::Number;
 use std::cmp::Ordering;
 
-/// How a value is compared with another.
+/// The operator of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     Equal,
@@ -37,16 +37,16 @@ impl Comparison {
         }
     }
 
-    /// Whether it asks for an order, which only numbers and texts have.
+    /// Returns true if the operator needs an order, which only numbers and texts have.
     #[must_use]
     pub fn orders(self) -> bool {
         !matches!(self, Self::Equal | Self::NotEqual)
     }
 
-    /// Whether it holds. `shown` names the value in messages.
+    /// Returns true if the comparison holds. `shown` is the value's name in messages.
     ///
     /// # Errors
-    /// Values that have no order.
+    /// The values have no order.
     pub(super) fn holds(self, value: &Value, with: &Value, shown: &str) -> Result<bool, String> {
         if !self.orders() {
             return Ok((value == with) == (self == Self::Equal));

@@ -1,5 +1,5 @@
-//! One value out of a text: by a regular expression or by a path into its JSON. Both are read
-//! once, when the workflow is loaded.
+//! Extracts one value from a text: by a regular expression, or by a path in its JSON. Both are parsed once, when the
+//! workflow is loaded.
 
 use crate::Value;
 use crate::budget::pattern_work;
@@ -7,26 +7,26 @@ use crate::wdl::text::text_size;
 use regex::{Regex, RegexBuilder};
 use std::sync::Arc;
 
-/// The largest compiled pattern, in bytes.
+/// Maximum size in bytes of a compiled pattern.
 const MAX_PATTERN: usize = 1 << 20;
 
-/// How a value is found in a text.
+/// How to extract a value.
 #[derive(Clone, Debug)]
 pub enum Extract {
-    /// The first group of the first match, or the whole match of a pattern without groups.
+    /// By the pattern: the first group of the first match, or the whole match if the pattern has no group.
     Regex(Regex),
-    /// All of it, without the white space around it.
+    /// The whole text, without white space at its ends.
     Full,
-    /// The members and elements to follow.
+    /// By the path of members and elements.
     Path(Arc<[Hop]>),
 }
 
-/// One step into a value.
+/// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hop {
     /// A member of a map.
     Member(String),
-    /// An element of a list; counted from its end when negative.
+    /// An element of a list; a negative number counts from the end.
     Element(i64),
 }
 
@@ -42,10 +42,10 @@ impl PartialEq for Extract {
 }
 
 impl Extract {
-    /// A pattern.
+    /// Compiles a pattern.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The reason why the pattern is not valid.
     pub fn regex(pattern: &str) -> Result<Self, String> {
         RegexBuilder::new(pattern)
             .size_limit(MAX_PATTERN)
@@ -54,7 +54,7 @@ impl Extract {
             .map_err(|error| match error {
                 regex::Error::CompiledTooBig(_) => String::from("the pattern is too large"),
                 other => {
-                    // The last line says what is wrong; the ones before it draw a picture.
+                    // The last line has the reason; the lines before it draw the position.
                     let text = other.to_string();
                     let last = text.lines().last().unwrap_or_default();
                     last.trim_start_matches("error: ").to_owned()
@@ -62,10 +62,10 @@ impl Extract {
             })
     }
 
-    /// A path such as `$.items[0].name` or `items[-1]['a b']`.
+    /// Parses a path such as `$.items[0].name` or `items[-1]['a b']`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The reason why the path is not valid.
     pub fn path(text: &str) -> Result<Self, String> {
         let mut rest = text.trim();
         rest = rest.strip_prefix('$').unwrap_or(rest);
@@ -78,7 +78,7 @@ impl Extract {
         Ok(Self::Path(hops.into()))
     }
 
-    /// The work of looking for it.
+    /// Returns the work in units of the extraction.
     pub(super) fn work(&self, from: &Value) -> usize {
         match (self, from.as_str()) {
             (Self::Regex(regex), Some(text)) => pattern_work(regex.as_str(), text.len()),
@@ -88,7 +88,7 @@ impl Extract {
         }
     }
 
-    /// The value found in a text; null if it is not found.
+    /// Returns the value in a text, or null if it is not found.
     #[must_use]
     pub fn find(&self, text: &str) -> Value {
         match self {
@@ -106,7 +106,7 @@ impl Extract {
         }
     }
 
-    /// The value found in a value that is not text: a pattern is matched against its JSON.
+    /// Returns the value in a value that is not text. A pattern is matched against the value's JSON.
     #[must_use]
     pub fn find_in(&self, value: &Value) -> Value {
         match self {
@@ -117,7 +117,7 @@ impl Extract {
         }
     }
 
-    /// As its author wrote it, nearly.
+    /// Returns about the text that the author wrote.
     #[must_use]
     pub fn source(&self) -> String {
         match self {
@@ -134,7 +134,7 @@ impl Extract {
     }
 }
 
-/// The value at the end of a path; null where it leads nowhere.
+/// Returns the value at the end of a path, or null if the path does not exist.
 #[must_use]
 pub(super) fn follow(value: &Value, hops: &[Hop]) -> Value {
     let mut at = value;

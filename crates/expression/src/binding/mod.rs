@@ -1,5 +1,5 @@
-//! Wires: values that are taken from a place instead of computed by a text, as the ports of a graph
-//! need them (docs/reference/canvas.md). A binding is a template like any other: pure, and parsed once.
+//! Bindings: values that are read by a path instead of computed by a text, for the ports of a graph
+//! (docs/reference/canvas.md). A binding is a template like any other: pure, and parsed once.
 
 mod answer;
 mod compare;
@@ -19,66 +19,65 @@ use super::{Env, EvalError, Lookup, Object, Reference, Value};
 use scoped::ScopedEnv;
 use std::sync::Arc;
 
-/// A name, as the rest of the crate has them; this module knows no other.
 type Name = Arc<str>;
 
-/// Where a value comes from, and what becomes of it on the way.
+/// The source of a value, and its conversion.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Binding {
-    /// A name at the top of a template.
+    /// A top-level name of a template.
     Root(Name),
-    /// An input of the run; null when it was not given.
+    /// An input of the run; null if it has no value.
     Input(Name),
-    /// What an action gave; null when it did not run.
+    /// The outputs of an action; null if it did not run.
     Outputs(Name),
-    /// The status and the error of an action; null when it did not run.
+    /// The status and the error of an action; null if it did not run.
     Record(Name),
-    /// What an action gave in the iteration before; of the named loop, or of the innermost one
-    /// that has such an iteration. Null when it did not run there.
+    /// The outputs of an action in the previous iteration: of the named loop, or of the innermost loop with a previous
+    /// iteration. Null if the action did not run in it.
     Previous(Name, Option<Name>),
     /// The current item of the named foreach; null outside of it.
     Item(Name),
-    /// Which iteration of the named loop around this place runs, from 1; null outside of it.
+    /// The number of the iteration of the named enclosing loop, from 1; null outside of it.
     Iteration(Name),
-    /// Which attempt of the retry around this place runs, from 1.
+    /// The number of the attempt of the enclosing retry, from 1.
     Attempt,
-    /// How many attempts an action took; 0 when it did not run.
+    /// The number of attempts of an action; 0 if it did not run.
     Attempts(Name),
     /// One template in the first iteration of the named loop, another in all later ones.
     First(Name, Template, Template),
-    /// A member of a value; null when it has none.
+    /// A member of a value; null if the member is missing.
     Member(Template, Name),
-    /// A member of a member of every element of an array.
+    /// For every element of an array, a member of a member.
     Each(Template, [Name; 2]),
-    /// The collected values of several pages as one answer, without the members of its body that lead to a next page.
+    /// The collected values of several pages as one answer. Its body omits the members that lead to a next page.
     Paged(Template, [Name; 2]),
-    /// Evaluated for their mistakes only, before the value itself.
+    /// Templates that are evaluated first, only for their errors; then the value itself.
     Checked(Vec<Template>, Template),
-    /// With further names at the top.
+    /// A value with more top-level names.
     Scoped(Arc<[(Name, Template)]>, Template),
-    /// Only what a port takes.
+    /// A value as the port accepts it.
     Port(Template, Port),
-    /// The members of a map that ports take; anything else is the one port there is.
+    /// A map's members as the ports accept them. Any other value is for the only port.
     Ports(Template, Arc<[Port]>),
-    /// The same of what a function returned, in which a misspelt name is a mistake.
+    /// The same for what a function returned, where a misspelt name is an error.
     Returned(Template, Arc<[Port]>),
-    /// The answer of a program, as the outputs that ports accept. With a template for the session
-    /// that it continued: `session_id` is the one in the answer, else that one.
+    /// A program's answer as the outputs that the ports accept. If there is a template for the session that the program
+    /// continued, the output `session_id` is the session in the answer, or else the template's value.
     Answer(Template, Arc<[Port]>, Option<Template>),
-    /// A part of a text, or of any other value; null when it is not there.
+    /// A part of a text or of another value; null if it is not found.
     Extract(Template, Extract),
-    /// Whether a value compares so with another; with its name in messages.
+    /// The result of a comparison with another value. The name is for messages.
     Compare(Template, Comparison, Value, Name),
 }
 
 impl Template {
-    /// A value taken from a place.
+    /// Makes a template of a binding.
     #[must_use]
     pub fn binding(binding: Binding) -> Self {
         Self(Arc::new(Kind::Binding(Box::new(binding))))
     }
 
-    /// A part of this value; null when it has none of that name.
+    /// Returns a part of this value, or null if there is no part of that name.
     #[must_use]
     pub fn part(self, name: &str) -> Self {
         Self::binding(Binding::Member(self, Name::from(name)))
@@ -182,7 +181,7 @@ impl Binding {
         }
     }
 
-    /// The template whose value this is, when it only adds names or checks to it.
+    /// Returns the template with this value, if the binding only adds names or checks to it.
     pub(super) fn body(&self) -> Option<&Template> {
         match self {
             Self::Scoped(_, body) | Self::Checked(_, body) => Some(body),
@@ -190,7 +189,7 @@ impl Binding {
         }
     }
 
-    /// What a comparison reads, as its author wrote it, with its value.
+    /// Returns the name and the value of what a comparison reads, as its author wrote it.
     pub(super) fn read(&self, env: &dyn Env) -> Option<(String, Value)> {
         match self {
             Self::Compare(of, ..) => {
@@ -242,7 +241,7 @@ impl Binding {
         }
     }
 
-    /// Where it comes from, in words for people.
+    /// Describes the source of the value for people.
     pub(super) fn source(&self) -> Value {
         let of = Template::source_text;
         Value::text(match self {

@@ -1,17 +1,17 @@
-//! What an action that reads pages gives: the first answer, with the rows of all pages in its body
-//! (Logic Apps, "Get more data, items, or records by using pagination").
+//! The output of an action that reads pages: the first answer, with the rows of all pages in its body (Logic Apps, "Get
+//! more data, items, or records by using pagination").
 
 use super::{Name, Value};
 
-/// For one page, its answer. `collected` has `first`, that answer, and `rows`, the rows of each
-/// page.
+/// Joins the pages. `collected` has `first`, the answer of the first page, and `rows`, the rows of each page. A single
+/// page is its answer.
 pub(super) fn joined(collected: &Value, links: &[Name]) -> Value {
     let first = collected.get("first").cloned().unwrap_or_default();
     let Value::Object(answer) = &first else {
         return first;
     };
     let mut answer = (**answer).clone();
-    // Logic Apps does not have it.
+    // The output in Logic Apps has no `url`.
     answer.shift_remove("url");
     let pages = collected.get("rows").and_then(Value::as_array);
     let pages = pages.map(Vec::as_slice).unwrap_or_default();

@@ -1,22 +1,22 @@
-//! Ports: what a value must be to go in or out by this name, and what is converted on the way
-//! (docs/reference/canvas.md). Nothing here knows where a value comes from.
+//! Ports: the values that a port accepts, and their conversion (docs/reference/canvas.md). A port does not depend on
+//! the source of a value.
 
 use crate::Value;
 use std::sync::Arc;
 use windlass_value::shortened;
 
-/// What a port takes.
+/// The kind of value that a port accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortKind {
-    /// Text; anything else becomes its JSON text.
+    /// Text; any other value is converted to its JSON text.
     String,
-    /// A number, or text that is one.
+    /// A number, or text that contains one.
     Number,
-    /// true or false, or text that says so.
+    /// A boolean, or the text `true` or `false`.
     Boolean,
     /// Any value; text is parsed as JSON.
     Json,
-    /// Any value as it is.
+    /// Any value, unchanged.
     Any,
 }
 
@@ -40,7 +40,7 @@ impl PortKind {
         }
     }
 
-    /// Whether a value of this kind can ever be converted to that one.
+    /// Returns true if some value of this kind can be converted to the other kind.
     #[must_use]
     pub fn may_become(self, to: Self) -> bool {
         !matches!(
@@ -49,7 +49,7 @@ impl PortKind {
         )
     }
 
-    /// A value that is not null as this kind; none when it is no such thing.
+    /// Converts a value that is not null to this kind, or returns `None` if that is not possible.
     #[must_use]
     pub fn convert(self, value: &Value) -> Option<Value> {
         match (self, value) {
@@ -84,25 +84,25 @@ impl PortKind {
     }
 }
 
-/// A named way in or out of a node.
+/// A named input or output of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Port {
     pub name: Arc<str>,
-    /// What it is called in messages: "input `task` of `coder` (line 12)".
+    /// The name in messages: "input `task` of `coder` (line 12)".
     pub shown: Arc<str>,
-    /// The type of its value.
+    /// The kind of its value.
     pub kind: PortKind,
-    /// Null is a mistake.
+    /// Whether null is an error.
     pub required: bool,
-    /// Instead of null.
+    /// The value that replaces null.
     pub default: Option<Value>,
 }
 
 impl Port {
-    /// The value as this port takes it.
+    /// Converts a value for this port.
     ///
     /// # Errors
-    /// What is wrong, with the port's name and line.
+    /// The reason, with the port's name and line.
     pub fn accept(&self, value: &Value) -> Result<Value, String> {
         let value = match (&self.default, value) {
             (Some(default), Value::Null) => default,
@@ -126,7 +126,7 @@ impl Port {
     }
 }
 
-/// The beginning of a value, for a message.
+/// Returns the beginning of a value, for a message.
 pub fn excerpt(value: &Value) -> String {
     shortened(&value.to_json(), 60)
 }

@@ -1,5 +1,5 @@
-//! An environment with further names at the top of templates. Each is computed when it is first
-//! read, at most once; its mistakes are those of the template that reads it.
+//! An environment with more top-level names for templates. Each value is computed when it is first read, at most once.
+//! Its errors are errors of the template that reads it.
 
 use super::Name;
 use crate::{Budget, Env, EvalError, Template, Value};
@@ -25,7 +25,7 @@ impl<'a> ScopedEnv<'a> {
 
     pub fn eval(&self, body: &Template) -> Result<Value, EvalError> {
         let value = body.eval(self);
-        // What is wrong with a name is the cause of what its reader says of it.
+        // The error of a name is the cause of the error of its reader.
         match self.mistake.take() {
             Some(mistake) => Err(mistake),
             None => value,

@@ -1,5 +1,5 @@
-//! Templates of one file that are written the same are compiled once: aliases may write one a hundred
-//! thousand times, and a compiled one takes several kilobytes.
+//! Compiles equal templates of one file only once. Aliases may repeat a template a hundred thousand times, and a
+//! compiled template needs several kilobytes.
 
 use super::{Flavor, Jinja};
 use crate::ParseError;
@@ -7,10 +7,10 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a compiled template takes, in bytes, measured: at least, and for each byte of its text.
+/// Measured memory in bytes of a compiled template: the base, and for each byte of its text.
 const EACH: usize = 9_000;
 const BYTE: usize = 40;
-/// What those of one file may take.
+/// Maximum memory in bytes of the templates of one file.
 const MOST: usize = 56 << 20;
 
 /// The compiled Jinja templates of the file that is being read.
@@ -19,19 +19,19 @@ pub struct TemplateCache(RefCell<Compiled>);
 
 #[derive(Default)]
 struct Compiled {
-    /// By text, flavor, and whether it is one bare expression.
+    /// By text, flavor, and whether the whole text is one expression.
     known: HashMap<(Arc<str>, Flavor, bool), Arc<Jinja>>,
     memory: usize,
 }
 
 impl TemplateCache {
-    /// Whether the templates take as much memory as they may.
+    /// Returns true if the templates use more memory than allowed.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.0.borrow().memory > MOST
     }
 
-    /// A template, or a bare expression, compiled now or before.
+    /// Returns the compiled template. `bare`: the whole text is one expression.
     pub(crate) fn compile(
         &self,
         text: &str,

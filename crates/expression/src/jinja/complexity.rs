@@ -1,18 +1,18 @@
-//! How deep a template may nest and chain; checked before it is parsed.
+//! Limits the nesting and the chains of operators in a template, before it is parsed.
 
 use minijinja::machinery::{Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Error, ErrorKind};
 
-/// Operators one expression may chain and nest.
+/// Maximum number of operators that one expression may chain and nest.
 const MAX_CHAIN: usize = 300;
-/// `elif`s of a template.
+/// Maximum number of `elif`s of a template.
 const MAX_BRANCHES: usize = 100;
 pub(super) const TOO_COMPLEX: &str = "the template is too complex";
 
-/// The parser, the compiler and the drop of a tree recurse as deep as operators are chained, and
-/// the parser does not bound all of them. So they are counted before it sees them: operators since
-/// the last comma, in every bracket that is open.
+/// Checks the complexity of a template. The parser, the compiler and the drop of a tree recurse as deep as operators
+/// are chained, and the parser does not limit all of these. So this function counts, before the parser runs, the
+/// operators since the last comma in every open bracket.
 pub(super) fn check(source: &str, in_expression: bool, syntax: SyntaxConfig) -> Result<(), Error> {
     let mut open: Vec<usize> = vec![0];
     let mut total = 0;

@@ -1,4 +1,4 @@
-//! The engine's settings: strict names, Python's methods, bounds; and its errors in our words.
+//! The settings of the Jinja engine: strict names, Python's methods, limits. Also rewrites its errors as our messages.
 
 use super::free_variables::{self, FreeVariable};
 use super::{filters, operators, python};
@@ -9,11 +9,11 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 use std::sync::LazyLock;
 use windlass_value::did_you_mean;
 
-/// The name of the one template that an engine holds.
+/// The name of the only template of an engine.
 pub(super) const SOURCE_NAME: &str = "template";
-/// Instructions one evaluation may take.
+/// Maximum number of instructions of one evaluation.
 const FUEL: u64 = 500_000;
-/// Macros and loops may call each other this deep.
+/// Maximum depth of calls of macros and loops.
 const RECURSION: usize = 64;
 
 pub(super) static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
@@ -36,7 +36,7 @@ pub(super) static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
     engine
 });
 
-/// Values are written as graph editors have them: JSON without spaces, and text as it is.
+/// Sets the formatter for graph editors: values are written as JSON without spaces, and text as it is.
 pub(super) fn write_json(engine: &mut Environment<'static>) {
     engine.set_formatter(|out, _state, value| {
         let text = match value.as_str() {
@@ -47,7 +47,7 @@ pub(super) fn write_json(engine: &mut Environment<'static>) {
             })?,
         };
         super::session::bytes(text.len())?;
-        // A whole number has no fraction, however it was computed.
+        // A whole number has no fraction, even if it was computed as a float.
         let text = match value.is_number() {
             true => text.strip_suffix(".0").unwrap_or(&text),
             false => &text,
@@ -56,7 +56,7 @@ pub(super) fn write_json(engine: &mut Environment<'static>) {
     });
 }
 
-/// Text stays as it is written, the newline at its end included, as TEA has it.
+/// Returns the syntax of TEA: text is unchanged, including the newline at its end.
 pub(super) fn syntax() -> SyntaxConfig {
     SyntaxConfig::builder()
         .keep_trailing_newline(true)
@@ -64,7 +64,7 @@ pub(super) fn syntax() -> SyntaxConfig {
         .unwrap_or_default()
 }
 
-/// What the engine says, without its place.
+/// Returns the engine's message without the position.
 pub(super) fn plain(error: &Error) -> String {
     match (error.kind(), error.detail()) {
         (_, None) => error.kind().to_string(),
@@ -73,7 +73,7 @@ pub(super) fn plain(error: &Error) -> String {
     }
 }
 
-/// A hint for an unintended comment: `${#list}` of a shell in text that is a template.
+/// Returns a hint for an unintended comment: a shell's `${#list}` in a template.
 pub(super) fn comment_hint(error: &Error) -> Option<String> {
     let open = error
         .detail()
@@ -85,7 +85,7 @@ pub(super) fn comment_hint(error: &Error) -> Option<String> {
     })
 }
 
-/// A hint for text that is not Jinja but looks like WDL, and for misspelt filters.
+/// Returns a hint for text that is not Jinja but looks like WDL.
 pub(super) fn parse_hint(text: &str) -> Option<String> {
     let trimmed = text.trim();
     let name = trimmed.split('(').next().unwrap_or_default().trim();
@@ -93,8 +93,8 @@ pub(super) fn parse_hint(text: &str) -> Option<String> {
     wdl.then(|| format!("did you mean `@{trimmed}`?"))
 }
 
-/// The message of an error of an evaluation, and what it read that does not exist, if that is why. An unknown name
-/// comes with the nearest known one. `piece` is where the error occurred.
+/// Returns the message for an error of an evaluation, and the missing value that was read, if that is the reason. For
+/// an unknown name, the message has the nearest known one. `piece` is the text where the error occurred.
 pub(super) fn describe(
     error: &Error,
     text: &str,
@@ -103,7 +103,7 @@ pub(super) fn describe(
     env: &dyn Env,
 ) -> (String, Option<Missing>) {
     let plain = plain(error);
-    // The member that the message names, else the piece.
+    // Use the member in the message, or else the piece.
     let member = || {
         let path = plain.split('`').nth(1).unwrap_or(piece).trim();
         let unnamed = || Missing {
@@ -129,7 +129,7 @@ pub(super) fn describe(
                 (message, Some(missing))
             }
         },
-        // An operator or a filter that got an undefined value: the message of the operator names its operand.
+        // An operator or a filter got an undefined value: the engine's message names the operand.
         ErrorKind::InvalidOperation if mentions_undefined(&plain) => {
             let (_, missing) = member();
             (plain, Some(missing))
@@ -143,7 +143,7 @@ pub(super) fn describe(
     }
 }
 
-/// Whether a message, outside of what it quotes, is about an undefined value.
+/// Returns true if a message is about an undefined value. Quoted text does not count.
 fn mentions_undefined(message: &str) -> bool {
     let unquoted = message.split(['`', '\'', '"']).step_by(2);
     unquoted.into_iter().any(|part| part.contains("undefined"))

@@ -1,5 +1,5 @@
-//! Filters and methods: those TEA adds, those of Jinja2 that the engine lacks, and bounded
-//! versions of those that make much from little.
+//! Filters and methods: those of TEA, those of Jinja2 that the engine lacks, and limited versions of those whose result
+//! may be much larger than their input.
 
 use super::operators::size;
 use super::python::{self, Json};
@@ -11,7 +11,7 @@ use ring::digest::{SHA256, digest};
 use std::sync::LazyLock;
 use windlass_value::hex;
 
-/// The engine's own filters, to call from ours.
+/// The engine's own filters, which our versions call.
 static BUILTIN: LazyLock<Environment<'static>> = LazyLock::new(Environment::new);
 
 pub(super) fn register(engine: &mut Environment<'static>) {
@@ -49,7 +49,7 @@ pub(super) fn register(engine: &mut Environment<'static>) {
             bounded(name, args, kwargs)
         });
     }
-    // Filters that make a list keep it: it counts.
+    // The list that these filters return uses memory, so it is charged.
     for name in [
         "list", "sort", "unique", "reverse", "items", "split", "lines",
     ] {
@@ -68,7 +68,7 @@ pub(super) fn register(engine: &mut Environment<'static>) {
         session::work(range.len().unwrap_or(0))?;
         Ok::<_, Error>(range)
     });
-    // It would print every name there is.
+    // `debug` would print every existing name.
     engine.remove_global("debug");
     engine.set_unknown_method_callback(method);
 }
@@ -103,7 +103,7 @@ fn tojson(value: Value, indent: Option<Value>, kwargs: Kwargs) -> Result<String,
     python::json(&value, Json { html: true, indent })
 }
 
-/// The value of JSON text; text that is not JSON stays as it is, as in TEA.
+/// Parses JSON text. As in TEA, text that is not JSON is returned unchanged.
 fn fromjson(value: Value) -> Result<Value, Error> {
     let Some(text) = value.as_str() else {
         return Ok(value);
@@ -136,7 +136,7 @@ fn text_length(value: Option<&Value>) -> usize {
     value.and_then(Value::as_str).map_or(0, str::len)
 }
 
-/// As Jinja2 has it, also with its arguments in their order: case_sensitive, by, reverse.
+/// Sorts a dictionary as Jinja2 does. The arguments may also be positional: case_sensitive, by, reverse.
 fn dictsort(args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
     charge_list(args.first())?;
     let mut named: Vec<(&str, Value)> = Vec::new();
@@ -151,7 +151,7 @@ fn dictsort(args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
     call("dictsort", first, Kwargs::from_iter(named))
 }
 
-/// Its arguments are in this order or named: length, killwords, end, leeway.
+/// Shortens a text. The arguments are positional or named: length, killwords, end, leeway.
 fn truncate(args: Rest<Value>, kwargs: Kwargs) -> Result<String, Error> {
     let text = python::str(required_argument(args.first())?)?;
     let argument = |index: usize, name: &str| match args.get(index) {
@@ -172,14 +172,14 @@ fn truncate(args: Rest<Value>, kwargs: Kwargs) -> Result<String, Error> {
     Ok(text::truncate(&text, length, kill, end, leeway))
 }
 
-/// What a filter is given: an absent name or member is an error here as well.
+/// Returns the argument of a filter. An undefined name or member is an error here, too.
 fn required_argument(value: Option<&Value>) -> Result<&Value, Error> {
     value
         .filter(|value| !value.is_undefined())
         .ok_or_else(|| Error::from(ErrorKind::UndefinedError))
 }
 
-/// A whole number of what is one, of text that begins as one, else the default.
+/// Returns the whole number of a number or at the beginning of a text, else the default.
 fn int(
     value: Value,
     default: Option<Value>,
@@ -212,7 +212,7 @@ fn no_kwargs() -> Kwargs {
     Kwargs::from_iter(Vec::<(&str, Value)>::new())
 }
 
-/// What a filter may make at most is counted before it is made.
+/// Counts the maximum size of a filter's result before the filter runs.
 fn bounded(name: &str, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
     let length = text_length(args.first());
     let number = |value: Option<&Value>| value.and_then(Value::as_usize).unwrap_or(0);
@@ -281,7 +281,7 @@ fn joined(items: Option<&Value>, delimiter: usize) -> Result<usize, Error> {
     Ok(total)
 }
 
-/// At most what the digits in a pattern ask for, and the arguments once for each directive.
+/// Returns the maximum size: the largest number in the pattern, and all arguments, once for each directive.
 fn formatted(pattern: &str, args: Option<&[Value]>) -> usize {
     let mut widest = 0_usize;
     let mut number = 0_usize;

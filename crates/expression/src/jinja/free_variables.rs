@@ -1,4 +1,4 @@
-//! The names at the top of a template: found when it is parsed, looked up when it is evaluated.
+//! The top-level names of a template: found when it is parsed, looked up when it is evaluated.
 
 use super::object::to_jinja;
 use super::{Flavor, operators};
@@ -9,22 +9,22 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use windlass_value::{did_you_mean, members};
 
-/// Functions of the engine itself.
+/// Functions of the engine.
 pub(super) const GLOBALS: [&str; 5] = ["range", "dict", "namespace", "cycler", "joiner"];
 
-/// The name at the top whose members are the environment.
+/// The top-level name whose members are the variables of the environment.
 pub(super) const ENVIRONMENT: &str = "env";
 
-/// One name, and the members of it that are read; none where they are computed.
+/// One top-level name, and its members that are read; `None` if a member is computed.
 #[derive(Debug)]
 pub(super) struct FreeVariable {
     name: Arc<str>,
     members: Option<Vec<String>>,
-    /// Of `loops`: the members of its members that are read.
+    /// Only for `loops`: the members of its members that are read.
     inner: Vec<String>,
 }
 
-/// The names a template reads, from the paths the engine found.
+/// Returns the names that a template reads, from the paths that the engine found.
 pub(super) fn collect(paths: &HashSet<String>) -> Vec<FreeVariable> {
     let mut sorted: Vec<&String> = paths.iter().collect();
     sorted.sort();
@@ -66,14 +66,14 @@ pub(super) fn collect(paths: &HashSet<String>) -> Vec<FreeVariable> {
     free
 }
 
-/// What a template reads of the environment, where it names it.
+/// Sets the members of the environment that a template reads, if it reads the environment.
 pub(super) fn environment(free: &mut [FreeVariable], members: Option<Vec<String>>) {
     if let Some(root) = free.iter_mut().find(|root| &*root.name == ENVIRONMENT) {
         root.members = members;
     }
 }
 
-/// The members of one name that are read.
+/// Returns the members of a top-level name that are read.
 pub(super) fn members_of_root<'r>(free: &'r [FreeVariable], name: &str) -> &'r [String] {
     let root = free.iter().find(|root| *root.name == *name);
     root.and_then(|root| root.members.as_deref())
@@ -114,7 +114,7 @@ impl FreeVariable {
         }
     }
 
-    /// Whether absent members of it are None.
+    /// Returns true if missing members of this name are None.
     pub(super) fn lenient(&self, flavor: Flavor) -> bool {
         match &*self.name {
             "state" => true,
@@ -156,7 +156,7 @@ impl FreeVariable {
         Some(to_jinja(&value, lenient))
     }
 
-    /// Only the members that the template names, or all that are known.
+    /// Makes an object of the members that the template reads, or of all known members if one is computed.
     fn object(&self, known: &[String], look_up: impl Fn(&str) -> Option<Value>) -> Value {
         let names = self.members.as_deref().unwrap_or(known);
         let pairs = names
@@ -173,7 +173,7 @@ fn action_names(env: &dyn Env) -> Vec<String> {
     }
 }
 
-/// The context of one evaluation: the few names the template reads.
+/// The context of one evaluation: only the names that the template reads.
 #[derive(Debug)]
 struct Context {
     values: Vec<(Arc<str>, Jinja)>,
@@ -203,7 +203,7 @@ pub(super) fn context(free: &[FreeVariable], env: &dyn Env, flavor: Flavor) -> J
     Jinja::from_object(Context { values })
 }
 
-/// The first name that nothing is known of, and the names that might have been meant.
+/// Returns the first unknown name, and the names that the author may have meant.
 pub(super) fn unknown(free: &[FreeVariable], env: &dyn Env) -> Option<(String, Vec<String>)> {
     for root in free {
         let Some(value) = root.value(env, Flavor::Strict) else {
@@ -237,7 +237,7 @@ pub(super) fn unknown(free: &[FreeVariable], env: &dyn Env) -> Option<(String, V
     None
 }
 
-/// The first member of a path, names with dots between them, that does not exist, and a message about it.
+/// Returns the first missing member of a path of names with dots between them, and a message about it.
 pub(super) fn missing_member(
     path: &str,
     free: &[FreeVariable],

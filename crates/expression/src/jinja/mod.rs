@@ -1,5 +1,5 @@
-//! Jinja templates and expressions, through minijinja with Python's methods. What they read is
-//! handed over lazily: one name costs that name, whatever the size of the state.
+//! Jinja templates and expressions, through minijinja with Python's methods. Values are passed to the engine only when
+//! they are read, so the cost of a read does not depend on the size of the state.
 
 mod cache;
 mod complexity;
@@ -28,34 +28,34 @@ use rewrite::{RewriteError, RewrittenTemplate};
 use session::Evaluation;
 use std::sync::Arc;
 
-/// Whose templates these are.
+/// The rules of evaluation of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Flavor {
-    /// An absent member is an error, but of `state`.
+    /// A missing member is an error, except in `state`.
     Strict,
-    /// As TEA has it: an absent member of its own names is None.
+    /// TEA: a missing member of TEA's own names is None.
     Tea,
-    /// The same with values written as JSON in a text.
+    /// As [`Self::Tea`], but values in a text are written as JSON.
     Graph,
 }
 
 pub(crate) struct Jinja {
-    /// The string as it was given.
+    /// The whole string.
     text: Arc<str>,
-    /// Where the source that was compiled begins in it.
+    /// Offset and length in bytes of the compiled source in the string.
     offset: usize,
     length: usize,
     flavor: Flavor,
     free: Vec<FreeVariable>,
     body: Body,
-    /// Where the pieces of the compiled text come from; of what reads nothing, nothing.
+    /// Maps the compiled text to the source; empty if the template reads nothing.
     rewritten: RewrittenTemplate,
 }
 
 enum Body {
     /// One expression: its value, whatever its type.
     Value(Expression<'static, 'static>),
-    /// Anything else gives text. An engine of its own owns the compiled template; the filters
+    /// Any other template, which returns text. The compiled template is owned by an engine of its own, but the filters
     /// are shared.
     Text(Environment<'static>),
 }
@@ -74,8 +74,8 @@ impl PartialEq for Jinja {
 }
 
 impl Jinja {
-    /// `bare`: the whole text is one expression. Otherwise one single `{{ … }}` keeps the type of its value,
-    /// anything else gives text.
+    /// Compiles a text. `bare`: the whole text is one expression. Otherwise a single `{{ … }}` returns a value of any
+    /// type, and any other text returns text.
     fn compile(text: &str, flavor: Flavor, bare: bool) -> Result<Self, ParseError> {
         let all = (0, text.len());
         let single = match bare {
@@ -133,12 +133,12 @@ impl Jinja {
             .collect()
     }
 
-    /// The variables of `env` that it reads without a default.
+    /// Returns the variables of `env` that are read without a default.
     pub(crate) fn env_vars_without_default(&self) -> &[String] {
         &self.rewritten.bare
     }
 
-    /// The members of this name that it reads by a name of their own.
+    /// Returns the members of this top-level name that are read by a literal name.
     pub(crate) fn members_of(&self, root: &str) -> &[String] {
         free_variables::members_of_root(&self.free, root)
     }
@@ -167,7 +167,7 @@ impl Jinja {
         }
     }
 
-    /// TEA: an expression that comes to nothing is None, as long as its name at the top is known.
+    /// Returns true if an undefined result is None: in TEA, if the top-level names are known.
     fn absent_is_none(&self) -> bool {
         let source = self.text.get(self.offset..self.offset + self.length);
         let lenient = |root: &FreeVariable| root.lenient(self.flavor);
@@ -176,8 +176,8 @@ impl Jinja {
             && source.is_some_and(|source| source.contains(['.', '[']))
     }
 
-    /// Whether the value is true as Python has it: empty, zero and None are not.
-    /// `reading` is what its value says.
+    /// Returns true if the value is true by the rules of `reading`. In Python's rules, empty values, zero and None are
+    /// false.
     pub(crate) fn holds(&self, env: &dyn Env, reading: ReadMode) -> Result<bool, EvalError> {
         let Body::Value(expression) = &self.body else {
             let text = self.eval(env)?;
@@ -215,7 +215,7 @@ impl Jinja {
         let source = self.text.get(self.offset..).unwrap_or_default();
         let (offset, length) = match place {
             Some(range) if range.end <= self.length => {
-                // The engine's places begin with the bracket around a piece.
+                // The engine's ranges include the opening bracket before a piece.
                 let piece = source.get(range.clone()).unwrap_or_default();
                 let open = piece.matches('(').count();
                 let closed = piece.matches(')').count();
@@ -237,7 +237,7 @@ impl Jinja {
     }
 }
 
-/// Takes no more than an evaluation may make.
+/// A buffer that fails beyond the maximum size of an evaluation's result.
 struct Bounded(Vec<u8>);
 
 impl std::io::Write for Bounded {
@@ -254,7 +254,7 @@ impl std::io::Write for Bounded {
     }
 }
 
-/// Where the expression of a text that is one single `{{ … }}` begins and ends.
+/// Returns the range of the expression if a text is a single `{{ … }}`.
 fn single_expression(text: &str) -> Option<(usize, usize)> {
     let start = text.len() - text.trim_start().len();
     let trimmed = text.trim();
@@ -262,7 +262,7 @@ fn single_expression(text: &str) -> Option<(usize, usize)> {
     let closed = inner.strip_prefix('-').unwrap_or(inner);
     let body = closed.strip_suffix('-').unwrap_or(closed);
     let first = start + 2 + (inner.len() - closed.len());
-    // `{{ a }} {{ b }}` also begins and ends so: the braces must not close before the end.
+    // `{{ a }} {{ b }}` also begins and ends with braces, so check that they do not close before the end.
     let mut quote = None;
     let mut escaped = false;
     let mut depth = 0_i32;
@@ -321,7 +321,7 @@ fn parse_error(error: &Error, text: &str, offset: usize) -> ParseError {
     }
 }
 
-/// Whether a text is none of the words for no.
+/// Returns true if a text is not empty and not a word for false.
 fn is_yes(text: &str) -> bool {
     let word = text.trim().to_lowercase();
     !["", "false", "0", "no", "none"].contains(&word.as_str())

@@ -1,5 +1,5 @@
-//! Names that are the engine's and not data: filters, tests and functions. A misspelt one is
-//! found when the file is loaded.
+//! Names of the engine's filters, tests and functions, as opposed to names of data. A misspelt name is found when the
+//! file is loaded.
 
 use super::engine::ENGINE;
 pub(super) use super::free_variables::{ENVIRONMENT, GLOBALS};
@@ -10,7 +10,7 @@ use minijinja::machinery::ast::{CallArg, Expr, Filter, Stmt};
 use std::ops::Range;
 use windlass_value::did_you_mean;
 
-/// The variable of the environment that an expression reads by its name: `env.X`, `env['X']` or
+/// Returns the variable of the environment that an expression reads by a literal name: `env.X`, `env['X']` or
 /// `env.get('X')`.
 pub(super) fn environment<'e>(expr: &'e Expr<'_>) -> Option<&'e str> {
     let text = |expr: &'e Expr<'_>| match expr {
@@ -32,7 +32,7 @@ pub(super) fn environment<'e>(expr: &'e Expr<'_>) -> Option<&'e str> {
     }
 }
 
-/// The variable that `env.X | default(…)` reads, with the arguments of the filter.
+/// Returns the variable that `env.X | default(…)` reads, with the filter's arguments.
 pub(super) fn defaulted<'e, 's>(filter: &'e Filter<'s>) -> Option<(&'e str, &'e [CallArg<'s>])> {
     let inner = filter.expr.as_ref()?;
     let plain = match inner {
@@ -55,7 +55,7 @@ fn is_environment(expr: &Expr<'_>) -> bool {
     matches!(expr, Expr::Var(var) if var.id == ENVIRONMENT)
 }
 
-/// Whether an expression calls a method of `env`.
+/// Returns true if an expression calls a method of `env`.
 pub(super) fn is_environment_call(expr: &Expr<'_>) -> bool {
     let Expr::Call(call) = expr else { return false };
     matches!(&call.expr, Expr::GetAttr(method) if is_environment(&method.expr))
@@ -73,7 +73,7 @@ fn range(expr: &Expr<'_>) -> Range<usize> {
     span.start_offset as usize..span.end_offset as usize
 }
 
-/// What is wrong with the names that this expression itself uses.
+/// Returns an unknown name that this expression itself uses, not its parts.
 pub(super) fn check(expr: &Expr<'_>, assigned: &[String]) -> Option<UnknownName> {
     let (what, name, known) = match expr {
         Expr::Filter(filter) => {
@@ -102,7 +102,7 @@ pub(super) fn check(expr: &Expr<'_>, assigned: &[String]) -> Option<UnknownName>
         }
         _ => return None,
     };
-    // For hints only: whether a filter exists, the engine says.
+    // This list is only for hints: the engine decides whether a filter exists.
     let mut hint = known.and_then(|kind| did_you_mean(name, names_of(kind)));
     if what == "function" {
         let wdl = crate::wdl::functions::find(name);
@@ -121,7 +121,7 @@ pub(super) fn check(expr: &Expr<'_>, assigned: &[String]) -> Option<UnknownName>
     })
 }
 
-/// Every name that a template gives a value or defines.
+/// Adds every name that a template assigns or defines.
 pub(super) fn assigned(stmt: &Stmt<'_>, names: &mut Vec<String>) {
     let mut all = |body: &[Stmt<'_>]| body.iter().for_each(|stmt| assigned(stmt, names));
     match stmt {

@@ -1,5 +1,5 @@
-//! Values as the engine sees them, and back. Arrays and objects are wrapped, never converted, so
-//! that reading one member costs that member.
+//! Converts values to the engine's values and back. Arrays and objects are wrapped, not converted, so reading one
+//! member costs only that member.
 
 use super::{python, session};
 use crate::secret::with_fallback;
@@ -14,8 +14,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 struct List(Arc<Vec<Value>>);
 
-/// A map of ours. A lenient one is TEA's `DotDict`: a key that is absent is None, unless it
-/// begins with `_`; what is read of it with a dot is lenient as well.
+/// A wrapped map. A lenient one is TEA's `DotDict`: a missing key is None unless it begins with `_`. A map that is read
+/// from a lenient one with a dot is lenient, too.
 #[derive(Debug)]
 struct Members {
     map: Arc<Map>,
@@ -47,7 +47,7 @@ pub(super) fn is_ours(value: &Jinja) -> bool {
     is_list(value) || value.downcast_object_ref::<Members>().is_some()
 }
 
-/// Whether a map has a key; a lenient one does not have the keys that read as None.
+/// Returns true if a map has a key. A lenient map does not have the missing keys that it reads as None.
 pub(super) fn has_key(map: &Jinja, key: &Jinja) -> Result<bool, Error> {
     match map.downcast_object_ref::<Members>() {
         Some(members) => Ok(key_of(key).is_some_and(|key| members.map.contains_key(&*key))),
@@ -70,7 +70,7 @@ impl Object for List {
     }
 }
 
-/// The key that is meant: keys are text, also those that a file writes as numbers.
+/// Returns the key as text, because all keys are text, also those that a file writes as numbers.
 fn key_of(key: &Jinja) -> Option<Cow<'_, str>> {
     match key.kind() {
         ValueKind::String => key.as_str().map(Cow::Borrowed),
@@ -109,7 +109,7 @@ impl Object for Members {
         Some(self.map.len())
     }
 
-    /// `get` must not see the None of an absent key, so it is answered here.
+    /// Answers `get` here, because the engine would see None for a missing key of a lenient map.
     fn call_method(
         self: &Arc<Self>,
         _state: &mut minijinja::State<'_, '_>,
@@ -145,10 +145,10 @@ impl Object for Members {
     }
 }
 
-/// The method that `env.X | default(…)` becomes.
+/// The method that replaces `env.X | default(…)`.
 pub(super) const DEFAULT: &str = "__default";
 
-/// The mark of a key, with the value to use when it is not set.
+/// Returns the mark of a variable with its default.
 fn marked(text: &str, default: &Jinja, or_empty: bool) -> Result<Option<String>, Error> {
     match default.kind() {
         ValueKind::String | ValueKind::Number | ValueKind::Bool => {

@@ -1,5 +1,5 @@
-//! The operations that [`super::rewrite`] calls: Python's meaning, with bounds. The last two
-//! arguments are the names of the operands, for errors.
+//! The operations that [`super::rewrite`] inserts: Python's semantics, with limits. The last two arguments are the
+//! names of the operands, for errors.
 
 use super::{python, session};
 use crate::MAX_DEPTH;
@@ -7,7 +7,7 @@ use minijinja::value::{Tuple, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State};
 use std::cmp::Ordering;
 
-/// What an order must be.
+/// Returns true if an order fulfils an operator.
 type OrderTest = fn(Ordering) -> bool;
 
 pub(super) fn register(engine: &mut Environment<'static>) {
@@ -48,7 +48,7 @@ pub(super) fn register(engine: &mut Environment<'static>) {
         session::work(size(&value))?;
         Ok::<_, Error>(value)
     });
-    // A loop takes so much for each element, and a macro for each call.
+    // Charges a loop for each element, and a macro for each call.
     engine.add_filter("__loop", |value: Value, each: usize| {
         session::spend(size(&value).saturating_mul(each))?;
         Ok::<_, Error>(value)
@@ -64,7 +64,7 @@ pub(super) fn register(engine: &mut Environment<'static>) {
     });
     engine.add_filter("__raw", |value: Value| value);
     engine.add_filter("__slice", slice);
-    // The builtin test would ask a lenient map, which has every key.
+    // The builtin test would query a lenient map, which seems to have every key.
     for name in ["eq", "equalto", "=="] {
         engine.add_test(name, |a: Value, b: Value| {
             compared(&a, &b)?;
@@ -94,7 +94,7 @@ pub(super) fn register(engine: &mut Environment<'static>) {
     engine.add_test("in", |item: Value, all: Value| contains(&item, &all));
 }
 
-/// `value[start:stop:step]`. The engine's own fails on what is empty when the step is negative.
+/// Implements `value[start:stop:step]`. The engine's own slice fails on an empty value if the step is negative.
 fn slice(
     value: &Value,
     start: Option<i64>,
@@ -128,7 +128,7 @@ fn slice(
     }
 }
 
-/// The indices that a slice selects from `length` elements, as Python counts them.
+/// Returns the indices that a slice selects from `length` elements, by Python's rules.
 fn places(
     start: Option<i64>,
     stop: Option<i64>,
@@ -156,7 +156,7 @@ fn places(
     .filter_map(|at| usize::try_from(at).ok())
 }
 
-/// Whether an operation did not take the kinds of its operands: Python's `TypeError`.
+/// Returns true if an operation did not accept its operands: Python's `TypeError`.
 pub(super) fn is_ill_typed(error: &Error) -> bool {
     let words = ["` does not compare ", "` does not accept ", "`in` looks "];
     let says = |detail: &str| words.iter().any(|word| detail.contains(word));
@@ -167,7 +167,7 @@ fn invalid(message: String) -> Error {
     Error::new(ErrorKind::InvalidOperation, message)
 }
 
-/// Number of elements to inspect.
+/// Returns the number of elements to inspect.
 pub(super) fn size(value: &Value) -> usize {
     match value.kind() {
         ValueKind::String => value.as_str().map_or(0, str::len) / 16,
@@ -189,7 +189,7 @@ fn defined(value: &Value, name: &str) -> Result<(), Error> {
     })
 }
 
-/// The kind of a value, in words.
+/// Returns the kind of a value, in words.
 pub(super) fn kind_of(value: &Value) -> String {
     match value.kind() {
         ValueKind::None => "none".to_owned(),
@@ -197,7 +197,7 @@ pub(super) fn kind_of(value: &Value) -> String {
     }
 }
 
-/// What an operand is called: its name, or its kind.
+/// Returns the name and the kind of an operand, or only its kind if it has no name.
 fn named(value: &Value, name: &str) -> String {
     let kind = kind_of(value);
     if name.is_empty() {
@@ -207,7 +207,7 @@ fn named(value: &Value, name: &str) -> String {
     }
 }
 
-/// A number to compare: Python's booleans are 1 and 0.
+/// Returns a value for a comparison: Python's booleans are the numbers 1 and 0.
 fn comparable(value: &Value) -> Value {
     match value.kind() {
         ValueKind::Bool => Value::from(i64::from(value.is_true())),
@@ -241,7 +241,7 @@ fn equal(a: &Value, b: &Value, x: &str, y: &str) -> Result<bool, Error> {
     Ok(comparable(a) == comparable(b))
 }
 
-/// Counts a comparison of two values: at most the size of the smaller one is compared.
+/// Charges a comparison of two values: at most the smaller one is compared.
 fn compared(a: &Value, b: &Value) -> Result<(), Error> {
     let nests = |value: &Value| {
         matches!(
@@ -256,7 +256,7 @@ fn compared(a: &Value, b: &Value) -> Result<(), Error> {
     charge_nested(if left <= right { a } else { b }, 0)
 }
 
-/// Counts all that lies in a value.
+/// Charges everything in a value.
 fn charge_nested(value: &Value, depth: usize) -> Result<(), Error> {
     session::work(size(value))?;
     let map = value.kind() == ValueKind::Map;
@@ -302,7 +302,7 @@ fn contains(item: &Value, all: &Value) -> Result<bool, Error> {
     }
 }
 
-/// What a variable holds is a list rather than a recipe for one: recipes made of recipes recurse.
+/// Converts a lazy sequence to a list, for a variable. Lazy sequences of lazy sequences would recurse.
 fn listed(value: Value) -> Result<Value, Error> {
     let known = !matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable)
         || value.is_tuple()
@@ -316,7 +316,7 @@ fn listed(value: Value) -> Result<Value, Error> {
     Ok(Value::from(items))
 }
 
-/// Refuses what nests deeper than a value may: it could not be dropped.
+/// Refuses a value that nests too deep: dropping it would recurse too deep.
 fn nesting(value: &Value) -> Result<(), Error> {
     let mut level = vec![value.clone()];
     for _ in 0..=MAX_DEPTH {
@@ -324,7 +324,7 @@ fn nesting(value: &Value) -> Result<(), Error> {
         for container in level {
             let map = container.kind() == ValueKind::Map;
             let nests = map || matches!(container.kind(), ValueKind::Seq | ValueKind::Iterable);
-            // Ours nest no deeper than the file or the store allow.
+            // Values from outside of the template are checked by the file or the store.
             if !nests || super::object::is_ours(&container) {
                 continue;
             }
@@ -367,7 +367,7 @@ fn float(value: &Value) -> Option<f64> {
     }
 }
 
-/// A number of a calculation; past 64 bits it is refused.
+/// Returns the result of a calculation; more than 64 bits are refused.
 fn whole(value: Option<i128>) -> Result<Value, Error> {
     let fitting = value.and_then(|value| i64::try_from(value).ok());
     fitting
@@ -443,7 +443,7 @@ fn multiply(a: Value, b: Value, x: &str, y: &str) -> Result<Value, Error> {
     Ok(Value::from(vec![once; times].concat()))
 }
 
-/// The remainder, with the sign of the divisor; on text, Python's formatting.
+/// Returns the remainder, with the sign of the divisor. For a text, formats it as Python does.
 fn remainder(
     state: &mut State<'_, '_>,
     a: Value,

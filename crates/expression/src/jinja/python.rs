@@ -1,4 +1,4 @@
-//! Values as Python writes them: `str`, `repr` and `json.dumps`. What is written is counted.
+//! Writes values as Python's `str`, `repr` and `json.dumps` do. The written bytes are charged.
 
 use super::session;
 use crate::MAX_DEPTH;
@@ -17,7 +17,7 @@ pub(super) fn str(value: &Value) -> Result<String, Error> {
     Ok(out)
 }
 
-/// `str(value)` at the end of a text.
+/// Appends `str(value)` to a text.
 pub(super) fn push_str(out: &mut String, value: &Value) -> Result<(), Error> {
     match value.as_str() {
         Some(text) => {
@@ -89,7 +89,7 @@ fn number(out: &mut String, value: &Value) {
     }
 }
 
-/// `repr(float)`: the shortest digits, an exponent from 1e16 on and below 0.0001.
+/// Appends `repr(float)`: the shortest digits, with an exponent from 1e16 on and below 0.0001.
 fn float(out: &mut String, float: f64) {
     let magnitude = float.abs();
     if float.is_nan() {
@@ -109,7 +109,7 @@ fn float(out: &mut String, float: f64) {
     }
 }
 
-/// `repr(text)`.
+/// Returns `repr(text)`.
 pub fn quoted(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') {
         '"'
@@ -134,16 +134,16 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// How JSON is written.
+/// The style of JSON.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Json {
-    /// `< > & '` as `\u003c` and so on, and keys sorted: the filter `tojson`.
+    /// As the filter `tojson`: `< > & '` are `\u003c` and so on, and keys are sorted.
     pub html: bool,
-    /// Blanks of a level, when it is written over several lines.
+    /// Number of spaces for each level, on several lines; `None` writes one line.
     pub indent: Option<usize>,
 }
 
-/// `json.dumps(value)`.
+/// Returns `json.dumps(value)`.
 pub(super) fn json(value: &Value, style: Json) -> Result<String, Error> {
     let mut out = String::new();
     dump(&mut out, value, style, 0)?;
@@ -228,7 +228,7 @@ fn dump(out: &mut String, value: &Value, style: Json, depth: usize) -> Result<()
     Ok(())
 }
 
-/// Text in ASCII, as `json.dumps` writes it.
+/// Appends text in ASCII as `json.dumps` does.
 fn json_text(out: &mut String, text: &str, html: bool) -> Result<(), Error> {
     session::bytes(text.len())?;
     out.push('"');

@@ -1,11 +1,11 @@
-//! Every filter, test and function of Jinja, with an example. Hints and editors take names from here.
+//! Every filter, test and function of Jinja, with an example. Hints and editors use these names.
 
 use crate::JinjaKind;
 
-/// A name that is the engine's.
+/// A name of the engine, as opposed to a name of data.
 pub(crate) struct JinjaName {
     pub kind: JinjaKind,
-    /// How it is called; of a filter behind the `|`, of a test behind `is`.
+    /// The call with its parameters; for a filter the part after `|`, for a test the part after `is`.
     pub signature: &'static str,
     pub example: &'static str,
 }

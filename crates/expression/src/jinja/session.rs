@@ -1,5 +1,5 @@
-//! What one evaluation may use up, and the texts it has handed to minijinja. That calls our objects and
-//! filters without a context of ours, so it belongs to the thread while they run.
+//! The limits of one evaluation, and the texts that it has passed to minijinja. The state belongs to the thread during
+//! an evaluation, because minijinja calls our objects and filters without a context of ours.
 
 use crate::{Budget, BudgetExceeded};
 use minijinja::{Error, ErrorKind};
@@ -7,23 +7,23 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Bytes of text and lists that one evaluation may make.
+/// Maximum size in bytes of the text and lists that one evaluation may make.
 pub(super) const MAX_BYTES: usize = 32 << 20;
 /// Maximum number of elements that one evaluation may inspect in comparisons and filters.
 const MAX_WORK: usize = 5_000_000;
-/// Longer texts are handed over once and remembered.
+/// Length in bytes above which a text is copied only once for the engine.
 const LONG_TEXT: usize = 512;
 
-/// Each check of the session counts as this many units, for the instructions of the engine around it.
+/// Number of units of each check of the session, for the engine's instructions around the check.
 const LOOK: usize = 8;
 
 #[derive(Default)]
 struct Session {
-    /// What is left of the budget of the evaluation around it.
+    /// The remaining budget, lent by the caller of the evaluation.
     budget: Option<Budget>,
     bytes: usize,
     work: usize,
-    /// By address; the first of the pair keeps the address in use.
+    /// By address. The first of the pair keeps the address valid.
     texts: HashMap<usize, (Arc<String>, Arc<str>)>,
 }
 
@@ -31,10 +31,10 @@ thread_local! {
     static SESSION: RefCell<Session> = RefCell::default();
 }
 
-/// While this lives, its thread evaluates one template.
+/// A guard: while it exists, its thread evaluates one template.
 pub(super) struct Evaluation<'b> {
     budget: &'b Budget,
-    /// That of the template whose names are being computed.
+    /// The session of the enclosing evaluation, which reads a name with a template of its own.
     around: Session,
 }
 
@@ -73,7 +73,7 @@ fn exceeded(exceeded: BudgetExceeded) -> Error {
     Error::new(ErrorKind::InvalidOperation, exceeded.to_string())
 }
 
-/// Counts bytes about to be made.
+/// Charges bytes before they are made.
 pub(super) fn bytes(count: usize) -> Result<(), Error> {
     SESSION.with_borrow_mut(|session| {
         session.bytes = session.bytes.saturating_add(count);
@@ -85,7 +85,7 @@ pub(super) fn bytes(count: usize) -> Result<(), Error> {
     })
 }
 
-/// Counts elements that are about to be inspected.
+/// Charges elements before they are inspected.
 pub(super) fn work(count: usize) -> Result<(), Error> {
     SESSION.with_borrow_mut(|session| {
         session.work = session.work.saturating_add(count);
@@ -97,12 +97,12 @@ pub(super) fn work(count: usize) -> Result<(), Error> {
     })
 }
 
-/// Counts instructions of the engine that are about to be carried out.
+/// Charges instructions of the engine before they are executed.
 pub(super) fn spend(units: usize) -> Result<(), Error> {
     SESSION.with_borrow(|session| session.charge(units))
 }
 
-/// A text as the engine's own; a long one is copied once in an evaluation.
+/// Converts a text for the engine. A long text is copied once in an evaluation.
 pub(super) fn text(text: &Arc<String>) -> minijinja::Value {
     if text.len() <= LONG_TEXT {
         return minijinja::Value::from(text.as_str());

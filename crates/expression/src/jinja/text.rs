@@ -1,5 +1,5 @@
-//! Methods of Python's text and filters of Jinja2 that the engine lacks or does otherwise. Pure
-//! functions of text; their callers bound the size of the results, with [`grows_to`].
+//! Methods of Python's text and filters of Jinja2 that the engine lacks, or implements otherwise. They are pure
+//! functions of text; their callers limit the size of the results with [`grows_to`].
 
 use minijinja::value::{Tuple, Value};
 use minijinja::{Error, ErrorKind};
@@ -21,8 +21,7 @@ fn width(args: &[Value], method: &str) -> Result<usize, Error> {
     }
 }
 
-/// So long may the result of a method be that makes more text than it has; of the others the text
-/// itself is the measure.
+/// Returns the maximum length in bytes of a method's result. Most results are not longer than the text.
 pub(super) fn grows_to(text: &str, name: &str, args: &[Value]) -> usize {
     let first = args.first().and_then(Value::as_usize);
     match name {
@@ -34,7 +33,7 @@ pub(super) fn grows_to(text: &str, name: &str, args: &[Value]) -> usize {
     .saturating_add(text.len())
 }
 
-/// A method of text; none when it is not one of these.
+/// Calls a method of text, or returns `None` if the method is not defined here.
 pub(super) fn method(text: &str, name: &str, args: &[Value]) -> Option<Result<Value, Error>> {
     Some(match name {
         "swapcase" => Ok(Value::from(
@@ -62,7 +61,7 @@ pub(super) fn method(text: &str, name: &str, args: &[Value]) -> Option<Result<Va
         "zfill" => width(args, name).map(|width| Value::from(zfill(text, width))),
         "ljust" => padded(text, args, name, |_| 0),
         "rjust" => padded(text, args, name, |missing| missing),
-        // As Python does: the odd one goes to the left when the width is odd.
+        // As in Python: of an odd number of fill characters, the extra one is on the left if the width is odd.
         "center" => {
             let odd = width(args, name).unwrap_or(0) % 2;
             padded(text, args, name, move |missing| {
@@ -77,7 +76,7 @@ pub(super) fn method(text: &str, name: &str, args: &[Value]) -> Option<Result<Va
     })
 }
 
-/// A method of a list that the engine lacks.
+/// Calls a method of a list that the engine lacks.
 pub(super) fn list_method(
     list: &Value,
     name: &str,
@@ -156,7 +155,7 @@ fn from_the_end(text: &str, args: &[Value]) -> Result<Value, Error> {
     Ok(Value::from(pieces))
 }
 
-/// Where a text is in another, in characters; an error when it is not there.
+/// Returns the position of a text in another, in characters. It is an error if the text is not found.
 fn position(
     text: &str,
     args: &[Value],
@@ -177,7 +176,7 @@ fn zfill(text: &str, width: usize) -> String {
     format!("{sign}{}{digits}", "0".repeat(missing))
 }
 
-/// Text filled up to a width; `left` says how much of what is missing goes before it.
+/// Pads a text to a width; `left` returns how many of the missing characters go before it.
 fn padded(
     text: &str,
     args: &[Value],
@@ -224,7 +223,7 @@ fn expanded(text: &str, size: usize) -> String {
 
 // ── filters ─────────────────────────────────────────────────────────────────────────────────
 
-/// `truncate(length=255, killwords=false, end='...', leeway=5)`, as Jinja2 has it.
+/// `truncate(length=255, killwords=false, end='...', leeway=5)` of Jinja2.
 pub(super) fn truncate(text: &str, length: usize, kill: bool, end: &str, leeway: usize) -> String {
     let letters: Vec<char> = text.chars().collect();
     if letters.len() <= length.saturating_add(leeway) {
@@ -239,7 +238,7 @@ pub(super) fn truncate(text: &str, length: usize, kill: bool, end: &str, leeway:
     cut + end
 }
 
-/// `&`, `<`, `>` and quotes as entities, as Jinja2 writes them.
+/// Replaces `&`, `<`, `>` and quotes with entities, as Jinja2 does.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -255,8 +254,7 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// A whole number from text, or what Jinja2's `int` makes of it: text of a number with a fraction
-/// loses it, anything else is none.
+/// Returns the whole number in a text, as Jinja2's `int` does: a fraction is dropped, and other text is `None`.
 #[allow(clippy::cast_possible_truncation)] // Within the bounds that are checked.
 pub(super) fn int(text: &str, base: u32) -> Option<i128> {
     let text = text.trim().replace('_', "");

@@ -1,16 +1,16 @@
-//! The tree of a WDL expression. Names are resolved: a call holds its function.
+//! The tree of a WDL expression. Its names are resolved: a call contains its function.
 
 use super::functions::Function;
 use crate::{Template, Value};
 
-/// A place in the string: byte offset and length.
+/// A range of the string: offset and length in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AstSpan {
     pub offset: u32,
     pub length: u32,
 }
 
-/// One node and where it is written. Equality compares only the tree, never the place.
+/// A node and its range in the text. Equality compares only the tree, never the range.
 #[derive(Clone, Debug)]
 pub(crate) struct Expr {
     pub node: Node,
@@ -29,15 +29,15 @@ pub(crate) enum Node {
     Literal(Value),
     /// `name(arguments)`.
     Call(&'static Function, Vec<Expr>),
-    /// `base.key?[key]…`: a flat list, so that a long one does not cost stack.
+    /// `base.key?[key]…`: a flat list, so that a long path does not use the stack.
     Path(Box<Expr>, Vec<Step>),
-    /// A call that no function takes: it fails when it is evaluated.
+    /// A call that the function does not accept: it fails when it is evaluated.
     Refused(Box<RefusedCall>),
     /// A leaf of a condition in object form.
     Template(Template),
 }
 
-/// A call of a function that is unknown, or that takes another number of arguments.
+/// A call of an unknown function, or with the wrong number of arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RefusedCall {
     pub name: String,
@@ -49,7 +49,7 @@ pub(crate) struct RefusedCall {
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub key: Expr,
-    /// With `?`: null and a missing member give null.
+    /// With `?`, a member of null and a missing member are null.
     pub safe: bool,
     /// From the beginning of the path to the end of this step.
     pub place: AstSpan,

@@ -1,5 +1,4 @@
-//! Binary and XML values: an object `{"$content-type", "$content"}` with its bytes in base64, as
-//! Logic Apps has them.
+//! Binary and XML values: as in Logic Apps, an object `{"$content-type", "$content"}` with the bytes in base64.
 
 use super::eval::{Ctx, Fail, Outcome};
 use crate::{Object, Value};
@@ -11,7 +10,7 @@ use base64::engine::{DecodePaddingMode, general_purpose::STANDARD};
 pub(crate) const BYTES: &str = "application/octet-stream";
 pub(crate) const XML: &str = "application/xml;charset=utf-8";
 
-/// Padding may be missing; nothing else is forgiven.
+/// Padding may be missing; every other deviation is an error.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -25,26 +24,26 @@ pub(crate) fn envelope(ctx: &mut Ctx<'_>, kind: &str, bytes: &[u8]) -> Outcome {
     ]))
 }
 
-/// The content type and the bytes of a value, when it has them.
+/// Returns the content type and the bytes of a value, if it has them.
 pub(crate) fn of(map: &Object) -> Option<(&str, Vec<u8>)> {
     let kind = map.get("$content-type")?.as_str()?;
     let bytes = decode(map.get("$content")?.as_str()?).ok()?;
     Some((kind, bytes))
 }
 
-/// Whether a content type is one of XML.
+/// Returns true if a content type is XML.
 pub(crate) fn is_xml(kind: &str) -> bool {
     let kind = kind.split(';').next().unwrap_or_default().trim();
     kind.ends_with("/xml") || kind.ends_with("+xml")
 }
 
-/// The bytes of a value as text, when it has them.
+/// Returns the bytes of a binary value as text.
 pub(crate) fn text_of(value: &Value) -> Option<String> {
     let (_, bytes) = of(value.as_object()?)?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Text, the bytes of a binary value, or any other value's text.
+/// Returns the bytes of a text or of a binary value.
 pub(crate) fn bytes_of(value: &Value) -> Option<Vec<u8>> {
     match value {
         Value::String(text) => Some(text.as_bytes().to_vec()),
@@ -57,7 +56,7 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The bytes of base64 text; blanks and line ends in it are allowed.
+/// Decodes base64 text, in which spaces and line ends are allowed.
 pub(crate) fn decode(text: &str) -> Outcome<Vec<u8>> {
     let compact: String = text
         .chars()
@@ -68,21 +67,21 @@ pub(crate) fn decode(text: &str) -> Outcome<Vec<u8>> {
         .map_err(|error| Fail::new(format!("this is not valid base64: {error}")))
 }
 
-/// A data URI in its pieces.
+/// A parsed data URI.
 pub(crate) struct DataUri<'t> {
-    /// The content type as it is written; `text/plain` where none is given.
+    /// The content type as it is written; `text/plain` if there was no type.
     pub kind: &'t str,
     pub data: Data<'t>,
 }
 
-/// What a data URI holds.
+/// The data of a data URI.
 pub(crate) enum Data<'t> {
     /// Base64, as it is written.
     Coded(&'t str),
     Plain(Vec<u8>),
 }
 
-/// The content type of a data URI that names none.
+/// The content type of a data URI without one.
 const PLAIN: &str = "text/plain";
 
 impl<'t> DataUri<'t> {
@@ -102,7 +101,7 @@ impl<'t> DataUri<'t> {
         }
         let data = match coded {
             true => Data::Coded(body),
-            // As of a form: `+` is a space.
+            // As in a form, `+` is a space.
             false => {
                 let body = body.replace('+', " ");
                 Data::Plain(percent_encoding::percent_decode_str(&body).collect())
@@ -112,7 +111,7 @@ impl<'t> DataUri<'t> {
         Ok(Self { kind, data })
     }
 
-    /// The envelope; base64 stays as it is written.
+    /// Returns the binary value. Base64 is copied as it is written.
     pub(crate) fn into_binary(self, ctx: &mut Ctx<'_>) -> Outcome {
         check_kind(self.kind)?;
         match self.data {
@@ -122,7 +121,7 @@ impl<'t> DataUri<'t> {
     }
 
     pub(crate) fn into_bytes(self) -> Outcome<Vec<u8>> {
-        // The service uses a charset only where it is the first parameter.
+        // The service uses a charset only if it is the first parameter.
         let first = self.kind.split(';').nth(1).and_then(charset);
         if first.is_some_and(|charset| !charset.eq_ignore_ascii_case("utf-8")) {
             let kind = self.kind;
@@ -135,7 +134,7 @@ impl<'t> DataUri<'t> {
     }
 }
 
-/// Base64 text with a content type: what is in it is not touched.
+/// Makes a binary value of base64 text, which is neither decoded nor checked.
 pub(crate) fn coded_envelope(ctx: &mut Ctx<'_>, kind: &str, text: &str) -> Outcome {
     ctx.produce(text.len() + kind.len())?;
     Ok(Value::from_pairs([
@@ -144,14 +143,14 @@ pub(crate) fn coded_envelope(ctx: &mut Ctx<'_>, kind: &str, text: &str) -> Outco
     ]))
 }
 
-/// The value of a parameter that names the charset.
+/// Returns the charset, if the parameter is one.
 fn charset(parameter: &str) -> Option<&str> {
     let (name, value) = parameter.split_once('=')?;
     let is_charset = name.trim().eq_ignore_ascii_case("charset");
     is_charset.then(|| value.trim().trim_matches('"'))
 }
 
-/// A content type: a type and a subtype, then parameters; a charset is one that .NET knows.
+/// Checks a content type: a type and a subtype, then parameters. .NET must know the charset.
 fn check_kind(kind: &str) -> Outcome<()> {
     let mut parts = kind.split(';').map(str::trim);
     let name = parts.next().unwrap_or_default();
@@ -169,7 +168,7 @@ fn check_kind(kind: &str) -> Outcome<()> {
     }
 }
 
-/// Whether .NET knows this encoding.
+/// Returns true if .NET knows this encoding.
 fn is_charset(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     const KNOWN: [&str; 12] = [

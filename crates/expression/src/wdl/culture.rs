@@ -1,17 +1,17 @@
-//! Cultures: names of months and days and the marks in numbers, from the locales of the C
-//! library; date patterns as .NET has them for the cultures below, derived for the others.
+//! Cultures: names of months and days and the separators in numbers, from the locales of the C library. The date
+//! patterns are those of .NET for the cultures in the table, and derived for the others.
 
 use pure_rust_locales::{Locale, locale_match};
 
-/// One culture. `en-US` unless an expression names another.
+/// A culture; `en-US` unless an expression names another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Culture {
     locale: Locale,
-    /// .NET's culture of no region.
+    /// Whether this is .NET's invariant culture.
     invariant: bool,
 }
 
-/// Which of the standard patterns.
+/// A standard date or time pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pattern {
     ShortDate,
@@ -22,7 +22,7 @@ pub(crate) enum Pattern {
     YearMonth,
 }
 
-/// Culture, short date, long date, short time, month and day, year and month.
+/// The columns: culture, short date, long date, short time, month and day, year and month.
 const TABLE: &[&str] = &[
     "en_US|M/d/yyyy|dddd, MMMM d, yyyy|h:mm tt|MMMM d|MMMM yyyy",
     "en_CA|yyyy-MM-dd|dddd, MMMM d, yyyy|h:mm tt|MMMM d|MMMM yyyy",
@@ -52,7 +52,7 @@ const TABLE: &[&str] = &[
     "zh_TW|yyyy/M/d|yyyy年M月d日 dddd|tt h:mm|M月d日|yyyy年M月",
 ];
 
-/// Regions of language codes that stand alone, where it is not the language's own letters.
+/// Regions for language codes without a region, if the region is not the language's letters in upper case.
 const REGIONS: &str =
     "en_US da_DK cs_CZ sv_SE ja_JP ko_KR zh_CN nb_NO el_GR he_IL uk_UA vi_VN hi_IN et_EE";
 
@@ -61,13 +61,13 @@ impl Culture {
         locale: Locale::en_US,
         invariant: false,
     };
-    /// English of no region, with .NET's own date patterns; its code is empty.
+    /// The invariant culture: English with .NET's own date patterns; its code is empty.
     pub(crate) const INVARIANT: Self = Self {
         locale: Locale::en_US,
         invariant: true,
     };
 
-    /// The culture of an RFC 4646 code such as `fr-FR`, without case; none if it is unknown.
+    /// Finds the culture of an RFC 4646 code such as `fr-FR`; the case is ignored.
     pub(crate) fn find(code: &str) -> Option<Self> {
         if code.is_empty() {
             return Some(Self::INVARIANT);
@@ -91,7 +91,7 @@ impl Culture {
         Some(Self { locale, invariant })
     }
 
-    /// The months' names; next to a day some languages inflect them.
+    /// Returns the names of the months. Some languages inflect them next to a day.
     pub(crate) fn months(self, has_day: bool) -> &'static [&'static str] {
         let plain = locale_match!(self.locale => LC_TIME::MON);
         let alone = locale_match!(self.locale => LC_TIME::ALT_MON);
@@ -105,17 +105,17 @@ impl Culture {
         locale_match!(self.locale => LC_TIME::ABMON)
     }
 
-    /// From Sunday.
+    /// Returns the names of the days, from Sunday.
     pub(crate) fn days(self) -> &'static [&'static str] {
         locale_match!(self.locale => LC_TIME::DAY)
     }
 
-    /// From Sunday.
+    /// Returns the short names of the days, from Sunday.
     pub(crate) fn short_days(self) -> &'static [&'static str] {
         locale_match!(self.locale => LC_TIME::ABDAY)
     }
 
-    /// What `tt` writes before and after noon; AM and PM where the language has no words for it.
+    /// Returns what `tt` writes before and after noon; AM and PM if the language has no words for them.
     pub(crate) fn am_pm(self) -> (&'static str, &'static str) {
         match locale_match!(self.locale => LC_TIME::AM_PM) {
             [am, pm] if !am.is_empty() && !pm.is_empty() => (am, pm),
@@ -123,7 +123,7 @@ impl Culture {
         }
     }
 
-    /// The row of the table, in pieces.
+    /// Returns the columns of the table for this culture.
     fn patterns(self) -> Option<[&'static str; 5]> {
         if self.invariant {
             let long = "dddd, dd MMMM yyyy";
@@ -138,7 +138,7 @@ impl Culture {
         Some([next(), next(), next(), next(), next()])
     }
 
-    /// A standard date pattern, in the letters of custom ones.
+    /// Returns a standard date pattern in the letters of custom patterns.
     pub(crate) fn pattern(self, wanted: Pattern) -> String {
         let derived = self.derived_short_date();
         let default = [
@@ -162,7 +162,7 @@ impl Culture {
         }
     }
 
-    /// The C library's short date in .NET's letters.
+    /// Returns the short date of the C library in .NET's letters.
     fn derived_short_date(self) -> String {
         let mut letters = locale_match!(self.locale => LC_TIME::D_FMT).chars();
         let mut pattern = String::new();
@@ -187,14 +187,14 @@ impl Culture {
         pattern
     }
 
-    /// The text that replaces `/` in a pattern.
+    /// Returns the character that replaces `/` in a pattern.
     pub(crate) fn date_separator(self) -> char {
         let pattern = self.pattern(Pattern::ShortDate);
         let separator = pattern.chars().find(|letter| !letter.is_ascii_alphabetic());
         separator.unwrap_or('/')
     }
 
-    /// The text that replaces `:` in a pattern.
+    /// Returns the character that replaces `:` in a pattern.
     pub(crate) fn time_separator(self) -> char {
         match self.patterns() {
             Some([_, _, time, ..]) if time.contains('.') => '.',
@@ -206,7 +206,7 @@ impl Culture {
         locale_match!(self.locale => LC_NUMERIC::DECIMAL_POINT)
     }
 
-    /// Between groups of three digits.
+    /// Returns the separator between groups of three digits.
     pub(crate) fn group_separator(self) -> &'static str {
         let separator = locale_match!(self.locale => LC_NUMERIC::THOUSANDS_SEP);
         if separator.is_empty() {
@@ -227,7 +227,7 @@ impl Culture {
         usize::try_from(digits).unwrap_or(2).min(9)
     }
 
-    /// Whether the symbol goes before the number, and whether a space lies between.
+    /// Returns whether the symbol precedes the number, and whether a space is between them.
     pub(crate) fn currency_layout(self) -> (bool, bool) {
         (
             locale_match!(self.locale => LC_MONETARY::P_CS_PRECEDES) == 1,
@@ -235,7 +235,7 @@ impl Culture {
         )
     }
 
-    /// Whether a space lies between a number and `%`.
+    /// Returns true if a space is between a number and `%`.
     pub(crate) fn percent_space(self) -> bool {
         let name = self.locale.to_string();
         !["en_", "es_MX", "it_", "ja_", "ko_", "nl_", "pt_", "zh_"]

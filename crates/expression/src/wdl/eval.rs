@@ -1,5 +1,5 @@
-//! Evaluates a tree. It borrows: reading one member of a large body clones counters, never the
-//! body. Work and what is produced are counted, and an expression that asks for too much fails.
+//! Evaluates a tree. Values are shared: reading one member of a large body never copies the body. Work and output are
+//! charged, and an expression that exceeds a limit fails.
 
 use super::ast::{AstSpan, Expr, Node, Step};
 use super::functions::{Args, Run};
@@ -10,7 +10,7 @@ use windlass_value::{did_you_mean, members, shortened};
 
 /// Maximum number of nodes that one expression evaluates and elements that it inspects.
 pub(crate) const MAX_STEPS: usize = 2_000_000;
-/// Bytes of new text and elements produced by one expression, at most.
+/// Maximum size in bytes of the new text and elements of one expression.
 pub(crate) const MAX_BYTES: usize = 32 << 20;
 
 /// Why an evaluation stopped.
@@ -18,11 +18,11 @@ pub(crate) const MAX_BYTES: usize = 32 << 20;
 pub(crate) struct Fail {
     pub message: String,
     pub place: Option<AstSpan>,
-    /// The argument to blame, from 0, until the call knows its place.
+    /// The index of the argument to blame, from 0, until the call adds its position.
     pub argument: Option<usize>,
-    /// The error of a template of its own, with its own text and place.
+    /// The error of a nested template, with its own text and position.
     pub foreign: Option<Box<EvalError>>,
-    /// What is not there, if that is why.
+    /// The missing value, if that is the reason.
     pub missing: Option<Missing>,
 }
 
@@ -37,7 +37,7 @@ impl Fail {
         })
     }
 
-    /// The failure to read what is not there; [`Ctx::path`] adds which path that is.
+    /// Makes the failure to read a missing value; [`Ctx::path`] adds its path.
     fn missing(message: String) -> Box<Self> {
         let mut fail = Self::new(message);
         fail.missing = Some(Missing::default());
@@ -50,7 +50,7 @@ impl Fail {
         fail
     }
 
-    /// The same, blamed on an argument.
+    /// Returns this failure, blamed on an argument.
     pub(crate) fn blame(mut self: Box<Self>, index: usize) -> Box<Self> {
         self.argument = Some(index);
         self
@@ -70,9 +70,9 @@ pub(crate) struct Ctx<'e> {
     budget: &'e Budget,
     steps: usize,
     bytes: usize,
-    /// The value just given is the null of an action that has not run.
+    /// Whether the last value is the null of an action that has not run.
     unrun: bool,
-    /// The first action that was read so.
+    /// The first such action.
     unrun_name: Option<String>,
 }
 
@@ -88,7 +88,7 @@ impl<'e> Ctx<'e> {
         }
     }
 
-    /// Counts work: nodes, or elements that a function inspects.
+    /// Charges work: nodes, or elements that a function inspects.
     pub(crate) fn work(&mut self, steps: usize) -> Outcome<()> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > MAX_STEPS {
@@ -99,19 +99,19 @@ impl<'e> Ctx<'e> {
         Ok(self.budget.charge(steps)?)
     }
 
-    /// Counts a text that a function reads, once.
+    /// Charges a text that a function reads once.
     pub(crate) fn scan(&mut self, text: &str) -> Outcome<()> {
-        // Text that is not ASCII is read letter by letter.
+        // A text that is not ASCII is read letter by letter.
         let each = if text.is_ascii() { 64 } else { 8 };
         Ok(self.budget.charge(text.len() / each)?)
     }
 
-    /// Counts a text that a function reads byte by byte, such as JSON.
+    /// Charges a text that a function parses byte by byte, such as JSON.
     pub(crate) fn read(&mut self, text: &str) -> Outcome<()> {
         Ok(self.budget.charge(text.len() / 4)?)
     }
 
-    /// Counts what is about to be produced, before it is.
+    /// Charges output before it is made.
     pub(crate) fn produce(&mut self, bytes: usize) -> Outcome<()> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > MAX_BYTES {
@@ -123,7 +123,7 @@ impl<'e> Ctx<'e> {
         Ok(self.budget.charge(bytes / 32)?)
     }
 
-    /// Counts a value that is about to be written as text.
+    /// Charges a value before it is written as text.
     pub(crate) fn render(&mut self, value: &Value) -> Outcome<()> {
         let bytes = text_size(value);
         self.produce(bytes)?;
@@ -133,25 +133,25 @@ impl<'e> Ctx<'e> {
         }
     }
 
-    /// Counts a value that was newly made; a value that is already in the run is only passed on.
+    /// Charges a new value. A value that is in the run already is only shared, and costs nothing.
     pub(crate) fn made(&mut self, value: &Value) -> Outcome<()> {
         Ok(self.budget.charge(value.fresh_nodes())?)
     }
 
-    /// Counts new elements of a list or a map.
+    /// Charges new elements of a list or a map.
     pub(crate) fn elements(&mut self, count: usize) -> Outcome<()> {
         self.work(count)?;
         self.produce(count.saturating_mul(size_of::<Value>()))
     }
 
-    /// Text that a function made, counted.
+    /// Charges a text that a function made, and returns it as a value.
     pub(crate) fn text(&mut self, text: impl Into<String>) -> Outcome {
         let text = text.into();
         self.produce(text.len())?;
         Ok(Value::text(text))
     }
 
-    /// A new container, unless it nests deeper than a value may: the store would not read it back.
+    /// Returns a new container. It fails if the value nests so deep that the store could not read it.
     pub(crate) fn nested(&mut self, value: Value) -> Outcome {
         let mut level: Vec<&Value> = vec![&value];
         for _ in 0..=MAX_DEPTH {
@@ -176,7 +176,7 @@ impl<'e> Ctx<'e> {
         )))
     }
 
-    /// Null for an action that has not run, where that is forgiven.
+    /// Returns null for an action that has not run, in an evaluation that allows this.
     pub(crate) fn unrun(&mut self, name: &str) -> Value {
         self.unrun = true;
         if self.unrun_name.is_none() {
@@ -185,7 +185,7 @@ impl<'e> Ctx<'e> {
         Value::Null
     }
 
-    /// What to add to an error that an action which has not run may have caused.
+    /// Adds to an error that an action which has not run may be the cause.
     pub(crate) fn explain(&self, mut fail: Box<Fail>) -> Box<Fail> {
         if let Some(name) = &self.unrun_name {
             fail.message = format!(
@@ -246,13 +246,13 @@ impl<'e> Ctx<'e> {
         }
     }
 
-    /// Counts a search for a name without case.
+    /// Charges a search for a name without regard to case.
     pub(crate) fn search(&mut self, map: &Object, name: &str) -> Outcome<()> {
         let each = if name.is_ascii() { 1 } else { 1 + name.len() };
         self.work((map.len() / 8).saturating_mul(each))
     }
 
-    /// Counts the search for a name that a map does not have exactly so.
+    /// Charges the search for a name, if a map does not have the exact name.
     fn look_up(&mut self, base: &Value, name: &str) -> Outcome<()> {
         match base {
             Value::Object(map) if !map.contains_key(name) => self.search(map, name),
@@ -299,8 +299,8 @@ impl<'e> Ctx<'e> {
 }
 
 impl Ctx<'_> {
-    /// A member by its name. In Azure a name with slashes that no member has is the way to a deeper
-    /// one: `outputs('x')?['body/value']`.
+    /// Returns a member by its name. In Azure, a name with slashes that no member has is a path to a nested member:
+    /// `outputs('x')?['body/value']`.
     fn member(&mut self, base: &Value, name: &str, safe: bool) -> Outcome {
         let way = name.contains('/') && self.env.mode() == Mode::Azure;
         let deeper = |map: &Object| find_member(map, name).is_none();
@@ -316,7 +316,7 @@ impl Ctx<'_> {
     }
 }
 
-/// The step of a path that `value`, to which the steps before it lead, does not have.
+/// Returns the missing step of a path. `value` is the value of the steps before it.
 fn missing_step(base: &Expr, steps: &[Step], at: usize, value: &Value) -> Missing {
     let mut object = base.to_string();
     let mut path = object.clone();
@@ -333,13 +333,13 @@ fn missing_step(base: &Expr, steps: &[Step], at: usize, value: &Value) -> Missin
     }
 }
 
-/// Whether two names are the same, which they are without case.
+/// Returns true if two names are equal without regard to case.
 pub(crate) fn same_name(a: &str, b: &str) -> bool {
     a.eq_ignore_ascii_case(b)
         || (!(a.is_ascii() && b.is_ascii()) && a.to_lowercase() == b.to_lowercase())
 }
 
-/// The member of a map by its name, without case; the exact name goes first.
+/// Returns a member of a map by its name without regard to case. The exact name has precedence.
 pub(crate) fn find_member<'m>(map: &'m Object, name: &str) -> Option<&'m Value> {
     map.get(name).or_else(|| {
         map.iter()
@@ -348,7 +348,7 @@ pub(crate) fn find_member<'m>(map: &'m Object, name: &str) -> Option<&'m Value> 
     })
 }
 
-/// `base.name`, `base['name']`.
+/// Evaluates `base.name` or `base['name']`.
 fn member(base: &Value, name: &str, safe: bool) -> Outcome {
     match base {
         Value::Object(map) => match find_member(map, name) {
@@ -378,7 +378,7 @@ fn member(base: &Value, name: &str, safe: bool) -> Outcome {
     }
 }
 
-/// `base[key]` with a key that is not text.
+/// Evaluates `base[key]` with a key that is not text.
 fn item(base: &Value, key: &Value, safe: bool) -> Outcome {
     let Some(index) = key.as_int() else {
         return Err(Fail::new(format!(
@@ -411,7 +411,7 @@ fn item(base: &Value, key: &Value, safe: bool) -> Outcome {
     }
 }
 
-/// A value in an error message: its kind, and itself where it is short.
+/// Describes a value in an error message: its kind, and the value itself if it is short.
 pub(crate) fn describe(value: &Value) -> String {
     match value {
         Value::Null => "null".into(),

@@ -1,4 +1,4 @@
-//! WDL, the Logic Apps language: text to tree, tree to value.
+//! WDL, the Logic Apps language: parses text to a tree, and evaluates the tree.
 
 pub(crate) mod ast;
 mod content;

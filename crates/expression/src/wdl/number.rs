@@ -1,5 +1,5 @@
-//! Numbers: exact 64-bit integers, doubles and decimals, with checked arithmetic. No integer or decimal wraps;
-//! a double may become infinite.
+//! Numbers: exact 64-bit integers, doubles and decimals, with checked arithmetic. Integers and decimals never wrap; a
+//! double may become infinite.
 
 use crate::Value;
 use rust_decimal::Decimal;
@@ -63,8 +63,8 @@ impl Number {
         }
     }
 
-    /// `self op other`: integers stay integers (a division drops the rest), a decimal makes the
-    /// result a decimal, else it is a double.
+    /// Computes `self op other`. Integers stay integers (a division drops the remainder). If one operand is a decimal,
+    /// the result is a decimal; otherwise it is a double.
     pub(crate) fn compute(self, op: Op, other: Self) -> Result<Self, ArithmeticError> {
         if matches!(op, Op::Div | Op::Rem) && other.is_zero() {
             return Err(ArithmeticError::DivisionByZero);
@@ -82,7 +82,7 @@ impl Number {
         result.ok_or(ArithmeticError::Overflow)
     }
 
-    /// The order of two numbers of any kinds; none only for a double that is not a number.
+    /// Compares two numbers of any kinds; `None` only for a double that is not a number.
     pub(crate) fn compare(self, other: Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Int(a), Self::Int(b)) => Some(a.cmp(&b)),
@@ -139,7 +139,7 @@ fn decimals(a: Decimal, op: Op, b: Decimal) -> Option<Decimal> {
     }
 }
 
-/// Exact: an integer above 2^53 is not rounded to the double first.
+/// Compares exactly: an integer above 2^53 is not rounded to a double first.
 #[allow(clippy::cast_possible_truncation)]
 fn compare_int_float(int: i64, float: f64) -> Option<Ordering> {
     if float.is_nan() {
@@ -159,8 +159,8 @@ fn compare_int_float(int: i64, float: f64) -> Option<Ordering> {
     }
 }
 
-/// A double as .NET prints it: the shortest digits that read back the same, `5` for 5.0, an
-/// exponent from 1E+15 on and below 0.0001.
+/// Returns a double as .NET prints it: the shortest digits that are parsed as the same double, `5` for 5.0, an exponent
+/// from 1E+15 on and below 0.0001.
 pub(crate) fn float_text(float: f64) -> String {
     if float == 0.0 {
         return "0".into();

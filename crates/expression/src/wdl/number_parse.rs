@@ -1,13 +1,13 @@
-//! Text to numbers, as .NET reads them: signs before or behind, groups, a point, an exponent.
+//! Parses numbers as .NET does: signs before or after the digits, groups, a decimal point, an exponent.
 
 use super::culture::Culture;
 use rust_decimal::Decimal;
 
-/// Longer text is not a number.
+/// Maximum length in bytes of a number.
 const MAX_LENGTH: usize = 400;
 
-/// A whole number of 64 bits: blanks around it, a sign before it, groups and a fraction of zeros
-/// are allowed, so `1.0` and ` +1,000 ` are. Digits alone are exact.
+/// Parses a whole number of 64 bits. Spaces at both ends, a sign before the digits, groups and a fraction of zeros are
+/// allowed, as in `1.0` and ` +1,000 `. Digits alone are exact.
 pub(crate) fn int(text: &str) -> Option<i64> {
     let trimmed = text.trim();
     if trimmed.len() > MAX_LENGTH {
@@ -25,14 +25,14 @@ pub(crate) fn int(text: &str) -> Option<i64> {
         .then_some(float as i64)
 }
 
-/// Whether the digits themselves are zeros: what is too small for a double is not.
+/// Returns true if all digits are zeros, so that a number too small for a double is not accepted as 0.
 fn is_zero(text: &str) -> bool {
     let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
     !mantissa.contains(|digit| ('1'..='9').contains(&digit))
 }
 
-/// A double; none when the text is none. What is too large is infinite. The words for what is not a
-/// finite number are the culture's.
+/// Parses a double. A number that is too large is infinite. The words for numbers that are not finite are the
+/// culture's.
 pub(crate) fn float(text: &str, culture: Culture) -> Option<f64> {
     let word = text.trim();
     if word.eq_ignore_ascii_case("NaN") {
@@ -50,7 +50,7 @@ pub(crate) fn float(text: &str, culture: Culture) -> Option<f64> {
     plain(text, culture)?.parse().ok()
 }
 
-/// A decimal of at most 28 digits, without an exponent.
+/// Parses a decimal of at most 28 digits, without an exponent.
 pub(crate) fn decimal(text: &str) -> Option<Decimal> {
     let plain = plain(text, Culture::EN_US).filter(|plain| !plain.contains('e'))?;
     Decimal::from_str_exact(&plain)
@@ -58,7 +58,7 @@ pub(crate) fn decimal(text: &str) -> Option<Decimal> {
         .ok()
 }
 
-/// The number as Rust writes numbers.
+/// Returns the number in Rust's notation.
 fn plain(text: &str, culture: Culture) -> Option<String> {
     let mut rest = text.trim();
     if rest.len() > MAX_LENGTH {
@@ -87,7 +87,7 @@ fn plain(text: &str, culture: Culture) -> Option<String> {
         None => (mantissa, ""),
     };
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    // A group follows a digit; how many digits it has does not matter.
+    // A group must follow a digit; its number of digits is not checked.
     let group = culture.group_separator();
     let groups_only = group.is_empty() || !whole.starts_with(group);
     let whole = if group.is_empty() {
@@ -115,7 +115,7 @@ fn plain(text: &str, culture: Culture) -> Option<String> {
     Some(out)
 }
 
-/// Without the marks between groups; a narrow or no-break space may be a plain one.
+/// Removes the separators between groups. A plain space may replace a narrow or no-break space.
 fn ungrouped(whole: &str, group: &str) -> String {
     let blank = group.chars().all(char::is_whitespace);
     if blank {

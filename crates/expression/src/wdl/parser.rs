@@ -1,14 +1,14 @@
-//! Text to tree. It reads one expression and says where it ended, so that `@{…}` inside text
-//! needs no second scan. It never evaluates anything.
+//! Parses one expression and returns where it ends, so that `@{…}` inside text needs no second scan. It never evaluates
+//! anything.
 
 use super::ast::{AstSpan, Expr, Node, RefusedCall, Step};
 use super::functions;
 use crate::{ParseError, Value};
 use windlass_value::did_you_mean;
 
-/// Logic Apps accepts no longer expression.
+/// Maximum length in characters, as in Logic Apps.
 pub(crate) const MAX_CHARS: usize = 8192;
-/// Calls and members may nest this deep; the parser and the evaluator recurse as deep.
+/// Maximum nesting of calls and members; the parser and the evaluator recurse as deep.
 pub(crate) const MAX_NESTING: usize = 100;
 
 pub(crate) fn starts_name(letter: char) -> bool {
@@ -19,9 +19,9 @@ pub(crate) fn in_name(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_' || letter == '$'
 }
 
-/// Reads the expression that begins at byte `start` of `text`; returns it and its end. With
-/// `nested_at`, as in Loom, an `@` is allowed inside, and a call that no function accepts is an error.
-/// In a definition of Logic Apps such a call fails only where it is evaluated.
+/// Parses the expression that begins at byte `start` of `text`; returns it and its end. With `nested_at`, as in Loom,
+/// an `@` is allowed inside, and a call that the function does not accept is an error. In a Logic Apps definition such
+/// a call fails only when it is evaluated.
 pub(crate) fn parse_at(
     text: &str,
     start: usize,
@@ -51,7 +51,7 @@ fn unknown(name: &str) -> String {
     format!("unknown function `{name}`")
 }
 
-/// What to write instead of a function that is unknown.
+/// Returns a hint for an unknown function.
 fn instead_of(name: &str) -> String {
     functions::other_word(name)
         .map(|name| format!("did you mean `{name}`?"))
@@ -97,7 +97,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// What follows here, for a message.
+    /// Returns the next character, for a message.
     fn found(&self) -> String {
         match self.peek() {
             Some(letter) => format!("`{letter}`"),
@@ -223,7 +223,7 @@ impl<'t> Parser<'t> {
         rest.get(..end).unwrap_or_default()
     }
 
-    /// A call, or one of the three literal words.
+    /// Parses a call, or one of the three literal words.
     fn named(&mut self) -> Result<Expr, ParseError> {
         let start = self.at;
         let name = self.name();
@@ -288,7 +288,7 @@ impl<'t> Parser<'t> {
             (_, Some(why)) if self.nested_at => {
                 return Err(self.error(start, place.length as usize, why));
             }
-            // The service finds these when it evaluates them.
+            // The service reports these only when it evaluates them.
             (_, why) => Node::Refused(Box::new(RefusedCall {
                 name: name.to_owned(),
                 arguments,
@@ -299,7 +299,7 @@ impl<'t> Parser<'t> {
         Ok(Expr { node, place })
     }
 
-    /// `.x`, `?.x`, `[key]`, `?[key]`, as often as they follow a call.
+    /// Parses any number of `.x`, `?.x`, `[key]` and `?[key]` after a call.
     fn members(&mut self, base: Expr, start: usize) -> Result<Expr, ParseError> {
         let mut steps = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! The printed form of a tree: parsing it again gives the same tree.
+//! Prints a tree. Parsing the printed text results in the same tree.
 
 use super::ast::{Expr, Node, Step};
 use crate::Value;
@@ -41,13 +41,13 @@ fn call(name: &str, arguments: &[Expr], f: &mut fmt::Formatter<'_>) -> fmt::Resu
 fn literal(value: &Value, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match value {
         Value::String(text) => write!(f, "'{}'", text.replace('\'', "''")),
-        // `{:?}` keeps the point or the exponent, so that a double stays one.
+        // `{:?}` writes the point or the exponent, so that a double stays a double.
         Value::Float(float) => write!(f, "{float:?}"),
         other => f.write_str(&other.to_json()),
     }
 }
 
-/// Whether this is allowed after a dot.
+/// Returns true if a text is allowed after a dot.
 fn is_name(text: &str) -> bool {
     let mut letters = text.chars();
     letters.next().is_some_and(super::parser::starts_name) && letters.all(super::parser::in_name)

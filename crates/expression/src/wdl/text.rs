@@ -1,11 +1,11 @@
-//! Values as text and text by UTF-16 units, which is how the reference counts.
+//! Converts values to text, and counts text in UTF-16 units, as the reference does.
 
 use super::content;
 use super::number::float_text;
 use crate::{SECURE_MASK, Value};
 
-/// A value inside text, as `@{…}` and `concat` show it: True and False, null as nothing, 5.0 as 5,
-/// arrays and objects as compact JSON, and a binary or XML value as the text of its bytes.
+/// Appends a value inside a text, as `@{…}` and `concat` do: True and False, null as nothing, 5.0 as 5, arrays and
+/// objects as compact JSON, and a binary or XML value as the text of its bytes.
 pub(crate) fn push_text(out: &mut String, value: &Value) {
     match value {
         Value::Null => {}
@@ -23,7 +23,7 @@ pub(crate) fn push_text(out: &mut String, value: &Value) {
     }
 }
 
-/// The same as text of its own; text is not copied.
+/// Returns the same as a text value. A text is not copied.
 pub(crate) fn to_text(value: &Value) -> Value {
     match value {
         Value::String(_) => value.clone(),
@@ -35,7 +35,7 @@ pub(crate) fn to_text(value: &Value) -> Value {
     }
 }
 
-/// How many bytes `value` takes as text, at least roughly; cheap enough to ask before rendering.
+/// Returns about the number of bytes of `value` as text. This is cheaper than rendering.
 pub(crate) fn text_size(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 5,
@@ -50,7 +50,7 @@ pub(crate) fn text_size(value: &Value) -> usize {
     }
 }
 
-/// A text seen as UTF-16 units. ASCII, the usual case, costs nothing.
+/// A text as UTF-16 units. ASCII, the usual case, is not converted.
 pub(crate) enum Units<'t> {
     Ascii(&'t str),
     Wide(Vec<u16>),
@@ -72,7 +72,8 @@ impl<'t> Units<'t> {
         }
     }
 
-    /// The units from `start` to `end`; none when they lie outside. Half of a pair becomes U+FFFD.
+    /// Returns the units from `start` to `end`, or `None` if they are out of range. Half of a surrogate pair becomes
+    /// U+FFFD.
     pub(crate) fn slice(&self, start: usize, end: usize) -> Option<String> {
         match self {
             Self::Ascii(text) => text.get(start..end).map(str::to_owned),
@@ -81,7 +82,7 @@ impl<'t> Units<'t> {
     }
 }
 
-/// How many UTF-16 units the text has.
+/// Returns the number of UTF-16 units of the text.
 pub(crate) fn units(text: &str) -> usize {
     if text.is_ascii() {
         text.len()

@@ -1,6 +1,5 @@
-//! XML: turned into JSON as Newtonsoft's converter does (`@` for
-//! attributes, `#text`, `?xml`), selected from by XPath 1.0. Depth, entities and visits are
-//! bounded.
+//! XML: converted to JSON like Newtonsoft's converter (`@` for attributes, `#text`, `?xml`), and queried by XPath 1.0.
+//! Depth, entities and visited nodes are limited.
 
 use super::content;
 use super::eval::{Ctx, Fail, Outcome};
@@ -12,15 +11,15 @@ use std::sync::Arc;
 use uppsala::xpath::XPathValue;
 use uppsala::{Document, NodeId, NodeKind, Parser, QName, XPathEvaluator};
 
-/// Elements may nest this deep.
+/// Maximum nesting of elements.
 pub(super) const MAX_XML_DEPTH: u32 = 100;
-/// Nodes one XPath may visit.
+/// Maximum number of nodes that one XPath may visit.
 const MAX_VISITS: usize = 500_000;
-/// Longer XPaths are refused.
+/// Maximum length in bytes of an XPath.
 const MAX_PATH: usize = 4096;
 
 fn parse<'t>(ctx: &mut Ctx<'_>, text: &'t str) -> Outcome<Document<'t>> {
-    // A node of the tree takes about this much for its few bytes of text.
+    // A node of the tree needs about this factor of the few bytes of its text.
     ctx.produce(text.len().saturating_mul(8))?;
     let trimmed = text.trim_start_matches('\u{feff}').trim();
     let parser = Parser::new().with_max_depth(MAX_XML_DEPTH);
@@ -33,7 +32,7 @@ fn qualified<'n>(name: &'n QName<'_>) -> Cow<'n, str> {
     name.prefixed_name()
 }
 
-/// XML as JSON.
+/// Converts XML to JSON.
 pub(crate) fn to_json(ctx: &mut Ctx<'_>, text: &str) -> Outcome {
     let doc = parse(ctx, text)?;
     let mut map = Object::new();
@@ -72,7 +71,7 @@ pub(crate) fn to_json(ctx: &mut Ctx<'_>, text: &str) -> Outcome {
     Ok(Value::object(map))
 }
 
-/// The encodings whose documents the service reads; as text they are UTF-8 already.
+/// Returns true if the service reads documents of this encoding. Here, the text is UTF-8 already.
 fn is_readable(encoding: &str) -> bool {
     let encoding = encoding.to_ascii_lowercase();
     let families = [
@@ -87,7 +86,7 @@ fn is_readable(encoding: &str) -> bool {
     families.iter().any(|family| encoding.starts_with(family))
 }
 
-/// Null for `<a/>`, empty text for `<a></a>`, the text of an element that has nothing else.
+/// Converts an element: null for `<a/>`, empty text for `<a></a>`, and text for an element that contains only text.
 fn element_to_json(ctx: &mut Ctx<'_>, doc: &Document<'_>, id: NodeId) -> Outcome {
     let mut map = Object::new();
     if let Some(element) = doc.element(id) {
@@ -145,7 +144,7 @@ fn children_to_json(
 
 const COMMENT: &str = "#comment";
 
-/// The service keeps no comment: of several there is an empty list, of one nothing.
+/// Removes comments as the service does: a single comment is removed, and several become an empty list.
 fn drop_comments(map: &mut Object) {
     match map.get_mut(COMMENT) {
         Some(Value::Null) => {
@@ -156,7 +155,7 @@ fn drop_comments(map: &mut Object) {
     }
 }
 
-/// Children of one name become an array.
+/// Adds a child. Children of the same name become an array.
 fn gather(map: &mut Object, name: Arc<str>, value: Value) {
     let repeated = map.contains_key(&name);
     let slot = map.entry(name).or_default();
@@ -164,7 +163,7 @@ fn gather(map: &mut Object, name: Arc<str>, value: Value) {
         *slot = value;
         return;
     }
-    // An element's own value is never an array, so one here was made for repetitions.
+    // The value of one element is never an array, so an array in the slot has repeated children.
     if let Value::Array(items) = slot {
         Arc::make_mut(items).push(value);
     } else {
@@ -173,8 +172,8 @@ fn gather(map: &mut Object, name: Arc<str>, value: Value) {
     }
 }
 
-/// What an XPath selects: nodes as an array (elements as XML, text and attributes as text), else
-/// the one value it computes.
+/// Evaluates an XPath. Nodes are returned as an array (elements as XML, text and attributes as text); any other result
+/// is a single value.
 pub(crate) fn select(ctx: &mut Ctx<'_>, text: &str, path: &str) -> Outcome {
     if path.len() > MAX_PATH {
         let message = format!("the XPath has {} bytes; {MAX_PATH} are allowed", path.len());
@@ -196,7 +195,7 @@ pub(crate) fn select(ctx: &mut Ctx<'_>, text: &str, path: &str) -> Outcome {
                 Some(place) => nodes.get(place - 1),
                 None => nodes.last(),
             };
-            // There is nothing above the root.
+            // The root has no parent, so this path selects no node.
             let here = if node.is_some() { "." } else { "/.." };
             let path = format!("{}{here}{}", placed.around.0, placed.around.1);
             evaluate(node.copied().unwrap_or(doc.root()), &path)?
@@ -221,7 +220,7 @@ pub(crate) fn select(ctx: &mut Ctx<'_>, text: &str, path: &str) -> Outcome {
 fn node_value(ctx: &mut Ctx<'_>, doc: &Document<'_>, node: NodeId) -> Outcome {
     match doc.node_kind(node) {
         Some(NodeKind::Element(_)) => {
-            // In a document of its own the element declares the namespaces it needs.
+            // As the root of its own document, the element declares the namespaces that it needs.
             let mut alone = Document::new();
             let Some(copy) = alone.import_subtree(doc, node) else {
                 return Ok(Value::Null);
@@ -247,7 +246,7 @@ fn node_value(ctx: &mut Ctx<'_>, doc: &Document<'_>, node: NodeId) -> Outcome {
     }
 }
 
-/// `& < > " '` as entities.
+/// Replaces `& < > " '` with entities.
 pub(crate) fn encode_value(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -263,13 +262,13 @@ pub(crate) fn encode_value(text: &str) -> String {
     out
 }
 
-/// Entities, named and numbered, as letters; text that is not an entity stays.
+/// Replaces named and numeric entities with characters. Text that is not an entity is unchanged.
 pub(crate) fn decode_value(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('&') {
         out.push_str(before);
-        // A name is short: a text of many `&` is not searched to its end for each.
+        // A name is short, so a text of many `&` is not searched to its end for each `&`.
         let end = after.bytes().take(9).position(|byte| byte == b';');
         let entity = end.and_then(|end| Some((after.get(..end)?, after.get(end + 1..)?)));
         let letter = entity.and_then(|(name, _)| match name {
@@ -306,7 +305,8 @@ fn starts_name(letter: char) -> bool {
     letter.is_alphabetic() || letter == '_' || letter == ':'
 }
 
-/// A name that XML takes: other letters become `_xHHHH_`, and an `_x` that would read as one too.
+/// Returns a valid XML name. Other characters become `_xHHHH_`, as does the `_` of a text that already looks like such
+/// an escape.
 pub(crate) fn encode_name(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut units = [0_u16; 2];
@@ -329,7 +329,7 @@ pub(crate) fn encode_name(name: &str) -> String {
     out
 }
 
-/// The unit of an `_xHHHH_` at the beginning.
+/// Returns the UTF-16 unit of an `_xHHHH_` at the beginning of a text.
 fn escape(text: &str) -> Option<u16> {
     let hex = text.strip_prefix("_x")?.get(..4)?;
     let closed = text.get(6..)?.starts_with('_');
@@ -337,7 +337,7 @@ fn escape(text: &str) -> Option<u16> {
     (closed && plain).then(|| u16::from_str_radix(hex, 16).ok())?
 }
 
-/// The name that [`encode_name`] was given.
+/// Reverses [`encode_name`].
 pub(crate) fn decode_name(name: &str) -> String {
     let mut units: Vec<u16> = Vec::with_capacity(name.len());
     let mut buffer = [0_u16; 2];

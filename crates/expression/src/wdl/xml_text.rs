@@ -1,5 +1,5 @@
-//! XML as text, as the service writes it: `<a />` for an element without content, no blanks between
-//! elements, references as letters. Also JSON as XML, by the rules of Newtonsoft's converter.
+//! Writes XML as the service does: `<a />` for an empty element, no white space between elements, references as
+//! characters. Also converts JSON to XML by the rules of Newtonsoft's converter.
 
 use super::eval::{Ctx, Fail, Outcome};
 use super::text::push_text;
@@ -7,9 +7,9 @@ use super::xml::{MAX_XML_DEPTH, encode_name};
 use crate::{MAX_DEPTH, Object, Value};
 use uppsala::{PullEvent, PullParser};
 
-/// The text of an XML document in the service's form.
+/// Returns the text of an XML document in the service's form.
 pub(super) fn canonical(ctx: &mut Ctx<'_>, text: &str) -> Outcome<String> {
-    // Events and the new text together take about this much.
+    // The events and the new text together need about this factor.
     ctx.produce(text.len().saturating_mul(8))?;
     let text = text.trim_start_matches('\u{feff}').trim();
     let mut parser = PullParser::new(text).with_max_depth(MAX_XML_DEPTH);
@@ -26,7 +26,7 @@ pub(super) fn canonical(ctx: &mut Ctx<'_>, text: &str) -> Outcome<String> {
         roots += usize::from(matches!(event, PullEvent::StartElement { depth: 0, .. }));
         let before = writer.out.len();
         writer.event(event)?;
-        // Entities make more of a text than it says.
+        // Entities may expand to more text than the source has.
         ctx.produce(writer.out.len().saturating_sub(before))?;
     }
     if roots == 0 {
@@ -38,9 +38,9 @@ pub(super) fn canonical(ctx: &mut Ctx<'_>, text: &str) -> Outcome<String> {
 struct Writer<'t> {
     source: &'t str,
     out: String,
-    /// For each open element: whether blanks in it are preserved, by `xml:space`.
+    /// For each open element: whether `xml:space` preserves white space in it.
     preserves: Vec<bool>,
-    /// Where the last `/>` began: its end has no tag of its own.
+    /// The position of the last `/>`: the end of that element has no tag of its own.
     closed: Option<usize>,
 }
 
@@ -136,7 +136,7 @@ impl Writer<'_> {
     }
 }
 
-/// The element's name and those of its attributes, in the order of a well-formed start tag.
+/// Returns the names of the element and of its attributes, in the order of a well-formed start tag.
 fn names(tag: &str) -> (&str, Vec<&str>) {
     let inner = tag.strip_prefix('<').unwrap_or(tag);
     let inner = inner.strip_suffix('>').unwrap_or(inner);
@@ -154,7 +154,7 @@ fn names(tag: &str) -> (&str, Vec<&str>) {
     (name, found)
 }
 
-/// What a DOCTYPE says.
+/// The parts of a DOCTYPE.
 #[derive(Default)]
 pub(super) struct Doctype<'t> {
     pub name: &'t str,
@@ -205,12 +205,12 @@ impl<'t> Doctype<'t> {
             }
             (None, _) => {}
         }
-        // The service writes the brackets also around nothing.
+        // The service writes the brackets also if the subset is empty.
         out.push_str(&format!("[{}]>", self.subset));
     }
 }
 
-/// The text in the quotes that come next, and what follows them.
+/// Returns the next quoted text, and the text after it.
 fn quoted(text: &str) -> (&str, &str) {
     let text = text.trim_start();
     let quote = text.chars().next().unwrap_or('"');
@@ -269,8 +269,8 @@ fn push_cdata(out: &mut String, text: &str) {
     out.push_str("]]>");
 }
 
-/// JSON as XML: an object with one root property, and `?xml` and `!DOCTYPE` before it. An empty
-/// object is an empty document.
+/// Converts JSON to XML: an object with one root property, and `?xml` and `!DOCTYPE` before it. An empty object is an
+/// empty document.
 pub(super) fn from_object(ctx: &mut Ctx<'_>, map: &Object) -> Outcome<String> {
     let mut out = String::new();
     if let Some(declaration) = map.get("?xml") {
@@ -312,7 +312,7 @@ pub(super) fn from_object(ctx: &mut Ctx<'_>, map: &Object) -> Outcome<String> {
 
 struct Converter<'v> {
     out: String,
-    /// The prefixes that the open elements declare.
+    /// The prefixes that open elements declare.
     prefixes: Vec<&'v str>,
 }
 
@@ -416,7 +416,7 @@ impl<'v> Converter<'v> {
         Ok(())
     }
 
-    /// The name as XML takes it. A prefix that nothing declares has no meaning and is left out.
+    /// Returns a valid XML name. A prefix that no element declares is omitted.
     fn name(&self, name: &str) -> String {
         let known =
             |prefix: &str| matches!(prefix, "xml" | "xmlns") || self.prefixes.contains(&prefix);
@@ -427,7 +427,7 @@ impl<'v> Converter<'v> {
     }
 }
 
-/// As XML Schema writes it: `true`, not `True`.
+/// Returns the text as XML Schema writes it: `true`, not `True`.
 fn plain(value: &Value) -> String {
     let mut text = String::new();
     match value {

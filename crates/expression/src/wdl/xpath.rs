@@ -1,12 +1,14 @@
-//! What the library for XPath gets wrong or does not know, written so that it gives what XPath 1.0 says. Section 3.4
-//! makes `nodes < 5` true when one of the nodes is less. The library compares only the first one, and treats `!=`
-//! as the opposite of `=`. It compares a single node correctly, so a comparison with a value that is not a node
-//! becomes a test of each node: `nodes[. < 5]`. It does not know a position in a group, `(nodes)[2]`.
+//! Rewrites XPath expressions that the XPath library evaluates wrongly or does not support, so that the results are
+//! those of XPath 1.0.
+//!
+//! By section 3.4, `nodes < 5` is true if one of the nodes is less. The library compares only the first node, and
+//! treats `!=` as the opposite of `=`. It compares a single node correctly. So a comparison with a value that is not a
+//! node becomes a test of each node: `nodes[. < 5]`. The library does not support a position in a group, `(nodes)[2]`.
 
-/// Deeper expressions are left as they are.
+/// Maximum nesting; a deeper expression is not rewritten.
 const MAX_DEPTH: usize = 32;
 
-/// Operators, from those that bind least.
+/// Operators, from the lowest precedence to the highest.
 const LEVELS: [&[&str]; 6] = [
     &["or"],
     &["and"],
@@ -18,8 +20,8 @@ const LEVELS: [&[&str]; 6] = [
 
 const NODE_TYPES: [&str; 4] = ["text", "node", "comment", "processing-instruction"];
 
-/// The expression with such comparisons written for the library; none where it cannot be read, so that
-/// the library says why.
+/// Rewrites the comparisons of an expression. Returns `None` if the expression cannot be parsed; then the library
+/// reports the error.
 pub(super) fn with_comparisons(path: &str) -> Option<String> {
     let mut reader = Reader {
         rest: path,
@@ -29,18 +31,18 @@ pub(super) fn with_comparisons(path: &str) -> Option<String> {
     reader.rest.trim_start().is_empty().then_some(part.text)
 }
 
-/// `(NODES)[2]` at the top of an expression: the library knows no place in a group.
+/// The parts of an expression with a position in a group, `(NODES)[2]`, which the library does not support.
 #[derive(Debug, PartialEq)]
 pub(super) struct RewrittenPath<'t> {
-    /// What gives the nodes.
+    /// The expression that selects the nodes.
     pub nodes: &'t str,
-    /// Which of them, from 1; none: the last one.
+    /// The position of the node, from 1; `None` is the last one.
     pub place: Option<usize>,
-    /// The expression with such a node as `.`.
+    /// The text before and after the group, in which `.` is the node.
     pub around: (&'t str, &'t str),
 }
 
-/// The first such group.
+/// Finds the first such group.
 pub(super) fn rewrite_path(path: &str) -> Option<RewrittenPath<'_>> {
     let (mut quote, mut inside, mut open) = (None, 0_u32, Vec::new());
     let mut before = ' ';
@@ -49,7 +51,7 @@ pub(super) fn rewrite_path(path: &str) -> Option<RewrittenPath<'_>> {
             (Some(opened), _) if opened == next => quote = None,
             (Some(_), _) => {}
             (None, '"' | '\'') => quote = Some(next),
-            // What a predicate asks, it asks of each node.
+            // A predicate is evaluated for each node, so a group inside it is skipped.
             (None, '[') => inside += 1,
             (None, ']') => inside = inside.saturating_sub(1),
             (None, '(') => open.push((at, is_of_name(before))),
@@ -85,11 +87,11 @@ fn place_of(text: &str) -> Option<Option<usize>> {
     }
 }
 
-/// What an expression gives, as far as comparisons ask.
+/// The kind of an expression's value, as needed for comparisons.
 enum Kind {
-    /// Nodes, by these paths.
+    /// Nodes, selected by these paths.
     Nodes(Vec<String>),
-    /// The same in every context: text or a number.
+    /// A text or a number that is equal in every context.
     Constant,
     Other,
 }
@@ -154,7 +156,7 @@ impl<'t> Reader<'t> {
         Some(part)
     }
 
-    /// A location path, or an expression that may begin one.
+    /// Parses a location path, or an expression that may begin one.
     fn path(&mut self) -> Option<PathPart> {
         let rest = self.rest.trim_start();
         let first = rest.chars().next()?;
@@ -204,7 +206,7 @@ impl<'t> Reader<'t> {
         })
     }
 
-    /// The name of a function that is called here.
+    /// Returns the name of the function that is called at this position.
     fn function(&self) -> Option<&'t str> {
         let rest = self.rest.trim_start();
         let end = rest
@@ -255,7 +257,7 @@ impl<'t> Reader<'t> {
         Some(text)
     }
 
-    /// `@name`, `axis::name`, `prefix:*`, `text()` and the like.
+    /// Parses a node test such as `@name`, `axis::name`, `prefix:*`, `text()`.
     fn node_test(&mut self, text: &mut String) -> Option<()> {
         if self.take("@") {
             text.push('@');
@@ -319,7 +321,7 @@ fn combined(left: PathPart, operator: &str, right: PathPart) -> PathPart {
         (Kind::Constant, Kind::Nodes(paths)) if compares => {
             any(&paths, &format!("{one} {operator} ."))
         }
-        // Without a node nothing differs.
+        // If one side has no node, `!=` is false.
         (Kind::Nodes(_), Kind::Nodes(_)) if operator == "!=" => {
             format!("(boolean({one}) and boolean({other}) and {one} != {other})")
         }
@@ -331,10 +333,10 @@ fn combined(left: PathPart, operator: &str, right: PathPart) -> PathPart {
     }
 }
 
-/// Whether this is true of any of the nodes at the end of these paths.
+/// Returns an expression that is true if `question` holds for any node of these paths.
 fn any(paths: &[String], question: &str) -> String {
     let filtered = paths.iter().map(|path| {
-        // What is abbreviated takes no question.
+        // Abbreviated steps cannot have a predicate.
         let (before, last) = match path.rsplit_once('/') {
             Some((before, last)) => (format!("{before}/"), last),
             None => (String::new(), path.as_str()),
@@ -368,7 +370,7 @@ mod tests {
         found.ok()
     }
 
-    /// The ids that a path selects, or the value it has.
+    /// Returns the ids of the selected nodes, or the value.
     fn given(path: &str) -> String {
         let written = with_comparisons(path).unwrap_or_else(|| panic!("not read: {path}"));
         let mut doc = Parser::new().parse(ORDERS).unwrap();

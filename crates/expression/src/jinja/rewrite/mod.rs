@@ -1,6 +1,6 @@
-//! The text that is compiled in place of the author's: the same program, with every operation
-//! that minijinja does otherwise than Python, or without bounds, written as a call of our own.
-//! Places in it lead back to places in the author's text.
+//! Rewrites a template before it is compiled. The compiled text is the same program, but operations that minijinja
+//! implements without limits, or otherwise than Python, are calls of our own. Positions in it are mapped to positions
+//! in the author's text.
 
 mod statements;
 
@@ -15,24 +15,24 @@ use minijinja::{Error, ErrorKind};
 use std::fmt::Write;
 use std::ops::Range;
 
-/// How much longer than the author's the compiled text may get.
+/// Maximum ratio of the length of the compiled text to the author's text.
 const GROWTH: usize = 64;
 
-/// The text to compile and how its places correspond to the author's.
+/// The text to compile, with the map of its positions to the author's text.
 #[derive(Debug)]
 pub(super) struct RewrittenTemplate {
     pub text: String,
     places: Vec<(Range<usize>, Range<usize>)>,
-    /// Names in what is sliced: the engine does not count them among those that are read.
+    /// Names in slices: the engine does not list them among the names that are read.
     pub sliced: Vec<String>,
-    /// The variables of `env` that are read; none where not all of them are named.
+    /// The variables of `env` that are read; `None` if a name is computed.
     pub environment: Option<Vec<String>>,
-    /// Those of them that are read somewhere without a default.
+    /// The variables of `env` that are read at least once without a default.
     pub bare: Vec<String>,
 }
 
 impl RewrittenTemplate {
-    /// Where the author wrote this: the smallest enclosing piece.
+    /// Returns the range in the author's text: that of the smallest enclosing piece.
     pub(super) fn original(&self, range: &Range<usize>) -> Option<Range<usize>> {
         self.places
             .iter()
@@ -80,14 +80,14 @@ pub(super) fn template(
 #[derive(Default)]
 struct Environment {
     named: Vec<String>,
-    /// Those of them that have no default.
+    /// The named variables that have no default.
     bare: Vec<String>,
-    /// How often the name occurs.
+    /// Number of occurrences of the name `env`.
     seen: usize,
 }
 
 impl Environment {
-    /// Notes what an expression itself reads, before those inside of it are seen.
+    /// Records what an expression itself reads, before its parts are visited.
     fn see(&mut self, expr: &Expr<'_>) {
         if matches!(expr, Expr::Var(var) if var.id == names::ENVIRONMENT) {
             self.seen += 1;
@@ -96,7 +96,7 @@ impl Environment {
         if names::is_environment_call(expr) && names::environment(expr).is_none() {
             self.seen += 1;
         }
-        // `env.get` of `env.get('X')` is seen as well, and names nothing of its own.
+        // In `env.get('X')`, the part `env.get` is visited, too, and names no variable.
         if let Some(name) = names::environment(expr).filter(|name| *name != "get") {
             self.named.push(name.to_owned());
             if !matches!(expr, Expr::Call(call) if call.args.len() > 1) {
@@ -105,7 +105,7 @@ impl Environment {
         }
     }
 
-    /// Notes what is read with a default, in place of what is inside of that.
+    /// Records a read with a default, whose parts are not visited.
     fn see_defaulted(&mut self, name: &str) {
         self.seen += 1;
         self.named.push(name.to_owned());
@@ -120,15 +120,15 @@ struct Writer {
     out: String,
     places: Vec<(Range<usize>, Range<usize>)>,
     limit: usize,
-    /// Loops and macros around this place.
+    /// Number of enclosing loops and macros.
     depth: usize,
-    /// Why this cannot be written.
+    /// Why the template cannot be rewritten.
     trouble: Option<&'static str>,
-    /// Names the template itself defines.
+    /// Names that the template itself defines.
     assigned: Vec<String>,
     /// The first unknown name.
     unknown: Option<UnknownName>,
-    /// How many slices are around this place.
+    /// Number of enclosing slices.
     slices: usize,
     sliced: Vec<String>,
     environment: Environment,
@@ -163,7 +163,7 @@ impl Writer {
             places: self.places,
             sliced: self.sliced,
             bare: self.environment.bare.clone(),
-            // A template that gives the name a value of its own may mean either.
+            // If a template assigns a value to `env`, the name may mean that value or the environment.
             environment: match self.assigned.iter().any(|name| name == names::ENVIRONMENT) {
                 true => None,
                 false => self.environment.names(),
@@ -185,7 +185,7 @@ impl Writer {
     }
 
     fn expr(&mut self, expr: &Expr<'_>) {
-        // Chains are written twice: what grows without end is refused.
+        // Chained comparisons write operands twice, so unlimited growth is refused.
         if self.out.len() > self.limit {
             self.trouble = Some(TOO_COMPLEX);
             return;
@@ -320,7 +320,7 @@ impl Writer {
         self.places.push((start..self.out.len(), old));
     }
 
-    /// In brackets, unless nothing around it can take it apart.
+    /// Writes an expression in brackets, unless it cannot be split by the surrounding text.
     fn wrapped(&mut self, expr: &Expr<'_>) {
         let whole = match expr {
             Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) | Expr::Call(_) | Expr::List(_) => {
@@ -338,7 +338,7 @@ impl Writer {
         }
     }
 
-    /// `(left|name(right, 'left', 'right'))`: the names are for errors.
+    /// Writes `(left|name(right, 'left', 'right'))`; the names are for errors.
     fn operation(&mut self, name: &str, left: &Expr<'_>, right: &Expr<'_>) {
         self.push("(");
         self.wrapped(left);
@@ -384,7 +384,7 @@ impl Writer {
         }
     }
 
-    /// Equality with a short constant costs nothing and stays as it is.
+    /// Writes an equality. With a short constant it is cheap, so it needs no call.
     fn equality(&mut self, name: &str, op: &str, left: &Expr<'_>, right: &Expr<'_>) {
         let scalar = |expr: &Expr<'_>| match expr {
             Expr::Const(constant) => matches!(
@@ -400,7 +400,7 @@ impl Writer {
         }
     }
 
-    /// `a < b < c` as `a < b and b < c`: nothing here has effects.
+    /// Writes `a < b < c` as `a < b and b < c`, which is equal because operands have no effects.
     fn compare(&mut self, compare: &ast::Compare<'_>) {
         let mut left = &compare.expr;
         self.push("(");
@@ -428,8 +428,8 @@ impl Writer {
         self.push(")");
     }
 
-    /// `env.X | default(…)`: what is not set is None, and a key is a mark, so the filter would see
-    /// neither. False: it is another filter.
+    /// Writes `env.X | default(…)` as a call, because the filter would never see an unset variable: it is None, and a
+    /// set one is a mark. Returns false for any other filter.
     fn defaulted(&mut self, filter: &ast::Filter<'_>) -> bool {
         let own = !self.assigned.iter().any(|name| name == names::ENVIRONMENT);
         let Some((name, arguments)) = names::defaulted(filter).filter(|_| own) else {
@@ -511,7 +511,7 @@ impl Writer {
                 '\n' => self.push("\\n"),
                 '\r' => self.push("\\r"),
                 '\t' => self.push("\\t"),
-                // Braces in text must not look like tags.
+                // Braces in a text must not be read as tags.
                 '{' | '}' | '%' | '#' | '\0'..='\u{1f}' => {
                     let _ = write!(self.out, "\\u{:04x}", u32::from(letter));
                 }
@@ -522,7 +522,7 @@ impl Writer {
     }
 }
 
-/// `a.b[0]` as it was written, for errors.
+/// Returns `a.b[0]` as it was written, for errors.
 fn path(expr: &Expr<'_>) -> Option<String> {
     match expr {
         Expr::Var(var) => Some(var.id.to_owned()),

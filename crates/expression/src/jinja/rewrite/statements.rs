@@ -1,14 +1,14 @@
-//! The statements of a template: tags and the text between them.
+//! Rewrites the statements of a template: tags and the text between them.
 
 use super::Writer;
 use minijinja::machinery::ast::{self, Expr, Stmt};
 
-/// About what the statements of a text of this extent take.
+/// Returns about the work in units of the statements in a text of this extent.
 fn work_of(start: u32, end: u32) -> u32 {
     1 + end.saturating_sub(start) / 16
 }
 
-/// Text between tags inside a loop is counted when it is longer than this.
+/// Length in bytes above which a text between tags in a loop is charged.
 const LONG_RAW: usize = 32;
 
 impl Writer {
@@ -118,7 +118,7 @@ impl Writer {
         }
     }
 
-    /// What is assigned to: names, never rewritten.
+    /// Writes the target of an assignment: names, which are never rewritten.
     fn target(&mut self, target: &Expr<'_>) {
         match target {
             Expr::List(list) => self.targets(&list.items),
@@ -136,7 +136,7 @@ impl Writer {
         self.push(")");
     }
 
-    /// `work`: what one time through its body takes.
+    /// Writes a loop. `work` is the number of units of one iteration.
     fn for_loop(&mut self, each: &ast::ForLoop<'_>, work: u32) {
         self.tag("for");
         self.target(&each.target);
@@ -170,7 +170,7 @@ impl Writer {
         self.end("endfor");
     }
 
-    /// `work`: what a call of it takes.
+    /// Writes a macro. `work` is the number of units of one call.
     fn macro_body(&mut self, defined: &ast::Macro<'_>, work: u32) {
         self.tag("macro");
         self.push(defined.name);
@@ -197,12 +197,12 @@ impl Writer {
         self.end("endmacro");
     }
 
-    /// Counts work, and writes nothing.
+    /// Writes a call that only charges work and outputs nothing.
     fn tick(&mut self, work: u32) {
         self.push(&format!("{{{{ ''|__tick({work}) }}}}"));
     }
 
-    /// Text between tags. In a loop it goes through the output filter, which counts it.
+    /// Writes the text between tags. In a loop, a long text is an expression, so that the formatter charges it.
     fn raw(&mut self, text: &str) {
         if self.depth > 0 && text.len() > LONG_RAW {
             self.push("{{ ");

@@ -1,5 +1,5 @@
-//! Collections: contains empty first intersection item join last length reverse skip sort take
-//! union. They read what they are given; arrays are copied only where a new one results.
+//! Collections: contains empty first intersection item join last length reverse skip sort take union. Arrays are copied
+//! only if the result is a new array.
 
 use super::logic::{holds, same};
 use super::string::size;
@@ -69,7 +69,7 @@ pub(super) const TABLE: &[Function] = &[
     eager("union", 1, ANY, union),
 ];
 
-/// A part of a text, an element of an array, a key of an object; with case.
+/// Returns true if a text contains a part, an array an element, or an object a key. The case matters.
 fn contains(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let wanted = args.value(1);
     match args.value(0) {
@@ -97,8 +97,8 @@ fn join(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     Ok(Value::text(out))
 }
 
-/// What all arrays hold, in the order of the first and without repetition; of objects: the
-/// members that all have with the same value.
+/// Returns the elements that are in all arrays, in the order of the first array and without repetition; or the members
+/// that all objects have with the same value.
 fn intersection(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     if let Value::Object(first) = args.value(0) {
         let mut shared: Object = (**first).clone();
@@ -140,8 +140,8 @@ fn intersection(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     Ok(Value::array(shared))
 }
 
-/// All elements once, in the order of their first appearance; of objects: all members, where the
-/// last object with a key decides.
+/// Returns all elements without repetition, in the order of their first appearance; or the members of all objects,
+/// where the last object with a key is used.
 fn union(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     if let Value::Object(first) = args.value(0) {
         let mut all: Object = (**first).clone();
@@ -178,7 +178,7 @@ fn arrays(args: &Args) -> Outcome<Vec<&Arc<Vec<Value>>>> {
         .collect()
 }
 
-/// By the elements themselves or, for objects, by a member; equal ones keep their order.
+/// Sorts elements, or objects by a member. Equal elements stay in their order.
 fn sort(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let items = args.array(0)?;
     let by = args.optional_text(1)?;
@@ -205,7 +205,7 @@ fn sort(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
         bytes = bytes.saturating_add(key.as_str().map_or(0, str::len));
         keyed.push((key, item));
     }
-    // Each is compared with some others; equal beginnings are read through.
+    // Each element is compared with several others, and equal beginnings of texts are read completely.
     let rounds = keyed.len().checked_ilog2().unwrap_or(0) as usize + 1;
     let each = keyed.len().saturating_add(bytes / 64);
     ctx.work(each.saturating_mul(rounds))?;

@@ -39,7 +39,7 @@ pub(super) const TABLE: &[Function] = &[
     eager("xml", 1, 1, |ctx, args| {
         let value = args.value(0);
         let text = match value {
-            // What is binary already is not read: the service only says that it is XML.
+            // A binary value is not parsed: as in the service, only its content type changes to XML.
             Value::Object(map) => match content::of(map) {
                 Some((_, bytes)) => return content::envelope(ctx, content::XML, &bytes),
                 None => xml_text::from_object(ctx, map),
@@ -139,7 +139,7 @@ fn parsed(ctx: &mut Ctx<'_>, text: &str) -> Outcome {
 
 fn json(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     match args.value(0) {
-        // The reference: of null, an empty object.
+        // By the reference, null becomes an empty object.
         Value::Null => Ok(Value::object(crate::Object::new())),
         Value::String(text) => parsed(ctx, text),
         value @ Value::Object(map) => match content::of(map) {

@@ -76,7 +76,7 @@ pub(super) const TABLE: &[Function] = &[
     }),
 ];
 
-/// The culture an argument names; `en-US` without it.
+/// Returns the culture in an argument, or `en-US` without one.
 pub(super) fn culture(args: &Args, index: usize) -> Outcome<Culture> {
     match args.optional_text(index)? {
         None => Ok(Culture::EN_US),
@@ -91,7 +91,7 @@ fn stamp(ctx: &Ctx<'_>, args: &Args, index: usize) -> Outcome<Stamp> {
         .ok_or_else(|| args.wrong(index, "a timestamp such as '2018-03-15T13:00:00Z'"))
 }
 
-/// The timestamp in the format that an argument names, `o` without it.
+/// Formats the timestamp in the format of an argument, or `o` without one.
 fn show(ctx: &mut Ctx<'_>, args: &Args, index: usize, time: Stamp) -> Outcome {
     show_in(ctx, args, index, time, Culture::EN_US)
 }
@@ -124,7 +124,7 @@ fn add(ctx: &mut Ctx<'_>, args: &Args, unit: Unit) -> Outcome {
     show(ctx, args, 2, sum)
 }
 
-/// A count and its unit, the count times `direction`.
+/// Adds a count of units to the time. The count is multiplied by `direction`.
 fn moved(args: &Args, index: usize, time: Stamp, direction: i64) -> Outcome<Stamp> {
     let unit = Unit::find(args.text(index + 1)?)
         .ok_or_else(|| args.wrong(index + 1, &format!("one of {}", Unit::NAMES)))?;
@@ -175,7 +175,7 @@ fn convert_from_utc(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     show(ctx, args, 2, local)
 }
 
-/// The source zone says what the clock of the timestamp means, whatever its `Z` says.
+/// The source zone defines the meaning of the timestamp, even if the timestamp ends with `Z`.
 fn convert_time_zone(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let time = stamp(ctx, args, 0)?;
     let utc = to_utc(time.wall, &named_zone(args, 1)?)?;
@@ -207,7 +207,7 @@ fn parse_date_time(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     }
 }
 
-/// A span in .NET's notation, or the seconds of one.
+/// Formats a time span in .NET's notation, or a number of seconds.
 fn format_time_span(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let ticks = match args.value(0) {
         Value::Int(seconds) => TimeDelta::try_seconds(*seconds).map(span::ticks),

@@ -1,7 +1,6 @@
-//! Encodings: base64 base64ToBinary base64ToString binary dataUri dataUriToBinary
-//! dataUriToString decodeBase64 decodeDataUri decodeUriComponent encodeUriComponent uriComponent
-//! uriComponentToBinary uriComponentToString. They take a number or a
-//! boolean as its text, and base64, binary and dataUri also a list or a map as its JSON.
+//! Encodings: base64 base64ToBinary base64ToString binary dataUri dataUriToBinary dataUriToString decodeBase64
+//! decodeDataUri decodeUriComponent encodeUriComponent uriComponent uriComponentToBinary uriComponentToString. They
+//! accept a number or a boolean as its text. base64, binary and dataUri also accept a list or a map as its JSON.
 
 use super::{ANY, Args, Function, eager};
 use crate::Value;
@@ -57,7 +56,7 @@ pub(super) const TABLE: &[Function] = &[
     eager("uriComponentToString", 1, 1, decode_uri),
 ];
 
-/// RFC 3986's unreserved characters stay, as `Uri.EscapeDataString` has it.
+/// All characters except RFC 3986's unreserved ones, as in `Uri.EscapeDataString`.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
@@ -101,7 +100,7 @@ fn data_uri_to_binary(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     uri.into_binary(ctx).map_err(|fail| fail.blame(0))
 }
 
-/// The designer writes a value of several pieces as several arguments: they are one text.
+/// Encodes all arguments as one text: the designer writes a value of several pieces as several arguments.
 fn encode_uri(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let mut encoded = String::new();
     for index in 0..args.len() {

@@ -49,8 +49,8 @@ fn member<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
     find_member(value.as_object()?, name)
 }
 
-/// The values of a key: of `$formdata` in the body, of a URL-encoded body, or of the parts of a
-/// multipart body with that name.
+/// Returns the values of a key: in `$formdata` of the body, in a URL-encoded body, or in the parts of a multipart body
+/// with that name.
 fn form_values(
     ctx: &mut Ctx<'_>,
     args: &Args,
@@ -94,7 +94,7 @@ fn form_values(
         .collect())
 }
 
-/// The one value of a key; several are an error, none is null.
+/// Returns the only value of a key, or null if it has none. Several values are an error.
 fn single(ctx: &mut Ctx<'_>, args: &Args, index: usize, outputs: &Value) -> Outcome {
     let mut values = form_values(ctx, args, index, outputs)?;
     if values.len() > 1 {
@@ -124,7 +124,7 @@ fn part_body(part: &Value) -> Value {
     member(part, "body").cloned().unwrap_or_default()
 }
 
-/// The name in a part's Content-Disposition.
+/// Returns the name in a part's Content-Disposition.
 fn part_name(part: &Value) -> Option<String> {
     let disposition = member(member(part, "headers")?, "Content-Disposition")?.as_str()?;
     let name = disposition

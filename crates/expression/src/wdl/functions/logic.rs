@@ -25,8 +25,7 @@ pub(super) const TABLE: &[Function] = &[
     lazy("or", 1, super::ANY, or),
 ];
 
-/// Equality as the reference's example has it: `equals(true, 1)` is true; all else is
-/// [`Value`]'s own equality.
+/// Compares as in the reference: `equals(true, 1)` is true. Otherwise this is [`Value`]'s own equality.
 fn equals(ctx: &mut Ctx<'_>, a: &Value, b: &Value) -> Outcome<bool> {
     match (a, b) {
         (Value::Bool(flag), number @ (Value::Int(_) | Value::Float(_) | Value::Decimal(_)))
@@ -37,7 +36,7 @@ fn equals(ctx: &mut Ctx<'_>, a: &Value, b: &Value) -> Outcome<bool> {
     }
 }
 
-/// [`Value`]'s own equality, counted: of two large values it is work.
+/// Compares with [`Value`]'s own equality, and charges the work.
 pub(super) fn same(ctx: &mut Ctx<'_>, a: &Value, b: &Value) -> Outcome<bool> {
     match (a, b) {
         (Value::String(a), Value::String(b)) => {
@@ -73,7 +72,7 @@ pub(super) fn same(ctx: &mut Ctx<'_>, a: &Value, b: &Value) -> Outcome<bool> {
     }
 }
 
-/// Whether a list holds a value, counted.
+/// Returns true if a list contains a value, and charges the work.
 pub(super) fn holds(ctx: &mut Ctx<'_>, items: &[Value], wanted: &Value) -> Outcome<bool> {
     ctx.work(items.len())?;
     for item in items {

@@ -65,7 +65,7 @@ pub(super) const TABLE: &[Function] = &[
     }),
 ];
 
-/// The key of a map that this name means: names are without case.
+/// Returns the key of a map that is equal to a name without regard to case.
 fn key(map: &Object, name: &str) -> Option<Arc<str>> {
     if let Some((key, _)) = map.get_key_value(name) {
         return Some(Arc::clone(key));
@@ -77,13 +77,13 @@ fn set(ctx: &mut Ctx<'_>, map: &Arc<Object>, name: &str, value: &Value) -> Outco
     ctx.elements(map.len() + 1)?;
     let key = key(map, name).unwrap_or_else(|| Arc::from(name));
     let mut updated = (**map).clone();
-    // A property that is set goes last, as the service has it.
+    // As in the service, the changed property becomes the last one.
     updated.shift_remove(&key);
     updated.insert(key, value.clone());
     ctx.nested(Value::object(updated))
 }
 
-/// Maps merge member by member; of anything else the later value stays.
+/// Merges maps member by member. Any other value is replaced by the later one.
 fn merge(ctx: &mut Ctx<'_>, into: &mut Object, from: &Object, depth: usize) -> Outcome<()> {
     if depth > MAX_DEPTH {
         return Err(Fail::new(format!(

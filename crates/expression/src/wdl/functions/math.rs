@@ -22,7 +22,7 @@ pub(super) const TABLE: &[Function] = &[
     eager("sub", 2, 2, |_, args| compute(args, Op::Sub)),
 ];
 
-/// The reference's limit.
+/// The maximum number of elements, from the reference.
 const MAX_RANGE: usize = 100_000;
 
 fn compute(args: &Args, op: Op) -> Outcome {
@@ -40,7 +40,7 @@ fn compute(args: &Args, op: Op) -> Outcome {
         })
 }
 
-/// Of the arguments, or of the elements of one array.
+/// Returns the greatest or least of the arguments, or of the elements of one array.
 fn extreme(ctx: &mut Ctx<'_>, args: &Args, wanted: Ordering) -> Outcome {
     let values: &[Value] = match args.values.as_slice() {
         [Value::Array(items)] => items,
@@ -59,7 +59,7 @@ fn extreme(ctx: &mut Ctx<'_>, args: &Args, wanted: Ordering) -> Outcome {
             best = Some(number);
         }
     }
-    // One decimal makes the result a decimal.
+    // If one number is a decimal, the result is a decimal.
     let exact = values
         .iter()
         .any(|value| matches!(value, Value::Decimal(_)));
@@ -71,7 +71,7 @@ fn extreme(ctx: &mut Ctx<'_>, args: &Args, wanted: Ordering) -> Outcome {
         .ok_or_else(|| Fail::argument(0, format!("`{name}` needs at least one number")))
 }
 
-/// From the first argument on, below the second.
+/// Returns a random number from the first argument on, below the second.
 fn rand(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let (low, high) = (args.int(0)?, args.int(1)?);
     if low >= high {

@@ -1,5 +1,5 @@
-//! The functions of WDL: one table, sorted into files by subject. A function sees its arguments
-//! and the environment, nothing else.
+//! The functions of WDL in one table, sorted into files by subject. A function reads only its arguments and the
+//! environment.
 
 mod collection;
 mod convert;
@@ -22,25 +22,25 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-/// As many arguments as there are.
+/// Any number of arguments.
 const ANY: usize = usize::MAX;
 
-/// A function: its name as the reference writes it, how many arguments it takes, what it does.
+/// A function: its name as in the reference, its number of arguments, and its implementation.
 pub(crate) struct Function {
     pub name: &'static str,
     min: usize,
     max: usize,
     pub run: Run,
-    /// Whether it reads the texts in its arguments.
+    /// Whether the function reads the texts in its arguments completely; if so, they are charged.
     pub reads: bool,
 }
 
 /// How a function is called.
 #[derive(Clone, Copy)]
 pub(crate) enum Run {
-    /// With its arguments evaluated.
+    /// With evaluated arguments.
     Eager(fn(&mut Ctx<'_>, &Args) -> Outcome),
-    /// With the arguments themselves: it evaluates only what it needs.
+    /// With unevaluated arguments: the function evaluates only those that it needs.
     Lazy(fn(&mut Ctx<'_>, &[Expr]) -> Outcome),
 }
 
@@ -72,7 +72,7 @@ const fn eager(
     }
 }
 
-/// A function that passes on the texts in its arguments, or reads only their beginning or end.
+/// Defines a function that passes on the texts in its arguments, or reads only their beginning or end.
 const fn passing(
     name: &'static str,
     min: usize,
@@ -102,7 +102,7 @@ const fn lazy(
 }
 
 impl Function {
-    /// What is wrong with this number of arguments, if anything.
+    /// Returns the error message for a wrong number of arguments.
     pub(crate) fn arity_error(&self, given: usize) -> Option<String> {
         if (self.min..=self.max).contains(&given) {
             return None;
@@ -118,7 +118,7 @@ impl Function {
     }
 }
 
-/// The function that corresponds to a word of another language.
+/// Returns the function that corresponds to a word of another language.
 pub(crate) fn other_word(name: &str) -> Option<&'static str> {
     Some(match name.to_ascii_lowercase().as_str() {
         "concatenate" | "strcat" => "concat",
@@ -184,12 +184,12 @@ static BY_NAME: LazyLock<HashMap<String, &'static Function>> = LazyLock::new(|| 
         .collect()
 });
 
-/// The function of this name, without case.
+/// Finds a function by its name without regard to case.
 pub(crate) fn find(name: &str) -> Option<&'static Function> {
     BY_NAME.get(&name.to_lowercase()).copied()
 }
 
-/// All names, as the reference writes them.
+/// Returns all names, as the reference writes them.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     TABLES
         .iter()
@@ -198,13 +198,13 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
         .map(|function| function.name)
 }
 
-/// All names, and how many arguments they take.
+/// Returns all names, each with its least and greatest number of arguments.
 pub(crate) fn arities() -> impl Iterator<Item = (&'static str, usize, usize)> {
     let functions = TABLES.iter().copied().flatten();
     functions.map(|function| (function.name, function.min, function.max))
 }
 
-/// The evaluated arguments of one call, and what to say when one is wrong.
+/// The evaluated arguments of one call, with functions that check them.
 pub(crate) struct Args {
     pub function: &'static Function,
     pub values: Vec<Value>,
@@ -215,13 +215,13 @@ impl Args {
         self.values.len()
     }
 
-    /// The argument, null when it was not given.
+    /// Returns an argument, or null if it is missing.
     pub(crate) fn value(&self, index: usize) -> &Value {
         static NULL: Value = Value::Null;
         self.values.get(index).unwrap_or(&NULL)
     }
 
-    /// The argument is wrong: what was wanted instead.
+    /// Makes the failure for an invalid argument. `wanted` describes what is expected.
     pub(crate) fn wrong(&self, index: usize, wanted: &str) -> Box<Fail> {
         let place = match (index, self.len()) {
             (0, 1) => String::new(),
@@ -244,7 +244,7 @@ impl Args {
             .ok_or_else(|| self.wrong(index, "text"))
     }
 
-    /// Text, or the text of a number or a boolean.
+    /// Returns a text, or the text of a number or a boolean.
     pub(crate) fn scalar(&self, index: usize) -> Outcome<Cow<'_, str>> {
         match self.value(index) {
             Value::String(text) => Ok(Cow::Borrowed(text)),
@@ -257,7 +257,7 @@ impl Args {
         }
     }
 
-    /// Text, when the argument was given and is not null.
+    /// Returns a text, or `None` if the argument is missing or null.
     pub(crate) fn optional_text(&self, index: usize) -> Outcome<Option<&str>> {
         match self.value(index) {
             Value::Null => Ok(None),
@@ -271,7 +271,7 @@ impl Args {
             .ok_or_else(|| self.wrong(index, "a whole number"))
     }
 
-    /// A whole number from 0.
+    /// Returns a whole number from 0.
     pub(crate) fn count(&self, index: usize) -> Outcome<usize> {
         usize::try_from(self.int(index)?).map_err(|_| self.wrong(index, "a whole number from 0"))
     }

@@ -1,6 +1,6 @@
-//! Text: chunk concat endsWith formatNumber guid indexOf isFloat isInt lastIndexOf nthIndexOf
-//! replace slice split startsWith substring toLower toUpper trim trimByteOrderMark utf8Length
-//! utf16Length. Positions count UTF-16 units, as the reference does.
+//! Text: chunk concat endsWith formatNumber guid indexOf isFloat isInt lastIndexOf nthIndexOf replace slice split
+//! startsWith substring toLower toUpper trim trimByteOrderMark utf8Length utf16Length. As in the reference, positions
+//! are in UTF-16 units.
 
 use super::date::culture;
 use super::{ANY, Args, Function, eager};
@@ -32,7 +32,7 @@ pub(super) const TABLE: &[Function] = &[
     }),
     eager("guid", 0, 1, guid),
     eager("isFloat", 1, 2, |_, args| {
-        // Without a culture it asks by the invariant one, unlike `float`.
+        // Without a culture, `isFloat` uses the invariant one, unlike `float`.
         let culture = match args.optional_text(1)? {
             None => Culture::INVARIANT,
             Some(_) => culture(args, 1)?,
@@ -44,7 +44,7 @@ pub(super) const TABLE: &[Function] = &[
     }),
     eager("lastIndexOf", 2, 2, |_, args| {
         let (text, wanted) = (folded(args, 0)?, folded(args, 1)?);
-        // The reference: of an empty part, the length less one; of two empty texts, 0.
+        // By the reference, an empty part is at the length minus one; in an empty text, at 0.
         match (text.is_empty(), wanted.is_empty()) {
             (true, true) => Ok(Value::Int(0)),
             (false, true) => Ok(size(units(&text) - 1)),
@@ -96,14 +96,13 @@ pub(super) fn size(size: usize) -> Value {
     Value::Int(i64::try_from(size).unwrap_or(i64::MAX))
 }
 
-/// Searches are without case, as the reference says of indexOf, lastIndexOf, startsWith and
-/// endsWith.
+/// Returns an argument in lower case. By the reference, indexOf, lastIndexOf, startsWith and endsWith ignore the case.
 fn folded(args: &Args, index: usize) -> Outcome<String> {
     let text = args.text(index)?;
     if text.is_ascii() {
         return Ok(text.to_ascii_lowercase());
     }
-    // Letter by letter, so that positions stay those of the text itself.
+    // Each letter is converted alone, so that positions are the same as in the original text.
     Ok(text
         .chars()
         .map(|letter| {
@@ -116,7 +115,7 @@ fn folded(args: &Args, index: usize) -> Outcome<String> {
         .collect())
 }
 
-/// A byte position as a count of UTF-16 units; -1 for none.
+/// Converts a byte position to UTF-16 units; `None` is -1.
 fn position(text: &str, found: Option<usize>) -> Value {
     match found.and_then(|byte| text.get(..byte)) {
         Some(before) => size(units(before)),
@@ -124,7 +123,7 @@ fn position(text: &str, found: Option<usize>) -> Value {
     }
 }
 
-/// A random one, version 4, as .NET formats it.
+/// Returns a random UUID, version 4, in a format of .NET.
 fn guid(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let mut bytes = [0_u8; 16];
     let (high, low) = (ctx.env.random(), ctx.env.random());
@@ -151,7 +150,7 @@ fn guid(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     ctx.text(text)
 }
 
-/// Text or an array in pieces of a given length; the last may be shorter.
+/// Splits a text or an array into pieces of a given length. The last one may be shorter.
 fn chunk(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let length = args.count(1)?;
     if length == 0 {
@@ -189,7 +188,7 @@ fn concat(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     Ok(Value::text(out))
 }
 
-/// The n-th occurrence from the start, or with a negative n from the end; -1 for none.
+/// Returns the n-th occurrence from the start, or from the end if n is negative; -1 if it does not exist.
 fn nth_index_of(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let (text, wanted) = (folded(args, 0)?, folded(args, 1)?);
     let nth = args.int(2)?;
@@ -214,7 +213,8 @@ fn replace(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     Ok(Value::text(text.replace(old, new)))
 }
 
-/// From a start to before an end; negative ones count from the end, and nothing is out of range.
+/// Returns the text from a start to before an end. Negative positions count from the end, and positions out of range
+/// are clamped.
 fn slice(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let text = Units::of(args.text(0)?);
     let length = i64::try_from(text.len()).unwrap_or(i64::MAX);
@@ -248,7 +248,8 @@ fn split(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     ))
 }
 
-/// A letter in the other case, or itself where that is several letters: .NET maps one to one.
+/// Returns a letter in the other case. If that would be several letters, returns the letter itself, because .NET maps
+/// one letter to one.
 fn one_letter(letter: char, mut other: impl Iterator<Item = char>) -> char {
     match (other.next(), other.next()) {
         (Some(one), None) => one,

@@ -20,7 +20,7 @@ pub(super) const TABLE: &[Function] = &[
     }),
     eager("uriPort", 1, 1, |_, args| {
         let uri = uri(args)?;
-        // .NET: -1 where the scheme has no port.
+        // As in .NET: -1 if the scheme has no port.
         Ok(uri
             .port_or_known_default()
             .map_or(Value::Int(-1), |port| Value::Int(i64::from(port))))

@@ -1,6 +1,6 @@
-//! The workflow: action actionBody actionOutputs actions body item items iterationIndexes outputs
-//! parameters result trigger triggerBody triggerOutputs variables workflow, and ours: inputs,
-//! env, schedule, secret, state, lastRun, serverDelay. They read the environment and nothing else.
+//! The workflow: action actionBody actionOutputs actions body item items iterationIndexes outputs parameters result
+//! trigger triggerBody triggerOutputs variables workflow, and our own: inputs, env, schedule, secret, state, lastRun,
+//! serverDelay. They read only the environment.
 
 use super::{Args, Function, passing};
 use crate::wdl::eval::{Ctx, Fail, Outcome, find_member};
@@ -109,10 +109,10 @@ pub(super) const TABLE: &[Function] = &[
     passing("workflow", 0, 0, |ctx, _| Ok(ctx.env.workflow())),
 ];
 
-/// How long the address of a callback is valid unless the file says it.
+/// How long the address of a callback is valid by default.
 const CALLBACK_VALID: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// `callbackUrl('SIGNAL')`, or with a duration.
+/// `callbackUrl('SIGNAL')`, with an optional duration.
 fn callback_url(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let signal = args.text(0)?;
     let valid = match args.optional_text(1)? {
@@ -123,7 +123,7 @@ fn callback_url(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     ctx.env.callback_url(signal, valid).ok_or_else(refused)
 }
 
-/// What a run's scheduled time is; null in a run that no schedule started.
+/// Returns a member of the run's schedule; null in a run that no schedule started.
 fn schedule(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let name = args.text(0)?;
     let known = SCHEDULE_MEMBERS.iter().find(|known| **known == name);
@@ -134,7 +134,8 @@ fn schedule(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     Ok(ctx.env.schedule().get(known).cloned().unwrap_or_default())
 }
 
-/// The wait that the last answer asks for among outputs, or the results of a loop's actions: a duration.
+/// Returns the wait that the last answer requests, as a duration. The argument is outputs, or the results of a loop's
+/// actions.
 fn server_delay(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let given = args.value(0);
     let results = match given.as_array() {
@@ -168,7 +169,7 @@ fn unknown(what: &str, name: &str, known: &[String]) -> String {
     }
 }
 
-/// What was found; nothing when it has not run where that is forgiven.
+/// Returns the found value, or `None` if the action has not run and the environment allows that.
 fn ran<T>(ctx: &mut Ctx<'_>, name: &str, what: &str, found: Lookup<T>) -> Outcome<Option<T>> {
     match found {
         Lookup::Found(found) => Ok(Some(found)),
@@ -209,7 +210,7 @@ fn body(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     }
 }
 
-/// The member `body` of outputs that have one; without one, in Loom, the whole outputs.
+/// Returns the member `body` of outputs. Without one, returns the whole outputs in Loom, and null in Azure.
 fn body_of(ctx: &Ctx<'_>, outputs: Value) -> Value {
     match outputs.as_object().and_then(|map| find_member(map, "body")) {
         Some(body) => body.clone(),
@@ -230,7 +231,7 @@ pub(super) fn trigger_outputs(ctx: &mut Ctx<'_>) -> Outcome {
     Ok(outputs)
 }
 
-/// `inputs()`, `inputs('name')`: what the caller gave.
+/// `inputs()`, `inputs('name')`: returns the caller's inputs.
 fn inputs(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let all = ctx.env.inputs();
     if args.len() == 0 {

@@ -1,4 +1,4 @@
-//! Custom patterns of numbers: `#,##0.00;(0)`.
+//! Custom format strings for numbers: `#,##0.00;(0)`.
 
 use super::super::culture::Culture;
 use super::super::number::Number;
@@ -20,7 +20,7 @@ enum Token {
     Literal(char),
 }
 
-/// The sections of a custom pattern in pieces.
+/// Splits a custom pattern into sections of tokens.
 fn sections(pattern: &str) -> Result<Vec<Vec<Token>>, String> {
     let mut sections = vec![Vec::new()];
     let mut letters = pattern.chars().peekable();
@@ -64,7 +64,7 @@ fn sections(pattern: &str) -> Result<Vec<Vec<Token>>, String> {
     Ok(sections)
 }
 
-/// `E0`, `E+0`, `E-0`; else the letter itself.
+/// Parses `E0`, `E+0`, `E-0`. Any other text is the letter itself.
 fn exponent(letter: char, letters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Token {
     let mut ahead = letters.clone();
     let plus = ahead.next_if_eq(&'+').is_some();
@@ -86,13 +86,13 @@ fn exponent(letter: char, letters: &mut std::iter::Peekable<std::str::Chars<'_>>
     }
 }
 
-/// What a section asks for.
+/// The digits and options that a section requires.
 #[derive(Debug, Default)]
 struct FormatShape {
-    /// Digits before the point, from the first `0`.
+    /// Least number of digits before the point: those from the first `0` on.
     least_whole: usize,
     places_whole: usize,
-    /// Decimals up to the last `0`, and in all.
+    /// Least number of decimals (up to the last `0`), and greatest number.
     least_fraction: usize,
     places_fraction: usize,
     grouped: bool,
@@ -160,7 +160,7 @@ pub(super) fn custom(number: Number, pattern: &str, culture: Culture) -> Result<
         shown = mantissa.shifted(before);
     }
     shown = shown.rounded(shape_of.places_fraction);
-    // What rounds to zero is shown as zero is: by the third section, or else the first.
+    // A number that is rounded to zero is shown like zero: by the third section, or else by the first.
     let other = digits.negative || section(2).is_some();
     let tokens = if shown.is_zero() && !digits.is_zero() && other {
         let tokens = section(2).map_or(first, Vec::as_slice);
@@ -220,7 +220,7 @@ fn write(
             Token::Zero | Token::Digit if after_point => out.extend(decimals.next()),
             Token::Zero | Token::Digit => {
                 place += 1;
-                // The first placeholder takes the digits that have none of their own.
+                // The first placeholder writes all digits that have no placeholder of their own.
                 let left = shape.places_whole - place;
                 let until = total.saturating_sub(left);
                 while written < until {

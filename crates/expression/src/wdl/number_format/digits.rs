@@ -1,4 +1,4 @@
-//! Numbers as digits, for formatting: shifted and rounded without going through a double.
+//! Numbers as decimal digits, which are shifted and rounded without conversion to a double.
 
 use super::super::number::Number;
 
@@ -6,7 +6,7 @@ use super::super::number::Number;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Digits {
     pub negative: bool,
-    /// Without leading zeros; `0` for none.
+    /// Without leading zeros, but at least `0`.
     pub whole: String,
     pub fraction: String,
 }
@@ -35,7 +35,7 @@ impl Digits {
         zeros(&self.whole) && zeros(&self.fraction)
     }
 
-    /// Moves the point by this many places to the right, or to the left.
+    /// Moves the point by this number of places to the right; a negative number moves it to the left.
     pub(super) fn shifted(&self, places: i32) -> Self {
         let mut all = format!("{}{}", self.whole, self.fraction);
         let point = i64::try_from(self.whole.len()).unwrap_or(0) + i64::from(places);
@@ -59,7 +59,7 @@ impl Digits {
         }
     }
 
-    /// Rounded half away from zero to this many decimals, padded with zeros to them.
+    /// Rounds half away from zero to this number of decimals, and pads with zeros.
     pub(super) fn rounded(&self, decimals: usize) -> Self {
         let mut fraction = self.fraction.clone();
         if fraction.len() <= decimals {
@@ -102,7 +102,7 @@ impl Digits {
         }
     }
 
-    /// The power of ten of the first digit, and the number with one digit before the point.
+    /// Returns the power of ten of the first digit, and the number with one digit before the point.
     pub(super) fn scientific(&self) -> (i32, Self) {
         if self.is_zero() {
             return (0, self.clone());
@@ -121,7 +121,7 @@ impl Digits {
     }
 }
 
-/// Digits in groups of three.
+/// Writes digits in groups of three.
 pub(super) fn grouped(whole: &str, separator: &str) -> String {
     let mut out = String::new();
     for (index, digit) in whole.chars().enumerate() {

@@ -1,5 +1,5 @@
-//! .NET's format strings for numbers: the standard letters with a precision, and custom
-//! patterns. Digits are text throughout, so that nothing is lost on the way.
+//! .NET's format strings for numbers: the standard letters with a precision, and custom patterns. All digits are text,
+//! so no digit is lost.
 
 mod custom;
 mod digits;
@@ -9,10 +9,10 @@ use super::number::Number;
 use custom::custom;
 use digits::{Digits, grouped};
 
-/// Most decimals a format may ask for.
+/// Maximum precision in a format.
 const MAX_PRECISION: usize = 99;
 
-/// A number in a .NET format; the error says what is wrong with the format.
+/// Writes a number in a .NET format. The error describes what is wrong with the format.
 pub(crate) fn format(number: Number, format: &str, culture: Culture) -> Result<String, String> {
     let mut letters = format.chars();
     let Some(first) = letters.next() else {
@@ -144,7 +144,7 @@ fn standard(
     })
 }
 
-/// One digit, the decimals, `E`, a sign and at least three digits.
+/// Writes one digit, the decimals, `E`, a sign and at least three digits.
 fn exponential(digits: &Digits, decimals: usize, point: &str) -> String {
     let (mut exponent, mantissa) = digits.scientific();
     let mut shown = mantissa.rounded(decimals);
@@ -160,7 +160,7 @@ fn exponential(digits: &Digits, decimals: usize, point: &str) -> String {
     )
 }
 
-/// The shorter of plain and scientific.
+/// Writes the format `G`: scientific notation for very small or large exponents, otherwise plain.
 fn general(number: Number, precision: Option<usize>, small: bool, culture: Culture) -> String {
     let digits = &Digits::of(number);
     let point = culture.decimal_point();

@@ -4,10 +4,10 @@ use super::Stamp;
 use crate::wdl::culture::{Culture, Pattern};
 use chrono::{Datelike, Timelike};
 
-/// The default, `o`: ISO 8601 with seven decimals.
+/// The default format, `o`: ISO 8601 with seven decimals.
 pub(crate) const ROUND_TRIP: &str = "yyyy'-'MM'-'dd'T'HH':'mm':'ss'.'fffffffK";
 
-/// The custom pattern behind a standard letter.
+/// Returns the custom pattern for a standard letter.
 pub(crate) fn standard(letter: char, culture: Culture) -> Option<String> {
     let pattern = |wanted: Pattern| culture.pattern(wanted);
     let both = |date: Pattern, time: Pattern| format!("{} {}", pattern(date), pattern(time));
@@ -30,12 +30,12 @@ pub(crate) fn standard(letter: char, culture: Culture) -> Option<String> {
     })
 }
 
-/// Formats that are the same in every culture.
+/// Returns true for formats that are the same in every culture.
 fn invariant(letter: char) -> bool {
     matches!(letter, 'o' | 'O' | 'r' | 'R' | 's' | 'u')
 }
 
-/// A timestamp in a .NET format; the error says what is wrong with the format.
+/// Writes a timestamp in a .NET format. The error describes what is wrong with the format.
 pub(crate) fn format(stamp: Stamp, format: &str, culture: Culture) -> Result<String, String> {
     let mut letters = format.chars();
     match (letters.next(), letters.next()) {
@@ -55,15 +55,15 @@ pub(crate) fn format(stamp: Stamp, format: &str, culture: Culture) -> Result<Str
     }
 }
 
-/// What a pattern is made of.
+/// A token of a pattern.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
-    /// A letter and how often it is repeated.
+    /// A letter and its number of repetitions.
     Field(char, usize),
     Literal(char),
 }
 
-/// A custom pattern in pieces.
+/// Splits a custom pattern into tokens.
 pub(super) fn tokens(pattern: &str) -> Result<Vec<Token>, String> {
     let mut tokens = Vec::new();
     let mut letters = pattern.chars().peekable();
@@ -144,7 +144,7 @@ fn name(names: &[&str], index: u32) -> String {
     names.get(index).copied().unwrap_or_default().to_owned()
 }
 
-/// A number with at least `count` digits, but not padded to more than `most`.
+/// Writes a number with at least `count` digits; `most` limits the padding.
 fn padded(value: u32, count: usize, most: usize) -> String {
     let width = count.min(most);
     format!("{value:0width$}")

@@ -1,5 +1,5 @@
-//! Points in time as .NET's DateTime has them: a wall clock that is UTC or unspecified. Reading,
-//! writing, zones, arithmetic. This module never asks what time it is.
+//! Timestamps like .NET's DateTime: a wall clock that is UTC or unspecified. Parses and formats them, with time zones
+//! and arithmetic. This module never reads the clock.
 
 pub(crate) mod format;
 pub(crate) mod parse;
@@ -8,18 +8,18 @@ pub(crate) mod zone;
 
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Utc};
 
-/// 100 nanoseconds, the grain of .NET.
+/// Nanoseconds of a tick, the resolution of .NET.
 pub(crate) const TICK: i64 = 100;
 
-/// A timestamp. One with an offset is converted to UTC when it is read, as Logic Apps does.
+/// A timestamp. A text with an offset is converted to UTC when it is parsed, as in Logic Apps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub wall: NaiveDateTime,
-    /// Printed with `Z`; an unspecified one without.
+    /// Whether this is UTC, which is printed with `Z`. Otherwise the zone is unspecified.
     pub utc: bool,
 }
 
-/// The units of `addToTime` and its relatives.
+/// The units of `addToTime` and related functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     Second,
@@ -58,15 +58,15 @@ impl Stamp {
         }
     }
 
-    /// The same clock, other time.
+    /// Returns the timestamp of the same kind at another wall-clock time.
     fn at(self, wall: NaiveDateTime) -> Option<Self> {
         // .NET's years end at 9999.
         let known = (1..=9999).contains(&wall.year());
         known.then_some(Self { wall, ..self })
     }
 
-    /// The time this many units later, or earlier; a day that the month does not have becomes its last.
-    /// None outside the years 1 to 9999.
+    /// Adds a number of units, which may be negative. A day that the month does not have becomes the month's last day.
+    /// Returns `None` outside of the years 1 to 9999.
     pub(crate) fn plus(self, count: i64, unit: Unit) -> Option<Self> {
         let delta = match unit {
             Unit::Second => TimeDelta::try_seconds(count),
@@ -115,7 +115,7 @@ impl Stamp {
         }
     }
 
-    /// Ticks since the beginning of year 1, as `DateTime.Ticks`.
+    /// Returns the ticks since the beginning of year 1, like `DateTime.Ticks`.
     pub(crate) fn ticks(self) -> i64 {
         let since = self.wall.signed_duration_since(NaiveDateTime::new(
             NaiveDate::from_ymd_opt(1, 1, 1).unwrap_or_default(),

@@ -1,15 +1,15 @@
-//! Reads timestamps: ISO 8601 and what people write in a culture, or exactly by a pattern.
+//! Parses timestamps: ISO 8601, dates as people write them in a culture, or exactly by a pattern.
 
 use super::Stamp;
 use super::format::{Token, standard, tokens};
 use crate::wdl::culture::{Culture, Pattern};
 use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, TimeDelta, Utc};
 
-/// Longer text is not a timestamp.
+/// Maximum length in bytes of a timestamp.
 const MAX_LENGTH: usize = 128;
 
-/// Reads a timestamp in any of the forms that are usual in the culture; none when it is none.
-/// A date without a year is of the year of `now`, a time without a date of its day.
+/// Parses a timestamp in any usual form of the culture. A date without a year is in the year of `now`, and a time
+/// without a date is on the day of `now`.
 pub(crate) fn parse(text: &str, culture: Culture, now: DateTime<Utc>) -> Option<Stamp> {
     let text = text.trim();
     if text.is_empty() || text.len() > MAX_LENGTH {
@@ -18,7 +18,7 @@ pub(crate) fn parse(text: &str, culture: Culture, now: DateTime<Utc>) -> Option<
     iso(text).or_else(|| loose(text, culture, now))
 }
 
-/// What was found, as it is found.
+/// The fields that were parsed.
 #[derive(Debug, Default)]
 struct ParsedFields {
     year: Option<i32>,
@@ -29,7 +29,7 @@ struct ParsedFields {
     minute: u32,
     second: u32,
     nanos: u32,
-    /// Some(true): after noon.
+    /// `Some(true)` is after noon.
     pm: Option<bool>,
     /// Minutes east of UTC.
     offset: Option<i64>,
@@ -69,7 +69,7 @@ impl ParsedFields {
     }
 }
 
-/// A reader over the letters that are left.
+/// A reader of the remaining text.
 struct Rest<'t>(&'t str);
 
 impl Rest<'_> {
@@ -91,7 +91,7 @@ impl Rest<'_> {
         self.0 = self.0.trim_start();
     }
 
-    /// A number of `least` to `most` digits.
+    /// Reads a number of `least` to `most` digits.
     fn number(&mut self, least: usize, most: usize) -> Option<u32> {
         let count = self
             .0
@@ -107,7 +107,7 @@ impl Rest<'_> {
         digits.parse().ok()
     }
 
-    /// Decimals of a second, in nanoseconds; those beyond the seventh are dropped.
+    /// Reads the decimals of a second as nanoseconds. Decimals after the seventh are ignored.
     fn nanos(&mut self) -> Option<u32> {
         let count = self.0.bytes().take_while(u8::is_ascii_digit).count();
         let (digits, rest) = self.0.split_at_checked(count)?;
@@ -119,7 +119,7 @@ impl Rest<'_> {
             .filter(|_| count > 0)
     }
 
-    /// One of the words, the longest that fits, without case; its index.
+    /// Reads the longest word that matches without regard to case, and returns its index.
     fn word(&mut self, words: &[&str]) -> Option<usize> {
         let lower = self.0.to_lowercase();
         let found = words
@@ -136,7 +136,7 @@ impl Rest<'_> {
         Some(found.0)
     }
 
-    /// `Z`, `+hh`, `+hhmm`, `+hh:mm`; minutes east of UTC.
+    /// Reads `Z`, `+hh`, `+hhmm` or `+hh:mm`, and returns minutes east of UTC.
     fn zone(&mut self) -> Option<i64> {
         if self.accept('Z') || self.accept('z') {
             return Some(0);
@@ -157,7 +157,7 @@ impl Rest<'_> {
         (hours <= 14 && minutes <= 59).then_some(sign * (hours * 60 + minutes))
     }
 
-    /// `hh:mm[:ss[.f…]]` into the fields.
+    /// Reads `hh:mm[:ss[.f…]]` into the fields.
     fn clock(&mut self, found: &mut ParsedFields) -> Option<()> {
         found.hour = Some(self.number(1, 2)?);
         if !self.accept(':') {
@@ -174,7 +174,7 @@ impl Rest<'_> {
     }
 }
 
-/// `yyyy-MM-dd[Thh:mm[:ss[.f…]]][zone]`.
+/// Parses `yyyy-MM-dd[Thh:mm[:ss[.f…]]][zone]`.
 fn iso(text: &str) -> Option<Stamp> {
     let mut rest = Rest(text);
     let mut found = ParsedFields {
@@ -200,7 +200,7 @@ fn iso(text: &str) -> Option<Stamp> {
         .flatten()
 }
 
-/// Dates as they are written: numbers in the culture's order, names of months and days, a clock.
+/// Parses a date as people write it: numbers in the culture's order, names of months and days, a clock.
 fn loose(text: &str, culture: Culture, now: DateTime<Utc>) -> Option<Stamp> {
     let mut rest = Rest(text);
     let mut found = ParsedFields::default();
@@ -225,7 +225,7 @@ fn loose(text: &str, culture: Culture, now: DateTime<Utc>) -> Option<Stamp> {
             if digits > 4 || numbers.len() > 3 {
                 return None;
             }
-            // `15.`, `15-` and the suffixes of CJK dates separate as well.
+            // The separators include the point in `15.`, the hyphen in `15-` and the suffixes of CJK dates.
             rest.0 = rest
                 .0
                 .trim_start_matches(['.', '年', '月', '日', '년', '월', '일']);
@@ -254,7 +254,7 @@ fn word(
         .or_else(|| rest.word(culture.months(false)));
     let month = match month {
         Some(month) => Some(month),
-        // A day's abbreviation may begin like a month's: whole days go first.
+        // The short name of a month may be the beginning of a day's full name, so full names of days are tried first.
         None => match rest.word(culture.days()) {
             Some(day) => {
                 found.weekday = u32::try_from(day).ok();
@@ -287,12 +287,12 @@ fn word(
         found.offset = Some(0);
         return Some(());
     }
-    // `2018-03-15T…` got here with another order of the date; Spanish and Portuguese say `de`.
+    // A date in another order may have a `T` before its time, and Spanish and Portuguese dates contain `de`.
     let known = rest.word(&["de", "den", "T"]).is_some();
     (known && !rest.0.is_empty()).then_some(())
 }
 
-/// Which number is the year, the month, the day.
+/// Assigns the numbers to year, month and day.
 fn assign(found: &mut ParsedFields, numbers: &[(u32, usize)], culture: Culture) -> Option<()> {
     let year = |(value, digits): (u32, usize)| -> Option<i32> {
         let full = match (digits, value) {
@@ -353,7 +353,7 @@ fn assign(found: &mut ParsedFields, numbers: &[(u32, usize)], culture: Culture) 
     Some(())
 }
 
-/// What a date of numbers begins with.
+/// The field with which a date of numbers begins.
 enum Order {
     Year,
     Month,
@@ -368,8 +368,8 @@ fn order(culture: Culture) -> Order {
     }
 }
 
-/// Reads a timestamp exactly by a .NET pattern. The outer error is a bad pattern; none: the text
-/// does not fit it.
+/// Parses a timestamp exactly by a .NET pattern. Returns an error if the pattern is not valid, and `None` if the text
+/// does not match it.
 pub(crate) fn parse_exact(
     text: &str,
     pattern: &str,

@@ -1,20 +1,20 @@
-//! Time spans as .NET's TimeSpan has them: `[-][d.]hh:mm:ss[.fffffff]`.
+//! Time spans like .NET's TimeSpan: `[-][d.]hh:mm:ss[.fffffff]`.
 
 use super::TICK;
 use crate::wdl::culture::Culture;
 use chrono::TimeDelta;
 
-/// Ticks of a second and of a day.
+/// Number of ticks of a second and of a day.
 const SECOND: i64 = 10_000_000;
 const DAY: i64 = 86_400 * SECOND;
 
-/// A difference in ticks; saturates far outside the years 1 to 9999.
+/// Converts a difference to ticks; saturates far outside of the years 1 to 9999.
 pub(crate) fn ticks(delta: TimeDelta) -> i64 {
     let whole = delta.num_seconds().saturating_mul(SECOND);
     whole.saturating_add(i64::from(delta.subsec_nanos()) / TICK)
 }
 
-/// Reads `[-]d`, `[-][d.]hh:mm[:ss[.f…]]`; none when it is neither.
+/// Parses `[-]d` or `[-][d.]hh:mm[:ss[.f…]]`.
 pub(crate) fn parse(text: &str) -> Option<i64> {
     let text = text.trim();
     let (negative, rest) = match text.strip_prefix('-') {
@@ -77,7 +77,7 @@ fn fields(ticks: i64) -> Fields {
     }
 }
 
-/// `ToString("c")`.
+/// Formats like `ToString("c")`.
 pub(crate) fn show(ticks: i64) -> String {
     let f = fields(ticks);
     let sign = if ticks < 0 { "-" } else { "" };
@@ -97,7 +97,7 @@ pub(crate) fn show(ticks: i64) -> String {
     )
 }
 
-/// A span in one of .NET's formats; the error says what is wrong with the format.
+/// Formats a span in one of .NET's formats. The error describes what is wrong with the format.
 pub(crate) fn format(ticks: i64, format: &str, culture: Culture) -> Result<String, String> {
     let f = fields(ticks);
     let sign = if ticks < 0 { "-" } else { "" };

@@ -1,5 +1,5 @@
-//! Time zones by their Windows or IANA names. The rules of the zones are in the binary: what the
-//! machine has of them is never read.
+//! Time zones by their Windows or IANA names. The rules of the zones are in the binary; the machine's own rules are
+//! never read.
 
 use super::Stamp;
 use chrono::{Datelike, Timelike};
@@ -9,19 +9,19 @@ use std::fmt;
 use strum::IntoEnumIterator;
 use windows_timezones::WindowsTimezone;
 
-/// A zone of the IANA's, by whose rules `chrono` reckons.
+/// A zone of the IANA database, for calculations by `chrono`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Zone(tz::TimeZone);
 
-/// How far a clock of a zone is from UTC at one time.
+/// The offset of a zone from UTC at one time.
 #[derive(Clone)]
 pub struct ZoneOffset {
     zone: Zone,
     fixed: FixedOffset,
 }
 
-/// The zone of this name, without case; none if it is unknown. Windows names may be written
-/// without their points and brackets, as the reference allows.
+/// Finds a zone by its name without regard to case. By the reference, Windows names may be written without points and
+/// brackets.
 pub fn find(name: &str) -> Option<Zone> {
     let name = name.trim();
     if let Some(zone) = of_the_iana(name) {
@@ -54,7 +54,7 @@ impl Zone {
         let fixed = FixedOffset::east_opt(offset.seconds());
         ZoneOffset {
             zone: self.clone(),
-            // A clock is less than 26 hours from UTC there, and less than 24 here: none is so far.
+            // The database has offsets of less than 26 hours, and `chrono` allows less than 24. No known zone has more.
             fixed: fixed.unwrap_or_else(|| chrono::Utc.fix()),
         }
     }
@@ -96,7 +96,7 @@ impl TimeZone for Zone {
     }
 }
 
-/// What a wall clock shows; none outside of the years that have rules.
+/// Returns the wall-clock time, or `None` outside of the years that have rules.
 fn clock(local: &NaiveDateTime) -> Option<civil::DateTime> {
     let small = |number: u32| i8::try_from(number).ok();
     civil::DateTime::new(
@@ -129,7 +129,7 @@ impl fmt::Debug for Zone {
     }
 }
 
-/// UTC to a zone's wall clock.
+/// Converts UTC to a zone's wall clock.
 pub fn from_utc(utc: NaiveDateTime, zone: &Zone) -> Stamp {
     Stamp {
         wall: zone.from_utc_datetime(&utc).naive_local(),
@@ -137,8 +137,8 @@ pub fn from_utc(utc: NaiveDateTime, zone: &Zone) -> Stamp {
     }
 }
 
-/// A zone's wall clock to UTC. A time that occurs twice is taken as standard time, as .NET does;
-/// one that does not occur is an error.
+/// Converts a zone's wall clock to UTC. A time that occurs twice is standard time, as in .NET. A time that does not
+/// occur is `None`.
 pub fn to_utc(wall: NaiveDateTime, zone: &Zone) -> Option<NaiveDateTime> {
     let local = match zone.from_local_datetime(&wall) {
         MappedLocalTime::Single(time) => time,
@@ -184,8 +184,7 @@ mod tests {
         }
     }
 
-    /// What the tz database says of clocks that are put forward and back, after the last year that
-    /// it lists as well.
+    /// The rules of the tz database, also for years after the last one that it lists.
     #[test]
     fn clocks_follow_the_rules_of_their_zone() {
         let berlin = find("Europe/Berlin").unwrap();
@@ -194,7 +193,7 @@ mod tests {
             ("2026-01-15T12:00:00", Some("2026-01-15T11:00:00")),
             ("2026-07-15T12:00:00", Some("2026-07-15T10:00:00")),
             ("2026-03-29T02:30:00", None),
-            // Twice: it is the second.
+            // This time occurs twice: the second one is used.
             ("2026-10-25T02:30:00", Some("2026-10-25T01:30:00")),
             ("2090-07-15T12:00:00", Some("2090-07-15T10:00:00")),
             ("1970-07-15T12:00:00", Some("1970-07-15T11:00:00")),
