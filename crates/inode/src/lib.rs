@@ -1,13 +1,13 @@
-//! Which file a path leads to, however it is called: its device and its number there.
+//! Identifies the file at a path, whichever path leads to it, by its device and inode number.
 //!
-//! It never asks for anything else, which keeps later syncs of the file cheap. Its one type is [`Inode`].
+//! It queries no other metadata, so that later syncs of the file stay cheap. Its only type is [`Inode`].
 
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// A file or folder, by its device and its number.
+/// The identity of a file or folder: its device and its inode number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Inode {
     device: u64,
@@ -24,7 +24,7 @@ impl From<Metadata> for Inode {
 }
 
 impl Inode {
-    /// That of an open file.
+    /// Returns the identity of an open file.
     ///
     /// # Errors
     /// The file's metadata cannot be read.
@@ -37,10 +37,10 @@ impl Inode {
         file.metadata().map(Self::from)
     }
 
-    /// That of what a path leads to.
+    /// Returns the identity of the file or folder at a path. Links are followed.
     ///
     /// # Errors
-    /// There is no such file, or its metadata cannot be read.
+    /// The file does not exist, or its metadata cannot be read.
     pub fn at(path: &Path) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
         return linux::found(rustix::fs::CWD, path, rustix::fs::AtFlags::empty(), || {
@@ -51,8 +51,8 @@ impl Inode {
     }
 }
 
-/// After a question for a file's times, as `metadata` asks, Linux from 6.13 on writes new ones at the next
-/// write, and a sync after that costs half as much again.
+/// Queries the inode number alone. `metadata` also queries the file's timestamps. After that, Linux 6.13 and later
+/// writes new timestamps at the next write, and a sync after it costs half as much again.
 #[cfg(target_os = "linux")]
 mod linux {
     use super::Inode;
@@ -73,7 +73,7 @@ mod linux {
                 device: makedev(found.stx_dev_major, found.stx_dev_minor),
                 number: found.stx_ino,
             }),
-            // An old kernel, or a sandbox that does not know it.
+            // The kernel is too old for `statx`, or a sandbox does not support it.
             Err(Errno::NOSYS) => or().map(Inode::from),
             Err(error) => Err(error.into()),
         }
