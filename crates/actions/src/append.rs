@@ -1,10 +1,11 @@
 //! `appendFile`: appends rows to a file, each exactly once.
 //!
 //! The run stores the length of the file before its first append and after each append (the committed end). Bytes
-//! behind the committed end are cut off only if an earlier attempt at the same append wrote them. Other programs wrote
-//! any other bytes: the append fails and never overwrites them. Nor does it append to a file of unknown length after an
-//! interrupted attempt. With `replace` the rows go to a sibling of the file: see `replace`. With `key` a row whose key
-//! the file already has is dropped: see `keys`. `rows` encodes the rows.
+//! behind the committed end are cut off only if an earlier attempt at the same append wrote them. Any other bytes there
+//! are from other programs; then the append fails and overwrites nothing. Without `replace`, it also fails after an
+//! aborted attempt if the length of the file before that attempt is unknown. With `replace` the rows go to a sibling of
+//! the file: see `replace`. With `key` a row whose key the file already has is dropped: see `keys`. `rows` encodes the
+//! rows.
 
 mod keys;
 mod replace;
@@ -340,7 +341,7 @@ impl Job {
         }
     }
 
-    /// Returns the same length without a check, and also if the file does not exist.
+    /// As [`Self::committed_length`], but without checks, and also for a file that does not exist.
     fn last_known_length(&self, place: &AppendTarget) -> Option<u64> {
         let real = match &place.target {
             Some(_) => place.path.to_str()?,

@@ -1,5 +1,5 @@
-//! `json.parse`, `data.merge` and `notify`. As in The Edge Agent, an error in the data is a value with `success:
-//! false`, not a fault.
+//! `json.parse`, `data.merge` and `notify`. As in The Edge Agent, an error in the data is not a fault but a value with
+//! `success: false`.
 
 use super::inputs::{Inputs, invalid};
 use super::json;

@@ -102,7 +102,7 @@ fn byte(digits: &[u8]) -> Option<u8> {
     u8::try_from(hex(digits, 2)?).ok()
 }
 
-/// The number that the first `count` hexadecimal digits represent.
+/// Returns the number that the first `count` hexadecimal digits represent.
 fn hex(digits: &[u8], count: usize) -> Option<u32> {
     let digits = std::str::from_utf8(digits.get(..count)?).ok()?;
     let all = digits.bytes().all(|digit| digit.is_ascii_hexdigit());

@@ -15,7 +15,7 @@ pub(super) struct Inputs<'a> {
 }
 
 impl<'a> Inputs<'a> {
-    /// The inputs of a request, which must be a map.
+    /// Returns the inputs of a request, which must be a map.
     pub(super) fn of(request: &'a Request) -> Result<Self, Fault> {
         Self::from_value("inputs", &request.inputs)
     }

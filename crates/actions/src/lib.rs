@@ -2,8 +2,7 @@
 //!
 //! A driver calls executors through [`Registry`], by name. To add a kind of action, write an [`Executor`] in a file of
 //! its own and name it in [`Registry::new`], or pass it to [`Registry::register_executor`] from outside. The registry
-//! enforces timeouts and the size and depth of results, and catches panics, so that an executor has only its own work
-//! to do.
+//! enforces timeouts and the size and depth of results, and catches panics, so that executors need not.
 //!
 //! Executors never see the machine or a run.
 //!

@@ -88,7 +88,7 @@ impl ProcessOutput {
         }
     }
 
-    /// Describes for people how it ended, with up to ten lines of standard error.
+    /// Describes for people how the process ended, with up to ten lines of standard error.
     pub(super) fn describe(&self) -> String {
         let how = match self.signal {
             Some(signal) => format!("was killed by signal {signal}"),
@@ -101,7 +101,7 @@ impl ProcessOutput {
         }
     }
 
-    /// `{exitCode, stdout, stderr}`.
+    /// Returns `{exitCode, stdout, stderr}`.
     pub(super) fn output(&self) -> Value {
         Value::from_pairs([
             ("exitCode", Value::Int(i64::from(self.code))),

@@ -1,5 +1,5 @@
-//! `reflection.evaluate`: rates an output by a JSON Schema or by a model (docs/reference/tea.md). It returns `{valid,
-//! score, errors, suggestions}`. If the model's answer has another form, that is a fault, never a silent pass.
+//! `reflection.evaluate`: rates an output by a JSON Schema or by a model (docs/reference/tea.md). The output is
+//! `{valid, score, errors, suggestions}`. If the model's answer has another form, that is a fault, never a silent pass.
 
 use super::compute::compute;
 use super::inputs::{Inputs, invalid, mismatch};

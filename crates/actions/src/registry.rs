@@ -83,7 +83,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The executors of Windlass, without those of features that are off. It has no handlers.
+    /// A registry with the executors of Windlass, except those of disabled features. It has no handlers.
     #[must_use]
     pub fn new() -> Self {
         let client = Arc::new(Client::default());
@@ -135,8 +135,8 @@ impl Registry {
         }
     }
 
-    /// Adds an executor, or replaces the one of that name. `activity`, `actor`,
-    /// `connector` and `runner` cannot be replaced.
+    /// Adds an executor, or replaces the executor of that name. `activity`, `actor`, `connector` and `runner` cannot be
+    /// replaced.
     pub fn register_executor(&mut self, name: &str, executor: impl Executor) {
         Arc::make_mut(&mut self.executors).insert(Name::from(name), Arc::new(executor));
     }
@@ -245,7 +245,7 @@ impl Registry {
         self
     }
 
-    /// This registry for attempts whose commands report their output while they run.
+    /// Returns this registry for attempts whose commands report their output while they run.
     #[must_use]
     pub fn with_output_listener(mut self, listener: Listener) -> Self {
         self.context.listener = Some(listener);
@@ -270,8 +270,7 @@ impl Registry {
         self.secrets.callbacks()
     }
 
-    /// Sets where values that workflows share between runs are stored. By default, no action can read or write such a
-    /// value.
+    /// Sets where values that workflows share between runs are stored. By default, no action can use them.
     pub fn set_shared_state(&mut self, state: Arc<dyn SharedState>) {
         self.context.shared = Some(state);
     }
@@ -371,7 +370,7 @@ impl Registry {
         self.handlers.stub_names()
     }
 
-    /// The names of all handlers of activities and actors, in order.
+    /// Returns the names of all handlers of activities and actors, sorted.
     pub fn handler_names(&self) -> impl Iterator<Item = &str> {
         self.handlers.names()
     }
@@ -435,8 +434,8 @@ impl Registry {
         Some(Name::from(format!("{}:{port}", url.host_str()?)))
     }
 
-    /// Returns the value of `rate` in the inputs of a request, shortened if it is long. A digest replaces a secure
-    /// value.
+    /// Returns the value of `rate` in the inputs of a request, shortened if it is long. A secure value becomes a
+    /// digest.
     #[must_use]
     pub fn rate_name(&self, request: &Request) -> Option<Name> {
         let named = request.rate()?;
@@ -603,8 +602,8 @@ fn panic_fault(action: &str, payload: &(dyn Any + Send)) -> Fault {
     Fault::new(fault_kind::HANDLER, format!("`{action}` panicked: {text}")).transient()
 }
 
-/// Returns the outcome, or a fault if the value exceeds the limits for storage. A fault loses an output that exceeds
-/// them.
+/// Returns the outcome, or a fault if the value exceeds the limits for storage. A fault loses an output that is too
+/// large.
 fn enforce_result_limits(outcome: Result<Value, Fault>) -> Result<Value, Fault> {
     match outcome {
         Ok(value) => match limit_violation(&value) {

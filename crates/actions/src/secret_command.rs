@@ -86,7 +86,7 @@ impl SecretCommand {
         Ok(())
     }
 
-    /// Does the same for unauthenticated callers: runs one command at a time, and none for [`PAUSE`] after a failure.
+    /// As [`Self::ask`], for unauthenticated callers: one command at a time, none for [`PAUSE`] after a failure.
     pub(super) async fn ask_sparingly(&self, name: &str) -> Result<(), String> {
         let mut failed = self.failed.lock().await;
         if let Some((at, why)) = failed.get(name)

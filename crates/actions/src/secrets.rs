@@ -48,7 +48,7 @@ impl Default for SecretSources {
 }
 
 impl SecretSources {
-    /// No source at all.
+    /// Makes an empty list of sources.
     #[must_use]
     pub fn none() -> Self {
         Self {
@@ -89,7 +89,7 @@ impl SecretSources {
         }
     }
 
-    /// Does the same with [`SecretCommand::ask_sparingly`].
+    /// As [`Self::ask`], but with [`SecretCommand::ask_sparingly`].
     pub(super) async fn ask_sparingly(&self, name: &str) -> Result<(), String> {
         match self.command_for(name)? {
             Some(command) => command.ask_sparingly(name).await,
@@ -249,7 +249,7 @@ impl Secrets {
         Arc::make_mut(&mut self.readable).extend_from_slice(patterns);
     }
 
-    /// Whether a variable of the environment may be read.
+    /// Returns true if a variable of the environment may be read.
     #[must_use]
     pub fn can_read_env(&self, variable: &str) -> bool {
         self.free

@@ -1,5 +1,5 @@
 //! Secure inputs of an action. The executor gets their plain values, and this module searches the result for them. A
-//! fault never contains their texts, and an output that contains one becomes secure. Nothing is stored.
+//! fault never contains the text of a secure value, and an output with such a text becomes secure. Nothing is stored.
 
 use super::mask::Mask;
 use percent_encoding::percent_decode_str;

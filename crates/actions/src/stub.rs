@@ -82,7 +82,7 @@ impl Stubs {
         self.stubs.is_empty()
     }
 
-    /// Adds a stub, or replaces the one of that name.
+    /// Adds a stub, or replaces the stub of that name.
     pub(super) fn add(&mut self, name: Name, answers: Vec<StubAnswer>) {
         let stub = Stub {
             name: Arc::clone(&name),

@@ -8,8 +8,8 @@ use windlass_model::model::{WebhookSignature, sha256};
 use windlass_value::hex;
 use windlass_value::time::Timestamp;
 
-/// The largest difference in seconds between the time of a signature and now: Stripe and Standard Webhooks recommend
-/// it.
+/// Maximum age in seconds of a signature, as Stripe and Standard Webhooks recommend. It also limits times in the
+/// future.
 const TOLERANCE: i64 = 300;
 
 /// The prefix of a secret of Standard Webhooks; Base64 follows.
@@ -26,7 +26,7 @@ impl SecretSources {
     }
 }
 
-/// The header with the signature, in lower case.
+/// Returns the name of the header with the signature, in lower case.
 #[must_use]
 pub fn signature_header(signature: WebhookSignature) -> &'static str {
     match signature {

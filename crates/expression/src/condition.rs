@@ -51,7 +51,7 @@ impl Condition {
         Self::parse_cached(text, syntax, &TemplateCache::default())
     }
 
-    /// Does the same with a cache that the texts of a file share.
+    /// As [`Self::parse`], with a cache that the texts of a file share.
     pub fn parse_cached(
         text: &str,
         syntax: Syntax,

@@ -111,8 +111,8 @@ pub trait Env {
     fn is_iterated(&self, name: &str) -> bool {
         self.outer().is_some_and(|outer| outer.is_iterated(name))
     }
-    /// Returns a value that is stored between the runs of the workflow. Returns a variable if the workflow declares no
-    /// such value.
+    /// Returns a value that is stored between the runs of the workflow. If the workflow declares none, returns a
+    /// variable.
     fn state(&self, name: &str) -> Option<Value> {
         self.outer()?.state(name)
     }

@@ -47,8 +47,7 @@ fn read(expr: &Expr, env: &dyn Env, found: &mut Vec<(String, Value)>) {
     }
 }
 
-/// Returns `remaining` for `variables('remaining')`, with the path after it. Otherwise, returns the expression as it is
-/// written.
+/// Returns `remaining` for `variables('remaining')`, with the path after it. Otherwise, returns the printed expression.
 fn name(expr: &Expr) -> String {
     match &expr.node {
         Node::Path(base, steps) => {

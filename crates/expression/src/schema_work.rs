@@ -13,8 +13,8 @@ const LOOK: usize = 4;
 /// The maximum depth of references and nested schemas, because the library recurses.
 const MAX_DEPTH: usize = 500;
 
-/// If the nodes of schema and value have at most this many pairs, no estimate is made, unless something is checked
-/// repeatedly.
+/// If schema and value have at most this many pairs of nodes, no estimate is made, unless the schema may repeat checks
+/// or the value has a long text.
 const FEW: usize = 100_000;
 
 /// Maximum weight of all patterns of a schema.

@@ -180,8 +180,7 @@ pub fn mask_printed_marks(printed: &str, mask: &str) -> String {
     out + rest
 }
 
-/// Text whose `${secret:NAME}` is rewritten in the language of the text, with a map from its positions to the author's
-/// text.
+/// Text whose `${secret:NAME}` is rewritten in the language of the text, with a map to positions in the author's text.
 pub(super) struct Shorthand {
     pub text: String,
     /// Sorted by position.

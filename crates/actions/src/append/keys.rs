@@ -85,7 +85,7 @@ impl KeyHash {
     }
 }
 
-/// Returns for each key whether the slice has it at no earlier position.
+/// Returns for each key whether this is its first position in the slice.
 pub(super) fn first_of_each(keys: &[KeyHash]) -> Vec<bool> {
     let mut seen = HashSet::new();
     keys.iter().map(|key| seen.insert(*key)).collect()

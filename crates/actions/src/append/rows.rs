@@ -78,14 +78,13 @@ impl EncodedRows {
         }
     }
 
-    /// Returns the length of the file with these rows. `from` is its length before.
+    /// Returns the length of the file with these rows. `from` is the file's present length.
     pub(super) fn length(&self, from: u64) -> u64 {
         from - self.overwritten + self.bytes.len() as u64
     }
 }
 
-/// Encodes the rows for a file whose committed end is `from`. Without a file, the header and the last line are not
-/// read.
+/// Encodes the rows for a file whose committed end is `from`. Without a file, no header is read.
 ///
 /// # Errors
 /// The content of the file does not match the format, or a row does not match the columns.

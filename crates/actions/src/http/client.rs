@@ -94,7 +94,7 @@ impl Client {
         self.call_with(call, CallOptions::default()).await
     }
 
-    /// Does the same with options.
+    /// As [`Self::call`], with options.
     pub(super) async fn call_with<A: Answer>(
         &self,
         mut call: reqwest::Request,

@@ -78,7 +78,7 @@ impl Credentials {
     }
 }
 
-/// RFC 6749, 4.4: client credentials.
+/// Builds a token request with client credentials (RFC 6749, 4.4).
 fn oauth2(given: Keys<'_>) -> Result<TokenRequest, Fault> {
     let (id, secret) = (given.need("clientId")?, given.need("clientSecret")?);
     let mut form = vec![("grant_type", "client_credentials")];
@@ -107,7 +107,7 @@ fn oauth2(given: Keys<'_>) -> Result<TokenRequest, Fault> {
     ))
 }
 
-/// Logic Apps reference, "Microsoft Entra ID OAuth authentication", with a secret.
+/// Builds a token request with a secret (Logic Apps reference, "Microsoft Entra ID OAuth authentication").
 fn active_directory(given: Keys<'_>) -> Result<TokenRequest, Fault> {
     let authority = given.text("authority")?.unwrap_or(MICROSOFT);
     let tenant = given.need("tenant")?;

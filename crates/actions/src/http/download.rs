@@ -21,8 +21,7 @@ use windlass_value::hex;
 /// Number of bytes that are written together.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// Maximum delay before fewer bytes are written. If the process is killed, a slow download loses only the bytes of this
-/// time.
+/// Maximum delay of a write. A slow download writes fewer bytes after it, so a killed process loses only these.
 const WRITE_DELAY: Duration = Duration::from_secs(1);
 
 /// An answer. Its body is read at once only if it is not saved.
@@ -209,8 +208,7 @@ async fn received(
     ended?;
     let length = partial.length();
     match content {
-        // Some servers send less than was requested. Without a size, the next answer shows whether the file is
-        // complete.
+        // Some servers send less than was requested. Without a size, the next answer shows if this was all.
         Content::Rest(size) if length > before && size.is_none_or(|size| length < size) => {
             return Ok(Received::Part(Box::new(partial)));
         }

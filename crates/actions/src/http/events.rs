@@ -183,7 +183,7 @@ impl Position {
 }
 
 impl Signing<'_> {
-    /// Returns the next event of a stream. If a connection ends between two events, it connects again.
+    /// Returns the next event of a stream. If a connection ends between two events, this function connects again.
     pub(super) async fn event(
         mut self,
         request: &Request,

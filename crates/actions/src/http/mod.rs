@@ -1,5 +1,4 @@
-//! `http`: one call to a web server (docs/reference/loom.md). It follows redirects, but never retries; that is up to
-//! the retry policy.
+//! `http`: one call to a web server (docs/reference/loom.md). It follows redirects but never retries.
 
 mod client;
 mod conditional;
@@ -174,7 +173,7 @@ impl Signing<'_> {
         self.call_with(call, false).await
     }
 
-    /// Does the same. With `keeps_bytes`, the body of the answer stays compressed.
+    /// As [`Self::call`]. With `keeps_bytes`, the body of the answer stays compressed.
     async fn call_with<A: Answer>(
         &mut self,
         mut call: reqwest::Request,

@@ -1,5 +1,4 @@
-//! Long operations: whether an operation has ended, and the address of the next request about it, from the answers of
-//! its server.
+//! Long operations: whether an operation has ended, and the address of the next request, from its server's answers.
 //!
 //! Supported are the `Location`, `Operation-Location` and `Azure-AsyncOperation` headers (RFC 9110, 15.3.3; Azure REST
 //! API guidelines, "Long-running operations"), operations of Google (`google.longrunning.Operation`; Compute Engine),
@@ -19,7 +18,7 @@ use windlass_value::{LONGEST_REQUESTED_WAIT, http_date};
 /// The input with the kind of request about an operation, and the member of an output with the operation's progress.
 pub(super) const OPERATION: &str = "operation";
 
-/// The member of a list of runs of GitHub Actions.
+/// The member with the runs in GitHub's list of workflow runs.
 const RUNS: &str = "workflow_runs";
 
 /// Maximum time in milliseconds between the creation of a run and the answer to its dispatch.
@@ -137,7 +136,7 @@ pub(super) fn is_result(inputs: &Value) -> bool {
     inputs.get(OPERATION).and_then(Value::as_str) == Some("result")
 }
 
-/// Extends the fault of a request about an operation. A server answers 404 if it has removed the operation or never had
+/// Extends the fault of a request about an operation. A 404 means that the server removed the operation, or never had
 /// it.
 pub(super) fn name_gone(fault: Fault, inputs: &Value) -> Fault {
     let step = inputs.get(OPERATION).and_then(Value::as_str);
@@ -199,8 +198,7 @@ pub(super) fn output(reply: Reply, step: Step, method: &Method) -> Result<Value,
         })?),
     };
     let result = match step {
-        // Azure: a PUT creates the resource at its own address, and the answer to a POST names the address of the
-        // result.
+        // Azure: a PUT creates the resource at its own address, and the answer to a POST names its address.
         Step::Start if !done && *method == Method::PUT => Some(reply.url.to_string()),
         Step::Start if !done => location.filter(|at| Some(at) != address.as_ref()),
         Step::Start => None,
@@ -309,9 +307,9 @@ fn plain_word(text: &str) -> String {
     signs.collect::<String>().to_ascii_lowercase()
 }
 
-/// Finds a state in enclosing objects, as in `{"QueryExecution": {"Status": {"State": "RUNNING"}}}`. Returns it with
-/// the object that contains it. Only a usual word is found, because a result may have a `state` of another meaning,
-/// such as a part of a postal address.
+/// Finds a state that is nested in other objects, as in `{"QueryExecution": {"Status": {"State": "RUNNING"}}}`. Returns
+/// the state with the object that contains it. Only a usual word is found, because a result may have a `state` of
+/// another meaning, such as a part of a postal address.
 fn nested(body: &Value) -> Option<(&Value, &str)> {
     let mut object = body;
     for _ in 0..=NESTED {

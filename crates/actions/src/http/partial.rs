@@ -178,7 +178,7 @@ impl Partial {
         self.length
     }
 
-    /// Makes a call request the rest of the file, if possible. Returns true if it does.
+    /// Adds to a call the headers that request the rest of the file. Returns false if the rest cannot be requested.
     pub(super) fn request_rest(&self, call: &mut Request) -> bool {
         let is_get = *call.method() == Method::GET;
         let headers = call.headers_mut();

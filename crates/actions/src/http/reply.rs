@@ -222,8 +222,8 @@ fn form(essence: &str) -> Form {
     }
 }
 
-/// Parses a body. JSON and text are recognised by their content type; other bytes are `{"$content-type", "$content":
-/// base64}` as in Logic Apps, also in several parts. An empty body is null, or the empty text if the content type is
+/// Parses a body. JSON and text are recognised by their content type; other bytes, also in several parts, are, as in
+/// Logic Apps, `{"$content-type", "$content": base64}`. An empty body is null, or the empty text if the content type is
 /// text. Also returns the fault of JSON that cannot be stored. Such a body stays text, like text that is not JSON.
 fn parse_body(content_type: Option<&HeaderValue>, bytes: Vec<u8>) -> (Value, Option<Fault>) {
     let content_type = content_type.map(header_text).unwrap_or_default();

@@ -22,8 +22,8 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 pub(super) const PAGE_BASE: &str = "page_base";
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// Builds the first request of an action. Returns true with it if it goes to the server in the inputs. With `page`, the
-/// request goes to the address that the page before named.
+/// Builds the first request of an action. Also returns true if the request goes to the server in the inputs. With
+/// `page`, the request goes to the address that the page before named.
 pub(super) fn first(request: &Request) -> Result<(reqwest::Request, bool), Fault> {
     let inputs = Inputs::of(request)?;
     let home = uri(inputs)?;
@@ -153,7 +153,7 @@ pub(super) fn post_json(
     Ok(call)
 }
 
-/// Returns the address of a running operation, which a 202 named, if the call is about one.
+/// Returns the address of a running operation, which a 202 named, if the call is about an operation.
 fn operation(inputs: Inputs<'_>) -> Result<Option<Url>, Fault> {
     match inputs.get(ASYNC_PATTERN) {
         Some(Value::String(address)) if address.contains(MASK) => Err(invalid(
@@ -164,8 +164,8 @@ fn operation(inputs: Inputs<'_>) -> Result<Option<Url>, Fault> {
     }
 }
 
-/// Builds a request about an operation. Returns true with it if it goes to the server of the call: only that server
-/// gets the headers and the credentials.
+/// Builds a request about an operation. Also returns true if the request goes to the server of the call: only that
+/// server gets the headers and the credentials.
 fn about(url: &Url, home: &Url, inputs: Inputs<'_>) -> Result<(reqwest::Request, bool), Fault> {
     let mut call = reqwest::Request::new(Method::GET, url.clone());
     let at_home = home.origin() == url.origin();

@@ -19,8 +19,7 @@ use windlass_model::model::Fault;
 /// The assumed lifetime of a token whose server does not name one.
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(300);
 
-/// How long before its end a token is fetched again. A token with a short lifetime is fetched again after nine tenths
-/// of it.
+/// Time before a token's end at which it is fetched again; at most a tenth of its lifetime.
 const MARGIN: Duration = Duration::from_secs(60);
 
 /// Maximum number of cached tokens. If there are more, all are dropped.

@@ -93,7 +93,7 @@ impl<'a> SchemaPosition<'a> {
     }
 }
 
-/// A path relative to a folder, without `.` and `..`.
+/// Resolves a path relative to a folder, without `.` and `..`.
 fn joined(folder: &str, path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in folder.split('/').chain(path.split('/')) {

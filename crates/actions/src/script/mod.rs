@@ -1,6 +1,6 @@
-//! Scripts: code of a workflow in Python, Lua or Prolog (docs/reference/tea.md). All three read `{code, globals, live,
-//! memory_mb}` and return `{result, returned, state, locals}`. The code is always from the workflow's file. What it
-//! prints goes to the log, never into the output.
+//! Scripts: code of a workflow in Python, Lua or Prolog (docs/reference/tea.md). All three languages have the inputs
+//! `{code, globals, live, memory_mb}` and the output `{result, returned, state, locals}`. The code is always from the
+//! workflow's file. What it prints goes to the log, never into the output.
 
 mod log;
 #[cfg_attr(not(feature = "lua"), path = "lua_off.rs")]

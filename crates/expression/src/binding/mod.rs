@@ -59,7 +59,7 @@ pub enum Binding {
     Port(Template, Port),
     /// A map's members as the ports accept them. Any other value is for the only port.
     Ports(Template, Arc<[Port]>),
-    /// The same for what a function returned, where a misspelt name is an error.
+    /// As [`Self::Ports`], for the value that a function returned; a misspelt name is an error.
     Returned(Template, Arc<[Port]>),
     /// A program's answer as the outputs that the ports accept. If there is a template for the session that the program
     /// continued, the output `session_id` is the session in the answer, or else the template's value.
@@ -77,7 +77,7 @@ impl Template {
         Self(Arc::new(Kind::Binding(Box::new(binding))))
     }
 
-    /// Returns a part of this value, or null if there is no part of that name.
+    /// Returns a part of this value, or null if the value has no part of that name.
     #[must_use]
     pub fn part(self, name: &str) -> Self {
         Self::binding(Binding::Member(self, Name::from(name)))

@@ -143,7 +143,7 @@ pub(crate) fn coded_envelope(ctx: &mut Ctx<'_>, kind: &str, text: &str) -> Outco
     ]))
 }
 
-/// Returns the charset, if the parameter is one.
+/// Returns the charset, if the parameter names one.
 fn charset(parameter: &str) -> Option<&str> {
     let (name, value) = parameter.split_once('=')?;
     let is_charset = name.trim().eq_ignore_ascii_case("charset");

@@ -72,7 +72,7 @@ pub(crate) struct Ctx<'e> {
     bytes: usize,
     /// Whether the last value is the null of an action that has not run.
     unrun: bool,
-    /// The first such action.
+    /// The name of the first action that was read as null.
     unrun_name: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Parses one expression and returns where it ends, so that `@{…}` inside text needs no second scan. It never evaluates
-//! anything.
+//! Parses one expression and returns where it ends, so that `@{…}` inside text needs no second scan. Nothing is
+//! evaluated.
 
 use super::ast::{AstSpan, Expr, Node, RefusedCall, Step};
 use super::functions;
@@ -288,7 +288,7 @@ impl<'t> Parser<'t> {
             (_, Some(why)) if self.nested_at => {
                 return Err(self.error(start, place.length as usize, why));
             }
-            // The service reports these only when it evaluates them.
+            // The service reports such a call only when it is evaluated.
             (_, why) => Node::Refused(Box::new(RefusedCall {
                 name: name.to_owned(),
                 arguments,

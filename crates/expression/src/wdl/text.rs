@@ -23,7 +23,7 @@ pub(crate) fn push_text(out: &mut String, value: &Value) {
     }
 }
 
-/// Returns the same as a text value. A text is not copied.
+/// Returns the text of [`push_text`] as a value. A value that is text already is not copied.
 pub(crate) fn to_text(value: &Value) -> Value {
     match value {
         Value::String(_) => value.clone(),

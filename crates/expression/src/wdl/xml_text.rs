@@ -269,8 +269,8 @@ fn push_cdata(out: &mut String, text: &str) {
     out.push_str("]]>");
 }
 
-/// Converts JSON to XML: an object with one root property, and `?xml` and `!DOCTYPE` before it. An empty object is an
-/// empty document.
+/// Converts JSON to XML: an object with one root property, and `?xml` and `!DOCTYPE` before it. `{}` is an empty
+/// document.
 pub(super) fn from_object(ctx: &mut Ctx<'_>, map: &Object) -> Outcome<String> {
     let mut out = String::new();
     if let Some(declaration) = map.get("?xml") {

@@ -42,7 +42,7 @@ pub(super) struct RewrittenPath<'t> {
     pub around: (&'t str, &'t str),
 }
 
-/// Finds the first such group.
+/// Finds the first group with a position.
 pub(super) fn rewrite_path(path: &str) -> Option<RewrittenPath<'_>> {
     let (mut quote, mut inside, mut open) = (None, 0_u32, Vec::new());
     let mut before = ' ';

@@ -76,7 +76,7 @@ pub(super) fn template(
     writer.finish()
 }
 
-/// What is read of `env`.
+/// The reads of `env` in a template.
 #[derive(Default)]
 struct Environment {
     named: Vec<String>,

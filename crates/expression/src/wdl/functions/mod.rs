@@ -1,5 +1,4 @@
-//! The functions of WDL in one table, sorted into files by subject. A function reads only its arguments and the
-//! environment.
+//! The functions of WDL in one table, sorted into files by subject. A function reads only its arguments and an `Env`.
 
 mod collection;
 mod convert;
