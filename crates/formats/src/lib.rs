@@ -3,19 +3,19 @@
 //! Each format knows its own types and lowers them to [`windlass_model::hir`]; none knows another. Loom and Logic Apps
 //! share [`actions`]. This module detects the format of a file and reads the file in it.
 //!
-//! It never opens a file, and knows no program and no machine.
+//! This crate never opens a file, and uses neither the compiled program nor the machine.
 //!
-//! The most important types: [`Caps`], [`MissingInputs`]; it reads a [`Bundle`] and returns a [`Workflow`] or
+//! The most important types: [`Caps`], [`MissingInputs`]. [`read`] reads a [`Bundle`] and returns a [`Workflow`] or
 //! [`Diagnostics`].
 //!
-//! A format elsewhere uses [`vocabulary`] for its keys, [`reader`] to read a tree, and [`builder`] for the parts of `hir`:
-//! docs/internals/add-a-format.md.
+//! A format in another crate uses [`vocabulary`] for its keys, [`reader`] to read a tree, and [`builder`] for the parts
+//! of `hir`: docs/internals/add-a-format.md.
 //!
 //! Test it alone with `cargo test -p windlass-formats`.
 
-// Not published for others: where the name says all, nothing is added.
+// Not a stable API: an item whose name says everything has no doc comment.
 #![allow(missing_docs)]
-// What only the formats that are left out would use.
+// Without the feature of a format, the items that only this format uses are unused.
 #![cfg_attr(
     not(all(feature = "canvas", feature = "tea")),
     allow(dead_code, unused_imports)
@@ -60,19 +60,19 @@ use windlass_model::model::{Dialect, Status};
 use windlass_source::diagnostic::{Diagnostic, Diagnostics, Severity, nearest};
 use windlass_source::source::{self, Bundle, Mistake, Node, SourceFile, Span};
 
-/// How much a loop may ask for: the operator's word, not the author's (docs/reference/loom.md).
+/// The operator's limits on loops, which the author of a workflow cannot raise (docs/reference/loom.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Caps {
-    /// Iterations; none: what the format and its author have without the operator's word.
+    /// Maximum iterations of a loop. `None`: the maximum of the format, see [`Self::count()`].
     pub count: Option<u64>,
-    /// How long; none: 30 days, of a guest one day.
+    /// Maximum duration of a loop. `None`: 30 days, or one day for a guest workflow.
     pub timeout: Option<Duration>,
-    /// The author is not the one who runs it: the workflow came over HTTP.
+    /// Whether the workflow is a guest: it was received over HTTP, so its author is not the operator.
     pub guest: bool,
 }
 
 impl Caps {
-    /// No caps: for a program that was already accepted once, and is read again to resume a run.
+    /// Returns caps without limits, to read an already accepted workflow again when a run resumes.
     #[must_use]
     pub fn unlimited() -> Self {
         Self {
@@ -85,7 +85,7 @@ impl Caps {
     #[must_use]
     pub fn count(self, dialect: Dialect) -> u64 {
         self.count.unwrap_or(match (dialect, self.guest) {
-            // The bounds of these formats themselves.
+            // These formats define their own limits.
             (Dialect::Azure, _) => 5_000,
             (Dialect::Tea, _) => 1_000,
             (Dialect::Loom | Dialect::Canvas, false) => 1_000_000,
@@ -101,7 +101,7 @@ impl Caps {
     }
 }
 
-/// The JSON Schema of a format, for editors. None of a definition of Logic Apps: Azure has one.
+/// Returns the JSON Schema of a format, for editors. There is no schema of Logic Apps definitions: Azure has one.
 #[must_use]
 pub fn json_schema(dialect: Dialect) -> Option<&'static str> {
     static LOOM: LazyLock<String> =
@@ -128,7 +128,7 @@ pub fn json_schema(dialect: Dialect) -> Option<&'static str> {
     }
 }
 
-/// Which format the workflow of a bundle has; none where that is not to be seen.
+/// Returns `dialect`, else the format that the workflow of a bundle looks like. `None` if the format is not recognised.
 #[must_use]
 pub fn of(bundle: &Bundle, dialect: Option<Dialect>) -> Option<Dialect> {
     dialect.or_else(|| {
@@ -137,21 +137,21 @@ pub fn of(bundle: &Bundle, dialect: Option<Dialect>) -> Option<Dialect> {
     })
 }
 
-/// The code of the diagnostic about a file that is named and not in the bundle.
+/// The code of the diagnostic about a file that is named but not in the bundle.
 pub const MISSING_FILE: &str = "missing-file";
 
 /// A further file that a file of a bundle names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// As it is written: see [`Bundle::resolve_sibling`].
+    /// The path as it is written: see [`Bundle::resolve_sibling`].
     pub path: String,
-    /// Where; its file is the one that names it.
+    /// Where the path is written. `span.file` is the file that names the path.
     pub span: Span,
 }
 
-/// The further files that the files of a bundle name, as far as these can be read. A caller that loads
-/// a workflow adds them under their path from the workflow's folder and asks again, until nothing
-/// new is named.
+/// Lists the further files that the files of a bundle name, as far as the bundle's files can be parsed.
+/// A caller that loads a workflow adds the listed files under their path from the workflow's folder,
+/// and calls this again until nothing new is listed.
 #[must_use]
 pub fn references(bundle: &Bundle, dialect: Option<Dialect>) -> Vec<Reference> {
     let (Some(node), _) = source::parse(bundle, 0) else {
@@ -165,7 +165,7 @@ pub fn references(bundle: &Bundle, dialect: Option<Dialect>) -> Vec<Reference> {
     references_in(bundle, found)
 }
 
-/// A reference, and what finds those of the file that it names.
+/// A reference, and the function that finds the references in the file that it names.
 struct Found {
     reference: Reference,
     collect: Collect,
@@ -181,7 +181,7 @@ impl Found {
     }
 }
 
-/// The references of a workflow of any format.
+/// Collects the references of a workflow of any format.
 fn collect_from_workflow(workflow: &Node, found: &mut Vec<Found>) {
     if let Some(dialect) = detect(workflow, &mut Diagnostics::default()) {
         collect_of(dialect, workflow, found);
@@ -200,7 +200,7 @@ fn collect_of(dialect: Dialect, workflow: &Node, found: &mut Vec<Found>) {
     }
 }
 
-/// The references that were found in the workflow, those of the files that they name, and so on.
+/// Returns the references `found` in the workflow, and recursively those in the files that they name.
 fn references_in(bundle: &Bundle, mut found: Vec<Found>) -> Vec<Reference> {
     let mut read = BTreeSet::from([0]);
     let mut next = 0;
@@ -217,11 +217,11 @@ fn references_in(bundle: &Bundle, mut found: Vec<Found>) -> Vec<Reference> {
     found.into_iter().map(|found| found.reference).collect()
 }
 
-/// Reads the first file of a bundle as a workflow. Of an Azure definition, the others are what lies
-/// next to it, such as the values of its parameters: `{name: {value}}`.
+/// Reads the first file of a bundle as a workflow. For a Logic Apps definition, the other files are
+/// those next to the definition, such as the values of its parameters: `{name: {value}}`.
 ///
-/// `dialect` overrides what the file says and looks like. There is a workflow exactly when the
-/// diagnostics contain no error.
+/// `dialect` overrides the detected format. A workflow is returned exactly if the diagnostics
+/// contain no error.
 #[must_use]
 pub fn read(
     bundle: &Bundle,
@@ -231,7 +231,7 @@ pub fn read(
     read_bundle(bundle, dialect, caps, &mut MissingInputs::default())
 }
 
-/// What the workflow of a bundle asks for and nothing in the bundle gives.
+/// Returns the inputs that the workflow of a bundle needs and no file of the bundle has.
 #[must_use]
 pub fn missing_inputs(bundle: &Bundle, dialect: Option<Dialect>, caps: &Caps) -> MissingInputs {
     let mut wanted = MissingInputs::default();
@@ -239,7 +239,7 @@ pub fn missing_inputs(bundle: &Bundle, dialect: Option<Dialect>, caps: &Caps) ->
     wanted
 }
 
-/// The app settings that the files of a bundle read.
+/// Returns the names of the app settings that the files of a bundle read.
 #[must_use]
 pub fn settings_read(bundle: &Bundle) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
@@ -249,11 +249,11 @@ pub fn settings_read(bundle: &Bundle) -> BTreeSet<String> {
     found
 }
 
-/// What is in a file next to a definition, which must be an object. Such a file may contain secrets, so it
-/// is not part of the bundle, and its first mistake is reported without its text.
+/// Reads a file next to a definition, which must hold one object. Such a file may contain secrets, so it
+/// is not part of the bundle, and the report of its first mistake does not quote its text.
 ///
 /// # Errors
-/// That mistake, with its line.
+/// Returns the first mistake, with its line.
 pub fn read_sibling_object(file: &SourceFile) -> Result<Node, Diagnostic> {
     let path = &file.path;
     let refuse = |code, what: String| {
@@ -264,7 +264,7 @@ pub fn read_sibling_object(file: &SourceFile) -> Result<Node, Diagnostic> {
         files: vec![file.clone()],
     };
     let (node, mistakes) = source::parse(&bundle, 0);
-    // What Azure makes something of is none there.
+    // A text that Azure accepts is not a mistake in these files.
     if let Some(mistake) = mistakes.iter().find(|mistake| mistake.azure.is_none()) {
         let line = mistake.span.line;
         let what = format!("`{path}`, line {line}: {}", mistake.message);
@@ -276,13 +276,13 @@ pub fn read_sibling_object(file: &SourceFile) -> Result<Node, Diagnostic> {
     }
 }
 
-/// A file of connections without anything that may be secret: what each leads to.
+/// Returns a connections file as JSON, reduced to the target of each connection, so without secrets.
 #[must_use]
 pub fn connections_only(node: &Node) -> String {
     actions::connections_only(node).to_json()
 }
 
-/// Those of these app settings that a file like local.settings.json has.
+/// Returns the app settings in `names` that a file like local.settings.json has, with their values.
 #[must_use]
 pub fn settings_of(node: &Node, names: &BTreeSet<String>) -> Vec<(String, String)> {
     let values = node.get("Values").unwrap_or(node);
@@ -293,8 +293,8 @@ pub fn settings_of(node: &Node, names: &BTreeSet<String>) -> Vec<(String, String
     names.iter().filter_map(value).collect()
 }
 
-/// The files next to a definition. One of a whole app, which may be for other workflows, too, has a
-/// path that leads out of the workflow's folder.
+/// Parses the files next to a definition. The flag is true if a file is for this definition alone. It is
+/// false for a file of the whole app: its path leads out of the workflow's folder or ends with `)`.
 fn sibling_files(bundle: &Bundle, diagnostics: &mut Diagnostics) -> Vec<(Node, bool)> {
     let mut siblings = Vec::new();
     for (index, file) in (1_u16..).zip(bundle.files.iter().skip(1)) {
@@ -363,7 +363,7 @@ fn read_bundle(
     (workflow.filter(|_| !diagnostics.has_errors()), diagnostics)
 }
 
-/// Reports the mistakes of a file's text. What Azure forgives is only a warning there.
+/// Reports the mistakes in a file's text. In a Logic Apps definition, a mistake that Azure accepts is only a warning.
 fn report(diagnostics: &mut Diagnostics, mistakes: Vec<Mistake>, dialect: Option<Dialect>) {
     for mistake in mistakes {
         let forgiven = mistake.azure.filter(|_| dialect == Some(Dialect::Azure));
@@ -376,8 +376,8 @@ fn report(diagnostics: &mut Diagnostics, mistakes: Vec<Mistake>, dialect: Option
     }
 }
 
-/// What files of a format are called, and the feature that reads them, where this build was made
-/// without it.
+/// If this build cannot read a format, returns a name for the format's files, and the missing
+/// feature.
 fn unsupported_dialect(dialect: Dialect) -> Option<(&'static str, &'static str)> {
     match dialect {
         Dialect::Azure if !cfg!(feature = "azure") => Some(("Logic Apps definitions", "azure")),
@@ -387,7 +387,7 @@ fn unsupported_dialect(dialect: Dialect) -> Option<(&'static str, &'static str)>
     }
 }
 
-/// What the file says it is, else what it looks like.
+/// Returns the format that `dialect` in the file names, else the format that the file looks like.
 fn detect(node: &Node, diagnostics: &mut Diagnostics) -> Option<Dialect> {
     if let Some(named) = node.get("dialect") {
         let text = named.as_str().unwrap_or_default();
@@ -452,10 +452,10 @@ fn looks_like(node: &Node) -> Option<Dialect> {
     if let Some(nodes) = node.get("nodes") {
         let nodes = match &nodes.kind {
             source::Kind::Array(nodes) => nodes.as_slice(),
-            // Neither of the two takes it, and says so.
+            // Both formats refuse `nodes` that is not a list, and report it.
             _ => &[],
         };
-        // An id may be forgotten.
+        // The author may have forgotten the id.
         let is_canvas = |node: &Node| {
             let given = |key| node.get(key).is_some();
             given("type") && (given("id") || (given("data") && !given("name")))
@@ -469,7 +469,7 @@ fn looks_like(node: &Node) -> Option<Dialect> {
     loom.then_some(Dialect::Loom)
 }
 
-/// What a run may end as where an action ends it.
+/// The statuses with which a `terminate` action can end the run.
 const TERMINAL_STATUSES: [(&str, Status); 3] = [
     ("Succeeded", Status::Succeeded),
     ("Failed", Status::Failed),
@@ -478,7 +478,7 @@ const TERMINAL_STATUSES: [(&str, Status); 3] = [
 
 const TABLES: [(&str, TableFormat); 2] = [("CSV", TableFormat::Csv), ("HTML", TableFormat::Html)];
 
-/// A file's name without directories and ending.
+/// Returns a file's name without directories and extension, or `workflow` if the file has no name.
 fn stem(path: &str) -> String {
     let stem = std::path::Path::new(path)
         .file_stem()

@@ -1,4 +1,4 @@
-//! One action: what all types share, and which reader its type has.
+//! One action: the keys that all types share, and the reader of each type.
 
 use super::action_fields::{ActionFields, Body, OrderedStep};
 use super::state::names_its_value;
@@ -11,7 +11,7 @@ use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{Entry, Node, Span};
 
 impl<F: Format> ActionReader<'_, F> {
-    /// Reads one action. What cannot be read becomes a step that does nothing, and is reported.
+    /// Reads one action. An action that cannot be read is reported, and becomes a step that does nothing.
     pub(crate) fn action(
         &mut self,
         node: &Node,
@@ -98,7 +98,7 @@ impl<F: Format> ActionReader<'_, F> {
         self.error("unknown-type", entry.value.span, what, hint);
     }
 
-    /// Which parts of an action are secure: a list of `inputs` and `outputs`.
+    /// Reads which parts of an action are secure: a list of `inputs` and `outputs`.
     pub(crate) fn secures(&mut self, entry: &Entry, name: &Name, hint: &str) {
         let Some(items) = self.list(entry, hint) else {
             return;
@@ -128,7 +128,7 @@ impl<F: Format> ActionReader<'_, F> {
         });
     }
 
-    /// `name` next to a key: it may repeat the key and nothing else.
+    /// Warns of a `name` that differs from the action's key.
     fn common(&mut self, act: &mut ActionFields<'_>, label: &str) {
         if label.ends_with("Variable") || names_its_value(label) {
             return;
@@ -170,13 +170,13 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// `timeout` next to the type: for the whole step, all its attempts included.
+    /// Reads `timeout` next to the type: the timeout of the whole step with all its attempts.
     pub(super) fn step_timeout(&mut self, act: &mut ActionFields<'_>) -> Option<Template> {
         let entry = act.fields.non_null(self, "timeout")?;
         Some(self.duration(entry)?.template)
     }
 
-    /// The condition of an action, as a condition and as its author wrote it.
+    /// Reads the required condition of an action. Returns it parsed, and as its author wrote it.
     pub(super) fn needed_condition(
         &mut self,
         act: &mut ActionFields<'_>,

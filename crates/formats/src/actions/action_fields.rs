@@ -1,4 +1,4 @@
-//! An action while it is read, and what the reader of its type makes of it.
+//! An action while it is read, and the result of the reader of its type.
 
 use crate::fields::Fields;
 use std::ops::Range;
@@ -11,18 +11,18 @@ pub(crate) struct ActionFields<'n> {
     pub fields: Fields<'n>,
     pub name: Name,
     pub span: Span,
-    /// Whether its output must be JSON.
+    /// Whether the action's output must be JSON.
     pub wants_json: bool,
-    /// Whether its author, or an action around it alone, says how it is retried.
+    /// Whether the action has a retry policy, or is the action inside of a `retry`.
     pub has_retry: bool,
 }
 
 pub(crate) struct Body {
     pub kind: StepKind,
-    /// Retries that the type itself brings.
+    /// The retry policy that the reader of the type found.
     pub retry: Option<RetryPolicy>,
     pub timeout: Option<Template>,
-    /// What its record holds instead of its own output.
+    /// The value that the action's record holds instead of its output.
     pub output: Option<Template>,
     pub follow_up: Option<Box<FollowUp>>,
 }
@@ -39,15 +39,15 @@ impl From<StepKind> for Body {
     }
 }
 
-/// A step with its predecessors, when its author named any.
+/// A step, and its predecessors if its author named any.
 pub(crate) struct OrderedStep {
     pub step: Step,
     pub after: Option<Vec<After>>,
-    /// Which of the reader's mentions are its own.
+    /// The range of the reader's `mentions` that are from this step.
     pub mentions: Range<usize>,
 }
 
-/// Whether `operationOptions`, a list with commas, names an option.
+/// Returns true if `operationOptions`, a comma-separated list, contains an option.
 pub(crate) fn option(act: &mut ActionFields<'_>, name: &str) -> bool {
     names_option(act.fields.get("operationOptions"), name)
 }
@@ -58,7 +58,7 @@ pub(crate) fn names_option(options: Option<&Entry>, name: &str) -> bool {
     options.any(|option| option.trim().eq_ignore_ascii_case(name))
 }
 
-/// A member of a map of a definition.
+/// Finds a member of a map of a definition. The case of the key does not matter.
 pub(crate) fn member<'n>(entry: &'n Entry, key: &str) -> Option<&'n Entry> {
     let mut entries = entry.value.entries()?.iter();
     entries.find(|entry| entry.key.eq_ignore_ascii_case(key))

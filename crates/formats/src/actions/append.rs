@@ -1,5 +1,5 @@
-//! `appendFile`: how long each file is after the run's last append is a variable of the run, so
-//! that it is part of the checkpoint.
+//! `appendFile`. A variable of the run has the length of each file after the run's last append, so
+//! that the lengths are part of the checkpoint.
 
 use super::action_fields::{ActionFields, Body};
 use super::block::is_item;
@@ -47,7 +47,7 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// `path` and what is appended.
+    /// Reads `path` and the rows or text to append. Returns the inputs of the executor.
     fn append_inputs(
         &mut self,
         fields: &mut Fields<'_>,
@@ -101,7 +101,7 @@ impl<F: Format> ActionReader<'_, F> {
         Some(members)
     }
 
-    /// `key`: of each row, a member such as `id` or `meta.id`, or the value of an expression for `item`.
+    /// Reads `key`: a member of each row, such as `id` or `meta.id`, or an expression that reads the row as `item`.
     fn row_keys(&mut self, entry: &Entry, rows: &Entry, content: &Template) -> Option<Template> {
         let hint = "for example key: id, or key: \"{{ item.kind ~ item.id }}\"";
         let given = self.text(entry, hint)?;
@@ -130,7 +130,7 @@ impl<F: Format> ActionReader<'_, F> {
         Some(Template::select(rows, key))
     }
 
-    /// A template in which `item` is a row.
+    /// Reads a template in which `item` is a row.
     fn template_about_items(&mut self, node: &Node) -> Template {
         let first = self.mentions.len();
         let template = self.template(node);
@@ -186,7 +186,7 @@ impl<F: Format> ActionReader<'_, F> {
         })
     }
 
-    /// A step inside an action that its author does not see as one.
+    /// Makes a step inside of an action. The author does not see the step as an action.
     fn hidden(&mut self, act: &ActionFields<'_>, name: &str, kind: StepKind) -> Step {
         let name = Name::from(format!("{}.{name}", act.name));
         self.declare(&name, act.span);
@@ -196,8 +196,8 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// Makes the variable, when something appends, and puts new files in the place of old ones at
-    /// the end.
+    /// Adds the variable to the workflow if an action appends. If an action replaces files, the new
+    /// files replace the old ones when the run succeeds.
     pub(super) fn remember_files(&mut self, workflow: &mut Workflow) {
         if self.replaces {
             workflow.at_success = append::put(self, FILES).ok();

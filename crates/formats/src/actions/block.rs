@@ -1,5 +1,5 @@
 //! The actions of a scope and their order: as written, or a DAG by `runAfter` (docs/reference/loom.md). A
-//! cycle, an unknown predecessor and a name that is there twice are errors of the file.
+//! cycle, an unknown predecessor and a duplicate name are errors of the file.
 
 use super::action_fields::OrderedStep;
 use super::read_order::follows;
@@ -16,7 +16,7 @@ use windlass_source::source::{Entry, Kind, Node, Span};
 const ACTIONS: &str = "for example actions: { check: { type: http, inputs: { uri: \"…\" } } }";
 
 impl<F: Format> ActionReader<'_, F> {
-    /// The actions under a key that must hold at least one.
+    /// Reads the actions under a key. At least one is required, unless the format allows empty blocks.
     pub(crate) fn actions(&mut self, entry: &Entry) -> Block {
         if let Kind::Array(_) = entry.value.kind {
             let what = format!("`{}` is a list", entry.key);
@@ -38,7 +38,7 @@ impl<F: Format> ActionReader<'_, F> {
         self.order(placed)
     }
 
-    /// The actions of a map, in their written order.
+    /// Reads the actions of a map, in their written order.
     pub(super) fn read_ordered_steps(&mut self, entry: &Entry) -> Vec<OrderedStep> {
         let entries = self.map(entry, ACTIONS).iter();
         entries
@@ -50,7 +50,7 @@ impl<F: Format> ActionReader<'_, F> {
             .collect()
     }
 
-    /// Makes a name known; twice is an error.
+    /// Declares the name of an action. A duplicate is an error.
     pub(crate) fn declare(&mut self, name: &Name, span: Span) {
         if name.trim().is_empty() {
             let hint = "write the name of the action before the colon";
@@ -72,7 +72,7 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// One action or `{actions: …}`, as cases, branches and defaults may be.
+    /// Reads one action or `{actions: …}`, the two forms of cases, branches, defaults and handlers.
     pub(crate) fn action_or_actions(&mut self, entry: &Entry, made: &str) -> Block {
         if entry.value.get("type").is_none() {
             let what = format!("`{}`", entry.key);
@@ -87,7 +87,7 @@ impl<F: Format> ActionReader<'_, F> {
         only(self.bare(&entry.value, made, entry.key_span))
     }
 
-    /// An action without a key: it may bring its own name, else gets the made one.
+    /// Reads an action without a key. The action's name is its own `name`, else `made`.
     pub(crate) fn bare(&mut self, node: &Node, made: &str, span: Span) -> Step {
         let own = match super::variable::names_its_variable(node) {
             true => None,
@@ -101,7 +101,7 @@ impl<F: Format> ActionReader<'_, F> {
         self.read_action(node, name, at, own.is_none()).step
     }
 
-    /// One action with what its expressions mention; a mention of the loop that it is, is inside of it.
+    /// Reads one action and marks its mentions. If the action is a loop, its mentions of itself are inside of the loop.
     fn read_action(&mut self, node: &Node, name: Name, span: Span, anonymous: bool) -> OrderedStep {
         let first = self.mentions.len();
         let mut placed = F::read_action(self, node, name, span, anonymous);
@@ -175,8 +175,8 @@ impl<F: Format> ActionReader<'_, F> {
         !self.names.contains_key(&after.name.to_lowercase()) && F::is_before_all(self, &after.name)
     }
 
-    /// Where one action has `runAfter`, one without it could mean two things: after the one that is
-    /// written before it, or at once. The first one written means the same in both readings.
+    /// Reports actions without `runAfter` if others have it: they could run after the action before them,
+    /// or at once. For the first action, both readings mean the same.
     fn mixed_order(&mut self, placed: &[OrderedStep]) {
         if F::CONVENTIONS.ordered_by_run_after {
             return;
@@ -219,7 +219,7 @@ impl<F: Format> ActionReader<'_, F> {
             .error_with("unknown-predecessor", after.span, what, hint);
     }
 
-    /// `runAfter: {name: [statuses]}`.
+    /// Reads `runAfter: {name: [statuses]}`.
     pub(super) fn run_after(&mut self, entry: &Entry) -> Vec<After> {
         let hint = "for example runAfter: { check: [Succeeded] }";
         let mut after: Vec<After> = Vec::new();
@@ -266,7 +266,7 @@ impl<F: Format> ActionReader<'_, F> {
     }
 }
 
-/// Whether it is the item of a list, in one of the two languages.
+/// Returns true if a reference is the item of a list, in either expression language.
 pub(super) fn is_item(reference: &Reference) -> bool {
     match reference {
         Reference::Item => true,
@@ -275,7 +275,7 @@ pub(super) fn is_item(reference: &Reference) -> bool {
     }
 }
 
-/// Whether an action of this type has an item of a list for its expressions.
+/// Returns true if the expressions of an action of this type can read the item of a list.
 fn has_items(label: &str) -> bool {
     let labels = ["foreach", "select", "query", "table"];
     labels.iter().any(|known| label.eq_ignore_ascii_case(known))

@@ -1,4 +1,4 @@
-//! `workflow`: another workflow as a run of its own, from a file next to this one or by the name under which it is saved.
+//! `workflow` starts a run of another workflow: from a file next to this one, or by the name of a saved workflow.
 
 use super::action_fields::{ActionFields, Body};
 use super::{ActionReader, Format};
@@ -11,10 +11,10 @@ use windlass_source::source::{Kind, Node};
 
 const EXAMPLE: &str = "for example workflow: child.yaml";
 
-/// What may contain actions. Everything else is data.
+/// Keys whose values are data. The values of all other keys may contain actions.
 const DATA: [&str; 5] = ["inputs", "input", "variables", "outputs", "value"];
 
-/// Every file that the workflow starts runs of.
+/// Collects the files of the workflows that a workflow starts.
 pub(crate) fn collect_workflows(workflow: &Node, found: &mut Vec<Found>) {
     match &workflow.kind {
         Kind::Array(items) => items.iter().for_each(|item| collect_workflows(item, found)),
@@ -34,7 +34,7 @@ pub(crate) fn collect_workflows(workflow: &Node, found: &mut Vec<Found>) {
     }
 }
 
-/// Whether a workflow is a file, and not the name of a saved one.
+/// Returns true if this is the path of a file, not the name of a saved workflow.
 fn is_file(name: &str) -> bool {
     let ends = [".yaml", ".yml", ".json"];
     let name = name.to_ascii_lowercase();

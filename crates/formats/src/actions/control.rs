@@ -1,4 +1,4 @@
-//! Actions that hold other actions: if, switch, scope, parallel, foreach.
+//! Actions that contain other actions: if, switch, scope, parallel, foreach.
 
 use super::action_fields::{ActionFields, Body, option};
 use super::{ActionReader, Format};
@@ -8,7 +8,7 @@ use windlass_model::hir::{Block, ForEach, StepKind};
 use windlass_model::model::{Name, OnError};
 use windlass_source::source::{Entry, Kind};
 
-/// The most iterations or branches of a foreach that run at one time.
+/// Maximum number of items of a foreach that run at the same time.
 const MAX_CONCURRENCY: i64 = 10_000;
 
 impl<F: Format> ActionReader<'_, F> {
@@ -81,7 +81,7 @@ impl<F: Format> ActionReader<'_, F> {
             true => "for example cases: { Done: { case: done, actions: { … } } }",
             false => "for example cases: { done: { actions: { … } } }",
         };
-        // A switch may have a default and nothing else.
+        // A switch of a definition may have only a default.
         let cases = match F::CONVENTIONS.allows_empty_blocks {
             true => act.fields.get("cases"),
             false => act.fields.required(self, "cases", act.span, hint),
@@ -115,7 +115,7 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// `VALUE: action`, `VALUE: {actions}` or `name: {case: VALUE, actions}`.
+    /// Reads `VALUE: action`, `VALUE: {actions}` or `name: {case: VALUE, actions}`.
     fn case(&mut self, entry: &Entry, made: &str) -> (Value, Block) {
         let has_case = entry.value.get_any_case("case").is_some()
             && entry.value.get_any_case("type").is_none();
@@ -245,7 +245,7 @@ impl<F: Format> ActionReader<'_, F> {
         given.unwrap_or(OnError::Stop)
     }
 
-    /// How many items run at a time. Those of a nested foreach run one at a time, unless it says more.
+    /// Reads how many items run at the same time. The default of a nested foreach is 1.
     fn concurrency(&mut self, act: &mut ActionFields<'_>) -> u32 {
         let sequential = option(act, "Sequential");
         let repetitions = act.fields.get("runtimeConfiguration").and_then(|entry| {

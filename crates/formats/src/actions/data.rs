@@ -1,4 +1,4 @@
-//! The data operations: parseJson, select, query, join, table. Each is a value to compute, so each becomes a
+//! The data operations: parseJson, select, query, join, table. Each only computes a value, so each becomes a
 //! `compose`.
 
 use super::action_fields::ActionFields;
@@ -33,7 +33,7 @@ impl<F: Format> ActionReader<'_, F> {
         template.map_or(StepKind::Nothing, Self::computed)
     }
 
-    /// A computed value as an action's output.
+    /// Makes a step whose output is a computed value.
     pub(crate) fn computed(template: Template) -> StepKind {
         StepKind::Compose(match F::CONVENTIONS.result_is_body {
             true => Template::object(vec![(text("body"), template)]),
@@ -128,8 +128,8 @@ impl<F: Format> ActionReader<'_, F> {
     }
 }
 
-/// A schema as it is meant: `@@` at the start of a key or a text is `@`, as everywhere in a
-/// definition.
+/// Resolves the escapes of a schema: `@@` at the start of a key or a text becomes `@`, as everywhere
+/// in a definition.
 fn unescaped(value: &Value) -> Value {
     let text = |text: &str| match text.strip_prefix("@@") {
         Some(rest) => format!("@{rest}"),

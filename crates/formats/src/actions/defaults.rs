@@ -1,4 +1,4 @@
-//! `defaults` of a file: what its `http`, `operation` and `ai` actions have that say nothing themselves.
+//! `defaults` of a file: the values of keys that its `http`, `operation` and `ai` actions do not set.
 
 use super::action_fields::ActionFields;
 use super::retry::default_retry;
@@ -12,13 +12,13 @@ use windlass_source::source::{Entry, Kind, Node};
 
 #[derive(Default)]
 pub(super) struct Defaults {
-    /// The policy of the file; `Some(None)` is no retry at all.
+    /// The retry policy of the file. `Some(None)`: no retry.
     retry: Option<Option<RetryPolicy>>,
-    /// How long one attempt may take.
+    /// Timeout of one attempt.
     timeout: Option<Template>,
     /// Headers of each `http` action.
     headers: Vec<(String, Template)>,
-    /// The name of the rate of each call to a server.
+    /// The name of the rate that each call to a server counts against.
     pub(super) rate: Option<Template>,
 }
 
@@ -54,7 +54,7 @@ impl<F: Format> ActionReader<'_, F> {
         fields.finish(self);
     }
 
-    /// The retry of an action of this file that says nothing about it.
+    /// Returns the retry policy of an action that does not set one: the file's, else our own.
     pub(crate) fn default_retry(
         &self,
         act: &ActionFields<'_>,
@@ -71,8 +71,8 @@ impl<F: Format> ActionReader<'_, F> {
         self.defaults.timeout.clone()
     }
 
-    /// The headers of an action with those of the file that it does not have itself; none if there are none.
-    /// Headers that are one expression stay alone: their names are not known yet.
+    /// Adds to the headers of an action the file's headers that the action does not set. Headers that are one
+    /// expression stay unchanged: their names are not known yet.
     pub(super) fn with_default_headers(&self, own: Option<(&Node, &Template)>) -> Option<Template> {
         if self.defaults.headers.is_empty() {
             return own.map(|(_, headers)| headers.clone());

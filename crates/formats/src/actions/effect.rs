@@ -1,5 +1,5 @@
-//! Actions that reach outside (handlers, ai), and wait, compose and terminate. What an executor gets as inputs is
-//! decided here.
+//! Actions that call handlers or models (activity, actor, ai), and wait, compose and terminate. This file decides the
+//! inputs of their executors.
 
 use super::action_fields::{ActionFields, Body};
 use super::{ActionReader, Format};
@@ -12,8 +12,8 @@ use windlass_model::model::{RATE, Status};
 use windlass_source::source::{Entry, Kind};
 
 impl<F: Format> ActionReader<'_, F> {
-    /// `activity` and `actor`: the handler's name, and its input or all the other keys. The name
-    /// and `input` are allowed next to the type.
+    /// Reads `activity` and `actor`: the handler's name, and `input` or all other keys as its input.
+    /// The name and `input` are also allowed next to the type.
     pub(super) fn handler(&mut self, act: &mut ActionFields<'_>, label: &str) -> Body {
         let key = if label == "activity" {
             "activityType"
@@ -67,7 +67,7 @@ impl<F: Format> ActionReader<'_, F> {
             let entry = inputs.pass(act, self, key);
             asks |= entry.is_some() && matches!(key, "prompt" | "messages");
         }
-        // Next to the type it is that of the action.
+        // Next to the type, `timeout` belongs to the action.
         inputs.pass_under(self, "timeout");
         let fields = inputs.under.as_ref();
         let slip = |key| {
@@ -99,7 +99,7 @@ impl<F: Format> ActionReader<'_, F> {
 
     pub(super) fn wait(&mut self, act: &mut ActionFields<'_>) -> StepKind {
         let hint = "for example inputs: { interval: { count: 5, unit: second } }, or PT5S";
-        // `inputs: PT5S` says it all.
+        // `inputs: PT5S`: the inputs are a duration.
         if let Some(entry) = act.fields.get("inputs")
             && matches!(entry.value.kind, Kind::String(_) | Kind::Int(_))
         {

@@ -1,4 +1,4 @@
-//! The inputs of an action, and what actions of several types read of them.
+//! The inputs of an action, and readers of inputs that several types of actions have.
 
 use super::action_fields::ActionFields;
 use super::{ActionReader, Format};
@@ -33,7 +33,7 @@ impl<'n> Inputs<'n> {
         under.or(own)
     }
 
-    /// Like `pass`, for a key that means something else next to the type.
+    /// Like `pass`, but only under `inputs`: next to the type, the key means something else.
     pub(super) fn pass_under<F: Format>(
         &mut self,
         actions: &mut ActionReader<'_, F>,
@@ -46,7 +46,7 @@ impl<'n> Inputs<'n> {
         }
     }
 
-    /// Like `get`, for a value that is a template and goes to the executor as it is.
+    /// Like `get`, and passes the value to the executor as a template.
     pub fn pass<F: Format>(
         &mut self,
         act: &mut ActionFields<'n>,
@@ -96,7 +96,7 @@ impl<F: Format> ActionReader<'_, F> {
         })
     }
 
-    /// `timeout` in the inputs or next to the type: how long one attempt may take.
+    /// Reads `timeout` in the inputs or next to the type: the timeout of one attempt.
     pub(super) fn attempt_timeout<'n>(
         &mut self,
         act: &mut ActionFields<'n>,
@@ -111,7 +111,7 @@ impl<F: Format> ActionReader<'_, F> {
         Some(self.duration(entry)?.template)
     }
 
-    /// `limit: {timeout}`: how long the whole action may take.
+    /// Reads `limit: {timeout}`: the timeout of the whole action.
     pub(crate) fn limit_timeout_of(&mut self, act: &mut ActionFields<'_>) -> Option<Template> {
         let entry = act.fields.non_null(self, "limit")?;
         let hint = "for example limit: { timeout: PT30S }";
@@ -121,7 +121,7 @@ impl<F: Format> ActionReader<'_, F> {
         Some(self.duration(timeout?)?.template)
     }
 
-    /// `check: false`: the workflow reads the exit code and handles a failure.
+    /// Checks `check`. With `false`, the workflow reads the exit code and handles a failure.
     pub(super) fn check_flag(&mut self, entry: &Entry, hint: &str) {
         let flag = matches!(entry.value.kind, Kind::Bool(_));
         if !flag && !self.is_computed(&entry.value) {

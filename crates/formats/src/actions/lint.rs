@@ -1,5 +1,5 @@
-//! What runs but is probably not meant: conditions that nothing can change, actions that cannot
-//! be reached, polls without a pause. Warnings only; this pass reads `hir`, after everything else.
+//! Warnings about probable mistakes in a valid workflow: conditions that nothing can change,
+//! unreachable actions, polls without a pause. This pass reads `hir`, after everything else.
 
 use super::{ActionReader, Format};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// What needs an iteration before, where there is none.
+    /// Warns of inputs that need an earlier iteration, in actions outside of loops.
     fn outside_of_loops(&mut self, block: &Block) {
         for step in block.steps() {
             if let StepKind::Call(call) = &step.kind
@@ -111,7 +111,7 @@ impl<F: Format> ActionReader<'_, F> {
         let restless = RESTLESS.iter().any(|function| text.contains(function));
         let reads = spec.stop_when.references();
         let changes = |reference: &Reference| match reference {
-            // An action may write it, here or in another run.
+            // An action of this or another run may write the state.
             Reference::State(_) if !self.state.is_empty() => true,
             Reference::Variable(name) | Reference::State(name) => {
                 let name = name.to_lowercase();
@@ -119,7 +119,7 @@ impl<F: Format> ActionReader<'_, F> {
                     > inside.get(&name).copied().unwrap_or(0);
                 inside.contains_key(&name)
                     || is_loop_variable(&name)
-                    // Something that runs at the same time may set it.
+                    // An action that runs at the same time may set the variable.
                     || (outside && self.concurrent)
             }
             Reference::Action(name) | Reference::Scope(name) => {
@@ -136,7 +136,7 @@ impl<F: Format> ActionReader<'_, F> {
             | Reference::Secret(_)
             | Reference::Environment(_) => false,
         };
-        // A variable that nothing sets is reported as such.
+        // A variable that nothing sets has a diagnostic of its own.
         let unset =
             |reference: &Reference| variable_name(reference).is_some_and(|name| !self.is_set(name));
         let unset = reads.iter().any(unset);
@@ -165,7 +165,7 @@ impl<F: Format> ActionReader<'_, F> {
         self.lint_poll(step, spec, &reads, &inside, &names);
     }
 
-    /// A loop that asks the same again and again, as fast as it can.
+    /// Warns of a loop that repeats the same GET request without a pause.
     fn lint_poll(
         &mut self,
         step: &Step,
@@ -233,7 +233,7 @@ fn is_loop_variable(name: &str) -> bool {
         .any(|known| name.ends_with(&known.to_lowercase()))
 }
 
-/// How often each variable is assigned in a block, at any depth.
+/// Counts the assignments of each variable in a block, at any depth.
 fn assigned(block: &Block, found: &mut BTreeMap<String, usize>) {
     for step in block.steps() {
         let assignments = match &step.kind {
@@ -250,7 +250,7 @@ fn assigned(block: &Block, found: &mut BTreeMap<String, usize>) {
     }
 }
 
-/// The names of the steps in a block without case, at any depth.
+/// Passes the lower-case name of each step in a block to `found`, at any depth.
 pub(super) fn step_names(block: &Block, found: &mut dyn FnMut(String)) {
     for step in block.steps() {
         found(step.name.to_lowercase());
@@ -260,7 +260,7 @@ pub(super) fn step_names(block: &Block, found: &mut dyn FnMut(String)) {
     }
 }
 
-/// Whether something in the body of a loop ends the loop or the run.
+/// Returns true if a step in the body of a loop can end the loop or the run.
 fn breaks(block: &Block) -> bool {
     block.steps().any(|step| {
         let ends = matches!(step.kind, StepKind::Terminate { .. });

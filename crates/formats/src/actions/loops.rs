@@ -1,5 +1,5 @@
-//! until, while, doUntil (docs/reference/loom.md). Every loop leaves here with both limits, within the
-//! operator's caps.
+//! until, while, doUntil (docs/reference/loom.md). Every loop has both limits after it was read, within
+//! the operator's caps.
 
 use super::action_fields::{ActionFields, option};
 use super::{ActionReader, Format};
@@ -13,7 +13,7 @@ use windlass_model::model::{
 };
 use windlass_source::source::{Entry, Kind, Node};
 
-/// Our own wait where only the server is named.
+/// Our own wait between iterations if the file sets only `server`.
 pub(super) const SERVER_DELAY: Duration = Duration::from_secs(5);
 
 const LIMIT: &str = "for example limit: { count: 100, timeout: PT1H }";
@@ -76,7 +76,7 @@ impl<F: Format> ActionReader<'_, F> {
         }))
     }
 
-    /// A duration, waits as those of a retry policy, or what the server says.
+    /// Reads `delay`: a duration, waits like those of a retry policy, or `server`.
     pub(super) fn delay(&mut self, entry: &Entry, name: &str) -> Option<Delay> {
         if is_server(&entry.value) {
             return server_delay(name);
@@ -104,7 +104,7 @@ impl<F: Format> ActionReader<'_, F> {
         delay
     }
 
-    /// `page`, which distinguishes the pages of a loop, and `on_repeat`, which needs it.
+    /// Reads `page`, which distinguishes the pages of a loop, and `on_repeat`, which needs `page`.
     fn pages(&mut self, act: &mut ActionFields<'_>) -> Option<Pages> {
         let on_repeat = act.fields.non_null(self, "on_repeat");
         let Some(entry) = act.fields.non_null(self, "page") else {
@@ -131,7 +131,7 @@ impl<F: Format> ActionReader<'_, F> {
         Some(Pages { token, on_repeat })
     }
 
-    /// `unchanged` and `unchanged_of` of a loop's `limit`.
+    /// Reads `unchanged` and `unchanged_of` of a loop's `limit`.
     fn unchanged(&mut self, fields: &mut Fields<'_>) -> Option<Unchanged> {
         let of = fields.non_null(self, "unchanged_of");
         let Some(entry) = fields.non_null(self, "unchanged") else {
@@ -164,7 +164,7 @@ impl<F: Format> ActionReader<'_, F> {
         Some(Unchanged { times, of })
     }
 
-    /// `{count, timeout}` over what applies without them.
+    /// Reads `{count, timeout}`. The arguments are the defaults.
     pub(crate) fn limit(
         &mut self,
         entry: &Entry,
@@ -215,7 +215,7 @@ impl<F: Format> ActionReader<'_, F> {
         Some(timeout.template)
     }
 
-    /// `tokens` or `cost` of a loop's `limit`: a number, or an expression.
+    /// Reads `tokens` or `cost` of a loop's `limit`: a number, or an expression.
     fn budget(&mut self, fields: &mut Fields<'_>, key: &'static str) -> Option<Template> {
         let entry = fields.non_null(self, key)?;
         let node = &entry.value;
@@ -278,13 +278,13 @@ impl<F: Format> ActionReader<'_, F> {
     }
 }
 
-/// Whether it is the word for the wait that the server asks for.
+/// Returns true if a value is the word `server`: wait as long as the server requests.
 fn is_server(node: &Node) -> bool {
     let word = node.as_str();
     word.is_some_and(|word| word.trim().eq_ignore_ascii_case("server"))
 }
 
-/// Waits of our own, or as long as the last answer of the loop asks for.
+/// Makes a delay of our own waits, or of the longer wait that the last answer of the loop requests.
 fn delay_from_server(own: Backoff, interval: Option<Template>, name: &str) -> Option<Delay> {
     let requested = requested_delay("result", name)?;
     Some(Delay::Server {
@@ -294,7 +294,7 @@ fn delay_from_server(own: Backoff, interval: Option<Template>, name: &str) -> Op
     })
 }
 
-/// The same where the file says nothing about our own waits.
+/// Like `delay_from_server`, with our default wait.
 pub(super) fn server_delay(name: &str) -> Option<Delay> {
     let own = Backoff::Fixed {
         interval: SERVER_DELAY,
@@ -303,7 +303,7 @@ pub(super) fn server_delay(name: &str) -> Option<Delay> {
     delay_from_server(own, None, name)
 }
 
-/// The wait that an answer asks for: `function` reads it from the action `name`.
+/// Makes the template of the wait that an answer requests. `function` reads the answer of the action `name`.
 pub(super) fn requested_delay(function: &str, name: &str) -> Option<Template> {
     let name = name.replace('\'', "''");
     Template::parse(
@@ -313,8 +313,8 @@ pub(super) fn requested_delay(function: &str, name: &str) -> Option<Template> {
     .ok()
 }
 
-/// Whether a text in the body names the feedback: `variables('loopFeedback')`, `loop.feedback`. One that
-/// means something else costs only a few bytes an iteration.
+/// Returns true if a text in the body names the feedback: `variables('loopFeedback')`, `loop.feedback`. If
+/// the text means something else, this costs only a few bytes per iteration.
 fn names_feedback(node: &Node) -> bool {
     match &node.kind {
         Kind::String(text) => text.text.to_ascii_lowercase().contains("feedback"),

@@ -1,11 +1,11 @@
-//! The actions that Loom files and Logic Apps definitions share (docs/reference/loom.md): a tree of the file to `hir`.
+//! The actions that Loom files and Logic Apps definitions share, lowered to `hir` (docs/reference/loom.md).
 //!
-//! There is no syntax tree between the two: `hir` already has every word that is needed once the
-//! forms are distinguished, so reading an action gives its step, with its place in the order of its
-//! scope ([`OrderedStep`]) as the only type of its own. What depends on the whole file
-//! (names that expressions mention) is checked at the end ([`names`]).
+//! No syntax tree is between the tree of the file and `hir`: reading an action returns its step and
+//! its place in the order of its scope ([`OrderedStep`]). The names that expressions mention can be
+//! anywhere in the file, so they are checked at the end ([`names`]).
 //!
-//! A format says in [`Conventions`] how its actions differ, and in [`Format`] which types and keys only it has.
+//! A format declares in [`Conventions`] how its actions differ. It implements in [`Format`] the types and keys that
+//! only this format has.
 
 mod action;
 mod action_fields;
@@ -66,25 +66,25 @@ pub(super) struct Conventions {
     pub syntax: Syntax,
     /// A scope, a branch or a file may have no actions.
     pub allows_empty_blocks: bool,
-    /// The order is that of `runAfter` alone. Else it is the written one, unless an action has `runAfter`.
+    /// Only `runAfter` orders actions. Else they run in their written order, unless an action has `runAfter`.
     pub ordered_by_run_after: bool,
     /// The inputs of an action may also be next to its type.
     pub inputs_next_to_type: bool,
-    /// The key of a condition. `expression` is always one.
+    /// The key of a condition, in addition to `expression`.
     pub condition_key: &'static str,
-    /// The key of what a switch compares. `expression` is always one.
+    /// The key of the value that a switch compares, in addition to `expression`.
     pub switch_key: &'static str,
     /// Each case of a switch has a name, and its value as `case`.
     pub cases_have_values: bool,
-    /// `InitializeVariable` makes each variable, with its type, before anything sets it.
+    /// `InitializeVariable` declares each variable, with its type, before another action sets the variable.
     pub declares_variables: bool,
-    /// What a data operation computes is the `body` of its output.
+    /// The result of a data operation is the `body` of its output.
     pub result_is_body: bool,
-    /// A schema that is wrong is ignored, and its text is escaped as expressions are.
+    /// An invalid schema is ignored, and the texts of a schema are escaped like expressions.
     pub accepts_any_schema: bool,
     /// Number of items of a foreach that run at a time by default.
     pub foreach_concurrency: u32,
-    /// What an item that fails does to its foreach; none: its action says so.
+    /// What a failed item does to its foreach. `None`: the action decides.
     pub foreach_on_error: Option<OnError>,
     /// When an `until` checks its condition.
     pub until_test: Test,
@@ -92,7 +92,7 @@ pub(super) struct Conventions {
     pub loops_survive_failures: bool,
     /// What the limit of a loop does by default.
     pub on_limit: OnLimit,
-    /// Reading what has no value yet, or has none there, is an error. Else it is a warning.
+    /// Reading a value that does not exist yet, or not at that place, is an error. Else it is a warning.
     pub refuses_early_reads: bool,
     /// Number of repetitions of a retry policy without `count`.
     pub retries: i64,
@@ -100,7 +100,7 @@ pub(super) struct Conventions {
     pub has_extended_policies: bool,
     /// Requests have files, TLS settings, rates, events and other inputs that Logic Apps does not have.
     pub has_extended_requests: bool,
-    /// A deployment computed the file's values: one that is null is reported already.
+    /// A deployment computed the file's values, and has already reported each value that is null.
     pub is_deployed: bool,
 }
 
@@ -109,10 +109,10 @@ pub(super) trait Format: Sized {
     /// How its actions differ.
     const CONVENTIONS: Conventions;
 
-    /// The types of actions in its words, for hints.
+    /// Lists the types of actions, for hints.
     fn known_types() -> String;
 
-    /// The type of an action as it is shown. Reports one that it does not have.
+    /// Returns the type of an action as it is displayed. Reports a type that the format does not have.
     fn label<'t>(
         actions: &mut ActionReader<'_, Self>,
         text: &'t str,
@@ -141,7 +141,7 @@ pub(super) trait Format: Sized {
         label: &str,
     ) -> Body;
 
-    /// Sends the request of an `http` action.
+    /// Makes the body of an `http` action that sends `request`.
     fn http(
         actions: &mut ActionReader<'_, Self>,
         act: &mut ActionFields<'_>,
@@ -152,19 +152,19 @@ pub(super) trait Format: Sized {
     /// Checks the body of a request.
     fn check_body(_actions: &mut ActionReader<'_, Self>, _body: &Node) {}
 
-    /// The retries of a request that says nothing about them.
+    /// Returns the retry policy of a request that does not set one.
     fn request_retry(
         actions: &ActionReader<'_, Self>,
         act: &ActionFields<'_>,
         idempotent: bool,
     ) -> Option<RetryPolicy>;
 
-    /// A retry policy that is known by its name.
+    /// Returns the retry policy that the format has under a name.
     fn named_policy(_kind: &str, _span: Span) -> Option<RetryPolicy> {
         None
     }
 
-    /// Waits that grow.
+    /// Makes waits that grow with each attempt.
     fn exponential(
         interval: Option<Duration>,
         max: Option<Duration>,
@@ -172,17 +172,17 @@ pub(super) trait Format: Sized {
         jitter: Option<Jitter>,
     ) -> Backoff;
 
-    /// A wait whose unit only this format has.
+    /// Reads a wait whose unit only this format has.
     fn wait(_actions: &mut ActionReader<'_, Self>, _entry: &Entry) -> Option<StepKind> {
         None
     }
 
-    /// An action makes a variable.
+    /// Records that an action makes a variable.
     fn makes_variable(actions: &mut ActionReader<'_, Self>, name: &str, _span: Span) {
         actions.made.push(Name::from(name));
     }
 
-    /// An action changes a variable.
+    /// Records that an action changes a variable.
     fn sets_variable(
         actions: &mut ActionReader<'_, Self>,
         name: &Name,
@@ -193,66 +193,66 @@ pub(super) trait Format: Sized {
         Self::makes_variable(actions, name, span);
     }
 
-    /// Whether `runAfter` may name this, which is not an action and ends before all of them.
+    /// Returns true if `runAfter` may name this although it is not an action, because it ends before all actions.
     fn is_before_all(_actions: &ActionReader<'_, Self>, _name: &str) -> bool {
         false
     }
 
-    /// Whether every file has this parameter.
+    /// Returns true if every file has this parameter.
     fn is_deployed_parameter(_name: &str) -> bool {
         false
     }
 
-    /// An expression names a parameter that the file does not declare.
+    /// Handles a parameter that an expression names but the file does not declare.
     fn lacks_parameter(_actions: &mut ActionReader<'_, Self>, _name: &str) {}
 }
 
 /// Reads the actions of one file, whose format is `F`.
 pub(super) struct ActionReader<'a, F> {
     pub reader: Reader<'a>,
-    /// What the format itself must know.
+    /// The state of the format's own reader.
     pub format: F,
     pub max_count: u64,
     pub max_timeout: Duration,
-    /// The iterations of a loop that says nothing.
+    /// Default for the maximum iterations of a loop.
     pub count: Template,
-    /// The timeout of a loop that says nothing.
+    /// Default timeout of a loop.
     pub timeout: Template,
-    /// Every action by its name without case.
+    /// Every action by its lower-case name.
     names: BTreeMap<String, (Name, Span)>,
     loops: Vec<Name>,
     /// The loops that have items.
     foreaches: Vec<Name>,
     /// The variables that something makes: every assignment or, where the format declares them, `InitializeVariable`.
     pub made: Vec<Name>,
-    /// The file is one action alone: what surrounds it may set variables.
+    /// Whether the file is one action alone. The workflow that uses the action may set variables.
     pub is_fragment: bool,
-    /// The values between runs, and what each is before it is written.
+    /// The names of the values between runs, and their initial values.
     state: Vec<(Name, Value)>,
-    /// What the variables were declared to hold.
+    /// The declared types of variables.
     types: Vec<(Name, InputKind)>,
-    /// All variables that something sets, without case; known at the end.
+    /// All variables that an action sets, in lower case. Complete at the end of the file.
     set: BTreeSet<String>,
     /// Where the condition of each loop is written.
     conditions: BTreeMap<Name, Span>,
-    /// Whether anything in the file runs at the same time as something else.
+    /// Whether actions of the file can run at the same time.
     concurrent: bool,
-    /// Whether anything appends to files: their lengths are a variable of the run.
+    /// Whether an action appends to files. If so, a variable of the run has the lengths of the files.
     appends: bool,
     replaces: bool,
-    /// The actions of which something is secure.
+    /// The actions with secure inputs or outputs.
     pub secure: Vec<Secure>,
     foreach_depth: usize,
     /// Whether the next action is the one that a `retry` repeats.
     has_outer_retry: bool,
     defaults: Defaults,
     rates: RateNames,
-    /// What cancels operations at the end of the run, and which have that.
+    /// Steps that cancel operations at the end of the run.
     pub cleanup: Vec<Step>,
     cancels: Vec<(Name, Span)>,
-    /// What the file needs and nothing gives.
+    /// The inputs that the file needs but does not have.
     pub wanted: MissingInputs,
-    /// The signals that something waits for, and which answers they may carry.
+    /// The signals that actions wait for, each with the form of its answers.
     pub signals: BTreeMap<Name, Form>,
 }
 
@@ -308,7 +308,7 @@ impl<'a, F: Format> ActionReader<'a, F> {
         }
     }
 
-    /// Adds to a workflow what is known only when all of its file was read, and checks what depends on that.
+    /// Sets the parts of a workflow that are known only after its whole file was read, and checks names and loops.
     pub fn finish(&mut self, workflow: &mut Workflow, node: &Node) {
         self.check_cancels(workflow);
         self.remember_files(workflow);
@@ -322,7 +322,7 @@ impl<'a, F: Format> ActionReader<'a, F> {
         }
     }
 
-    /// What the actions leave to be done at the end; `first` is where the file says more of that.
+    /// Sets the clean-up at the end of the run. `first` is the span of the file's own handlers of the end.
     pub fn clean_up(&mut self, first: Option<Span>, workflow: &mut Workflow) {
         let cleanup = std::mem::take(&mut self.cleanup);
         let first = first.or(cleanup.first().map(|step| step.span));
@@ -344,7 +344,7 @@ impl<'a, F: Format> ActionReader<'a, F> {
     }
 }
 
-/// Where the members of a map are; of anything else, where it is.
+/// Returns the span of each member of a map. Any other value has one span, without a name.
 pub(super) fn places(entry: &Entry) -> Vec<NamedSpan> {
     let place = |name: &str, span| NamedSpan {
         name: Name::from(name),

@@ -1,4 +1,4 @@
-//! After the whole file is read: do the names that its expressions mention exist?
+//! Checks, after the whole file is read, that the names in its expressions exist.
 
 use super::{ActionReader, Format};
 use crate::environment;
@@ -11,7 +11,7 @@ use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{Node, Span};
 use windlass_value::words;
 
-/// The variables that every loop brings, in its body and condition.
+/// The variables that every loop has in its body and condition.
 pub(super) const LOOP_VARIABLES: [&str; 5] = [
     "loopIndex",
     "loopCount",
@@ -20,17 +20,17 @@ pub(super) const LOOP_VARIABLES: [&str; 5] = [
     "loopFeedback",
 ];
 
-/// What Jinja sees of a loop: `loop.index`, `loops.outer.index`. `item` is of a foreach.
+/// The members of a loop in Jinja: `loop.index`, `loops.outer.index`. Only a foreach has `item`.
 const LOOP_MEMBERS: [&str; 6] = words! { index count result started_at feedback item };
 
-/// What Jinja sees at the top of a run.
+/// The names at the top level of a Jinja expression.
 const ROOTS: [&str; 15] = words! {
     inputs variables state actions loop loops item workflow parameters trigger schedule env secrets result
     lastRun
 };
 
 impl<F: Format> ActionReader<'_, F> {
-    /// Checks everything that expressions mention; returns the environment variables that they read.
+    /// Checks all names that expressions mention. Returns the environment variables that the expressions read.
     pub(super) fn check_names(&mut self, workflow: &Workflow, node: &Node) -> Vec<EnvironmentRead> {
         let mentions = std::mem::take(&mut self.mentions);
         let actions: Vec<Name> = self.names.values().map(|(name, _)| name.clone()).collect();
@@ -39,7 +39,7 @@ impl<F: Format> ActionReader<'_, F> {
             .iter()
             .map(|input| input.name.clone())
             .collect();
-        // Those that a definition always has are not the author's.
+        // Parameters with `$` are in every definition: they are not the author's.
         let parameters: Vec<Name> = workflow
             .parameters
             .iter()
@@ -73,7 +73,7 @@ impl<F: Format> ActionReader<'_, F> {
                 {
                     let name = of_callback(name).unwrap_or_default();
                     let signals: Vec<Name> = self.signals.keys().cloned().collect();
-                    // A signal is found by its exact name.
+                    // The names of signals are case-sensitive.
                     if !signals.iter().any(|known| **known == *name) && has(&signals, name) {
                         let what = format!("unknown signal `{name}`");
                         self.error_with("unknown-signal", span, what, || {
@@ -159,7 +159,7 @@ impl<F: Format> ActionReader<'_, F> {
         self.set.contains(&name.to_lowercase())
     }
 
-    /// Everything that `variables()` could give.
+    /// Returns the names of all variables that `variables()` can read.
     fn variables(&self, workflow: &Workflow) -> Vec<Name> {
         let declared = workflow.variables.iter().map(|(name, _)| name.clone());
         let mut variables: Vec<Name> = declared.chain(self.made.iter().cloned()).collect();
@@ -172,7 +172,7 @@ impl<F: Format> ActionReader<'_, F> {
         variables
     }
 
-    /// Jinja: what a loop has for its body and its condition.
+    /// Reports a member of a loop in Jinja that does not exist.
     fn must_be_of_a_loop(&mut self, member: &str, span: Span, is_optional: bool) {
         if LOOP_MEMBERS.contains(&member) {
             return;
@@ -212,7 +212,7 @@ impl<F: Format> ActionReader<'_, F> {
         });
     }
 
-    /// Jinja: a name at the top that is none of ours and no variable.
+    /// Reports a top-level name in Jinja that is neither one of `ROOTS` nor a variable.
     fn may_be_a_root(&mut self, name: &str, span: Span, variables: &[Name], optional: bool) {
         if ROOTS.contains(&name) || variables.iter().any(|known| &**known == name) {
             return;
@@ -232,7 +232,7 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// A variable that nothing can set is an error, unless the template asks first.
+    /// Reports a variable that nothing can set. It is an error, unless the template checks first.
     fn may_be_set(&mut self, name: &str, span: Span, known: &[Name], optional: bool) {
         if has(known, name) {
             return;

@@ -1,5 +1,5 @@
 //! `operation`: a request that starts a long operation, a loop that polls until it has ended, and a request for its
-//! result (docs/reference/loom.md). The loop is an ordinary one: `status` shows it, and a crash repeats no start.
+//! result (docs/reference/loom.md). `status` shows the loop like any other, and a crash does not repeat the start.
 
 use super::action_fields::{ActionFields, Body};
 use super::loops::{requested_delay, server_delay};
@@ -14,21 +14,21 @@ use windlass_model::hir::{Block, Call, Loop, RetryPolicy, Step, StepKind, Workfl
 use windlass_model::model::{Expect, Name, OnLimit, OnMissing, RATE, RetryOn, Sleep, Test};
 use windlass_source::source::{Entry, Kind};
 
-/// The maximum number of requests about an operation: its timeout ends it before.
+/// Maximum number of requests about an operation. The timeout of the operation is expected to end it first.
 const POLLS: u64 = 1_000_000;
 
-/// The number of requests about an operation of which a 404 may say that it is not known yet.
+/// Number of first requests about an operation for which a 404 can mean that the server does not know it yet.
 const EARLY_CHECKS: u32 = 3;
 
 /// The member `operation` of the last answer.
 const STATE: &str = "((last or start).get('operation') or {})";
-/// Where the last answer came from.
+/// The URL of the last answer.
 const URL: &str = "(last or start).get('url')";
-/// Where the result is, if an answer names it.
+/// The address of the result, if an answer names it.
 const RESULT: &str = "((last.get('operation') or {}).get('result') \
                       or (start.get('operation') or {}).get('result') or none) if last else none";
 
-/// Whether an operation was started and has not ended: neither well, nor by an answer that says that it failed.
+/// Whether an operation was started and has not ended: it did not succeed, and no answer reported its failure.
 const RUNS: &str = "start and start.status == 'Succeeded' and not (poll and poll.status == 'Succeeded') \
                     and not (status and status.error and status.error.kind == 'operation')";
 
@@ -66,8 +66,8 @@ impl Names {
         ]
     }
 
-    /// The value of an expression that reads the output of the start as `start`, the last answer about the operation as
-    /// `last`, and that of the result as `fetched`; null as long as there is none.
+    /// Makes the template of an expression. It can read the output of the start as `start`, the last answer about the
+    /// operation as `last`, and the output of the request for the result as `fetched`. Each is null until it exists.
     fn read(&self, reader: &Reader<'_>, of: &str) -> Template {
         self.read_with(
             reader,
@@ -76,14 +76,14 @@ impl Names {
         )
     }
 
-    /// The same in the loop, where the last answer is that of the iteration before.
+    /// Like `read`, for inside of the loop: the last answer is from the iteration before.
     fn read_in_loop(&self, reader: &Reader<'_>, of: &str) -> Template {
         let previous = Binding::Previous(self.status.clone(), Some(self.poll.clone()));
         self.read_with(reader, of, Template::binding(previous))
     }
 
-    /// Whether a request about the operation that failed is repeated. Some servers know an operation only a little after
-    /// they have named it; later, a 404 says that it is gone.
+    /// Makes the condition for repeating a failed request about the operation. Some servers name an operation a little
+    /// before they know it. Later, a 404 means that the operation is gone.
     fn repeat_condition(&self, reader: &Reader<'_>) -> Option<Condition> {
         let names = [
             (
@@ -111,7 +111,7 @@ impl Names {
     }
 }
 
-/// The name of an action that is part of the action of an author.
+/// Returns the name of an action that is a part of an author's action.
 pub(crate) fn part_of(action: &Name, what: &str) -> Name {
     Name::from(format!("{action}.{what}"))
 }
@@ -144,7 +144,7 @@ impl<F: Format> ActionReader<'_, F> {
             retry,
             output: _,
         } = self.request(act, "POST");
-        // What the author says about the operation, its answers need not say.
+        // If `status` names the address of the operation, the answer of the start need not name it.
         let starts = match status {
             Some(_) => Template::object(first_inputs.clone()),
             None => with_step(Template::object(first_inputs.clone()), "start"),
@@ -242,14 +242,14 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// The number of requests about an operation that its timeout does not end.
+    /// Returns the maximum number of requests about an operation, within the operator's caps.
     pub(crate) fn max_polls(&self) -> Template {
         let count = i64::try_from(self.max_count.min(POLLS)).unwrap_or(1);
         Template::constant(count.into())
     }
 
-    /// The inputs of a request about the operation, or its address alone. It counts against the rate of the action
-    /// unless it names another one.
+    /// Reads a request about the operation: its inputs, or its address alone. The request counts against the action's
+    /// rate, unless it names another rate.
     fn operation_request(
         &mut self,
         entry: &Entry,
@@ -268,7 +268,7 @@ impl<F: Format> ActionReader<'_, F> {
         inputs.with_members(rate.cloned().collect())
     }
 
-    /// The request that cancels the operation. An address alone is at the server of the action.
+    /// Reads the request that cancels the operation. An address alone may be relative to the URL of the start.
     fn cancel_request(
         &mut self,
         entry: &Entry,
@@ -284,7 +284,7 @@ impl<F: Format> ActionReader<'_, F> {
                     None => inputs.with_members(vec![post]),
                 }
             }
-            // Authors read it from the answer of the start.
+            // Authors read the address from the answer of the start.
             _ => {
                 let base = names.read(self, "start.get('url')");
                 follow(first_inputs, post, self.template(&entry.value), base)
@@ -292,8 +292,8 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// Sends a request at the end of the run, if something was started and has not ended: neither what waits for its end,
-    /// nor by an answer that says so.
+    /// Adds a request at the end of the run. It is sent if `start` succeeded, `poll`, which waits for the end, did not
+    /// succeed, and no answer of `status` reported a failure of the operation.
     pub(crate) fn cancel_at_end(
         &mut self,
         act: &ActionFields<'_>,
@@ -315,13 +315,13 @@ impl<F: Format> ActionReader<'_, F> {
         let runs = Condition::from_template(Template::binding(scoped));
         let mut send = step(cancel, "http", request, act.span);
         send.retry = Some(default_retry(true, act.span));
-        // Its failure is in its record, and changes nothing else.
+        // If the request fails, its record shows the failure, and nothing else changes.
         send.catch = Some(nothing());
         let kind = when(runs.unwrap_or_else(|_| Condition::never()), only(send));
         self.cleanup.push(step(cancels, "if", kind, act.span));
     }
 
-    /// Refuses `cancel` where the end of the run does not know which operations have not ended.
+    /// Refuses `cancel` in places that may start several operations: the end of the run knows only one.
     pub(super) fn check_cancels(&mut self, workflow: &Workflow) {
         let cancels = std::mem::take(&mut self.cancels);
         let [body, endings @ ..] = workflow.blocks();
@@ -340,7 +340,7 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// The request for the result, if there is an address for it.
+    /// Makes the request for the result. Without `result` in the file, it is sent only if an answer names an address.
     fn operation_result(
         &mut self,
         act: &ActionFields<'_>,
@@ -378,12 +378,12 @@ impl<F: Format> ActionReader<'_, F> {
     }
 }
 
-/// Inputs whose output says how far the operation is.
+/// Adds the input `operation`, so that the output of the request reports the state of the operation.
 fn with_step(inputs: Template, step: &str) -> Template {
     inputs.with_members(vec![(text("operation"), text(step))])
 }
 
-/// Whether the name of a member is a key.
+/// Returns true if the name of a member is the constant `key`.
 fn is_key(name: &Template, key: &str) -> bool {
     name.as_constant().and_then(|name| name.as_str()) == Some(key)
 }
@@ -392,7 +392,7 @@ fn get() -> (Template, Template) {
     (text("method"), text("GET"))
 }
 
-/// The steps in a block that are done more often than once, or apart from the others, and in what.
+/// Finds the steps in a block that can run more than once or in isolation, each with the reason, such as `a loop`.
 pub(crate) fn find_repeated<'w>(
     block: &'w Block,
     place: Option<&'static str>,
@@ -414,7 +414,7 @@ pub(crate) fn find_repeated<'w>(
     }
 }
 
-/// The inputs of a request to an address, with the credentials of the first request if it leads to the same server.
+/// Makes the inputs of a request to an address. If the server is the same, it has the first request's credentials.
 fn follow(
     first_inputs: &[(Template, Template)],
     method: (Template, Template),

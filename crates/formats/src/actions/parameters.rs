@@ -1,4 +1,4 @@
-//! The parameters and outputs of a definition, also of a Loom file in its form.
+//! The parameters and outputs of a Logic Apps definition, or of a Loom file in the form of a definition.
 
 use super::settings::Settings;
 use super::{ActionReader, Format, places};
@@ -9,7 +9,7 @@ use windlass_model::model::Name;
 use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{Entry, Kind, Node};
 
-/// The parameters that a deployment gives to every definition.
+/// The parameters that a deployment sets for every definition.
 pub(crate) const DEPLOYED_PARAMETERS: [&str; 2] = ["$connections", "$authentication"];
 
 fn is_secure(declared: &Entry) -> bool {
@@ -18,7 +18,7 @@ fn is_secure(declared: &Entry) -> bool {
 }
 
 impl<F: Format> ActionReader<'_, F> {
-    /// `outputs: {name: {type, value}}`.
+    /// Reads `outputs: {name: {type, value}}`.
     pub(crate) fn definition_outputs(&mut self, entry: &Entry, workflow: &mut Workflow) {
         let members: Vec<(Template, Template)> = entry
             .value
@@ -37,8 +37,8 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// The value of every parameter: from a file, from next to the definition, or its default. In a
-    /// Standard app, the app's file declares parameters, too.
+    /// Returns the value of every parameter: from a file, from next to the definition, or its default.
+    /// In a Standard app, the app's file declares parameters, too.
     pub(crate) fn parameters(
         &mut self,
         declared: Option<&Entry>,
@@ -58,14 +58,14 @@ impl<F: Format> ActionReader<'_, F> {
                 value.get_any_case("value")
             });
             let default = entry.value.get_any_case("defaultValue");
-            // What is given to a template are values of its own parameters.
+            // A deployed template's files have values for its own parameters, so the definition's are preferred.
             let value = match deployed {
                 true => given.or(default).or(file),
                 false => file.or(given).or(default),
             };
             let Some(node) = value else {
                 self.without_value(entry);
-                // It is there all the same, for those that refer to it.
+                // Declare the parameter anyway, so that expressions that read it are not reported, too.
                 found.push((Name::from(entry.key.as_str()), Value::Null));
                 continue;
             };
@@ -129,7 +129,7 @@ impl<F: Format> ActionReader<'_, F> {
         found
     }
 
-    /// Warns once of values that are hidden, but stored with the file.
+    /// Warns once of secure values: they are hidden, but the stored file has them.
     fn secure_values(&mut self, secure: &[&Entry]) {
         let Some(first) = secure.first() else { return };
         let names: Vec<String> = secure
@@ -150,7 +150,7 @@ impl<F: Format> ActionReader<'_, F> {
     }
 
     fn without_value(&mut self, declared: &Entry) {
-        // A deployment gives them, and connectors have handlers here.
+        // A deployment sets these two. Here, connectors have handlers instead.
         if declared.key.eq_ignore_ascii_case("$connections")
             || declared.key.eq_ignore_ascii_case("$authentication")
         {

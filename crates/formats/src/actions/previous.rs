@@ -24,8 +24,8 @@ fn last_output(act: &ActionFields<'_>) -> Template {
 }
 
 impl<F: Format> ActionReader<'_, F> {
-    /// `ifChanged: true`: the request names the version of the answer in the iteration before. Returns the output, which
-    /// has the body of that answer if the server has no other one.
+    /// Reads `ifChanged: true`: the request names the version of the answer in the last iteration. Returns the output,
+    /// which has the body of that answer if the server has no newer version.
     pub(super) fn if_changed(
         &mut self,
         act: &ActionFields<'_>,
@@ -50,8 +50,8 @@ impl<F: Format> ActionReader<'_, F> {
         Template::call("if", vec![expression(self, is_same), merged, answer]).ok()
     }
 
-    /// `events: true`: the answer is a stream, and the call reads the event after that of the iteration before. The
-    /// other inputs are there already.
+    /// Reads `events: true`: the answer is a stream, and the call reads the event after that of the iteration before.
+    /// The other inputs must be read before this.
     pub(super) fn events(
         &mut self,
         act: &ActionFields<'_>,
@@ -76,7 +76,7 @@ impl<F: Format> ActionReader<'_, F> {
         inputs.members.push((text(EVENTS), position));
     }
 
-    /// The value of a switch; anything but a boolean is an error.
+    /// Reads a boolean; any other value is an error.
     fn is_switched_on(&mut self, entry: &Entry, hint: &str) -> bool {
         match entry.value.kind {
             Kind::Bool(is_on) => is_on,
@@ -90,7 +90,7 @@ impl<F: Format> ActionReader<'_, F> {
 }
 
 impl Inputs<'_> {
-    /// Whether an input was passed.
+    /// Returns true if an input was passed to the executor.
     fn has(&self, key: &str) -> bool {
         let key = Value::text(key);
         let mut members = self.members.iter();

@@ -1,4 +1,4 @@
-//! `waitForSignal`: a signal that the run waits for, and the question to people that it answers.
+//! `waitForSignal`: a signal that the run waits for, and the question to people that the signal answers.
 
 use super::action_fields::{ActionFields, Body};
 use super::inputs::Inputs;
@@ -13,12 +13,12 @@ const HINT: &str = "for example inputs: { signal: approved, timeout: P1D }";
 const CHOICES_HINT: &str = "for example choices: [approve, reject]";
 const SCHEMA_HINT: &str = "for example schema: { properties: { comment: { type: string } } }";
 
-/// The most choices of a question: each is a button.
+/// Maximum number of choices of a question: each is a button.
 const MAX_CHOICES: usize = 20;
 
 impl<F: Format> ActionReader<'_, F> {
-    /// `signal`, `timeout` and the question: the timeout is that of the whole step, since there is nothing to
-    /// attempt again.
+    /// Reads `signal`, `timeout` and the question. The timeout limits the whole step, because a wait has no
+    /// attempts.
     pub(super) fn wait_for_signal(&mut self, act: &mut ActionFields<'_>) -> Body {
         let mut inputs = self.inputs(act, HINT);
         let signal = inputs.get(act, self, "signal");
@@ -30,7 +30,7 @@ impl<F: Format> ActionReader<'_, F> {
         inputs.finish(self);
         let name = match signal {
             Some(entry) => self.signal_name(entry).map(|name| (name, entry.value.span)),
-            // A question needs no other name than that of its action.
+            // By default, the signal of a question has the name of the action.
             None if question.is_some() => Some((act.name.clone(), act.span)),
             None => {
                 self.missing_input(act, "signal", HINT);
@@ -50,7 +50,7 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// A signal is found by its name alone, so that is the same in every run of the workflow.
+    /// Reads the name of a signal. Only the name identifies a signal, so it must be the same in every run.
     fn signal_name(&mut self, entry: &Entry) -> Option<Name> {
         let text = self.text(entry, HINT)?;
         if self.template(&entry.value).as_constant().is_none() {
@@ -111,7 +111,7 @@ impl<F: Format> ActionReader<'_, F> {
         choices
     }
 
-    /// A JSON Schema of an object, whose members are the fields of a form.
+    /// Reads a JSON Schema of an object. Its members are the fields of a form.
     fn form_schema(&mut self, entry: &Entry, choices: &[Name]) -> Option<Arc<Schema>> {
         if !matches!(entry.value.kind, Kind::Object(_)) {
             self.wrong_type(&entry.value, "`schema`", "a JSON Schema", SCHEMA_HINT);
@@ -150,8 +150,8 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// The answer to a signal is checked when it is sent, before it is known which wait it ends: all waits for a
-    /// signal accept the same answers.
+    /// Records the form of a signal's answers. An answer is checked when it is sent, before it is known which wait
+    /// it ends. So all waits for a signal must accept the same answers.
     pub(crate) fn note_signal(&mut self, name: &Name, question: Option<&Question>, span: Span) {
         let form = question.map(|question| question.form.clone());
         let form = form.unwrap_or_default();

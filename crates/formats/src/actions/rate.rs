@@ -1,4 +1,4 @@
-//! Rate limits of a file: `rates`, and `rate` of an action or of `defaults`, which names one of them.
+//! Rate limits of a file: `rates`, and the `rate` of an action or of `defaults`, which names one of the `rates`.
 
 use super::{ActionReader, Format};
 use crate::builder::text;
@@ -13,9 +13,9 @@ const HINT: &str = "for example rate: quota-a, which `rates` or --rate quota-a=1
 /// The names of rates that a file has.
 #[derive(Default)]
 pub(super) struct RateNames {
-    /// Those in `rates` that are surely no hosts, and where they are.
+    /// The names in `rates` that are certainly not hosts, and their spans.
     declared: Vec<(String, Span)>,
-    /// Those that its actions have, without case.
+    /// The names that actions use, in lower case.
     used: BTreeSet<String>,
     is_computed: bool,
 }
@@ -53,7 +53,7 @@ impl<F: Format> ActionReader<'_, F> {
         rates
     }
 
-    /// The value of a `rate`; none if it is null.
+    /// Reads the value of a `rate`. Returns `None` if it is null.
     pub(super) fn rate_name(&mut self, node: &Node) -> Option<Template> {
         let template = self.template(node);
         match (&node.kind, template.as_constant()) {
@@ -70,7 +70,7 @@ impl<F: Format> ActionReader<'_, F> {
         Some(template)
     }
 
-    /// The member of a request that names its rate: that of the action, else that of the file.
+    /// Makes the input of a request that names its rate: the action's rate, else the file's default.
     pub(super) fn rate_member(&mut self, entry: Option<&Entry>) -> Option<(Template, Template)> {
         let name = match entry {
             Some(entry) => self.rate_name(&entry.value),
@@ -79,7 +79,7 @@ impl<F: Format> ActionReader<'_, F> {
         Some((text(RATE), name?))
     }
 
-    /// Warns of a name in `rates` that no action has.
+    /// Warns of a name in `rates` that no action uses.
     pub(super) fn unused_rates(&mut self) {
         let names = std::mem::take(&mut self.rates);
         for (name, span) in names.declared {

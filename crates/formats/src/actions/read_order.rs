@@ -1,5 +1,5 @@
-//! Whether an action reads one that runs after it, which never has anything to give, or at the same time,
-//! which may not have anything yet.
+//! Reports actions that read an action too early. If the read action runs later, it never has a value by then; if
+//! it runs at the same time, it may not have a value.
 
 use super::action_fields::OrderedStep;
 use super::lint::step_names;
@@ -10,8 +10,8 @@ use windlass_model::hir::StepKind;
 use windlass_source::source::Span;
 
 impl<F: Format> ActionReader<'_, F> {
-    /// Reports it for the actions of one scope; `follows` says of two of them whether the first runs
-    /// after the second. Where the format does not refuse it, a template may check first.
+    /// Reports early reads between the actions of one scope. `follows` returns true if its first action runs
+    /// after its second. If the format does not refuse early reads, they are warnings: a template may check first.
     pub(super) fn reads_out_of_order(
         &mut self,
         placed: &[OrderedStep],
@@ -55,7 +55,7 @@ impl<F: Format> ActionReader<'_, F> {
                     }
                     _ => continue,
                 };
-                // What is inside of an action may read it.
+                // The actions inside of a container may read the container.
                 let is_whole = own.step.blocks().is_empty();
                 if F::CONVENTIONS.refuses_early_reads
                     && is_whole
@@ -100,7 +100,7 @@ impl<F: Format> ActionReader<'_, F> {
     }
 }
 
-/// Whether one action of a DAG runs after another; `before` are the predecessors of each.
+/// Returns true if the action `later` of a DAG runs after `earlier`. `before` has the predecessors of each.
 pub(super) fn follows(before: &[Vec<(usize, Span)>], later: usize, earlier: usize) -> bool {
     let mut seen = vec![false; before.len()];
     let mut open = vec![later];

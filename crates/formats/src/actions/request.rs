@@ -13,21 +13,21 @@ use windlass_model::model::{
 use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Kind};
 
-/// Methods of which a repetition has no further effect (RFC 9110, 9.2.2).
+/// Idempotent methods: repeating a request has no further effect (RFC 9110, 9.2.2).
 const IDEMPOTENT: [&str; 5] = ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"];
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
-/// What an action sends over HTTP.
+/// The HTTP request of an action.
 pub(crate) struct HttpRequest {
     pub members: Vec<(Template, Template)>,
     pub attempt_timeout: Option<Template>,
     pub retry: Option<RetryPolicy>,
-    /// What the action's record holds instead of the answer.
+    /// The value that the action's record holds instead of the answer.
     pub output: Option<Template>,
 }
 
 impl HttpRequest {
-    /// The action that sends it. `timeout` bounds all attempts and what follows.
+    /// Makes the action that sends the request. `timeout` limits all attempts and the follow-up.
     pub(crate) fn into_body(
         self,
         follow_up: Option<Box<FollowUp>>,
@@ -47,8 +47,8 @@ impl HttpRequest {
     }
 }
 
-/// Whether a request may be repeated without further effect. A method that is computed may be any, and so may one that
-/// a header overrides.
+/// Returns true if a request may be repeated without further effect. A method that is computed, or that a header
+/// overrides, can be any method, so the result is false.
 fn is_idempotent(method: Option<&str>, headers: Option<&Entry>) -> bool {
     let headers = headers.and_then(|entry| entry.value.entries());
     let mut headers = headers.unwrap_or_default().iter();
@@ -68,7 +68,7 @@ impl<F: Format> ActionReader<'_, F> {
         F::http(self, act, request, timeout)
     }
 
-    /// The request of an action; one that names no method has `method`.
+    /// Reads the request of an action. `method` is the default method.
     pub(crate) fn request(&mut self, act: &mut ActionFields<'_>, method: &str) -> HttpRequest {
         let hint = "for example inputs: { method: GET, uri: \"https://example.org/status\" }";
         let mut inputs = self.inputs(act, hint);
@@ -102,7 +102,7 @@ impl<F: Format> ActionReader<'_, F> {
                 }
             }
         }
-        // The requests of an operation follow its answers.
+        // An operation has no `page`: its later requests use the addresses in its answers.
         let is_operation = method != "GET";
         let is_extended = F::CONVENTIONS.has_extended_requests;
         if !is_extended {
@@ -166,7 +166,7 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// Bodies that are files of this machine: `bodyFile`, and `saveTo` with the `digest` of the file.
+    /// Reads the inputs for bodies in files of this machine: `bodyFile`, and `saveTo` with the `digest` of the file.
     fn files_of<'n>(
         &mut self,
         act: &mut ActionFields<'n>,
@@ -222,7 +222,7 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// `inputs.retryPolicy`, or the default of the format.
+    /// Reads `inputs.retryPolicy`. Without it, returns the default of the format.
     fn retry_in_inputs(
         &mut self,
         act: &mut ActionFields<'_>,
@@ -275,7 +275,7 @@ impl<F: Format> ActionReader<'_, F> {
                     self.warning("bad-uri", entry.value.span, what, hint);
                 }
             }
-            // What a deployment could not give is reported already.
+            // A value that the deployment could not compute was already reported.
             Kind::Null if F::CONVENTIONS.is_deployed => {}
             _ => self.wrong_type(&entry.value, "`uri`", "text", hint),
         }

@@ -1,4 +1,4 @@
-//! Retry policies, on an action or as an action of their own (docs/reference/loom.md).
+//! Retry policies of actions, and the action `retry` (docs/reference/loom.md).
 
 use super::action_fields::{ActionFields, Body};
 use super::loops::SERVER_DELAY;
@@ -37,7 +37,7 @@ const KINDS: [&str; 19] = [
     fault_kind::INEXACT,
 ];
 
-/// An alert is sent ten times within an hour to an address that does not answer.
+/// Returns the retry policy of an alert: at most ten attempts, within an hour.
 pub(crate) fn alert_retry(span: Span) -> RetryPolicy {
     RetryPolicy {
         backoff: Backoff::Exponential {
@@ -51,8 +51,8 @@ pub(crate) fn alert_retry(span: Span) -> RetryPolicy {
     }
 }
 
-/// The retry of `http` and `ai` without a policy: three times after 1, 2 and 4 s. A request that is not `idempotent`
-/// is repeated only if its server has certainly not processed it.
+/// Returns the policy of `http` and `ai` actions without one: three retries after 1, 2 and 4 s. A request that is not
+/// `idempotent` is repeated only if its server has certainly not processed it.
 pub(crate) fn default_retry(idempotent: bool, span: Span) -> RetryPolicy {
     let seconds = Duration::from_secs;
     RetryPolicy {
@@ -71,7 +71,7 @@ pub(crate) fn default_retry(idempotent: bool, span: Span) -> RetryPolicy {
     }
 }
 
-/// What a `retry` has that says nothing.
+/// Returns the policy of a `retry` action that does not set one.
 fn exponential(span: Span) -> RetryPolicy {
     let seconds = Duration::from_secs;
     RetryPolicy {
@@ -90,8 +90,8 @@ fn exponential(span: Span) -> RetryPolicy {
 }
 
 impl<F: Format> ActionReader<'_, F> {
-    /// `type: retry`: the action inside, with the policy around it. The action's result is the
-    /// retry's own.
+    /// Reads `type: retry`: a policy that repeats the action inside. The result of that action is the
+    /// result of the retry.
     pub(super) fn retry(&mut self, act: &mut ActionFields<'_>) -> Body {
         let hint = "the action to repeat: for example action: { type: http, inputs: { … } }";
         let inner = act.fields.required(self, "action", act.span, hint);
@@ -115,10 +115,10 @@ impl<F: Format> ActionReader<'_, F> {
             }
         }
         let made = format!("{}.action", act.name);
-        // Attempts of its own would multiply with those of this policy.
+        // The inner action gets no default retries: they would multiply with this policy's.
         self.has_outer_retry = true;
         let step = self.bare(&inner.value, &made, inner.key_span);
-        // The wrapper repeats the whole step, so that its own break_when and timeout stay inside.
+        // The policy repeats the whole inner step, including its break_when and timeout.
         let step = Step {
             anonymous: true,
             ..step
@@ -130,7 +130,7 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// A policy; none when it says `none` or is wrong.
+    /// Reads a policy. Returns `None` if it is `none` or wrong.
     pub(crate) fn retry_policy(&mut self, entry: &Entry) -> Option<RetryPolicy> {
         let word = entry.value.as_str();
         if F::CONVENTIONS.has_extended_policies
@@ -166,7 +166,7 @@ impl<F: Format> ActionReader<'_, F> {
         })
     }
 
-    /// The waits of a policy; none when its type is `none` or wrong.
+    /// Reads the waits of a policy. Returns `None` if its type is `none` or wrong.
     pub(super) fn backoff(&mut self, fields: &mut Fields<'_>, entry: &Entry) -> Option<Backoff> {
         let kind = fields.non_null(self, "type");
         let interval = self.policy_wait(fields, &["interval"]);
@@ -212,8 +212,8 @@ impl<F: Format> ActionReader<'_, F> {
         Some(backoff)
     }
 
-    /// Our own waits, in addition to what a server asks for: they grow if a maximum is given. An interval that is an
-    /// expression is returned separately.
+    /// Reads our own waits, for a policy that also follows the waits that a server requests. They grow if a maximum is
+    /// set. An interval that is an expression is returned separately.
     pub(super) fn server_backoff(
         &mut self,
         fields: &mut Fields<'_>,
@@ -273,7 +273,7 @@ impl<F: Format> ActionReader<'_, F> {
         Some(template)
     }
 
-    /// A wait of a policy: it must be known when the file is read.
+    /// Reads a wait of a policy. It must be constant.
     fn policy_wait(&mut self, fields: &mut Fields<'_>, keys: &[&'static str]) -> Option<Duration> {
         let mut found = None;
         for key in keys {
@@ -349,7 +349,7 @@ impl<F: Format> ActionReader<'_, F> {
                             let hint = format!("did you mean `{near}`?");
                             self.error("unknown-kind", node.span, what, hint);
                         }
-                        // A handler or a stub may make one.
+                        // A handler or a stub may report a kind of its own.
                         None => {
                             let hint = format!("its own are: {}", KINDS.join(", "));
                             self.warning("unknown-kind", node.span, what, hint);

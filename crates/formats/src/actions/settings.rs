@@ -1,15 +1,15 @@
-//! What lies next to a definition: values of parameters, connections and app settings of a Standard
-//! app, and which workflow of several is meant. Each file is known by its shape.
+//! The files next to a definition: values of parameters, connections and app settings of a Standard
+//! app, and the name of the selected workflow. The shape of a file shows what it is.
 
 use super::{ActionReader, Format};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_expression::Value;
 use windlass_source::source::{Entry, Kind, Node, Span};
 
-/// How an app setting is read.
+/// The start of a call that reads an app setting, in lower case.
 const CALL: &str = "appsetting(";
 
-/// Which connections an action names.
+/// The kind of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ConnectionKind {
     /// `$connections`, `connectionReferences`, `managedApiConnections`.
@@ -19,7 +19,7 @@ pub(crate) enum ConnectionKind {
     ApiManagement,
 }
 
-/// The parts of a connections file, where the name of what is connected lies in each, and its kind.
+/// The parts of a connections file: the key, the member of a connection with its target, and the kind.
 const CONNECTIONS: [(&str, &str, ConnectionKind); 4] = [
     ("managedApiConnections", "api", ConnectionKind::Managed),
     ("functionConnections", "function", ConnectionKind::Function),
@@ -35,19 +35,19 @@ const CONNECTIONS: [(&str, &str, ConnectionKind); 4] = [
     ),
 ];
 
-/// The files next to a definition; of each kind, the first one counts.
+/// The files next to a definition. The first value of a parameter or an app setting applies.
 #[derive(Default)]
 pub(crate) struct Settings<'n> {
-    /// Maps from parameters to `{value}`; with each, whether all of its names must be known.
+    /// Maps from parameters to `{value}`, each with true if unknown names in it are reported.
     pub parameters: Vec<(&'n Node, bool)>,
     values: Vec<&'n Node>,
     connections: Vec<&'n Node>,
-    /// Which of several workflows is meant.
+    /// The name of the selected workflow, if there are several.
     pub workflow: Option<&'n str>,
 }
 
 impl<'n> Settings<'n> {
-    /// Sorts files by what they hold. `strict` says whether a file is for this definition alone.
+    /// Sorts files by what they hold. The flag of a file is true if the file is for this definition alone.
     pub fn of(files: impl IntoIterator<Item = (&'n Node, bool)>) -> Self {
         let mut settings = Self::default();
         for (node, strict) in files {
@@ -66,13 +66,13 @@ impl<'n> Settings<'n> {
         settings
     }
 
-    /// The value of a parameter, wherever it is given.
+    /// Returns the value of a parameter from the first file that has one.
     pub fn parameter(&self, name: &str) -> Option<&'n Node> {
         let mut files = self.parameters.iter();
         files.find_map(|(values, _)| values.get_any_case(name)?.get_any_case("value"))
     }
 
-    /// What each connection leads to, by the connection's name in lower case.
+    /// Returns the target of each connection, by the connection's name in lower case.
     pub fn connected(&self) -> BTreeMap<String, String> {
         let mut found = BTreeMap::new();
         for node in &self.connections {
@@ -88,7 +88,7 @@ impl<'n> Settings<'n> {
         found
     }
 
-    /// The names of the connections of each kind; none where no file of connections is there.
+    /// Returns the names of the connections of each kind. Without a connections file, the map is empty.
     pub fn connections(&self) -> BTreeMap<ConnectionKind, BTreeSet<String>> {
         let mut found = BTreeMap::new();
         for node in &self.connections {
@@ -111,12 +111,12 @@ impl<'n> Settings<'n> {
     }
 }
 
-/// A connections file with nothing but what each connection leads to.
+/// Reduces a connections file to the target of each connection.
 pub(crate) fn connections_only(node: &Node) -> Value {
     let parts = CONNECTIONS.iter().filter_map(|(part, inside, _)| {
         let entries = node.get(part)?.entries()?.iter();
         let connections = entries.filter_map(|entry| {
-            // A connection without a value is none, and one that leads nowhere known is one all the same.
+            // A connection that is not a map is left out. A connection with an unknown target stays.
             entry.value.entries()?;
             let led = entry.value.get_any_case(inside);
             let id = led.and_then(|led| led.get_any_case("id").unwrap_or(led).as_str());
@@ -129,13 +129,13 @@ pub(crate) fn connections_only(node: &Node) -> Value {
     Value::from_pairs(parts)
 }
 
-/// The last part of an id: `office365` of `/…/managedApis/office365`.
+/// Returns the last part of an id: `office365` of `/…/managedApis/office365`.
 pub(crate) fn last(id: &str) -> String {
     let id = id.trim_end_matches(['/', ']', ')', '\'', '"']);
     id.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
-/// The app settings that a text reads.
+/// Adds the names of the app settings that a text reads to `found`.
 pub(crate) fn settings_in(text: &str, found: &mut BTreeSet<String>) {
     let mut rest = text;
     while let Some((_, call)) = split_call(rest) {
@@ -146,21 +146,21 @@ pub(crate) fn settings_in(text: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// The text before a call, and the text after its opening bracket.
+/// Returns the text before the first call, and the text after its opening bracket.
 fn split_call(text: &str) -> Option<(&str, &str)> {
     let at = text.to_ascii_lowercase().find(CALL)?;
     Some((text.get(..at)?, text.get(at + CALL.len()..)?))
 }
 
-/// The name in the brackets, and the text after them.
+/// Returns the name in the brackets of a call, and the text after the closing bracket.
 fn argument(call: &str) -> Option<(&str, &str)> {
     let (name, rest) = call.trim_start().strip_prefix('\'')?.split_once('\'')?;
     Some((name, rest.trim_start().strip_prefix(')')?))
 }
 
 impl<F: Format> ActionReader<'_, F> {
-    /// The same tree with the values of app settings: in a definition as texts of an expression,
-    /// in a plain value (`bare`) as they are.
+    /// Replaces the calls that read app settings by their values: in a definition by string literals
+    /// of an expression, in a plain value (`bare`) by the values themselves.
     pub(crate) fn with_settings(
         &mut self,
         node: &Node,

@@ -1,5 +1,5 @@
-//! `state`: values that a workflow has between its runs, and the actions `setState` and `getState`. What the run
-//! read last of each, with its version, is a variable of the run, so that it is part of the checkpoint.
+//! `state`: values that a workflow has between its runs, and the actions `setState` and `getState`. A variable of the
+//! run has the value and version that it read last of each, so that they are part of the checkpoint.
 
 use super::action_fields::{ActionFields, Body};
 use super::{ActionReader, Format};
@@ -15,16 +15,16 @@ const HINT: &str = "for example state: { since: \"2026-01-01\" }";
 const SET_HINT: &str = "for example { type: setState, name: since, value: \"@utcNow()\" }";
 const GET_HINT: &str = "for example { type: getState, name: since }";
 
-/// The longest name, in bytes: the store has no longer ones.
+/// Maximum length of a name in bytes: the store accepts no longer names.
 const MAX_NAME: usize = 128;
 
-/// Whether `name` of an action without a key is the name of what it reads or writes.
+/// Returns true if `name` in an action of this type names the value that it reads or writes, not the action.
 pub(super) fn names_its_value(label: &str) -> bool {
     label.eq_ignore_ascii_case(SET_STATE) || label.eq_ignore_ascii_case(GET_STATE)
 }
 
 impl<F: Format> ActionReader<'_, F> {
-    /// The declared values: names, and what each is before it is written.
+    /// Reads the declared values: their names and initial values.
     pub(crate) fn declared_state(&mut self, entry: &Entry) -> Vec<(Name, Value)> {
         let mut declared = Vec::new();
         for entry in self.map(entry, HINT) {
@@ -49,7 +49,7 @@ impl<F: Format> ActionReader<'_, F> {
         declared
     }
 
-    /// `setState` and `getState`.
+    /// Reads the actions `setState` and `getState`.
     pub(super) fn state_action(&mut self, act: &mut ActionFields<'_>, label: &str) -> Body {
         let hint = if label == SET_STATE {
             SET_HINT
@@ -80,7 +80,7 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// The name of the value, and the keys that the author wrote.
+    /// Reads the name of the value, and the inputs that the author set.
     fn state_members(
         &mut self,
         fields: &mut Fields<'_>,
@@ -136,7 +136,7 @@ impl<F: Format> ActionReader<'_, F> {
         self.error("unknown-state", span, what, hint);
     }
 
-    /// Whether an expression of the file reads `lastRun()`.
+    /// Returns true if an expression of the file reads `lastRun()`.
     pub(super) fn reads_last_run(&self, workflow: &Workflow) -> bool {
         let is_last =
             |reference: &Reference| matches!(reference, Reference::Root(name) if name == LAST_RUN);
@@ -149,7 +149,7 @@ impl<F: Format> ActionReader<'_, F> {
     }
 }
 
-/// A call of the engine that reads or writes, and the assignment of its result.
+/// Makes the call that reads or writes a value, with the assignment of its result.
 fn lowered(
     label: &str,
     name: &Name,

@@ -8,7 +8,7 @@ use windlass_model::hir::{Assign, Assignment, StepKind};
 use windlass_model::model::{AssignOp, InputKind, Name};
 use windlass_source::source::{Entry, Kind, Node};
 
-/// The types of the reference's "Initialize variable"; a float may be whole.
+/// The types of variables (Logic Apps reference, "Initialize variable"). A float may be a whole number.
 const TYPES: [(&str, InputKind); 7] = [
     ("string", InputKind::String),
     ("integer", InputKind::Integer),
@@ -19,7 +19,7 @@ const TYPES: [(&str, InputKind); 7] = [
     ("object", InputKind::Object),
 ];
 
-/// Whether `name` of an action without a key is the name of its variable.
+/// Returns true if `name` in an action names its variable or value, not the action.
 pub(super) fn names_its_variable(node: &Node) -> bool {
     let kind = node.get_any_case("type").and_then(Node::as_str);
     kind.is_some_and(|kind| {
@@ -29,7 +29,7 @@ pub(super) fn names_its_variable(node: &Node) -> bool {
 
 const VARIABLES: &str = "for example variables: [{ name: status, type: string, value: pending }]";
 
-/// What a variable of a definition holds before it is given a value: an array is empty.
+/// Returns the initial value of a variable without one: an empty array, or null for other types.
 fn unset(declared: Option<&Entry>) -> Value {
     let declared = declared.and_then(|entry| entry.value.as_str());
     match declared.is_some_and(|text| text.eq_ignore_ascii_case("array")) {
@@ -113,7 +113,7 @@ impl<F: Format> ActionReader<'_, F> {
         })
     }
 
-    /// The declared type, where the format has any: from then on the variable accepts nothing else.
+    /// Reads the declared type, if the format has types. The variable then accepts only values of this type.
     fn typed(&mut self, variable: &str, declared: &Entry) -> Option<InputKind> {
         let kind = self.choice_as("unknown-type", declared, &TYPES, |text| {
             format!("no variable has the type `{text}`")
@@ -123,7 +123,7 @@ impl<F: Format> ActionReader<'_, F> {
         Some(kind)
     }
 
-    /// `inputs: {variables: [{name, type, value}]}`.
+    /// Reads `inputs: {variables: [{name, type, value}]}`.
     fn initialize(&mut self, act: &ActionFields<'_>, inputs: &Node) -> StepKind {
         let hint = VARIABLES;
         let mut assignments = Vec::new();
