@@ -1,6 +1,6 @@
-//! The asynchronous pattern of Logic Apps definitions: a 202 with a `Location` starts a long operation, and a loop asks
-//! there until the answer is another one (Logic Apps reference, "Asynchronous request-response pattern"). All of it is
-//! one action for its author, whose output is the last answer.
+//! The asynchronous pattern of Logic Apps definitions: a 202 with a `Location` starts a long operation, and a loop
+//! polls that address until the answer is another one (Logic Apps reference, "Asynchronous request-response pattern").
+//! The author sees one action, whose output is the last answer.
 
 use super::LogicApps;
 use crate::actions::ActionReader;
@@ -13,11 +13,11 @@ use windlass_expression::{Binding, Condition, Template, Value};
 use windlass_model::hir::{Block, Call, FollowUp, Loop, StepKind};
 use windlass_model::model::{ASYNC_PATTERN, Expect, Name, OnLimit, Sleep};
 
-/// The maximum time of an operation whose action has no `limit.timeout`.
+/// The timeout of an operation whose action has no `limit.timeout`.
 const TIMEOUT: &str = "P1D";
 
 impl ActionReader<'_, LogicApps> {
-    /// What follows the request of the step `name`, to which its inputs are added; none where the definition switches it off.
+    /// Adds the pattern to the request of a step, and returns the follow-up. `None` if the definition disables it.
     pub(super) fn asynchronous(
         &mut self,
         act: &mut ActionFields<'_>,

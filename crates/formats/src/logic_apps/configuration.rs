@@ -7,7 +7,7 @@ use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::Entry;
 use windlass_value::words;
 
-/// What `operationOptions` may name.
+/// The valid values of `operationOptions`.
 const OPTIONS: [&str; 11] = words! {
     Asynchronous DisableAsyncPattern DisableAutomaticDecompression EnableSchemaValidation
     FailWhenLimitsReached IncludeAuthorizationHeadersInOutputs OptimizedForHighThroughput Sequential
@@ -16,7 +16,7 @@ const OPTIONS: [&str; 11] = words! {
 const SECURE_DATA: &str = "for example secureData: { properties: [inputs, outputs] }";
 
 impl ActionReader<'_, LogicApps> {
-    /// A misspelt key would change how the action runs without a word.
+    /// Reports unknown keys: a misspelt key would silently change how the action runs.
     pub(super) fn known_configuration(&mut self, configuration: Option<&Entry>) {
         let Some(entry) = configuration else { return };
         let known = [
@@ -51,7 +51,7 @@ impl ActionReader<'_, LogicApps> {
         }
     }
 
-    /// `runtimeConfiguration.secureData`: `{properties: [inputs, outputs]}`.
+    /// Reads `runtimeConfiguration.secureData`: `{properties: [inputs, outputs]}`.
     pub(super) fn secure_data(&mut self, configuration: Option<&Entry>, name: &Name) {
         let Some(data) = configuration.and_then(|entry| member(entry, "secureData")) else {
             return;
@@ -65,8 +65,8 @@ impl ActionReader<'_, LogicApps> {
         }
     }
 
-    /// Azure reads the further pages of a connector automatically; here they would be missing without a
-    /// message.
+    /// Warns of a connector with `paginationPolicy`. Azure reads the further pages automatically; here they
+    /// would be silently missing.
     pub(super) fn pagination(&mut self, configuration: Option<&Entry>) {
         if let Some(policy) = configuration.and_then(|entry| member(entry, "paginationPolicy")) {
             let what = "`paginationPolicy` is not supported here: the handler returns all rows, or one \

@@ -1,6 +1,6 @@
-//! Actions of Logic Apps without a built-in implementation: each runs through a handler that is
-//! registered under `connector/operation`, the connector, the operation or the action's type. Which
-//! handlers there are, the engine knows.
+//! Actions of Logic Apps without a built-in implementation. A handler executes each: it is registered
+//! under `connector/operation`, the connector, the operation or the action's type. Only the engine
+//! knows which handlers exist.
 
 use super::LogicApps;
 use crate::actions::ActionReader;
@@ -14,8 +14,7 @@ use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{Entry, Kind, Node, Span};
 use windlass_value::words;
 
-/// The best known types whose work is done by something outside the definition. Others go the same
-/// way.
+/// Well-known types that a handler executes. Unknown types are read in the same way.
 pub(super) const TYPES: [&str; 28] = words! {
     Agent AgentPrompt ApiConnection ApiConnectionNotification ApiConnectionWebhook ApiManagement
     AppService Batch CSharpScriptCode FlatFileDecoding FlatFileEncoding Function
@@ -24,7 +23,7 @@ pub(super) const TYPES: [&str; 28] = words! {
     ServiceProvider SwiftEncode SwiftMTDecode Workflow XmlCompose XmlParse XmlValidation Xslt
 };
 
-/// What an action asks for: the first name is what it is called, the others would do too.
+/// The names under which the handler of an action is searched: first the exact name, then `others`.
 struct Names {
     connector: String,
     operation: String,
@@ -38,7 +37,7 @@ impl Names {
 }
 
 impl ActionReader<'_, LogicApps> {
-    /// An action of any type without a built-in implementation.
+    /// Reads an action of any type without a built-in implementation.
     pub(super) fn connector(&mut self, act: &mut ActionFields<'_>, label: &str) -> Body {
         let inputs = act.fields.get("inputs");
         act.fields.allow(&["kind", "channels", "limit"]);
@@ -56,8 +55,8 @@ impl ActionReader<'_, LogicApps> {
             (text("operation"), text(&names.operation)),
         ];
         for Entry { key, value, .. } in given {
-            // Where the connection is and how it signs in does not matter to a handler, and is often
-            // not known here.
+            // A handler does not need the address and the credentials of the connection, and they are
+            // often not known here.
             let aside = key == "authentication" && label.contains("ApiConnection");
             if !aside && !matches!(key.as_str(), "host" | "retryPolicy") {
                 members.push((text(key), self.template(value)));
@@ -76,8 +75,8 @@ impl ActionReader<'_, LogicApps> {
         let timeout = self.limit_timeout_of(act);
         let exact = names.exact();
         let others = names.others.iter().map(|name| text(name)).collect();
-        // Shown to expressions that read the inputs; its own expressions name connections that are
-        // not known here.
+        // Expressions that read the inputs see `host` as it is written: its expressions name
+        // connections that are not known here.
         let host = node.and_then(|node| node.get_any_case("host"));
         let host = host.map_or(Value::Null, Node::to_value);
         let inputs = object([
@@ -93,7 +92,7 @@ impl ActionReader<'_, LogicApps> {
         }
     }
 
-    /// Reports an action whose connection is not among those of its kind.
+    /// Reports an action whose connection is not among the known connections of its kind.
     fn connection_exists(&mut self, act: &ActionFields<'_>, label: &str, inputs: Option<&Node>) {
         let get = |path: &[&str]| text_at(inputs?, path);
         let (kind, found) = match label {
@@ -123,7 +122,7 @@ impl ActionReader<'_, LogicApps> {
         let (Some((name, span)), Some(known)) = (found, self.format.connections.get(&kind)) else {
             return;
         };
-        // The name in a template is one of what it makes.
+        // A name with an expression or a placeholder is not checked.
         if name.contains(['@', '[', '#', '{']) || known.contains(&name.to_lowercase()) {
             return;
         }
@@ -193,7 +192,7 @@ impl ActionReader<'_, LogicApps> {
         for also in also.into_iter().filter(|also| *also != connector) {
             others.extend([join(&also, &operation), also]);
         }
-        // Power Automate's names of connectors all begin so.
+        // The names of all connectors in Power Automate begin with `shared_`.
         if let Some(short) = connector.strip_prefix("shared_") {
             others.extend([join(short, &operation), short.to_owned()]);
         }
@@ -219,14 +218,14 @@ fn join(connector: &str, operation: &str) -> String {
     }
 }
 
-/// The text at a path, and where it is.
+/// Returns the text at a path, and its span.
 fn text_at<'n>(node: &'n Node, path: &[&str]) -> Option<(&'n str, Span)> {
     let mut path = path.iter();
     let node = path.try_fold(node, |node, key| node.get_any_case(key))?;
     Some((node.as_str()?, node.span))
 }
 
-/// [`connection`], unless an expression computes the name.
+/// Like [`connection`], but returns `None` if an expression computes the name.
 fn written_connection(text: &str) -> Option<String> {
     let rest = text.split_once("$connections')")?.1;
     let rest = rest.trim_start_matches('?').strip_prefix("['")?;
@@ -234,7 +233,7 @@ fn written_connection(text: &str) -> Option<String> {
     rest.starts_with(']').then(|| name.to_owned())
 }
 
-/// `office365` of `@parameters('$connections')['office365']['connectionId']`.
+/// Returns the name of a connection: `office365` of `@parameters('$connections')['office365']['connectionId']`.
 fn connection(text: &str) -> Option<String> {
     let rest = text.split_once("$connections')")?.1;
     let name = rest.split('\'').nth(1)?;

@@ -1,4 +1,4 @@
-//! What only Logic Apps definitions have: their wrappers, parameters and triggers
+//! A Logic Apps definition as a whole: its wrappers, the targets of its connections, and its parts
 //! (docs/reference/azure.md).
 
 use super::LogicApps;
@@ -14,16 +14,16 @@ use windlass_source::source::Node;
 struct DefinitionParts<'n> {
     definition: &'n Node,
     values: Option<&'n Node>,
-    /// What its connections lead to, as Power Automate exports it.
+    /// The targets of its connections, in the form that Power Automate exports.
     references: Option<&'n Node>,
     name: Option<&'n str>,
-    /// What people call it.
+    /// The display name.
     title: Option<&'n str>,
     location: Option<&'n str>,
 }
 
 impl ActionReader<'_, LogicApps> {
-    /// Reads a definition in any of its wrappers, with what lies next to it.
+    /// Reads a definition in any of its wrappers, with the files next to it.
     pub(super) fn definition(
         &mut self,
         node: &Node,
@@ -102,7 +102,7 @@ impl ActionReader<'_, LogicApps> {
             let resource = workflow_resource(name, title, found.location);
             guard = self.trigger(entry, resource, workflow);
         }
-        // A definition may do nothing.
+        // A definition without actions is valid.
         workflow.body = match fields.get("actions") {
             Some(entry) => self.actions(entry),
             None => Block::Dag(Vec::new()),
@@ -145,7 +145,7 @@ impl ActionReader<'_, LogicApps> {
     }
 }
 
-/// The definition in its wrapper: bare, `{definition, …}`, or `{properties: {definition, …}}`.
+/// Finds the definition in its wrapper: bare, `{definition, …}`, or `{properties: {definition, …}}`.
 fn find(node: &Node) -> DefinitionParts<'_> {
     let inner = node.get("properties").unwrap_or(node);
     match inner.get("definition") {

@@ -1,12 +1,12 @@
-//! What runs here but Logic Apps does not take (its reference of actions, "InitializeVariable" and
-//! "Response"). Warnings only; this pass reads `hir`, after everything else.
+//! Warnings about actions that run here but that Logic Apps does not accept (its reference of
+//! actions, "InitializeVariable" and "Response"). This pass reads `hir`, after everything else.
 
 use super::LogicApps;
 use crate::actions::ActionReader;
 use windlass_model::hir::{Block, Step, StepKind, Workflow};
 use windlass_source::source::Span;
 
-/// Where a step is.
+/// What encloses a step.
 #[derive(Clone, Copy, PartialEq)]
 enum Enclosing {
     Nothing,

@@ -1,4 +1,4 @@
-//! The actions of the type `Expression`: one function each, named by `kind`. Each becomes a `compose`.
+//! The actions of the type `Expression`: each calls the function that `kind` names, and becomes a `compose`.
 
 use super::LogicApps;
 use crate::actions::ActionFields;
@@ -39,7 +39,7 @@ impl ActionReader<'_, LogicApps> {
                     let hint = format!("its inputs are {}", one.inputs().join(", "));
                     self.error("missing-key", act.span, what, hint);
                 }
-                // An argument after one that is left out would be taken for it.
+                // Stop at the first missing argument: a later one would be passed in its place.
                 break;
             };
             let argument = self.template(&entry.value);
@@ -53,7 +53,7 @@ impl ActionReader<'_, LogicApps> {
         if let Some(fields) = fields {
             fields.finish(self);
         }
-        // What is missing is reported already.
+        // The call fails if an input is missing, which was already reported.
         Template::call(one.function, arguments).map_or(StepKind::Nothing, Self::computed)
     }
 }
@@ -62,9 +62,9 @@ impl ActionReader<'_, LogicApps> {
 struct FunctionAction {
     kind: &'static str,
     function: &'static str,
-    /// Its inputs in the order of the function's arguments; `a|b` is one with two names.
+    /// The action's inputs, in the order of the function's arguments. `a|b` is one input with two names.
     keys: &'static [&'static str],
-    /// How many of them must be there.
+    /// Number of leading `keys` that are required.
     needed: usize,
 }
 

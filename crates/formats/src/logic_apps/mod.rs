@@ -1,5 +1,5 @@
-//! Logic Apps definitions (docs/reference/azure.md): their wrappers, parameters, triggers and connectors. What their
-//! actions share with Loom is in [`crate::actions`].
+//! Logic Apps definitions (docs/reference/azure.md): their wrappers, triggers, connectors, and the actions and patterns
+//! that only they have. What they share with Loom, such as parameters, is in [`crate::actions`].
 
 mod asynchronous;
 mod configuration;
@@ -42,8 +42,8 @@ const LOOM_TYPES: [&str; 14] = words! {
     setState getState
 };
 
-/// Reads a definition. `siblings` are the trees of the files next to it, and whether each is for it alone.
-/// The workflow means something only when no error was reported.
+/// Reads a definition. `siblings` are the trees of the files next to it, each with true if it is for this
+/// definition alone. The workflow is valid only if no error was reported.
 pub(super) fn read(
     file: &SourceFile,
     node: &Node,
@@ -63,7 +63,7 @@ pub(super) fn read(
     (workflow, actions.wanted)
 }
 
-/// A workflow of a Standard app is called as its folder is.
+/// Returns the name of a workflow by its path. In a Standard app, it is the name of the folder.
 fn stem_of(path: &str) -> String {
     let own = stem(path);
     let folder = std::path::Path::new(path).parent();
@@ -76,15 +76,15 @@ fn stem_of(path: &str) -> String {
 
 #[derive(Default)]
 struct LogicApps {
-    /// The triggers. An action that runs after one has nothing to wait for.
+    /// The names of the triggers. A trigger in `runAfter` means that there is nothing to wait for.
     triggers: Vec<Name>,
-    /// Whether the trigger waits for an answer; none: the file does not say what it is.
+    /// Whether the trigger waits for an answer. `None`: the type of the trigger is unknown.
     answers: Option<bool>,
-    /// The actions that wait for a request to an address of their own, and whether they unsubscribe.
+    /// The `HttpWebhook` actions, each with true if it unsubscribes.
     webhooks: Vec<(Name, Span, bool)>,
-    /// What each connection leads to, by its name in lower case.
+    /// The target of each connection, by the connection's name in lower case.
     connected: BTreeMap<String, String>,
-    /// The names of the connections of each kind, in lower case, where a file or a value has them.
+    /// The names of the connections of each kind, in lower case, if a file or a value has connections.
     connections: BTreeMap<ConnectionKind, BTreeSet<String>>,
 }
 
@@ -120,14 +120,14 @@ impl Format for LogicApps {
         words.join(", ")
     }
 
-    /// A type that is not known here is a handler's.
+    /// Returns the type of an action. A handler executes an unknown type.
     fn label<'t>(
         actions: &mut ActionReader<'_, Self>,
         text: &'t str,
         entry: &Entry,
         node: &Node,
     ) -> Option<Cow<'t, str>> {
-        // A connector has the type `Workflow` there.
+        // In Logic Apps, `Workflow` is the type of a connector.
         let shared = vocabulary::types().filter(|known| *known != WORKFLOW);
         let own = OWN_TYPES.iter().chain(&connector::TYPES).copied();
         let known: Vec<&str> = shared.chain(own).collect();
@@ -230,7 +230,7 @@ impl Format for LogicApps {
         }
     }
 
-    /// Months have no fixed length: the wait ends on the same day of another one.
+    /// Reads a wait in months. Months have no fixed length, so the wait ends on the same day of a later month.
     fn wait(actions: &mut ActionReader<'_, Self>, entry: &Entry) -> Option<StepKind> {
         let unit = entry.value.get_any_case("unit").and_then(Node::as_str)?;
         let count = entry.value.get_any_case("count")?;
@@ -263,7 +263,7 @@ impl Format for LogicApps {
         triggers.any(|trigger| trigger.eq_ignore_ascii_case(name))
     }
 
-    /// A deployment gives these to every definition.
+    /// A deployment sets these parameters for every definition.
     fn is_deployed_parameter(name: &str) -> bool {
         DEPLOYED_PARAMETERS
             .iter()
@@ -277,8 +277,8 @@ impl Format for LogicApps {
     }
 }
 
-/// The policy of a request that has none: 4 times, scaled by 7.5 s, from 5 s to 45 s (Logic Apps reference,
-/// "Default retry policy").
+/// Returns the policy of a request without one: 4 retries, with waits scaled by 7.5 s, from 5 s to 45 s (Logic Apps
+/// reference, "Default retry policy").
 fn default_policy(span: Span) -> RetryPolicy {
     RetryPolicy {
         backoff: Backoff::AzureExponential {
@@ -294,7 +294,7 @@ fn default_policy(span: Span) -> RetryPolicy {
     }
 }
 
-/// A type as a definition has it: `setVariable` is `SetVariable`.
+/// Converts a type to the case of definitions: `setVariable` becomes `SetVariable`.
 fn pascal(word: &str) -> String {
     let mut letters = word.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());

@@ -1,6 +1,6 @@
 //! The pagination policy of an Http action in Logic Apps ("Get more data, items, or records by using
-//! pagination"): it follows the link to the next page until it has as many rows as were requested,
-//! and returns them all. It becomes a loop, so that no page is read twice after a crash.
+//! pagination"). The action follows the links to next pages until it has the requested number of rows,
+//! and returns all rows. It becomes a loop, so that no page is read twice after a crash.
 
 use super::LogicApps;
 use crate::actions::ActionReader;
@@ -15,14 +15,14 @@ use windlass_model::hir::{Block, Call, Keep, Loop, StepKind};
 use windlass_model::model::{Expect, Name, OnLimit, OnRepeat, Pages, Take};
 use windlass_value::time::format_duration;
 
-/// Maximum number of pages; with more, it fails.
+/// Maximum number of pages; with more, the action fails.
 const PAGES: u64 = 100_000;
 
-/// Where the link to the next page is in a body.
+/// The members of a body that can have the link to the next page.
 const LINKS: [&str; 2] = ["nextLink", "@odata.nextLink"];
 
 impl ActionReader<'_, LogicApps> {
-    /// How many rows an action wants, when it has a pagination policy.
+    /// Reads the number of rows that an action requests. `None` without a pagination policy.
     pub(super) fn wanted_rows(&mut self, act: &mut ActionFields<'_>) -> Option<Template> {
         let configuration = act.fields.get("runtimeConfiguration")?;
         let policy = member(configuration, "paginationPolicy")?;
@@ -52,7 +52,7 @@ impl ActionReader<'_, LogicApps> {
         for name in [&page, &count] {
             self.declare(name, act.span);
         }
-        // What is made of a secure value is secure, too.
+        // The step of the page becomes the secure one: values made of its values are secure, too.
         for secure in self.secure.iter_mut().filter(|one| one.step == act.name) {
             secure.step = page.clone();
         }
@@ -85,7 +85,7 @@ impl ActionReader<'_, LogicApps> {
         });
         let mut asking = step(page.clone(), "http", asking, act.span);
         asking.retry = request.retry;
-        // Else the page of a proxy would be a last one without rows.
+        // Without this check, a page of a proxy that is not JSON would be a last page without rows.
         asking.expect = Some(Expect::Json);
         asking.follow_up = follow_up;
         let rows = outputs().part("body").part("value");
@@ -142,7 +142,7 @@ impl ActionReader<'_, LogicApps> {
     }
 }
 
-/// The link to the next page; null without one.
+/// Makes the template of the link to the next page. It is null if the response has no link.
 fn link(reader: &Reader<'_>, response: &Template) -> Template {
     let body = response.clone().part("body");
     let [plain, odata] = LINKS.map(|name| body.clone().part(name));
@@ -153,7 +153,7 @@ fn link(reader: &Reader<'_>, response: &Template) -> Template {
     )
 }
 
-/// The value of an expression with names of its own.
+/// Makes the template of an expression that reads the given names.
 fn scoped<const N: usize>(reader: &Reader<'_>, names: [(&str, Template); N], of: &str) -> Template {
     let names = names.map(|(name, value)| (Name::from(name), value));
     Template::binding(Binding::Scoped(Arc::from(names), expression(reader, of)))

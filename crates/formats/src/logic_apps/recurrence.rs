@@ -22,8 +22,8 @@ const DAYS: [&str; 7] = [
 ];
 
 impl ActionReader<'_, LogicApps> {
-    /// The recurrence with its expressions, which read parameters alone, replaced by their values. One
-    /// that cannot be read then gives no schedule, with a warning: a deployment may have other values.
+    /// Replaces the expressions of a recurrence, which read only parameters, by their values. If this is
+    /// not possible, warns and returns `None`: a deployment may have other values.
     pub(super) fn computed_recurrence<'n>(
         &mut self,
         entry: &'n Entry,
@@ -68,7 +68,7 @@ impl ActionReader<'_, LogicApps> {
         None
     }
 
-    /// `{frequency, interval, startTime, endTime, timeZone, schedule: {hours, minutes, weekDays}}`.
+    /// Reads `{frequency, interval, startTime, endTime, timeZone, schedule: {hours, minutes, weekDays}}`.
     pub(super) fn recurrence(&mut self, entry: &Entry) -> Option<Recurrence> {
         let mut fields = self.fields(&entry.value, "`recurrence`", HINT)?;
         let frequency = fields.required(self, "frequency", entry.key_span, HINT);
@@ -107,7 +107,7 @@ impl ActionReader<'_, LogicApps> {
         })
     }
 
-    /// The hours, the minutes and the days of the week at which it fires.
+    /// Reads the hours, the minutes and the days of the week at which the trigger fires.
     fn at(&mut self, schedule: &Entry, frequency: Frequency) -> Option<[Vec<u32>; 3]> {
         let hint = "for example schedule: { hours: [8, 17], minutes: [30] }";
         let mut fields = self.fields(&schedule.value, "`schedule`", hint)?;
@@ -123,7 +123,7 @@ impl ActionReader<'_, LogicApps> {
         ])
     }
 
-    /// A key that does not apply to this frequency is reported and left out.
+    /// Returns the entry of a key. A key that does not apply to this frequency is reported and ignored.
     fn used_entry<'n>(
         &mut self,
         entry: Option<&'n Entry>,
@@ -139,7 +139,7 @@ impl ActionReader<'_, LogicApps> {
         used.then_some(entry)
     }
 
-    /// A number, or a list of numbers.
+    /// Reads a number, or a list of numbers.
     fn numbers(&mut self, entry: Option<&Entry>, most: u32) -> Vec<u32> {
         let Some(entry) = entry else {
             return Vec::new();
@@ -172,7 +172,7 @@ impl ActionReader<'_, LogicApps> {
         Frequency::parse(word)
     }
 
-    /// With `Z` or an offset it is UTC, else local to the time zone.
+    /// Reads an instant. With `Z` or an offset it is UTC, else local to the time zone.
     fn instant(&mut self, entry: &Entry) -> Option<NaiveDateTime> {
         let hint = "for example 2026-11-20T08:00:00Z";
         let text = self.text(entry, hint)?;

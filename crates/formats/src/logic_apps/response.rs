@@ -1,4 +1,4 @@
-//! `Response`: what the run gives to its caller.
+//! `Response`: the answer of the run to its caller.
 
 use super::LogicApps;
 use crate::actions::{ActionFields, ActionReader};

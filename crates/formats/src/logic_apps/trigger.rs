@@ -1,5 +1,5 @@
-//! The trigger of a Logic Apps definition: what a run gets from it, when it fires automatically, and the
-//! conditions without which it would not have fired.
+//! The trigger of a Logic Apps definition: its value in a run, its recurrence, and its conditions. Without these,
+//! the trigger would not have fired.
 
 use super::LogicApps;
 use super::recurrence::HINT as RECURRENCE;
@@ -14,7 +14,7 @@ use windlass_source::source::Entry;
 /// The code of a run that ends because a condition of its trigger does not hold.
 const CODE: &str = "TriggerConditionNotMet";
 
-/// Puts a step before all others.
+/// Makes all other steps run after a step.
 pub(super) fn before_all(guard: Step, body: &mut Block) {
     let Block::Dag(steps) = body else { return };
     for first in steps.iter_mut().filter(|one| one.after.is_empty()) {
@@ -34,8 +34,8 @@ pub(super) fn before_all(guard: Step, body: &mut Block) {
 }
 
 impl ActionReader<'_, LogicApps> {
-    /// The first trigger; a run begins as if it had fired. Returns the steps that end a run that it would
-    /// not have started.
+    /// Reads the first trigger; a run begins as if this trigger had fired. Returns a step that cancels a
+    /// run that the trigger would not have started.
     pub(super) fn trigger(
         &mut self,
         entry: &Entry,
@@ -108,7 +108,7 @@ impl ActionReader<'_, LogicApps> {
         guard
     }
 
-    /// A step that cancels the run unless all conditions of a trigger hold.
+    /// Makes a step that cancels the run unless all conditions of a trigger hold.
     fn guard(&mut self, entry: &Entry, trigger: &str) -> Option<Step> {
         let hint =
             "for example conditions: [{ expression: \"@equals(triggerBody()?['state'], 'new')\" }]";

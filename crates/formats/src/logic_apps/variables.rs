@@ -1,4 +1,4 @@
-//! Variables of a definition: `InitializeVariable` makes each of them once, and other actions set it.
+//! Variables of a definition: `InitializeVariable` makes each variable once, and other actions set it.
 
 use super::LogicApps;
 use crate::actions::ActionReader;
@@ -8,7 +8,7 @@ use windlass_model::model::Name;
 use windlass_source::source::Span;
 
 impl ActionReader<'_, LogicApps> {
-    /// Logic Apps refuses a second initialization.
+    /// Records a variable. Warns of a second initialization, which Logic Apps refuses.
     pub(super) fn initializes(&mut self, name: &str, span: Span) {
         if self.made.iter().any(|made| made.eq_ignore_ascii_case(name)) {
             let what = format!("second InitializeVariable of `{name}`");
@@ -21,7 +21,7 @@ impl ActionReader<'_, LogicApps> {
         self.made.push(Name::from(name));
     }
 
-    /// An action sets a variable, whose value must not read the variable itself.
+    /// Checks an action that sets a variable: the value must not read the variable itself.
     pub(super) fn sets_initialized(
         &mut self,
         name: &Name,

@@ -1,6 +1,6 @@
-//! `HttpWebhook` of Logic Apps: a request that subscribes with an address, a wait until a request arrives there, and
-//! one that unsubscribes if none does (the Workflow Definition Language reference, "HTTP Webhook action"). The address
-//! is that of `callbackUrl`, and the wait that of `waitForSignal`.
+//! `HttpWebhook` of Logic Apps: a request that subscribes with a callback address, a wait for a request to that
+//! address, and a request that unsubscribes if none arrives (the Workflow Definition Language reference, "HTTP Webhook
+//! action"). `callbackUrl` makes the address, and the wait is a `waitForSignal`.
 
 use super::LogicApps;
 use crate::actions::ActionReader;
@@ -13,10 +13,10 @@ use windlass_model::hir::{Block, Call, StepKind, Workflow};
 use windlass_model::model::{AwaitedSignal, Name};
 use windlass_source::source::{Entry, Kind, Node};
 
-/// How long an address is valid: as long as a run of Azure may take.
+/// The validity of an address: the maximum duration of a run in Azure.
 const VALID: &str = "P90D";
 
-/// What `listCallbackUrl` is called with.
+/// The call that returns the callback address, in lower case.
 const FUNCTION: &str = "listcallbackurl()";
 
 const HINT: &str =
@@ -28,7 +28,7 @@ impl ActionReader<'_, LogicApps> {
         let mut inputs = self.inputs(act, HINT);
         let subscribe = inputs.get(act, self, "subscribe");
         let unsubscribe = inputs.get(act, self, "unsubscribe");
-        // What the designer shows of the request.
+        // Only the designer uses `schema`.
         let _ = inputs.get(act, self, "schema");
         inputs.finish(self);
         let Some(subscribe) = subscribe else {
@@ -75,7 +75,7 @@ impl ActionReader<'_, LogicApps> {
         };
         let mut first = step(begins.clone(), "http", kind, act.span);
         first.retry = retry;
-        // Without an address, no request is sent.
+        // Without an address, no request to unsubscribe is sent.
         let unsubscribe = unsubscribe.filter(|entry| {
             entry.value.as_str().is_some() || entry.value.get_any_case("uri").is_some()
         });
@@ -103,8 +103,8 @@ impl ActionReader<'_, LogicApps> {
         }
     }
 
-    /// Refuses webhooks whose addresses would be valid at the same time: a request to one of them could not say which
-    /// of the items it is for.
+    /// Refuses webhooks in concurrent items of a foreach: they would have the same address, so the item of a request
+    /// would be unknown. Warns of `unsubscribe` in steps that can run more than once.
     pub(super) fn check_webhooks(&mut self, workflow: &Workflow) {
         let webhooks = std::mem::take(&mut self.format.webhooks);
         if webhooks.is_empty() {
@@ -134,7 +134,7 @@ impl ActionReader<'_, LogicApps> {
     }
 }
 
-/// The steps that several items of a foreach may be in at the same time.
+/// Finds the steps that several items of a foreach can execute at the same time.
 fn find_concurrent<'w>(block: &'w Block, at_once: bool, found: &mut Vec<&'w Name>) {
     for step in block.steps() {
         if at_once {
@@ -147,7 +147,7 @@ fn find_concurrent<'w>(block: &'w Block, at_once: bool, found: &mut Vec<&'w Name
     }
 }
 
-/// The request of a text that is its address.
+/// Converts a text to a request to the address that the text is.
 fn as_request(node: &Node) -> Node {
     if node.as_str().is_none() {
         return node.clone();
@@ -163,14 +163,14 @@ fn as_request(node: &Node) -> Node {
     }
 }
 
-/// A value whose texts have the address of a signal's callback for `listCallbackUrl()`.
+/// Replaces `listCallbackUrl()` in the texts of a value by the callback address of a signal.
 fn with_callback(node: &Node, signal: &Name) -> Node {
     let kind = match &node.kind {
         Kind::String(text) => {
             let quoted = signal.replace('\'', "''");
             let callback = format!("callbackUrl('{quoted}', '{VALID}')");
             let mut text = text.clone();
-            // From the end, so that the places before stay.
+            // Replace from the end, so that the earlier offsets stay valid.
             let lower = text.text.to_ascii_lowercase();
             for (at, found) in lower.rmatch_indices(FUNCTION) {
                 text.text.replace_range(at..at + found.len(), &callback);

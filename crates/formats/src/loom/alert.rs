@@ -12,7 +12,7 @@ use windlass_source::source::{Entry, Kind, Node};
 const HINT: &str =
     "for example on_failure: { webhook: https://hooks.example.org/T1, format: slack }";
 
-/// The bodies that services of chats read, and our own.
+/// The format of an alert's body: our own, or the format of a chat service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     Json,
@@ -26,19 +26,19 @@ const SHAPES: [(&str, Shape); 3] = [
     ("teams", Shape::Teams),
 ];
 
-/// What an alert says unless `text` says it.
+/// The default of `text`.
 const TEXT: &str = "@{if(equals(variables('failure'), null), \
     concat('Workflow ', workflow().name, ' succeeded (run ', workflow().run.name, ')'), \
     concat('Workflow ', workflow().name, ' ended as ', variables('failure')?.status, ' (run ', workflow().run.name, '): ', \
     variables('failure')?.message))}";
 
-/// A text of this file.
+/// Parses a template that is a constant of this module.
 fn fixed(text: &str) -> Template {
     Template::parse(text, Syntax::Loom).unwrap_or_else(|_| builder::text(text))
 }
 
 impl ActionReader<'_, Loom> {
-    /// Whether the end of a run is an alert, not an action.
+    /// Returns true if a handler of the end of a run is an alert, not an action.
     pub(super) fn is_alert(node: &Node) -> bool {
         match &node.kind {
             Kind::String(_) => true,
@@ -47,7 +47,7 @@ impl ActionReader<'_, Loom> {
         }
     }
 
-    /// A POST that says which run it is and how it ended.
+    /// Reads an alert: a POST request that reports which run ended, and how.
     pub(super) fn alert(&mut self, entry: &Entry) -> Block {
         let mut inputs = vec![("method", builder::text("POST"))];
         if entry.value.as_str().is_some() {
@@ -102,7 +102,7 @@ fn body(shape: Shape, text: Template) -> Template {
         ]),
         // https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
         Shape::Slack => builder::object([("text", text)]),
-        // An adaptive card in a message, as the webhooks of Teams' workflows read it.
+        // A message with an adaptive card, the format of webhooks of Teams workflows.
         Shape::Teams => {
             let block = builder::object([
                 ("type", builder::text("TextBlock")),

@@ -1,4 +1,4 @@
-//! `concurrency` of a file: which of its runs exclude each other.
+//! `concurrency` of a file: which of its runs must not run at the same time.
 
 use super::Loom;
 use crate::actions::ActionReader;
@@ -15,11 +15,11 @@ const POLICIES: [(&str, ConcurrencyPolicy); 3] = [
     ("replace", ConcurrencyPolicy::Replace),
 ];
 
-/// The largest number of runs of a key.
+/// Maximum of `max`, the number of runs of a key at the same time.
 const MAX: i64 = 100_000;
 
 impl ActionReader<'_, Loom> {
-    /// `{key, policy, max}`, or the policy alone.
+    /// Reads `{key, policy, max}`, or the policy alone.
     pub(super) fn run_concurrency(&mut self, entry: &Entry) -> Option<Concurrency> {
         let wrong = |text: &str| format!("`{text}` is not a policy of `concurrency`");
         if matches!(entry.value.kind, Kind::String(_)) {
@@ -51,7 +51,7 @@ impl ActionReader<'_, Loom> {
         Some(Concurrency { key, policy, max })
     }
 
-    /// A run that may have to wait does so before its first action.
+    /// With the policy `queue`, adds a wait before the first action of the workflow.
     pub(super) fn await_turn(&mut self, workflow: &mut Workflow, span: Span) {
         let waits = |of: &Concurrency| of.policy == ConcurrencyPolicy::Queue;
         if !workflow.concurrency.as_ref().is_some_and(waits) {

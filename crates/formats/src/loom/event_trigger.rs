@@ -17,7 +17,7 @@ const SIGNATURES: [(&str, WebhookSignature); 3] = [
     ("standard", WebhookSignature::Standard),
 ];
 
-/// Whether `triggers` of a file are those of Loom: each trigger of a Logic Apps definition has a `type`.
+/// Returns true if the `triggers` of a file are Loom's: each trigger of a Logic Apps definition has a `type`.
 pub(crate) fn are_of_loom(triggers: &Node) -> bool {
     let entries = triggers.entries().unwrap_or_default();
     !entries.is_empty()

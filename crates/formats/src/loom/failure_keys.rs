@@ -1,4 +1,4 @@
-//! `catch`, `continue_on_error` and `expect` of an action: which failures it has, and what is done about them.
+//! `catch`, `continue_on_error` and `expect` of an action: when it fails, and how a failure is handled.
 
 use super::Loom;
 use crate::actions::ActionReader;
@@ -10,7 +10,7 @@ use windlass_model::model::{Expect, Name};
 use windlass_source::source::Entry;
 
 impl ActionReader<'_, Loom> {
-    /// What is done about a failure: `catch`, or nothing with `continue_on_error`.
+    /// Reads the handler of a failure: the actions of `catch`, or no actions with `continue_on_error`.
     pub(super) fn catch(&mut self, fields: &mut Fields<'_>, name: &Name) -> Option<Block> {
         let continue_on_error = fields.non_null(self, "continue_on_error");
         if let Some(entry) = fields.non_null(self, "catch") {
@@ -33,7 +33,7 @@ impl ActionReader<'_, Loom> {
         }
     }
 
-    /// `json`, or a condition.
+    /// Reads `expect`: `json`, or a condition.
     pub(super) fn expect(&mut self, entry: &Entry) -> Option<Expect> {
         match entry.value.as_str() {
             Some("json") => Some(Expect::Json),

@@ -1,5 +1,5 @@
-//! Loom, the project's own format (docs/reference/loom.md): what a file has around its actions, and what its actions
-//! have alone. All else about actions is in [`crate::actions`].
+//! Loom, the project's own format (docs/reference/loom.md): the file outside of its actions, and the keys and forms of
+//! actions that only Loom has. Everything else about actions is in [`crate::actions`].
 
 mod alert;
 mod concurrency;
@@ -29,8 +29,8 @@ use windlass_model::model::{Backoff, Dialect, Jitter, Name, OnLimit, Test};
 use windlass_source::diagnostic::{Diagnostics, nearest};
 use windlass_source::source::{Entry, Node, SourceFile, Span};
 
-/// Reads a file. `siblings` are the trees of the files next to a file in the form of a definition, and whether each
-/// is for it alone. The workflow means something only when no error was reported.
+/// Reads a Loom file. `siblings` are the trees of the files next to it, each with true if it is for this file alone;
+/// only a file in the form of a definition uses them. The workflow is valid only if no error was reported.
 pub(super) fn read(
     file: &SourceFile,
     node: &Node,
@@ -76,8 +76,8 @@ impl Format for Loom {
         vocabulary::types().collect::<Vec<_>>().join(", ")
     }
 
-    /// A type that is nearly right and has actions in it is read as what was meant, so that their mistakes are
-    /// reported too.
+    /// Returns the type of an action. A misspelt type of an action that contains actions is reported and then
+    /// read as the nearest type, so that mistakes in the inner actions are reported, too.
     fn label<'t>(
         actions: &mut ActionReader<'_, Self>,
         text: &'t str,

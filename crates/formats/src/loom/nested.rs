@@ -1,5 +1,5 @@
-//! Loops and retries whose keys are under `inputs`, as Loom's own files have them (docs/reference/loom.md).
-//! They are read as if the keys were next to `type`; what they give has more members.
+//! Loops and retries with their keys under `inputs`, as Loom's own files write them (docs/reference/loom.md).
+//! They are read as if the keys were next to `type`, but their output has more members.
 
 use super::Loom;
 use crate::actions::ActionReader;
@@ -11,7 +11,7 @@ use windlass_model::model::{Name, Take, Test};
 use windlass_source::source::{Entry, Kind, Node};
 use windlass_value::words;
 
-/// The value to collect from every iteration.
+/// The member of a loop's output with a value of every iteration.
 const RESULTS: &str = "results";
 const LOOPS: [&str; 3] = ["until", "while", "doUntil"];
 /// The types that no definition of Logic Apps has.
@@ -20,7 +20,7 @@ const OWN: [&str; 11] = words! {
 };
 
 impl ActionReader<'_, Loom> {
-    /// The action with the keys of `inputs` next to its `type`; none for an action that is not in this form.
+    /// Returns the action with the keys of `inputs` next to its `type`, or `None` if the action is not in this form.
     pub(super) fn flat(&mut self, node: &Node) -> Option<Node> {
         let kind = node.get("type")?.as_str()?;
         if !(is_one_of(kind, &LOOPS) || kind.eq_ignore_ascii_case("retry")) {
@@ -44,7 +44,7 @@ impl ActionReader<'_, Loom> {
     }
 }
 
-/// Gives a step what it has in this form: the names that its result has in Loom's own files.
+/// Sets the output of a step in this form, with the names that Loom's own files read.
 pub(super) fn as_nested(reader: &Reader<'_>, step: &mut Step) {
     let own = |name: &str| Template::binding(Binding::Root(Name::from("result"))).part(name);
     match &mut step.kind {
@@ -87,7 +87,7 @@ pub(super) fn as_nested(reader: &Reader<'_>, step: &mut Step) {
     }
 }
 
-/// The outputs of the actions of each iteration, as a map. The first action shows whether the iteration ran.
+/// Collects the outputs of the actions of each iteration, as a map. The first action shows whether the iteration ran.
 fn every_result(body: &Block) -> Option<Keep> {
     let steps: Vec<&Step> = match body {
         Block::Sequence(steps) => steps.iter().collect(),
@@ -105,7 +105,7 @@ fn every_result(body: &Block) -> Option<Keep> {
     })
 }
 
-/// Whether a definition of Logic Apps holds what only Loom has.
+/// Returns true if a Logic Apps definition contains types or keys of actions that only Loom has.
 pub(crate) fn is_loom(definition: &Node) -> bool {
     actions_of(definition).any(is_own)
 }

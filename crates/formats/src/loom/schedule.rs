@@ -1,4 +1,4 @@
-//! `schedule`: when a server automatically starts runs of a workflow that it stores.
+//! `schedule`: when a server automatically starts runs of a stored workflow.
 
 use super::Loom;
 use crate::actions::ActionReader;
@@ -8,7 +8,7 @@ use windlass_source::source::{Entry, Kind};
 const HINT: &str = "for example schedule: { cron: \"0 3 * * *\", timezone: Europe/Berlin }";
 
 impl ActionReader<'_, Loom> {
-    /// A cron pattern, or `{cron, timezone, overlap, missed}`.
+    /// Reads a cron pattern, or `{cron, timezone, overlap, missed}`.
     pub(super) fn schedule(&mut self, entry: &Entry) -> Option<Schedule> {
         if matches!(entry.value.kind, Kind::String(_)) {
             let pattern = self.cron(entry)?;

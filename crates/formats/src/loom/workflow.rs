@@ -1,5 +1,5 @@
-//! The file as a whole: a workflow or one bare action, its inputs, variables, limits, outputs
-//! and handlers.
+//! The file as a whole: a workflow or one bare action, its inputs, variables, limits, outputs,
+//! and the handlers of its end.
 
 use super::Loom;
 use crate::actions::Settings;
@@ -54,7 +54,7 @@ impl ActionReader<'_, Loom> {
             workflow.name = Name::from(name);
         }
         self.clean_up(None, workflow);
-        // The made name is the type, which its author sees in the outputs.
+        // Without a name, the action is named by its type, and the outputs show this name.
         workflow.body = builder::only(Step {
             anonymous: false,
             ..step
@@ -72,7 +72,7 @@ impl ActionReader<'_, Loom> {
         if fields.get("$schema").is_some() {
             fields.allow(&["contentVersion"]);
         }
-        // What a definition of Logic Apps has, which the actions of Loom may be written in.
+        // A file with Loom's actions may have the form and the keys of a Logic Apps definition.
         let definition = fields.get("$schema").is_some() && node.get("triggers").is_some();
         if definition {
             fields.allow(&["contentVersion", "triggers", "staticResults"]);
@@ -133,7 +133,7 @@ impl ActionReader<'_, Loom> {
         }
     }
 
-    /// What is done at the end, which reads the variable [`FAILURE`].
+    /// Reads the handlers of the end of the run. They can read the variable [`FAILURE`].
     fn endings(&mut self, fields: &mut Fields<'_>, workflow: &mut Workflow) {
         let mut first = None;
         for key in ["on_failure", "on_finish"] {
@@ -153,7 +153,7 @@ impl ActionReader<'_, Loom> {
         self.clean_up(first, workflow);
     }
 
-    /// Warns of an input that a schedule does not give. Who runs the file by hand may give it.
+    /// Warns of inputs without a default, which a schedule cannot provide. A manual start of the file can.
     fn scheduled_inputs(&mut self, inputs: &[Input]) {
         for input in inputs.iter().filter(|input| input.default.is_none()) {
             let what = format!(
@@ -229,7 +229,7 @@ impl ActionReader<'_, Loom> {
     }
 }
 
-/// Whether the `type` of this map is one whose actions are its own.
+/// Returns true if a map with `type` and `actions` is an action, not a workflow.
 fn is_container(node: &Node) -> bool {
     let kind = node.get("type").and_then(Node::as_str).unwrap_or_default();
     let known = crate::vocabulary::loom::types().any(|known| known.eq_ignore_ascii_case(kind));
