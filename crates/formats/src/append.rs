@@ -1,5 +1,5 @@
-//! `appendFile` in all formats: how long each file is after the run's last append is a variable of
-//! the run, so that it is part of the checkpoint. It never reads a file.
+//! `appendFile` in all formats. A variable of the run has the length of each file after the run's last
+//! append, so that the lengths are part of the checkpoint. This module never reads a file.
 
 use super::builder::{call, object, text};
 use super::reader::Reader;
@@ -10,14 +10,14 @@ use windlass_source::source::{Entry, Kind, Span};
 
 pub(super) const EXECUTOR: &str = "appendFile";
 
-/// The variables that remember files, of all formats.
+/// The names of the variable with the lengths of files, in Loom and in TEA.
 pub(super) const LOOM_FILES: &str = "$files";
 pub(super) const TEA_FILES: &str = "_files";
 
-/// Why an append is none when it did not know of the last one; short, because the fault quotes it.
+/// The reason of the fault if an append did not follow the last one. Short, because the fault quotes it.
 const AT_ONCE: &str = "appended at the same time as another";
 
-/// What a run remembers of its files in a variable: for the executor.
+/// Makes the template that reads the variable with the run's files, as an input of the executor.
 pub(super) fn files(reader: &Reader<'_>, variable: &str) -> Result<Template, ParseError> {
     jinja(
         reader,
@@ -25,7 +25,7 @@ pub(super) fn files(reader: &Reader<'_>, variable: &str) -> Result<Template, Par
     )
 }
 
-/// Whether a file is rewritten (`replace: true`), or its content remains (`append: true`, the
+/// Reads whether a file is rewritten (`replace: true`), or its content stays (`append: true`, the
 /// default).
 pub(super) fn replaces(
     reader: &mut Reader<'_>,
@@ -55,7 +55,7 @@ pub(super) fn replaces(
     }
 }
 
-/// Whether the run does not know yet how long a file is.
+/// Makes the condition that the run does not know the length of a file yet.
 pub(super) fn unknown(
     reader: &Reader<'_>,
     variable: &str,
@@ -65,8 +65,8 @@ pub(super) fn unknown(
     Ok(Condition::from_template(known)?.negated())
 }
 
-/// Remembers how long a file is, before the first append to it: its existing content is never cut
-/// off. Another spelling of a known file is measured, too, which changes nothing.
+/// Makes the call that measures a file before the first append to it, so that its existing content is
+/// never cut off. Another spelling of a known file is measured, too, which changes nothing.
 pub(super) fn measure(
     reader: &Reader<'_>,
     variable: &str,
@@ -84,14 +84,14 @@ pub(super) fn measure(
     })
 }
 
-/// Replaces the old files with those that the run rewrote.
+/// Makes the call that replaces the old files by the files that the run wrote.
 pub(super) fn put(reader: &Reader<'_>, variable: &str) -> Result<Call, ParseError> {
     let put = Template::constant(Value::Bool(true));
     let inputs = object([("put", put), ("files", files(reader, variable)?)]);
     Ok(call(EXECUTOR, inputs))
 }
 
-/// The files that a run rewrites, each with the one where its rows are until the run has
+/// Returns the files that a run rewrites, each with the file that has the rows until the run has
 /// succeeded.
 #[must_use]
 pub fn replacements(variables: &Value) -> Vec<(String, String)> {
@@ -108,15 +108,15 @@ pub fn replacements(variables: &Value) -> Vec<(String, String)> {
     replaced.collect()
 }
 
-/// What a run remembers of a file before it appends: nothing new when it knows the file.
+/// Makes the assignment after a file was measured. It changes nothing if the run knows the file.
 fn measured(reader: &Reader<'_>, variable: &str, span: Span) -> Result<Assignment, ParseError> {
     let reported = jinja(reader, "{{ result.get('files') }}")?;
     let value = Template::call("union", vec![reported, files(reader, variable)?])?;
     Ok(set(variable, value, span))
 }
 
-/// What a run remembers of an append. One that did not know of the last one ran at the same time:
-/// that is a fault, also where it was repeated after a crash and only the run knows.
+/// Makes the assignment after an append. An append that did not start at the last known length ran at
+/// the same time as another. This is a fault, also if a crash repeated it and only the run knows.
 pub(super) fn remember(
     reader: &Reader<'_>,
     variable: &str,
@@ -133,7 +133,7 @@ pub(super) fn remember(
     Ok(set(variable, value, span))
 }
 
-/// What the variables of a run are called in Jinja. In Loom, `state` may be the values between runs.
+/// Returns the name of a run's variables in Jinja. In Loom, `state` may be the values between runs.
 fn root(variable: &str) -> &'static str {
     match variable {
         LOOM_FILES => "variables",

@@ -1,5 +1,5 @@
-//! Pieces of `hir` and templates that the readers of all formats put together. Nothing here reads a
-//! file.
+//! Functions that make parts of `hir` and templates, for the readers of all formats. Nothing here
+//! reads a file.
 
 use super::reader::Reader;
 use windlass_expression::{Binding, Condition, Syntax, Template, Value};
@@ -7,7 +7,7 @@ use windlass_model::hir::{Block, Call, Loop, Outputs, Step, StepKind, Workflow};
 use windlass_model::model::{Dialect, EventTriggers, Name, NamedSpans, OnLimit, OnMissing, Test};
 use windlass_source::source::Span;
 
-/// A workflow that does nothing.
+/// Makes a workflow that does nothing.
 pub fn workflow(name: &str, dialect: Dialect, span: Span) -> Workflow {
     Workflow {
         name: Name::from(name),
@@ -60,7 +60,7 @@ pub fn step(name: Name, label: &str, kind: StepKind, span: Span) -> Step {
     }
 }
 
-/// A loop that checks its condition after each iteration; the run continues when the loop reaches its limits.
+/// Makes a loop that checks its condition after each iteration. If the loop reaches a limit, the run continues.
 pub fn looped(stop_when: Condition, count: Template, body: Block) -> Loop {
     Loop {
         name: None,
@@ -86,8 +86,8 @@ pub fn looped(stop_when: Condition, count: Template, body: Block) -> Loop {
     }
 }
 
-/// The input of an `http` action with a `page`: where its last output came from. A relative address of a next page
-/// starts there (RFC 3986, 5.1.3).
+/// Makes an input of an `http` action with a `page`: the URL of the action's last output. A relative address of a
+/// next page is resolved against this URL (RFC 3986, 5.1.3).
 pub(super) fn page_base(action: Name) -> (Template, Template) {
     let last = Template::binding(Binding::Previous(action, None));
     (text("page_base"), last.part("url"))
@@ -102,7 +102,7 @@ pub fn call(executor: &str, inputs: Template) -> Call {
     }
 }
 
-/// A step's actions where a condition holds, else nothing.
+/// Makes a step that executes `then` if a condition holds, else nothing.
 pub(super) fn when(condition: Condition, then: Block) -> StepKind {
     StepKind::If {
         arms: vec![(condition, then)],
@@ -122,20 +122,20 @@ pub fn text(text: &str) -> Template {
     Template::constant(Value::text(text))
 }
 
-/// A map whose keys are fixed.
+/// Makes a map with fixed keys.
 pub fn object<'a>(members: impl IntoIterator<Item = (&'a str, Template)>) -> Template {
     let members = members.into_iter().map(|(name, value)| (text(name), value));
     Template::object(members.collect())
 }
 
-/// A template of a format's own.
+/// Parses a template that is written in the code of a format, not by an author.
 pub(super) fn jinja(reader: &Reader<'_>, text: &str) -> Template {
     let template = Template::parse_cached(text, Syntax::Jinja, &reader.templates);
     debug_assert!(template.is_ok(), "{text}: {template:?}");
     template.unwrap_or_else(|_| Template::constant(Value::Null))
 }
 
-/// The value of an expression of a format's own.
+/// Makes the template of an expression that is written in the code of a format.
 pub(super) fn expression(reader: &Reader<'_>, text: &str) -> Template {
     jinja(reader, &format!("{{{{ {text} }}}}"))
 }

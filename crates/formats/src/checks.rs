@@ -1,5 +1,5 @@
-//! What every dialect checks before a run, wherever it is written: code that data is rendered
-//! into, and how an HTTP call authenticates itself. Reports; it never changes anything.
+//! Checks of several formats: code that data is rendered into, and the `authentication` and `tls` of
+//! HTTP calls. They only report, and never change anything.
 
 use super::reader::{Reader, name_of};
 use windlass_expression::{Reference, Syntax, Template};
@@ -12,7 +12,7 @@ type AuthenticationKeys = (
     &'static [&'static str],
 );
 
-/// Of `Bearer`'s keys one is enough.
+/// The types of `authentication`. `Bearer` needs only one of its keys.
 const AUTHENTICATION: [AuthenticationKeys; 6] = [
     ("Basic", &["username", "password"], &[]),
     ("Bearer", &["token", "value"], &[]),
@@ -34,10 +34,10 @@ const AUTHENTICATION: [AuthenticationKeys; 6] = [
     ),
 ];
 
-/// What a Logic Apps definition may say as well: a handler gives the token, or nothing signs in.
+/// Further types in a Logic Apps definition: a handler provides the token, or the call has no credentials.
 const OF_DESIGNERS: [&str; 3] = ["ManagedServiceIdentity", "ActiveDirectoryOAuth", "None"];
 
-/// What a Logic Apps definition may say as well, and nothing here does.
+/// Further types in a Logic Apps definition that are not supported here.
 const OF_AZURE: [&str; 1] = ["ClientCertificate"];
 
 /// The message for a command that data is rendered into.
@@ -48,12 +48,12 @@ pub(super) const DATA_IN_COMMAND: &str = "a value could be read as code: pass it
 struct DataInCode {
     offset: usize,
     length: usize,
-    /// What it is, where that is written.
+    /// The data, if the text names it.
     data: Option<Reference>,
 }
 
-/// Warns of data in the text of code. Of some languages the text is a template, of others it stays
-/// as it is; `given` is the name under which the code sees the data.
+/// Warns of data in the text of code. In some languages the text is a template (`is_template`), in
+/// others it stays unchanged. `given` is the name under which the code can read the data.
 pub(super) fn data_in_code(
     reader: &mut Reader<'_>,
     language: &str,
@@ -63,7 +63,7 @@ pub(super) fn data_in_code(
 ) {
     let text = code.as_str().unwrap_or_default();
     let found = pieces(reader, text).find(|found| {
-        // Where nothing is rendered, braces outside of a text are the language's own.
+        // If nothing is rendered, braces outside of a string literal are syntax of the language.
         is_template || (found.data.is_some() && is_quoted(text, found.offset))
     });
     let Some(found) = found else { return };
@@ -88,7 +88,7 @@ pub(super) fn data_in_code(
     reader.warning("data-in-code", span, what, hint);
 }
 
-/// The parts of a text that a template would render, as far as they read data.
+/// Finds the parts of a text that a template would render and that read data.
 fn pieces(reader: &Reader<'_>, text: &str) -> impl Iterator<Item = DataInCode> {
     text.match_indices("{{")
         .map(|(offset, _)| (offset, "}}"))
@@ -101,7 +101,7 @@ fn pieces(reader: &Reader<'_>, text: &str) -> impl Iterator<Item = DataInCode> {
                 "}}" => Template::parse_cached(piece, Syntax::Jinja, &reader.templates)
                     .ok()?
                     .references(),
-                // A block ends elsewhere, so it is recognised by its keywords.
+                // The end of a block is in another part, so the block is recognised by its keywords.
                 _ => match piece.contains(" in ") || piece.contains("if ") {
                     true => vec![Reference::Anything],
                     false => Vec::new(),
@@ -116,7 +116,7 @@ fn pieces(reader: &Reader<'_>, text: &str) -> impl Iterator<Item = DataInCode> {
         })
 }
 
-/// Whether a place in code is inside of a text that is written on this line.
+/// Returns true if a position in code is inside of a string literal on its line.
 fn is_quoted(code: &str, offset: usize) -> bool {
     let before = code.get(..offset).unwrap_or_default();
     let line = before.rsplit('\n').next().unwrap_or_default();
@@ -128,7 +128,7 @@ fn is_quoted(code: &str, offset: usize) -> bool {
     })
 }
 
-/// Reports an `authentication` that can only fail when the call is made.
+/// Reports an `authentication` with which every call would fail.
 pub(super) fn authentication(reader: &mut Reader<'_>, node: &Node) {
     let hint = "for example authentication: { type: Bearer, token: \"${secret:API_TOKEN}\" }";
     let azure = reader.syntax == Syntax::Azure;
@@ -176,7 +176,7 @@ pub(super) fn authentication(reader: &mut Reader<'_>, node: &Node) {
     fields.finish(reader);
 }
 
-/// Reports a `tls` of a call that can only fail when the call is made.
+/// Reports a `tls` with which every call would fail.
 pub(super) fn tls(reader: &mut Reader<'_>, node: &Node) {
     let hint = "for example tls: { ca: \"${secret:ca.pem}\" }, or certificate and key, each in PEM";
     if matches!(node.kind, Kind::Null) || reader.is_computed(node) {

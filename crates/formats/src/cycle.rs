@@ -1,7 +1,7 @@
-//! A cycle in a graph whose nodes name those before them.
+//! Finds a cycle in a graph whose nodes name their predecessors.
 
-/// The edges of one cycle, in their direction; none when there is no cycle. `before` are the edges
-/// that lead to each node, `from` is where one comes from.
+/// Returns the edges of one cycle, in their direction, or `None` without a cycle. `before` has the
+/// edges that lead to each node; `from` returns the node where an edge starts.
 pub(super) fn cycle<E: Copy>(before: &[Vec<E>], from: impl Fn(E) -> usize) -> Option<Vec<E>> {
     // 0: not seen; 1: on the path; 2: done. The stack is explicit, because files are long.
     let mut seen = vec![0_u8; before.len()];

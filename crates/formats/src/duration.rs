@@ -1,5 +1,5 @@
-//! Durations of a file: `5s`, ISO 8601, `{count, unit}`, `{interval: …}`, or an expression that gives
-//! one. A bare number is refused, because its unit is unclear.
+//! Durations of a file: `5s`, ISO 8601, `{count, unit}`, `{interval: …}`, or an expression that
+//! computes a duration. A bare number is refused, because its unit is unclear.
 
 use super::builder::{object, text};
 use super::reader::Reader;
@@ -17,10 +17,10 @@ const UNITS: [(&str, u64); 5] = [
     ("week", 604_800),
 ];
 
-/// A duration, known or computed.
+/// A duration, constant or computed by an expression.
 pub struct Span {
     pub template: Template,
-    /// When nothing has to be computed.
+    /// The duration, if it is constant.
     pub known: Option<Duration>,
 }
 
@@ -34,7 +34,7 @@ impl Span {
 }
 
 impl Reader<'_> {
-    /// A duration in any of its forms.
+    /// Reads a duration in any of its forms.
     pub fn duration(&mut self, entry: &Entry) -> Option<Span> {
         self.duration_node(&entry.value, &entry.key)
     }
@@ -79,7 +79,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `{count, unit}`.
+    /// Reads `{count, unit}`.
     fn interval(&mut self, node: &Node, key: &str) -> Option<Span> {
         let hint = "for example { count: 5, unit: second }, or 5s";
         let mut fields = self.fields(node, &format!("`{key}`"), hint)?;

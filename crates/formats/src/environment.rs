@@ -1,9 +1,9 @@
-//! `env`: which variables of the environment a file reads, and which of them are keys. Reading them
-//! is the engine's part (docs/reference/tea.md).
+//! `env`: which environment variables a file reads, and which of them are secrets. The engine reads
+//! their values (docs/reference/tea.md).
 //!
-//! A run stores the variables that it read when it began, so that they are the same when it resumes;
-//! but a secret is in no checkpoint, log, dump or error. So a variable that is named like a secret,
-//! or is used as one anywhere in the file, is a secret: only the inputs of an action may contain it.
+//! A run stores the variables that it read at its start, so that they are the same when it resumes. But
+//! a secret must not be in a checkpoint, log, dump or error. So a variable is a secret if it is named
+//! like one, or used as one anywhere in the file. Only the inputs of an action may contain a secret.
 
 use super::reader::{Mention, Reader};
 use std::collections::BTreeSet;
@@ -13,18 +13,18 @@ use windlass_model::model::Name;
 use windlass_source::source::{Kind, Node};
 use windlass_value::words;
 
-/// Fields whose values are keys, and those that hold them.
+/// Fields whose values are secrets, or contain secrets.
 const FIELDS: [&str; 14] = words! {
     access_token api_key apikey auth authentication authorization cookie cookies credentials headers
     password private_key secret token
 };
-/// Words in the names of variables that are keys: `OPENAI_API_KEY`, `GITHUB_TOKEN`.
+/// Words in the names of variables that are secrets: `OPENAI_API_KEY`, `GITHUB_TOKEN`.
 const WORDS: [&str; 14] = words! {
     APIKEY AUTH COOKIE CREDENTIAL CREDENTIALS DSN KEY KEYS PASS PASSPHRASE PASSWD PASSWORD SECRET
     TOKEN
 };
 
-/// The variables that a file reads, each once.
+/// Returns the variables that a file reads, each once.
 pub(super) fn reads(
     reader: &mut Reader<'_>,
     mentions: &[Mention],
@@ -57,20 +57,20 @@ pub(super) fn reads(
     reads
 }
 
-/// Whether a variable is called a key.
+/// Returns true if the name of a variable has a word for a secret.
 fn is_key(name: &str) -> bool {
     let upper = name.to_uppercase();
     let mut words = upper.split('_');
     words.any(|word| WORDS.contains(&word))
 }
 
-/// The variables in fields that hold keys.
+/// Collects the variables that are read in fields for secrets.
 fn keys(reader: &Reader<'_>, node: &Node, in_key: bool, found: &mut BTreeSet<String>) {
     match &node.kind {
         Kind::String(text) if in_key && text.text.contains("env") => {
             let template = reader.parse(&text.text);
             let references = template.map(|template| template.references());
-            // Text that is not a template is reported where it is read.
+            // A text that is not a valid template is reported by the reader of its key.
             found.extend(
                 references.unwrap_or_default().into_iter().filter_map(
                     |reference| match reference {

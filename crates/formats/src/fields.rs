@@ -1,4 +1,4 @@
-//! The keys of a map while it is read: requested keys are known, and the rest is reported.
+//! The keys of a map while it is read: requested keys are known, and all others are reported.
 
 use super::reader::Reader;
 use super::vocabulary::Key;
@@ -24,23 +24,23 @@ impl Reader<'_> {
     }
 }
 
-/// A map that is being read: every key is requested once, the rest is reported.
+/// A map that is being read. The reader requests every key that it knows; `finish` reports all others.
 pub struct Fields<'n> {
     what: String,
     entries: &'n [Entry],
     requested: Vec<&'static str>,
-    /// Azure reads keys without case.
+    /// Whether the case of keys does not matter, as in Azure.
     any_case: bool,
 }
 
-/// The keys of a definition under which null is a value.
+/// The keys of a definition for which null is a value.
 const VALUES: [&str; 9] = words! {
     inputs uri value defaultValue body content from foreach case
 };
 
 impl<'n> Fields<'n> {
-    /// The entry of a key, be its value null. In a definition of Logic Apps null is the same as no
-    /// entry, but for what is a value itself.
+    /// Returns the entry of a key, also if its value is null. In a definition of Logic Apps, null is the
+    /// same as no entry, except for the keys in `VALUES`.
     pub fn get(&mut self, key: &'static str) -> Option<&'n Entry> {
         self.requested.push(key);
         self.find_entry(key)
@@ -61,7 +61,7 @@ impl<'n> Fields<'n> {
         self.requested.iter().any(|key| self.is(entry, key))
     }
 
-    /// The entry of a key; null is reported as a value that was forgotten.
+    /// Returns the entry of a key. Null is reported as a forgotten value.
     pub fn non_null(&mut self, reader: &mut Reader<'_>, key: &'static str) -> Option<&'n Entry> {
         let entry = self.get(key)?;
         if matches!(entry.value.kind, Kind::Null) {
@@ -73,14 +73,14 @@ impl<'n> Fields<'n> {
         Some(entry)
     }
 
-    /// The entry of a key, unless it has no value.
+    /// Returns the entry of a key, or `None` if its value is null.
     #[cfg(feature = "tea")]
     pub fn non_null_quiet(&mut self, key: &'static str) -> Option<&'n Entry> {
         let entry = self.get(key)?;
         (!matches!(entry.value.kind, Kind::Null)).then_some(entry)
     }
 
-    /// The entry of a key that must be there.
+    /// Returns the entry of a required key. Reports a key that is missing.
     pub fn required(
         &mut self,
         reader: &mut Reader<'_>,
@@ -99,8 +99,8 @@ impl<'n> Fields<'n> {
         self.non_null(reader, key)
     }
 
-    /// Whether a key is a slip of this one, which is then reported as such and not as missing too.
-    /// In a definition, slips are only warnings, so the missing key is reported, too.
+    /// Returns true if the map has a misspelling of this key: it is reported as such, not also as missing.
+    /// Always false in a definition: misspellings are warnings there, so the missing key is reported, too.
     pub fn has_slip_of(&self, key: &'static str) -> bool {
         self.slip_of(key).is_some()
     }
@@ -112,43 +112,43 @@ impl<'n> Fields<'n> {
         self.rest().find(slip).filter(|_| !self.any_case)
     }
 
-    /// Reports a slip of this key alone: without the key, it is unknown which other keys are valid.
+    /// Reports only a misspelling of this key: without the key, it is unknown which other keys are valid.
     pub fn finish_without(self, reader: &mut Reader<'_>, key: &'static str) {
         if let Some(entry) = self.slip_of(key) {
             self.report(reader, entry);
         }
     }
 
-    /// The key that corresponds to another format's word. Definitions have only their own.
+    /// Returns the key that corresponds to another format's word. `None` in a definition.
     fn suggested_key(&self, word: &str, known: &[&'static str]) -> Option<&'static str> {
         let free = |meant: &&'static str| !self.entries.iter().any(|entry| entry.key == **meant);
         let meant = super::synonyms::key(word, known).filter(|_| !self.any_case);
         meant.filter(free)
     }
 
-    /// Keys that may be there and mean nothing.
+    /// Accepts keys that have no meaning here.
     pub fn allow(&mut self, keys: &[&'static str]) {
         self.requested.extend(keys);
     }
 
-    /// The same for keys of the vocabulary.
+    /// Like `allow`, for keys of the vocabulary.
     pub fn allow_keys(&mut self, keys: &[Key]) {
         self.requested.extend(keys.iter().map(|key| key.name));
     }
 
-    /// The rest belongs to something that is not done.
+    /// Accepts all keys that were not read, because their map is not used.
     pub fn allow_rest(&mut self) {
         self.entries = &[];
     }
 
-    /// The entries that were not read.
+    /// Returns the entries that were not read.
     pub fn rest(&self) -> impl Iterator<Item = &'n Entry> {
         self.entries.iter().filter(|entry| !self.is_known(entry))
     }
 
-    /// Reports the keys that were not read. In Loom each is an error, except `x-…`, which is the
-    /// author's own. In a definition each is a warning: Azure has keys that mean nothing here. In
-    /// the other formats a slip of a known one is an error and anything else a warning.
+    /// Reports the keys that were not read. In Loom each is an error, except `x-…`, which is for the
+    /// author's own use. In a definition each is a warning: Azure has keys that mean nothing here. In
+    /// the other formats a misspelling of a known key is an error, and any other key a warning.
     pub fn finish(self, reader: &mut Reader<'_>) {
         for entry in self.rest() {
             self.report(reader, entry);

@@ -5,7 +5,7 @@ use windlass_model::model::{Handler, HandlerTarget, Name};
 use windlass_source::source::{Entry, Kind, Node};
 
 impl Reader<'_> {
-    /// `handlers`: by name, a command or a URL.
+    /// Reads `handlers`: for each name, a command or a URL.
     pub fn handlers(&mut self, entry: &Entry) -> Vec<Handler> {
         let hint = format!(
             "for example {}: {{ processor: {{ url: \"http://127.0.0.1:8080/process\" }} }}",

@@ -1,7 +1,7 @@
-//! The examples in hints as a Logic Apps definition writes them. They are written in YAML's short
-//! form, which is also how Loom files are written.
+//! Converts the examples in hints to the form of a Logic Apps definition. In the code, they have
+//! YAML's short form, which is also the form of Loom files.
 
-/// A hint with its example as JSON, in Azure's words: `for example on: "@x"` becomes
+/// Converts the example in a hint to JSON, in Azure's words: `for example on: "@x"` becomes
 /// `for example "expression": "@x"`.
 pub(super) fn as_json(hint: &str) -> String {
     const MARK: &str = "for example ";
@@ -21,7 +21,7 @@ fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || "_-.$/:…".contains(letter)
 }
 
-/// The example up to its end, and what follows it as it is.
+/// Converts a text up to the end of the example. The text after it stays unchanged.
 fn converted(example: &str) -> String {
     let mut out = String::new();
     let mut rest = example;
@@ -59,13 +59,13 @@ fn converted(example: &str) -> String {
     out + rest
 }
 
-/// How many bytes a text in quotes has.
+/// Returns the length in bytes of the quoted text at the start, with its quotes.
 fn quoted(text: &str) -> usize {
     let end = text.get(1..).and_then(|inside| inside.find('"'));
     end.map_or(text.len(), |end| end + 2)
 }
 
-/// Azure's word for a key.
+/// Returns Azure's word for a key.
 fn word(key: &str) -> &str {
     match key {
         "condition" | "on" => "expression",

@@ -1,23 +1,23 @@
-//! What a definition of Logic Apps, or an ARM template around it, needs and does not say.
+//! The inputs that a Logic Apps definition, or the ARM template that contains it, needs but does not have.
 
 use crate::reader::Reader;
 use std::collections::BTreeMap;
 use windlass_expression::Value;
 use windlass_source::source::Span;
 
-/// What a definition needs and no file next to it provides, with an initial value.
+/// The inputs that a definition needs and no file next to it provides, with initial values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MissingInputs {
     /// Parameters, of the template or of the definition.
     pub parameters: BTreeMap<String, Value>,
     /// App settings.
     pub settings: BTreeMap<String, Value>,
-    /// The names of all workflows, of a template with several.
+    /// The names of all workflows of a template, if it has several.
     pub workflows: Vec<String>,
 }
 
 impl MissingInputs {
-    /// Reports a parameter without a value, once. `value` is what it may be at first.
+    /// Reports a parameter without a value, once. `value` is the initial value to suggest.
     pub(super) fn parameter(
         &mut self,
         reader: &mut Reader<'_>,

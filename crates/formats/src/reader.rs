@@ -1,5 +1,5 @@
-//! What every dialect needs to read a tree: maps whose unknown keys are reported, templates and
-//! conditions whose mistakes get a place inside their text. It never stops at the first mistake.
+//! What every format needs to read a tree: maps whose unknown keys are reported, and templates and
+//! conditions whose mistakes have a position in their text. Reading never stops at the first mistake.
 
 use super::json_hint::as_json;
 use std::rc::Rc;
@@ -13,25 +13,25 @@ use windlass_source::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use windlass_source::source::{Entry, Kind, Node, SourceFile, Span};
 use windlass_value::time::human_duration;
 
-/// Something an expression of the file mentions, and where.
+/// A name that an expression of the file mentions, and its position.
 pub struct Mention {
     pub reference: Reference,
     pub span: Span,
-    /// A loop that it names is around it.
+    /// Whether the expression is inside of the loop that it mentions.
     pub is_inside: bool,
-    /// The template asks whether it is there, or has a default for it.
+    /// Whether the template checks that the value exists, or has a default.
     pub is_optional: bool,
 }
 
-/// Reads values of one file and collects what is wrong with them.
+/// Reads values of one file, and collects their mistakes.
 pub struct Reader<'a> {
     content: &'a str,
-    /// The language of its templates.
+    /// The language of the file's templates.
     pub syntax: Syntax,
     pub diagnostics: &'a mut Diagnostics,
-    /// What its expressions mention, to be checked when all names are known.
+    /// The names that the file's expressions mention. They are checked when all names are known.
     pub mentions: Vec<Mention>,
-    /// Texts are for a shell, where `${NAME}` is a variable of the environment.
+    /// Whether texts are for a shell, where `${NAME}` is an environment variable.
     pub in_shell: bool,
     /// The compiled templates of all files of the workflow.
     pub templates: Rc<TemplateCache>,
@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads another file for the same workflow.
+    /// Returns a reader of another file of the same workflow.
     pub fn of_file<'b>(&'b mut self, file: &'b SourceFile) -> Reader<'b> {
         Reader {
             templates: Rc::clone(&self.templates),
@@ -69,7 +69,7 @@ impl<'a> Reader<'a> {
             .push(Diagnostic::error(code, span, message).hint(hint));
     }
 
-    /// A hint in the words of the file's format.
+    /// Translates a hint to the words of the file's format.
     fn worded(&self, hint: String) -> String {
         match self.syntax {
             Syntax::Azure => as_json(&super::synonyms::in_azure(hint)),
@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reports a mistake; its advice is looked for only when it is shown.
+    /// Reports an error. `hint` is computed only if the error is shown.
     pub fn error_with(
         &mut self,
         code: &'static str,
@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
     pub fn wrong_type(&mut self, node: &Node, what: &str, wanted: &str, hint: impl Into<String>) {
         let (code, message) = match node.kind {
             Kind::Null => ("missing-value", format!("{what} has no value")),
-            // A number of the wrong size: its kind says nothing.
+            // The number is out of range: show it, because its type is right.
             Kind::Int(number) if wanted.contains("number") => (
                 "wrong-type",
                 format!("{what} must be {wanted}, this is {number}"),
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         self.error(code, node.span, message, hint);
     }
 
-    /// A whole number; in a definition also text that spells one, as deployments write them.
+    /// Reads a whole number. In a definition also as text, the form that deployments write.
     pub fn whole(&self, node: &Node) -> Option<i64> {
         match &node.kind {
             Kind::Int(number) => Some(*number),
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Text that is not a template.
+    /// Reads a text that is not a template.
     pub fn text<'n>(&mut self, entry: &'n Entry, hint: &str) -> Option<&'n str> {
         let text = entry.value.as_str();
         if text.is_none() {
@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
         text
     }
 
-    /// The meaning of a word of a file; `wrong` makes the message for an unknown word.
+    /// Returns the value of a word in `known`. `wrong` makes the message for an unknown word.
     pub fn choice<T: Copy>(
         &mut self,
         entry: &Entry,
@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
         self.choice_as("unknown-value", entry, known, wrong)
     }
 
-    /// The same with a code of its own.
+    /// Like `choice`, with another code of the error.
     pub fn choice_as<T: Copy>(
         &mut self,
         code: &'static str,
@@ -177,13 +177,13 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// The items of a list that may be left out, or null.
+    /// Reads the items of a list, which may also be missing or null.
     pub fn items<'n>(&mut self, entry: Option<&'n Entry>, hint: &str) -> Option<&'n [Node]> {
         let entry = entry.filter(|entry| !matches!(entry.value.kind, Kind::Null));
         self.list(entry?, hint)
     }
 
-    /// A count of iterations that a loop asks for: from 1 to the operator's cap.
+    /// Reports a maximum of iterations of a loop that is not from 1 to the operator's cap.
     pub fn within_cap(&mut self, count: i64, cap: u64, span: Span) {
         let wanted = u64::try_from(count).unwrap_or(0);
         if wanted == 0 {
@@ -197,7 +197,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The same of a loop's timeout.
+    /// Reports a timeout of a loop that is zero or above the operator's cap.
     pub fn within_time(&mut self, timeout: Duration, cap: Duration, span: Span) {
         if timeout.is_zero() {
             let what = "a loop with no time at all never runs";
@@ -210,12 +210,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether a value is a template that has to be computed.
+    /// Returns true if a value is a template, not a constant.
     pub fn is_computed(&mut self, node: &Node) -> bool {
         node.as_str().is_some() && self.template(node).as_constant().is_none()
     }
 
-    /// The entries of a map; empty for a value that is not a map.
+    /// Returns the entries of a map. Any other value is reported, and has no entries.
     pub fn map<'n>(&mut self, entry: &'n Entry, hint: &str) -> &'n [Entry] {
         let entries = entry.value.entries();
         if entries.is_none() {
@@ -224,7 +224,7 @@ impl<'a> Reader<'a> {
         entries.unwrap_or_default()
     }
 
-    /// A value whose strings are templates. What cannot be read is null, and reported.
+    /// Reads a value whose strings are templates. An invalid template is reported, and becomes null.
     pub fn template(&mut self, node: &Node) -> Template {
         match &node.kind {
             Kind::String(_) if self.is_full(node) => Template::constant(Value::Null),
@@ -261,7 +261,7 @@ impl<'a> Reader<'a> {
         Template::parse_cached(text, self.syntax, &self.templates)
     }
 
-    /// Calls that no function takes: in a definition they fail only where they are evaluated.
+    /// Warns of calls with wrong arguments. In a definition, they fail only when they are evaluated.
     fn warn_of_refused(&mut self, node: &Node, calls: Vec<ParseError>) {
         for call in calls {
             let span = node.place(self.content, call.offset, call.length);
@@ -273,7 +273,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Text that calls a function without saying so.
+    /// Warns of a text that calls a function but lacks the `@` or the braces of an expression.
     fn warn_missing_marker(&mut self, node: &Node, text: &str) {
         let Some(forgotten) = looks_like_expression(text).filter(|_| self.syntax == Syntax::Loom)
         else {
@@ -295,7 +295,7 @@ impl<'a> Reader<'a> {
         self.warning("plain-text", span, what, hint);
     }
 
-    /// `${NAME}` as shells have it, and `${inputs.n}` as other tools do: plain text here.
+    /// Warns of `${NAME}`, the form of shells, and `${inputs.n}`, the form of other tools: both are plain text here.
     fn foreign_placeholders(&mut self, node: &Node, text: &str) {
         if self.syntax != Syntax::Loom {
             return;
@@ -353,7 +353,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A condition: text, or WDL's object form where `objects` allows it.
+    /// Reads a condition: text, a boolean, or WDL's object form.
     pub fn condition(&mut self, entry: &Entry) -> Option<Condition> {
         let node = &entry.value;
         if self.is_full(node) {
@@ -382,12 +382,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The place of a part of a text.
+    /// Returns the span of a part of a text. `offset` and `length` are in bytes.
     pub fn place(&self, node: &Node, offset: usize, length: usize) -> Span {
         node.place(self.content, offset, length)
     }
 
-    /// A script as it is written.
+    /// Makes a script from its unchanged text, with the span of each line.
     pub fn script(&self, executor: &'static str, code: &Node, text: &str) -> Script {
         let mut lines = Vec::new();
         let mut offset = 0;
@@ -404,7 +404,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether there is no more room for templates; then that is reported.
+    /// Returns true, and reports it, if the limit of memory for templates is reached.
     fn is_full(&mut self, node: &Node) -> bool {
         let full = self.templates.is_full();
         if full {
@@ -424,8 +424,8 @@ impl<'a> Reader<'a> {
         });
     }
 
-    /// A key that `what` does not have; `near` is the known one that it may be meant for. In Loom it is
-    /// an error, in a definition a warning, elsewhere an error where one is near.
+    /// Reports a key that `what` does not have. `near` is the key that was probably meant. The report is an
+    /// error in Loom, and a warning in a definition. In other formats it is an error only with `near`.
     pub fn unknown_key(&mut self, what: &str, entry: &Entry, near: Option<&str>, known: &[&str]) {
         let (loom, azure) = (self.syntax == Syntax::Loom, self.syntax == Syntax::Azure);
         let what = format!("unknown key `{}` in {what}", entry.key);
@@ -443,7 +443,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Remembers what an expression mentions, with the place of each name inside its text.
+    /// Records the names that an expression mentions, each with its position in the text.
     fn mention(&mut self, node: &Node, references: Vec<Reference>) {
         let text = node.as_str().unwrap_or_default();
         for reference in references {
@@ -461,7 +461,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The name of a time zone.
+    /// Reads the name of a time zone.
     pub fn time_zone(&mut self, entry: &Entry) -> Option<Name> {
         let text = self.text(entry, "for example Europe/Berlin")?;
         if time_zone(text).is_none() {
@@ -473,7 +473,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether a Jinja template has defaults, or asks what is defined.
+/// Returns true if a Jinja template has defaults, or checks what is defined.
 fn is_optional(text: &str) -> bool {
     let asks = [
         "| default",
@@ -487,14 +487,14 @@ fn is_optional(text: &str) -> bool {
     asks.iter().any(|word| text.contains(word))
 }
 
-/// Keeps a script once: its place may be read again, for another step.
+/// Adds a script unless it is known: the same lines may be read again, for another step.
 pub(super) fn keep(scripts: &mut Vec<Script>, script: Script) {
     if !scripts.iter().any(|known| known.lines == script.lines) {
         scripts.push(script);
     }
 }
 
-/// The names that are known, as far as their list is of help.
+/// Lists the first 40 known names, and the number of further names.
 pub(super) fn list_known(known: &[&str]) -> String {
     const SHOWN: usize = 40;
     let more = known.len().saturating_sub(SHOWN);
@@ -505,7 +505,7 @@ pub(super) fn list_known(known: &[&str]) -> String {
     }
 }
 
-/// What `${…}` was meant as.
+/// The probable meaning of `${…}`.
 enum PlaceholderKind {
     Secret(String),
     Expression(String),
@@ -513,7 +513,7 @@ enum PlaceholderKind {
     Any,
 }
 
-/// What the inside of a `${…}` was meant as; none where it names nothing.
+/// Returns the probable meaning of the text in `${…}`, or `None` if it is not a name.
 fn expression_for(inside: &str) -> Option<PlaceholderKind> {
     let named = |name: &str| {
         let known = |char: char| char.is_ascii_alphanumeric() || "_-.[]".contains(char);
@@ -545,15 +545,15 @@ fn expression_for(inside: &str) -> Option<PlaceholderKind> {
     })
 }
 
-/// How text that was meant as an expression fails to be one.
+/// Why a text that was meant as an expression is not one.
 enum MissingMarker {
-    /// It has no `@`.
+    /// The text has no `@`.
     At,
-    /// Its `@` is inside of other text, at this byte, without braces.
+    /// The `@` at this byte is inside of other text, without braces.
     Braces(usize),
 }
 
-/// Text that reads what only an expression can read, and is none.
+/// Finds text that calls a function but is not an expression.
 fn looks_like_expression(text: &str) -> Option<MissingMarker> {
     const READERS: [&str; 8] = [
         "variables('",
@@ -576,7 +576,7 @@ fn looks_like_expression(text: &str) -> Option<MissingMarker> {
     READERS.iter().find_map(at).map(MissingMarker::Braces)
 }
 
-/// The name in a reference, when it has one.
+/// Returns the name in a reference, if it has a name.
 pub(super) fn name_of(reference: &Reference) -> Option<&str> {
     match reference {
         Reference::Variable(name)
@@ -595,7 +595,7 @@ pub(super) fn name_of(reference: &Reference) -> Option<&str> {
     }
 }
 
-/// The byte at which an expression's text names something: in quotes, after a dot, or at all.
+/// Returns the byte offset of a name in an expression: in quotes, else after a dot, else anywhere.
 fn find_name(text: &str, name: &str) -> Option<usize> {
     let (text, name) = (text.to_ascii_lowercase(), name.to_ascii_lowercase());
     let quoted = |quote: char| Some(text.find(&format!("{quote}{name}{quote}"))? + 1);

@@ -1,4 +1,4 @@
-//! What the formats decide differently about a run, side by side.
+//! The rules of a run in which the formats differ, in one table.
 
 use windlass_expression::Mode;
 use windlass_model::model::{Dialect, Rules, UnrunActionValue};
@@ -21,7 +21,7 @@ const LOOM: Rules = Rules {
     exit_words: &[],
 };
 
-/// The rules of a format.
+/// Returns the rules of a format.
 #[must_use]
 pub fn rules(dialect: Dialect) -> Rules {
     match dialect {
@@ -35,7 +35,7 @@ pub fn rules(dialect: Dialect) -> Rules {
             http_codes: true,
             ..LOOM
         },
-        // State keys are Python's. The exit words are those of TEA's story TEA-PY-003.
+        // Keys of the state are Python's, so their case matters. The exit words are from TEA's story TEA-PY-003.
         Dialect::Tea => Rules {
             case_sensitive: true,
             bare_seconds: true,

@@ -1,5 +1,5 @@
-//! Where a workflow may name secrets, in every format: in the inputs of actions and nowhere else,
-//! because everything else is stored. Reports; it never changes anything.
+//! Checks where a workflow of any format names secrets: only the inputs of actions may, because
+//! everything else is stored. The check only reports, and never changes anything.
 
 use windlass_expression::{Condition, Reference, Template, is_secret_name, of_callback};
 use windlass_model::hir::{
@@ -9,7 +9,7 @@ use windlass_model::model::{Delay, Expect, WORKFLOW};
 use windlass_source::diagnostic::{Diagnostic, Diagnostics};
 use windlass_source::source::Span;
 
-/// Checks a whole workflow.
+/// Reports secrets in all parts of a workflow that are stored.
 pub(super) fn check(workflow: &Workflow, diagnostics: &mut Diagnostics) {
     let mut check = Check {
         workflow,
@@ -91,12 +91,12 @@ impl Check<'_> {
         inner.into_iter().for_each(|block| self.block(block));
     }
 
-    /// Here they belong; but each by a name that is known before the run.
+    /// The inputs of a call may name secrets, but each by a name that is known before the run.
     fn call(&mut self, call: &Call, span: Span) {
         self.maybe(call.attempt_timeout.as_ref(), span);
         self.assignments(&call.then);
         if &*call.executor == WORKFLOW {
-            // They are stored with the run that they start.
+            // The inputs are stored with the run that the call starts.
             self.check_stored(&call.inputs, span, "the inputs of a workflow");
             return;
         }

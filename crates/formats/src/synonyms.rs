@@ -1,7 +1,7 @@
-//! Words that other formats and languages use for what Loom calls otherwise: for hints only. A word
-//! may mean several things; what fits the place is taken.
+//! Words of other formats and languages, with Loom's words for the same: for hints only. A word may
+//! have several meanings; the first that is valid at its place is used.
 
-/// Keys, and what they may be meant for.
+/// Unknown keys, and the keys that they may mean.
 const KEYS: [(&str, &str); 52] = [
     ("after", "runAfter"),
     ("args", "command"),
@@ -57,7 +57,7 @@ const KEYS: [(&str, &str); 52] = [
     ("with", "inputs"),
 ];
 
-/// Types of actions.
+/// Unknown types of actions, and the types that they may mean.
 const TYPES: [(&str, &str); 28] = [
     ("append", "appendToArrayVariable"),
     ("assign", "setVariable"),
@@ -89,14 +89,14 @@ const TYPES: [(&str, &str); 28] = [
     ("try", "scope"),
 ];
 
-/// The allowed key that an unknown key probably means.
+/// Returns the allowed key that an unknown key probably means.
 pub(super) fn key(word: &str, known: &[&'static str]) -> Option<&'static str> {
     let meant = KEYS.iter().filter(|(other, _)| *other == word);
     let mut meant = meant.map(|(_, meant)| *meant);
     meant.find(|meant| known.contains(meant))
 }
 
-/// What hints call by Loom's words, and a Logic Apps definition by its own.
+/// Loom's words in hints, and the words of Logic Apps definitions for the same.
 const AZURE: [(&str, &str); 12] = [
     ("type: http", "type: Http"),
     ("setVariable", "SetVariable"),
@@ -115,14 +115,14 @@ const AZURE: [(&str, &str); 12] = [
     ("${secret:API_TOKEN}", "@secret('API_TOKEN')"),
 ];
 
-/// A hint in the words of a Logic Apps definition.
+/// Translates a hint to the words of a Logic Apps definition.
 pub(super) fn in_azure(hint: String) -> String {
     AZURE
         .iter()
         .fold(hint, |hint, (loom, azure)| hint.replace(loom, azure))
 }
 
-/// What to do about an unknown type.
+/// Returns a hint about an unknown type.
 pub(super) fn action_type(word: &str) -> Option<String> {
     if word.eq_ignore_ascii_case("break") || word.eq_ignore_ascii_case("continue") {
         let word = word.to_ascii_lowercase();
@@ -135,7 +135,7 @@ pub(super) fn action_type(word: &str) -> Option<String> {
     Some(format!("did you mean `{meant}`?"))
 }
 
-/// The variable of a loop that is meant by its bare name.
+/// Returns the variable of a loop that a bare name probably means.
 pub(super) fn loop_variable(word: &str) -> Option<&'static str> {
     match word.to_ascii_lowercase().as_str() {
         "index" | "i" | "iteration" | "n" | "loop_index" => Some("loopIndex"),

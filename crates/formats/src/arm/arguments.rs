@@ -1,8 +1,8 @@
-//! What the functions of deployment expressions take. Those that WDL has, too, check it themselves.
+//! Checks the arguments of functions of deployment expressions. Functions that WDL has, too, check their own.
 
 use windlass_expression::Value;
 
-/// How many arguments a function takes, at least and at most.
+/// Returns the minimum and maximum number of arguments of a function.
 fn counts(lower: &str) -> Option<(usize, usize)> {
     Some(match lower {
         "parameters" | "variables" | "items" | "objectkeys" | "base64tojson"
@@ -20,7 +20,7 @@ fn counts(lower: &str) -> Option<(usize, usize)> {
     })
 }
 
-/// Refuses a number of arguments that a function does not take.
+/// Refuses a number of arguments that a function does not accept.
 pub(super) fn check_count(name: &str, lower: &str, given: usize) -> Result<(), String> {
     match counts(lower) {
         Some((least, most)) if given < least || given > most => {
@@ -35,7 +35,7 @@ pub(super) fn check_count(name: &str, lower: &str, given: usize) -> Result<(), S
     }
 }
 
-/// Refuses arguments that a function would have to leave out or to guess at.
+/// Refuses arguments of a type that a function would ignore or have to guess.
 pub(super) fn check_kinds(name: &str, lower: &str, arguments: &[Value]) -> Result<(), String> {
     let wrong = |value: &Value, wanted: &str| {
         Err(format!("`{name}` needs {wanted}, and has {}", value.kind()))

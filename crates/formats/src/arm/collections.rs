@@ -1,11 +1,11 @@
-//! What the functions of deployment expressions make of objects, arrays and text where WDL has none, or
-//! means something else.
+//! Functions of deployment expressions on objects, arrays and text that WDL does not have, or defines
+//! differently.
 
 use super::functions::{as_text, member};
 use std::sync::Arc;
 use windlass_expression::{Object, Value};
 
-/// The value of such a function; none if it is another one, or has other arguments.
+/// Calls a function of this module. Returns `None` for another function or other arguments.
 pub(super) fn call(name: &str, lower: &str, arguments: &[Value]) -> Result<Option<Value>, String> {
     Ok(Some(match (lower, arguments) {
         ("contains", [Value::Object(map), key]) => {
@@ -87,12 +87,12 @@ pub(super) fn call(name: &str, lower: &str, arguments: &[Value]) -> Result<Optio
     }))
 }
 
-/// A negative number counts as none.
+/// Converts a count. A negative count becomes 0.
 fn at_least_none(count: i64) -> usize {
     usize::try_from(count.max(0)).unwrap_or(usize::MAX)
 }
 
-/// A text that is split at each of these.
+/// Splits a text at each of several separators.
 fn split_by_any(text: &str, by: &[Value]) -> Value {
     let by: Vec<&str> = by
         .iter()
@@ -113,7 +113,7 @@ fn split_by_any(text: &str, by: &[Value]) -> Value {
     Value::array(parts)
 }
 
-/// Two objects as one: the later one wins, and objects within them become one, too.
+/// Merges two objects recursively. Of two values of a key, `later` is used.
 fn merged(first: Value, later: &Value) -> Value {
     let (Value::Object(first), Value::Object(later)) = (&first, later) else {
         return later.clone();

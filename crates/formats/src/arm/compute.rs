@@ -1,4 +1,4 @@
-//! What the expressions of an ARM template stand for. Nothing is deployed.
+//! Evaluates the expressions of an ARM template. Nothing is deployed.
 
 use super::arguments::{check_count, check_kinds};
 use super::expression::{Expr, inside, parse};
@@ -13,18 +13,18 @@ use std::collections::BTreeMap;
 use windlass_expression::{Budget, MAX_WORK, Object, Value};
 use windlass_source::source::{Entry, Kind, MAX_NODES, Node, Span};
 
-/// How deep templates, variables and functions may refer to each other.
+/// Maximum depth of references between templates, variables and functions.
 pub(super) const MAX_STEPS: usize = 48;
 /// Maximum number of copies of a resource to read.
 const MAX_COPIES: i64 = 800;
-/// How much text the expressions of a template may make, in bytes.
+/// Maximum size in bytes of the text that the expressions of a template make.
 const MAX_TEXT: usize = 16 << 20;
 
 /// Why an expression has no value.
 pub(super) enum NoValue {
-    /// A parameter, which is reported separately.
+    /// A parameter has no value, which is reported separately.
     Parameter,
-    /// It cannot be read as one.
+    /// The text is not a valid expression.
     Text(String),
     Reason(String),
 }
@@ -37,25 +37,25 @@ impl From<String> for NoValue {
 
 pub(super) type Outcome<T> = Result<T, NoValue>;
 
-/// A template being computed.
+/// A template that is being computed.
 pub(super) struct Deployment<'d, 'a> {
     pub(super) reader: &'d mut Reader<'a>,
     missing: &'d mut MissingInputs,
-    /// The innermost template last.
+    /// The templates being computed, the innermost last.
     pub(super) frames: Vec<Frame>,
     nodes: usize,
     text: usize,
-    /// The elements that its expressions may still inspect.
+    /// The number of elements that the expressions may still inspect.
     budget: Budget,
     pub(super) depth: usize,
-    /// Within what may stay unknown, if above zero.
+    /// If above zero, expressions without a value are allowed and stay unchanged.
     pub(super) lenient: usize,
-    /// Within the name of a workflow, which needs no value to be known by.
+    /// Whether the name of a workflow is computed: a parameter in it may get a made-up value.
     pub(super) naming: bool,
-    /// The last name was made up of a parameter without a value.
+    /// Whether the last name has a made-up value of a parameter.
     pub(super) guessed: bool,
     pub(super) seen: ValueOrigins,
-    /// What is reported already.
+    /// The expressions that were already reported.
     reported: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ impl<'d, 'a> Deployment<'d, 'a> {
 }
 
 impl Deployment<'_, '_> {
-    /// Whether the template is still within its limits.
+    /// Counts a node. Returns false, and reports it, if the template is larger than its limit.
     pub(super) fn is_within(&mut self, span: Span) -> bool {
         self.nodes += 1;
         let fits = self.nodes <= 4 * MAX_NODES;
@@ -104,13 +104,13 @@ impl Deployment<'_, '_> {
         }
     }
 
-    /// How often a copy loop is done. A deployment takes no other count either.
+    /// Returns the number of iterations of a copy loop. A deployment refuses the same counts.
     pub(super) fn count_of(&mut self, copy: &Node) -> i64 {
         let before = self.seen;
         let count = copy.get_any_case("count").map(|count| self.deployed(count));
         match count.as_ref().map(|count| &count.kind) {
             Some(Kind::Int(count)) if (0..=MAX_COPIES).contains(count) => *count,
-            // Why it has no value is reported.
+            // The reason for the missing value is already reported.
             _ if self.seen.since(before).misses > 0 => 0,
             _ => {
                 let what = "the `count` of a copy loop must be a whole number from 0 to 800";
@@ -122,7 +122,7 @@ impl Deployment<'_, '_> {
         }
     }
 
-    /// A copy in which the deployment's expressions are replaced by what they stand for.
+    /// Copies a tree, with the deployment's expressions replaced by their values.
     pub(super) fn deployed(&mut self, node: &Node) -> Node {
         if !self.is_within(node.span) {
             return null(node.span);
@@ -157,7 +157,7 @@ impl Deployment<'_, '_> {
             if let Some(first) = copies.first()
                 && copies.iter().all(is_copy)
             {
-                // A variable that is a copy loop is the list itself.
+                // The value of a variable that is a copy loop is the list itself.
                 if let ([_], [only]) = (entries, copies)
                     && self.depth > 0
                     && only.get_any_case("name").is_some()
@@ -175,7 +175,7 @@ impl Deployment<'_, '_> {
                 }
                 continue;
             }
-            // Where connections are deployed to means nothing here.
+            // The targets of connections have no meaning here, so they may stay unknown.
             let aside = entry.key == "$connections" && entry.value.get_any_case("type").is_none();
             self.lenient += usize::from(aside);
             let value = self.deployed(&entry.value);
@@ -209,7 +209,7 @@ impl Deployment<'_, '_> {
         matches!(slot, Some(Slot::Open))
     }
 
-    /// What a copy loop makes.
+    /// Evaluates a copy loop to the list of its items.
     fn eval_copy_loop(&mut self, copy: &Node) -> Node {
         let count = self.count_of(copy);
         let input = copy.get_any_case("input");
@@ -225,7 +225,7 @@ impl Deployment<'_, '_> {
         }
     }
 
-    /// The node that replaces an expression; where it is allowed, an expression without a value stays as it is.
+    /// Returns the value of an expression. If `lenient` is set, an expression without a value stays unchanged.
     fn eval_text(&mut self, node: &Node, expression: &str) -> Node {
         match self.value_of(expression, node.span) {
             Ok(value) => value,
@@ -336,9 +336,9 @@ impl Deployment<'_, '_> {
                 let chosen = match holds {
                     Value::Bool(true) => yes,
                     Value::Bool(false) => no,
-                    // What only a deployment knows counts as false.
+                    // A value that only a deployment knows counts as false.
                     _ if self.seen.since(before).unknown > 0 => no,
-                    // So does what is reported already.
+                    // A missing value, which is already reported, counts as false, too.
                     _ if self.seen.since(before).misses > 0 => no,
                     other => {
                         let kind = other.kind();
@@ -367,14 +367,14 @@ impl Deployment<'_, '_> {
         if let Some(function) = own.cloned() {
             return self.call_declared_function(name, &function, values);
         }
-        // What only a deployment knows may fit, and what has no value is reported already.
+        // A value that only a deployment knows may be valid, and a missing value is already reported.
         if seen.unknown == 0 && seen.misses == 0 {
             check_kinds(name, &lower, &values)?;
         }
         Ok(call(name, values)?)
     }
 
-    /// Counts a value that is read or computed with.
+    /// Charges a value that is read or computed to the budget.
     fn count(&self, value: &Value) -> Outcome<()> {
         let text = value.as_str().map_or(0, str::len) / 64;
         let counted = self.budget.charge(value.nodes().saturating_add(text));
@@ -405,7 +405,7 @@ impl Deployment<'_, '_> {
         Ok(Value::Int(index.saturating_add(offset)))
     }
 
-    /// A function that the template declares, with these arguments.
+    /// Calls a function that the template declares.
     fn call_declared_function(
         &mut self,
         name: &str,
@@ -488,14 +488,14 @@ impl Deployment<'_, '_> {
         if let Some(slot) = slots.and_then(|slots| slots.get_mut(&key)) {
             *slot = match (&found, self.lenient, seen.misses) {
                 (Ok(node), 0, _) | (Ok(node), _, 0) => Slot::Known(node.clone(), seen),
-                // What stayed unknown is reported where it matters.
+                // A value that stayed unknown is reported when a workflow needs it.
                 _ => written,
             };
         }
         found
     }
 
-    /// The value of a slot, evaluated where it is written.
+    /// Evaluates a slot in the template where its value is written.
     fn computed(&mut self, name: &str, written: &Slot) -> Outcome<Node> {
         if self.depth >= MAX_STEPS {
             return Err(NoValue::Reason(format!(
@@ -505,7 +505,7 @@ impl Deployment<'_, '_> {
         self.depth += 1;
         let found = match written {
             Slot::Written(node) => {
-                // No variable is another one in each copy of a resource.
+                // A variable has the same value in each copy of a resource, so hide the copies.
                 let frame = self.frames.last_mut();
                 let copies = frame.map(|frame| std::mem::take(&mut frame.copies));
                 let found = self.deployed(node);
@@ -514,7 +514,7 @@ impl Deployment<'_, '_> {
                 }
                 Some(found)
             }
-            // Those of the outermost template are values as they are.
+            // The parameters of the outermost template are constants.
             Slot::Outer(node) if self.frames.len() < 2 => node.get_any_case("value").cloned(),
             Slot::Outer(node) => {
                 let own = self.frames.pop();
@@ -551,7 +551,7 @@ impl Deployment<'_, '_> {
         Err(NoValue::Parameter)
     }
 
-    /// Checks what a template is given, and its defaults. The value of a stand-in is unknown.
+    /// Checks the value or the default of a parameter. The value of a stand-in is unknown, so only its type is checked.
     fn check_computed(&mut self, key: &str, value: &Node, seen: ValueOrigins) {
         let Some(frame) = self.frames.last() else {
             return;
@@ -569,7 +569,7 @@ impl Deployment<'_, '_> {
     }
 }
 
-/// A value to begin with for a parameter that has none.
+/// Returns an initial value for a parameter without a value.
 pub(crate) fn first_value(name: &str, declared: &Node) -> Value {
     let kind = declared.get_any_case("type").and_then(Node::as_str);
     let constant = declared.to_value();
@@ -582,7 +582,7 @@ fn is_copy(node: &Node) -> bool {
     node.get_any_case("count").is_some() && node.get_any_case("input").is_some()
 }
 
-/// The same with another place, unless it has places of its own inside.
+/// Sets the span of a node, unless the node is a text, list or map: these have spans inside.
 fn at(node: Node, span: Span) -> Node {
     match node.kind {
         Kind::Array(_) | Kind::Object(_) | Kind::String(_) => node,

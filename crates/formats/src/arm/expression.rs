@@ -1,17 +1,17 @@
-//! Deployment expressions of ARM templates: `[concat(parameters('a'), 'b')]` to a tree. What the
-//! names mean, [`super::functions`] says.
+//! Parses deployment expressions of ARM templates, such as `[concat(parameters('a'), 'b')]`, to a
+//! tree. [`super::functions`] implements their functions.
 
 use windlass_expression::Value;
 use windlass_value::first_chars;
 
-/// How deep an expression may nest.
+/// Maximum depth of an expression.
 const MAX_DEPTH: usize = 64;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expr {
     Literal(Value),
     Call(String, Vec<Expr>),
-    /// `base.name` and `base[index]`; with `?`, what is missing is null.
+    /// `base.name` and `base[index]`. With `?` (`safe`), a missing member is null.
     Member {
         base: Box<Expr>,
         key: Box<Expr>,
@@ -19,7 +19,7 @@ pub(super) enum Expr {
     },
 }
 
-/// The expression in a text of a template; none when the text is not an expression.
+/// Returns the expression in a text of a template, or `None` if the text is not an expression.
 pub(super) fn inside(text: &str) -> Option<&str> {
     let text = text.trim();
     let is_escaped = text.starts_with("[[");
@@ -27,7 +27,7 @@ pub(super) fn inside(text: &str) -> Option<&str> {
     (!is_escaped).then_some(inner)
 }
 
-/// Reads an expression without its brackets; a mistake is where reading stopped.
+/// Parses an expression without its brackets. The error quotes the text at which parsing stopped.
 pub(super) fn parse(text: &str) -> Result<Expr, String> {
     let mut parser = Parser { rest: text };
     let expr = parser.expr(0)?;
@@ -115,7 +115,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Text in single quotes; two of them are one.
+    /// Parses a text in single quotes. Two quotes in the text are one.
     fn text(&mut self) -> Result<Value, String> {
         let mut text = String::new();
         let mut rest = self.rest.strip_prefix('\'').unwrap_or_default();
@@ -139,7 +139,7 @@ impl<'t> Parser<'t> {
 
     fn call(&mut self, depth: usize) -> Result<Expr, String> {
         let mut name = self.while_(is_word).to_owned();
-        // Functions of a template are called `namespace.name(…)`.
+        // A function that the template declares is called as `namespace.name(…)`.
         if let Some(rest) = self.rest.strip_prefix('.')
             && rest
                 .trim_start_matches(is_word)

@@ -1,5 +1,5 @@
-//! What the functions of deployment expressions give. Nothing is deployed, so what only a
-//! deployment knows (subscriptions, keys, addresses) has a stand-in that is always the same.
+//! The functions of deployment expressions. Nothing is deployed, so each value that only a deployment
+//! knows (subscriptions, keys, addresses) has a constant stand-in.
 
 use super::collections;
 use super::time::{self, formatted};
@@ -8,18 +8,18 @@ use windlass_expression::{Context, Object, Template, Value};
 use windlass_model::model::sha256_of_parts;
 use windlass_value::{hex, words};
 
-/// The key of an object that replaces a value that only a deployment knows: each of its members is
-/// the same object.
+/// The key of an object that replaces a value that only a deployment knows. Each member of the object
+/// is the same object.
 const STAND_IN: &str = "$standIn";
 
 const ZEROS: &str = "00000000-0000-0000-0000-000000000000";
 const GROUP: &str = "group";
 const LOCATION: &str = "westeurope";
 
-/// The time of every deployment.
+/// The time at which every deployment happens.
 const NOW: &str = "2000-01-01T00:00:00Z";
 
-/// The functions that WDL has, too, with the same meaning.
+/// The functions that are the same in WDL.
 const SHARED: [&str; 50] = words! {
     add and array base64 base64tostring bool coalesce contains createarray datauri datauritostring
     div empty endswith equals first float greater greaterorequals indexof int intersection join json
@@ -28,15 +28,15 @@ const SHARED: [&str; 50] = words! {
     uricomponenttostring
 };
 
-/// How much of a function's value only a deployment would know.
+/// Which part of a function's result only a deployment would know.
 pub(super) enum PlaceholderKind {
-    /// The value, but its type is known.
+    /// The value; the type is known.
     Value,
-    /// Everything.
+    /// The value and its type.
     Whole,
 }
 
-/// What is made up of the value of a function; none if it is computed.
+/// Returns what is made up in the result of a function, or `None` if the result is computed.
 pub(super) fn placeholder_kind(lower: &str) -> Option<PlaceholderKind> {
     match lower {
         "reference" | "providers" => Some(PlaceholderKind::Whole),
@@ -59,7 +59,7 @@ pub(super) fn placeholder_kind(lower: &str) -> Option<PlaceholderKind> {
     }
 }
 
-/// The name of a function in lower case, without the name space of those that are built in.
+/// Returns the name of a function in lower case, without the namespaces of built-in functions (`sys.`, `az.`).
 pub(super) fn function_name(name: &str) -> String {
     let lower = name.to_ascii_lowercase();
     let bare = lower.strip_prefix("sys.");
@@ -67,7 +67,7 @@ pub(super) fn function_name(name: &str) -> String {
     bare.unwrap_or(&lower).to_owned()
 }
 
-/// The value of a function; an error says why it has none.
+/// Calls a function. The error is the reason why it has no value.
 pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
     let lower = function_name(name);
     let arguments: Vec<Value> = arguments.into_iter().map(resolve_stand_in).collect();
@@ -136,8 +136,8 @@ pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
     })
 }
 
-/// What `workflow()` returns in addition to the run. Definitions split its id where Azure has a subscription and
-/// a resource group.
+/// Returns the part of `workflow()` that is not about the run. The id has the form of Azure's, because definitions
+/// split it to get the subscription and the resource group.
 pub(crate) fn workflow_resource(name: &str, title: &str, location: Option<&str>) -> Value {
     let kind = "Microsoft.Logic/workflows";
     let tags = object(&[
@@ -182,7 +182,7 @@ pub(super) fn member(base: &Value, key: &Value, safe: bool) -> Result<Value, Str
     }
 }
 
-/// A value as it is in the definition: the stand-in for an unknown value becomes its name.
+/// Returns a value in the form for the definition: a stand-in becomes its name.
 pub(super) fn resolve_stand_in(value: Value) -> Value {
     match value.get(STAND_IN) {
         Some(name) => name.clone(),
@@ -199,7 +199,7 @@ fn object(members: &[(&str, &str)]) -> Value {
     Value::from_pairs(members.map(|(key, value)| (*key, Value::text(*value))))
 }
 
-/// The address of a trigger, in the parts that templates split it into.
+/// Returns a made-up address of a trigger, whole and in its parts.
 fn callback_url() -> Value {
     let base = format!(
         "https://prod-00.{LOCATION}.logic.azure.com:443/workflows/\
@@ -275,7 +275,7 @@ fn environment() -> Value {
     ])
 }
 
-/// A function of WDL with these arguments.
+/// Calls a function of WDL.
 pub(super) fn shared(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
     let arguments = arguments.into_iter().map(Template::constant).collect();
     let call = Template::call(name, arguments).map_err(|error| error.message)?;
@@ -305,7 +305,7 @@ fn concat(arguments: &[Value]) -> Value {
     Value::text(arguments.iter().map(as_text).collect::<String>())
 }
 
-/// `{0}`, `{1,8:N2}` and `{{` in the first argument.
+/// Replaces `{0}`, `{1,8:N2}` and `{{` in the first argument.
 fn format(arguments: &[Value]) -> Result<String, String> {
     let template = arguments.first().map(as_text).unwrap_or_default();
     let mut out = String::new();
@@ -329,7 +329,7 @@ fn format(arguments: &[Value]) -> Result<String, String> {
     Ok(out)
 }
 
-/// What is put in place of `INDEX[,WIDTH][:FORM]`.
+/// Returns the text that replaces `INDEX[,WIDTH][:FORM]`.
 fn format_argument(place: &str, arguments: &[Value]) -> Result<String, String> {
     let (place, form) = place
         .split_once(':')
@@ -356,7 +356,7 @@ fn format_argument(place: &str, arguments: &[Value]) -> Result<String, String> {
     })
 }
 
-/// `Type/sub` and names to `Type/name/sub/name`.
+/// Joins `Type/sub` and names to `Type/name/sub/name`.
 fn typed_path(arguments: &[Value]) -> String {
     let Some((kind, names)) = arguments.split_first() else {
         return String::new();
@@ -375,7 +375,7 @@ fn typed_path(arguments: &[Value]) -> String {
     path
 }
 
-/// The id of a resource; before its type there may be a subscription and a group.
+/// Returns the id of a resource. A subscription and a group may precede the type in the arguments.
 fn resource_id(function: &str, arguments: &[Value]) -> String {
     let is_type = |value: &&Value| value.as_str().is_some_and(|text| text.contains('/'));
     let at = arguments
@@ -411,7 +411,7 @@ fn hash(arguments: &[Value]) -> String {
     hex(&digest)
 }
 
-/// Thirteen letters and digits that follow from the arguments.
+/// Returns thirteen letters that depend only on the arguments.
 fn unique(arguments: &[Value]) -> String {
     let letters = |c: char| match c {
         '0'..='9' => char::from(b'a' + (c as u8 - b'0')),
@@ -449,7 +449,7 @@ fn pad_left(text: &str, width: Option<&Value>, with: &str) -> String {
         .collect()
 }
 
-/// A stand-in for the value of a deployment parameter that has none.
+/// Returns a stand-in for a parameter of a deployment without a value.
 pub(super) fn placeholder(name: &str, kind: &str, declared: &Object) -> Value {
     if let Some(first) = declared
         .get("allowedValues")

@@ -1,5 +1,5 @@
-//! ARM templates around a definition: the workflows among their resources, as the deployment would
-//! make them. Its expressions are evaluated in `compute`; nothing is deployed.
+//! ARM templates that contain a definition: finds the workflows among the resources of a template, as
+//! a deployment would create them. `compute` evaluates the template's expressions; nothing is deployed.
 
 mod arguments;
 mod collections;
@@ -25,14 +25,14 @@ use windlass_source::source::{Entry, Kind, Node, Span};
 const WORKFLOW: &str = "Microsoft.Logic/workflows";
 const DEPLOYMENT: &str = "Microsoft.Resources/deployments";
 
-/// A workflow of a template: its name, and the resource as it would be deployed.
+/// A workflow of a template: its name, and its resource as a deployment would create it.
 struct Candidate {
     name: Option<String>,
     resource: Node,
     span: Span,
 }
 
-/// The chosen workflow among the resources of a template, as a tree of its own.
+/// Returns the chosen workflow among the resources of a template, as a separate tree.
 pub(crate) fn workflow(
     reader: &mut Reader<'_>,
     missing: &mut MissingInputs,
@@ -58,7 +58,7 @@ pub(crate) fn workflow(
                 .as_deref()
                 .is_some_and(|name| name.eq_ignore_ascii_case(wanted))
         };
-        // A deployment inside of the template may deploy it again, with more in it.
+        // A deployment inside of the template may deploy the workflow again with more content: use the last.
         let at = found.iter().rposition(is);
         if at.is_none() {
             let what = format!("unknown workflow `{wanted}` in this template");
@@ -86,11 +86,11 @@ pub(crate) fn workflow(
     }
 }
 
-/// How deep nulls are left out.
+/// Maximum depth at which members that are null are removed.
 const MAX_NULL_DEPTH: usize = 100;
 
-/// A deployment leaves out the members that are null. What actions are given and what parameters hold
-/// is theirs.
+/// Removes the members that are null, as a deployment does. The inputs of actions and the values of
+/// parameters stay unchanged.
 fn without_null(mut node: Node, depth: usize) -> Node {
     if depth > MAX_NULL_DEPTH {
         return node;
@@ -126,7 +126,7 @@ fn is_type(resource: &Node, wanted: &str) -> bool {
     kind.is_some_and(|kind| kind.eq_ignore_ascii_case(wanted))
 }
 
-/// What a template's `resources` hold: a list, or a map by symbolic names.
+/// Returns the resources of a template. They are a list, or a map by symbolic names.
 fn resources(template: &Node) -> Vec<&Node> {
     match template.get_any_case("resources").map(|node| &node.kind) {
         Some(Kind::Array(items)) => items.iter().collect(),
@@ -135,8 +135,8 @@ fn resources(template: &Node) -> Vec<&Node> {
     }
 }
 
-/// Whether a workflow is among a resource and what it carries. Of all others nothing is computed,
-/// because nothing is deployed.
+/// Returns true if a resource is a workflow or contains one. Other resources are not computed, because
+/// nothing is deployed.
 fn leads_to_workflow(resource: &Node) -> bool {
     let holds = |template: &Node| resources(template).into_iter().any(leads_to_workflow);
     let carried = |key: &str| resource.get_any_case("properties")?.get_any_case(key);
@@ -170,14 +170,14 @@ impl Deployment<'_, '_> {
             self.begin_copy(copy, index);
             let is_understood = self.collect_one(resource, found);
             self.end_copy();
-            // What is wrong with one is wrong with all.
+            // A mistake in one copy is in all copies.
             if !is_understood {
                 return;
             }
         }
     }
 
-    /// A resource, or one copy of it. Says whether it could be understood.
+    /// Collects the workflows of a resource, or of one copy. Returns false if the resource has a mistake.
     fn collect_one(&mut self, resource: &Node, found: &mut Vec<Candidate>) -> bool {
         if !self.is_within(resource.span) {
             return false;
@@ -196,7 +196,7 @@ impl Deployment<'_, '_> {
             return true;
         };
         if let Some(template) = properties.get_any_case("mainTemplate") {
-            // Its own expressions are escaped: this template only carries it.
+            // This template only contains `mainTemplate`, whose own expressions are escaped.
             let template = self.deployed(template);
             self.nested(&template, None, found);
         }
@@ -207,7 +207,7 @@ impl Deployment<'_, '_> {
         let scope = scope.and_then(|options| options.get_any_case("scope")?.as_str());
         let inner = scope.is_some_and(|scope| scope.eq_ignore_ascii_case("inner"));
         let given = properties.get_any_case("parameters");
-        // All of them may be one expression.
+        // All parameters may be one expression.
         let given = given.map(|given| match given.as_str() {
             Some(_) => self.deployed(given),
             None => given.clone(),
@@ -222,7 +222,7 @@ impl Deployment<'_, '_> {
         true
     }
 
-    /// Looks into a template that another one carries, with the values that it is given there.
+    /// Collects the workflows of a nested template. `given` are the values for its parameters.
     fn nested(&mut self, template: &Node, given: Option<&Node>, found: &mut Vec<Candidate>) {
         let given: Vec<&Node> = given.into_iter().collect();
         self.enter(template, &given);
@@ -230,8 +230,8 @@ impl Deployment<'_, '_> {
         self.frames.pop();
     }
 
-    /// Begins a template: its parameters are checked as far as they can be computed. The others
-    /// are reported where a workflow needs them.
+    /// Enters a template. Parameters that can be computed are checked now. The others are reported
+    /// when a workflow needs them.
     fn enter(&mut self, template: &Node, given: &[&Node]) {
         self.reader.check_declared(template);
         self.frames.push(Frame::of(template, given));
@@ -243,7 +243,7 @@ impl Deployment<'_, '_> {
         self.lenient -= 1;
     }
 
-    /// What the condition of a resource says; none if that is not a condition, which is reported.
+    /// Evaluates the condition of a resource. Reports an invalid condition, and returns `None`.
     fn is_deployed(&mut self, resource: &Node) -> Option<bool> {
         let Some(condition) = resource.get_any_case("condition") else {
             return Some(true);
@@ -254,7 +254,7 @@ impl Deployment<'_, '_> {
         match &condition.kind {
             _ if seen.misses > 0 => None,
             Kind::Bool(deployed) => Some(*deployed),
-            // What only a deployment knows may be true.
+            // A value that only a deployment knows may be true.
             _ if seen.unknown > 0 => Some(true),
             _ => {
                 let what = "the `condition` of a resource is neither true nor false";
@@ -266,7 +266,7 @@ impl Deployment<'_, '_> {
         }
     }
 
-    /// The resource with its expressions replaced. Its name may stay unknown.
+    /// Makes a candidate of a resource, with its expressions replaced. Its name may stay unknown.
     fn candidate(&mut self, resource: &Node) -> Candidate {
         self.lenient += 1;
         self.naming = true;

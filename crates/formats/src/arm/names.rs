@@ -1,4 +1,4 @@
-//! The names of an ARM template: parameters with their values, variables, functions of its own.
+//! The names of an ARM template: parameters with their values, variables, and declared functions.
 
 use super::expression::inside;
 use super::values::{declared, is_nullable};
@@ -8,29 +8,29 @@ use windlass_source::source::{Entry, Kind, Node, Span};
 /// The names of one template.
 #[derive(Default)]
 pub(super) struct Frame {
-    /// `parameters` and `definitions` as the template has them.
+    /// The unchanged `parameters` and `definitions` of the template.
     pub declarations: Option<Node>,
     pub parameters: BTreeMap<String, Slot>,
     pub variables: BTreeMap<String, Slot>,
-    /// The functions that it declares, by `namespace.name`.
+    /// The functions that the template declares, by `namespace.name`.
     pub functions: BTreeMap<String, Node>,
-    /// The copy loops around what is computed: name and index.
+    /// The enclosing copy loops of the current expression: name and index, the innermost last.
     pub copies: Vec<(String, i64)>,
 }
 
-/// What a value is made of, counted on the way to it.
+/// Counts of what was used to compute a value.
 #[derive(Clone, Copy, Default)]
 pub(super) struct ValueOrigins {
     /// Expressions without a value.
     pub misses: usize,
-    /// Stand-ins for what only a deployment knows.
+    /// Stand-ins for values that only a deployment knows.
     pub stand_ins: usize,
-    /// Those of which not even the type is known.
+    /// Stand-ins of which not even the type is known.
     pub unknown: usize,
 }
 
 impl ValueOrigins {
-    /// What was counted since then.
+    /// Returns what was counted since `before`.
     pub fn since(self, before: Self) -> Self {
         Self {
             misses: self.misses.saturating_sub(before.misses),
@@ -49,13 +49,13 @@ impl ValueOrigins {
 #[derive(Clone)]
 pub(super) enum Slot {
     Written(Node),
-    /// `{value: …}` as the deployment around the template gives it, with that one's expressions.
+    /// `{value: …}` from the deployment that contains the template, with the deployment's expressions.
     Outer(Node),
-    /// Being computed: to ask for it again would never end.
+    /// The value is being computed. A read of the slot is an endless recursion.
     Open,
-    /// Its value, and what that is made of.
+    /// The value, and what was used to compute it.
     Known(Node, ValueOrigins),
-    /// A parameter without a value: how it is declared.
+    /// A parameter without a value, with its declaration.
     Missing(Node, Span),
 }
 
@@ -117,7 +117,7 @@ impl Frame {
     }
 }
 
-/// Whether what is given for a parameter has a value. A secret of a key vault has none here.
+/// Returns true if the entry for a parameter has a value. A secret of a key vault has no value here.
 pub(super) fn gives(given: &Node) -> bool {
     let is_computed = given.as_str().is_some_and(|text| inside(text).is_some());
     is_computed || given.get_any_case("value").is_some()
@@ -135,7 +135,7 @@ fn declarations(template: &Node) -> Node {
     }
 }
 
-/// A copy loop of a variable as a map that only the loop reads.
+/// Wraps a copy loop of a variable in a map that has only this loop.
 fn copied(copy: &Node) -> Node {
     let entry = Entry {
         key: String::from("copy"),

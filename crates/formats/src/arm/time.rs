@@ -1,19 +1,19 @@
-//! The functions of deployment expressions that reckon with dates. A deployment's years have 365
-//! days and its months 30, so that every duration has one length.
+//! The functions of deployment expressions for dates. In a deployment, a year has 365 days and a month
+//! has 30, so that every duration has one length.
 
 use super::functions::shared;
 use chrono::{Datelike, NaiveDateTime, TimeDelta};
 use windlass_expression::Value;
 use windlass_value::time::parse_nominal_duration;
 
-/// How a moment is written if no format is given.
+/// The default format of an instant.
 const SECONDS: &str = "yyyy-MM-ddTHH:mm:ssZ";
-/// What `utcNow()` gives, for chrono.
+/// The format of `utcNow()`, for chrono.
 const COMPACT: &str = "%Y%m%dT%H%M%SZ";
-/// How a moment is handed to the functions of WDL: they keep seven decimals.
+/// The format of an instant that is passed to the functions of WDL, which preserve seven decimals.
 const EXACT: &str = "%Y-%m-%dT%H:%M:%S%.9f";
 
-/// A value in a form of .NET.
+/// Formats a value with a format of .NET.
 pub(super) fn formatted(function: &str, value: Value, form: &str) -> Result<Value, String> {
     shared(function, vec![value, Value::text(form)])
 }
@@ -46,7 +46,7 @@ pub(super) fn to_epoch(text: &str) -> Result<Value, String> {
     Ok(Value::Int(moment.and_utc().timestamp()))
 }
 
-/// A moment without its zone, and the zone that is written after it: `Z` or none.
+/// Parses an instant. Returns it without its zone, and the zone to append: `Z` or nothing.
 fn moment(text: &str) -> Result<(NaiveDateTime, &'static str), String> {
     if let Ok(compact) = NaiveDateTime::parse_from_str(text, COMPACT) {
         return Ok((compact, "Z"));
@@ -62,7 +62,7 @@ fn moment(text: &str) -> Result<(NaiveDateTime, &'static str), String> {
     Ok((wall.map_err(|_| none())?, zone))
 }
 
-/// How long an ISO 8601 duration is.
+/// Returns the length of an ISO 8601 duration, which may be negative.
 fn length(text: &str) -> Option<TimeDelta> {
     let later = |text: &str| TimeDelta::from_std(parse_nominal_duration(text)?).ok();
     match text.strip_prefix('-') {

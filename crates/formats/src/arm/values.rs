@@ -1,4 +1,4 @@
-//! What a deployment would refuse of the parameters of a template: declarations, and values.
+//! Reports what a deployment would refuse in the parameters of a template: declarations and values.
 
 use super::names::gives;
 use crate::reader::Reader;
@@ -17,7 +17,7 @@ const TYPES: [&str; 7] = [
 const BOUNDS: [&str; 4] = ["minValue", "maxValue", "minLength", "maxLength"];
 
 impl Reader<'_> {
-    /// Reports a value that is not under `value`, where it is looked for.
+    /// Reports the entry of a parameter without `value` or `reference`.
     pub(crate) fn check_member(&mut self, given: &Entry) {
         if gives(&given.value) || given.value.get_any_case("reference").is_some() {
             return;
@@ -27,7 +27,7 @@ impl Reader<'_> {
         self.error("missing-key", given.key_span, what, hint);
     }
 
-    /// Checks the values of parameters that came with a template, as a deployment would.
+    /// Checks the values for the parameters of a template, as a deployment would.
     pub(super) fn check_given(&mut self, template: &Node, given: &[&Node]) {
         for given in given {
             let given = given.get_any_case("parameters").unwrap_or(given);
@@ -60,10 +60,10 @@ impl Reader<'_> {
         }
     }
 
-    /// Reports what is wrong with the declarations of a template's parameters.
+    /// Reports mistakes in the declarations of a template's parameters.
     pub(super) fn check_declared(&mut self, template: &Node) {
         for own in declared(template) {
-            // Without its definition, nothing is known of it.
+            // Without its definition, nothing is known of the parameter.
             let Some(node) = resolved(template, &own.value) else {
                 continue;
             };
@@ -91,8 +91,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Reports a value that is not of the declared type. One that is `certain` must also be allowed
-    /// and within bounds.
+    /// Reports a value that is not of the declared type. If the value is `certain`, it must also be
+    /// allowed and within the bounds.
     pub(super) fn check_value(
         &mut self,
         template: &Node,
@@ -129,7 +129,7 @@ impl Reader<'_> {
             let value = value.to_value();
             allowed.iter().any(|one| one.to_value() == value)
         };
-        // Of a list, every part of what is allowed is.
+        // A list is also allowed if all of its items are.
         let is_part = match &value.kind {
             Kind::Array(items) => items.iter().all(is_allowed),
             _ => false,
@@ -150,7 +150,7 @@ impl Reader<'_> {
     fn check_bounds(&mut self, declared: &Entry, node: &Node, value: &Node) {
         let (size, least, most) = match &value.kind {
             Kind::Int(number) => (*number, "minValue", "maxValue"),
-            // Azure counts as .NET does.
+            // Azure counts UTF-16 code units, as .NET does.
             Kind::String(text) => (
                 size(text.text.encode_utf16().count()),
                 "minLength",
@@ -183,7 +183,7 @@ fn size(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Whether a value is of a type; null is of none.
+/// Returns true if a value is of a type. Null is not of any type.
 fn fits(kind: &str, value: &Node) -> bool {
     match (kind, &value.kind) {
         (_, Kind::Null) => false,
@@ -197,13 +197,13 @@ fn fits(kind: &str, value: &Node) -> bool {
     }
 }
 
-/// The parameters that a template declares.
+/// Returns the parameters that a template declares.
 pub(super) fn declared(template: &Node) -> &[Entry] {
     let declared = template.get_any_case("parameters");
     declared.and_then(Node::entries).unwrap_or_default()
 }
 
-/// A declaration, or the one among the template's `definitions` that it refers to.
+/// Returns a declaration, or the one in the template's `definitions` that its `$ref` names.
 fn resolved<'n>(template: &'n Node, declared: &'n Node) -> Option<&'n Node> {
     let Some(reference) = declared.get_any_case("$ref") else {
         return Some(declared);
