@@ -1,4 +1,4 @@
-//! Nodes with `uses` or `action`: which executor does it, and what of its answer counts.
+//! Nodes with `uses` or `action`: the executor of the action, and its value in the executor's result.
 
 use super::builder::{executor_result, expression, only, text};
 use super::node::{LoweredNode, Sink};
@@ -16,7 +16,7 @@ use windlass_model::model::{ANSWER_ERRORS, Name};
 use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Kind};
 
-/// Actions of TEA that an executor of the same name does.
+/// Actions of TEA that an executor of the same name implements.
 const SAME_NAME: [&str; 9] = [
     "validate.extraction",
     "validate.schema",
@@ -28,14 +28,14 @@ const SAME_NAME: [&str; 9] = [
     "file.write",
     "reflection.evaluate",
 ];
-/// Actions of TEA that another executor does.
+/// Actions of TEA that an executor of another name implements.
 const RENAMED: [&str; 3] = ["llm.call", "http.get", "http.post"];
 /// Actions of the Loom format that are one call of an executor.
 const LOOM: [&str; 6] = ["http", "shell", "activity", "actor", "ai", "appendFile"];
-/// What is more than one call.
+/// Actions that are more than one call.
 const COMPOSED: [&str; 3] = ["retry.loop", "reflection.loop", "reflection.correct"];
 
-/// Of what these take, one of these keys must be there.
+/// Actions, and the keys of which each needs at least one.
 const NEEDED: [(&str, &[&str]); 10] = [
     ("llm.call", &["prompt", "messages"]),
     ("ai", &["prompt", "messages"]),
@@ -49,7 +49,7 @@ const NEEDED: [(&str, &[&str]); 10] = [
     ("notify", &["message"]),
 ];
 
-/// Keys of a question that only TEA has, and that have no effect here.
+/// Keys of a question to a model that only TEA has, and that have no effect here.
 const OF_TEA: [&str; 5] = [
     "num_retries",
     "base_delay",
@@ -58,8 +58,8 @@ const OF_TEA: [&str; 5] = [
     "opik_project_name",
 ];
 
-/// What these take, but for keys that further code checks: those of questions to a model, of handlers,
-/// of validators and of the loops.
+/// The keys that each action accepts. Other code checks the keys of questions to a model, handlers,
+/// validators and loops.
 const TAKEN: [(&str, &str); 25] = [
     (
         "http",
@@ -95,9 +95,9 @@ const TAKEN: [(&str, &str); 25] = [
 pub(super) struct Invocation {
     pub executor: Name,
     pub inputs: Template,
-    /// What the action gives, of what the executor gave.
+    /// The template of the action's value. It reads the executor's result.
     pub value: Template,
-    /// What it does to the state besides.
+    /// Further assignments to the state.
     pub then: Vec<Assignment>,
 }
 
@@ -114,7 +114,7 @@ impl<'n> Tea<'_, 'n> {
         self.acting(entry, with, timeout, &sink, place)
     }
 
-    /// The action that `entry` names.
+    /// Reads the action that `entry` names.
     pub(super) fn acting(
         &mut self,
         entry: &'n Entry,
@@ -182,7 +182,7 @@ impl<'n> Tea<'_, 'n> {
         })
     }
 
-    /// An append behind what finds out how long the file is, when the run does not know it.
+    /// Makes an append. If the run does not know the length of the file, a step before it measures the file.
     fn measured(
         &mut self,
         call: StepKind,
@@ -204,7 +204,7 @@ impl<'n> Tea<'_, 'n> {
         })
     }
 
-    /// Reports an action that can only fail when it is reached.
+    /// Reports an action without a required key: it would always fail.
     fn needs(&mut self, name: &str, named: &Entry, with: &[&'n Entry]) {
         let Some((_, keys)) = NEEDED.iter().find(|(known, _)| *known == name) else {
             return;
@@ -234,7 +234,7 @@ impl<'n> Tea<'_, 'n> {
         with.value.entries().map(|_| entries.iter().collect())
     }
 
-    /// The call that an action is, one of [`action_names`]. `entry` is where it is named, `with`
+    /// Makes the call of an action, one of [`action_names`]. `entry` is where the action is named, `with`
     /// are its arguments.
     pub(super) fn invocation(
         &mut self,
@@ -256,7 +256,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// Reports keys that an action does not take.
+    /// Reports keys that an action does not accept.
     pub(super) fn check_known_keys(&mut self, name: &str, with: &[&'n Entry]) {
         let Some((_, known)) = TAKEN.iter().find(|(action, _)| *action == name) else {
             return;
@@ -270,7 +270,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// Reports keys that no question to a model has.
+    /// Reports keys that a question to a model does not have.
     pub(super) fn model_keys<'e>(&mut self, what: &str, entries: impl Iterator<Item = &'e Entry>) {
         let known = MODEL.iter().chain([&ANSWER_TIME]).map(|key| key.name);
         let known: Vec<&str> = known.chain([PROVIDERS]).collect();
@@ -292,7 +292,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// `appendFile`: a key of the state remembers how long the file is.
+    /// Reads `appendFile`. A key of the state holds the length of the file.
     fn append(&mut self, entry: &Entry, with: &[&'n Entry]) -> Option<Invocation> {
         let find = |key: &str| with.iter().copied().find(|entry| entry.key == key);
         let (append, replace) = (find("append"), find("replace"));
@@ -315,7 +315,7 @@ impl<'n> Tea<'_, 'n> {
         })
     }
 
-    /// The arguments of an action, and those that it takes from elsewhere when they are not given.
+    /// Makes the inputs of an action: its arguments, and defaults for arguments that are not set.
     pub(super) fn inputs_of(
         &mut self,
         name: &str,
@@ -340,13 +340,13 @@ impl<'n> Tea<'_, 'n> {
         }
         let has = |key: &str| with.iter().any(|entry| entry.key == key);
         match name {
-            // A schema asks no model.
+            // An evaluation by a schema calls no model.
             "llm.call" | "reflection.evaluate" if name == "llm.call" || schema.is_none() => {
                 let own = self.llm.iter().filter(|(key, _)| !has(key));
                 inputs.extend(own.map(|(key, value)| (text(key), value.clone())));
             }
             "validate.extraction" => {
-                // Taken from the state where not given.
+                // An argument that is not set is a key of the file, or is read from the state.
                 for (key, value) in &self.extraction {
                     if !has(key) {
                         inputs.push((text(key), Template::constant(value.clone())));
@@ -364,7 +364,7 @@ impl<'n> Tea<'_, 'n> {
         inputs
     }
 
-    /// Reports what is wrong with an argument, as far as it is known before a run.
+    /// Reports mistakes in an argument that are known before a run.
     fn check(&mut self, name: &str, argument: &Entry, value: &Template) {
         match (name, argument.key.as_str()) {
             ("shell", "run") if !value.references().is_empty() => {
@@ -379,7 +379,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// `reflection.evaluate` as an action of its own: `custom` is code of this file, the rest calls an executor.
+    /// Reads `reflection.evaluate` as an action of its own: `custom` is code of the file, other types call an executor.
     fn evaluate_call(&mut self, named: &Entry, with: &[&'n Entry]) -> Option<Invocation> {
         let find = |key: &str| with.iter().copied().find(|entry| entry.key == key);
         let kind = find("evaluator_type").or(find("type"));
@@ -429,7 +429,7 @@ impl<'n> Tea<'_, 'n> {
         })
     }
 
-    /// The inputs of `http.get` and `http.post`, in the words of the `http` executor.
+    /// Makes the inputs of `http.get` and `http.post`, with the names of the `http` executor.
     fn web(
         &mut self,
         name: &str,
@@ -437,7 +437,7 @@ impl<'n> Tea<'_, 'n> {
         place: &SourcePosition,
     ) -> Vec<(Template, Template)> {
         let method = if name == "http.get" { "GET" } else { "POST" };
-        // TEA reads JSON, whatever the server calls it.
+        // TEA parses the answer as JSON, whatever its media type is.
         let mut inputs = vec![
             (text("method"), text(method)),
             (text("parse"), text("json")),
@@ -492,7 +492,7 @@ pub(crate) fn all_names() -> impl Iterator<Item = &'static str> {
     action_names().chain(COMPOSED).chain(PURE)
 }
 
-/// TEA knows its actions by second names: `actions.llm_call` is `llm.call`, and so is `llm_call`.
+/// Returns the main name of an action. TEA also accepts `actions.llm_call` and `llm_call` for `llm.call`.
 pub(super) fn canonical(name: &str) -> String {
     let dotted = |name: &str| name.replacen('_', ".", 1);
     match name.strip_prefix("actions.") {

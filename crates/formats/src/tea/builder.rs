@@ -1,4 +1,4 @@
-//! Pieces of `hir` that the readers of this format put together. Nothing here reads a file.
+//! Functions that make parts of `hir` for the readers of this format. Nothing here reads a file.
 
 use super::{SourcePosition, Tea};
 use crate::builder;
@@ -9,10 +9,10 @@ use windlass_model::hir::{Assign, Assignment, Block, Call, Step, StepKind};
 use windlass_model::model::{AssignOp, Name, WHOLE_STATE};
 use windlass_source::source::Span;
 
-/// The variable of a fault while it is handled; gone when the state is seen again.
+/// The variable of a fault while it is handled. It is removed before a template of the author reads the state.
 pub(super) const FAULT: &str = "_windlass_fault";
 
-/// What that fault says, without the class and the line that the message of a script has.
+/// The message of that fault, without the class and the line in the message of a script.
 pub(super) const FAULT_TEXT: &str = "(state._windlass_fault.message \
      if state._windlass_fault.kind != 'script' else state._windlass_fault.message\
      .removeprefix((state._windlass_fault.code or '') ~ ': ').rsplit(' (line ', 1)[0])";
@@ -27,27 +27,27 @@ pub(super) fn state() -> Template {
     Template::binding(Binding::Root(Name::from("state")))
 }
 
-/// The whole state, as a script gets it: it is stored once.
+/// Makes the placeholder for the whole state in a script's inputs, so that the state is not stored again.
 pub(super) fn script_state() -> Template {
     text(WHOLE_STATE)
 }
 
-/// What an executor gave, in the assignments of its call.
+/// Makes the template of an executor's result, for the assignments of its call.
 pub(super) fn executor_result() -> Template {
     Template::binding(Binding::Root(Name::from("result")))
 }
 
-/// What a step left as its output; null when it did not run.
+/// Makes the template of a step's output. It is null if the step did not run.
 pub(super) fn output_of(step: &Name) -> Template {
     Template::binding(Binding::Outputs(step.clone()))
 }
 
-/// A template that sees this value as `result`.
+/// Makes a template in which `result` is this value.
 pub(super) fn with_result(value: &Template, body: Template) -> Template {
     if *value == executor_result() {
         return body;
     }
-    // A name sees itself, so the value is bound in two steps.
+    // The value may itself read `result`, so it is bound in two steps.
     let outer: [(Name, Template); 1] = [(Name::from("_given"), value.clone())];
     let inner = [(
         Name::from("result"),
@@ -78,7 +78,7 @@ pub(super) fn replace(value: Template, span: Span) -> Assignment {
     assignment("", AssignOp::ReplaceAll, value, span)
 }
 
-/// A variable is none any more.
+/// Makes an assignment that removes a variable.
 pub(super) fn remove(variable: &str, span: Span) -> Assignment {
     let names = Template::constant(Value::array(vec![Value::text(variable)]));
     assignment("", AssignOp::RemoveAll, names, span)
@@ -88,7 +88,7 @@ pub(super) fn forget_fault(span: Span) -> Assignment {
     remove(FAULT, span)
 }
 
-/// Variables, each with the value of an expression.
+/// Makes assignments that set each variable to the value of an expression.
 pub(super) fn set_all(
     reader: &Reader<'_>,
     variables: &[(&str, &str)],
@@ -99,7 +99,7 @@ pub(super) fn set_all(
         .collect()
 }
 
-/// A map, each member with the value of an expression.
+/// Makes a map whose members are the values of expressions.
 pub(super) fn expressions(reader: &Reader<'_>, members: &[(&str, &str)]) -> Template {
     let members = members.iter();
     object(members.map(|(name, text)| (*name, expression(reader, text))))
@@ -125,12 +125,12 @@ pub(super) fn call(
     })
 }
 
-/// Steps one after the other, as one.
+/// Combines steps that run one after the other.
 pub(super) fn block(steps: Vec<Step>) -> StepKind {
     StepKind::Block(Block::Sequence(steps))
 }
 
-/// A step that this format named, not its author.
+/// Makes a step that this format named, not the author.
 pub(super) fn anonymous_step(place: SourcePosition, label: &str, kind: StepKind) -> Step {
     Step {
         anonymous: true,
@@ -138,8 +138,8 @@ pub(super) fn anonymous_step(place: SourcePosition, label: &str, kind: StepKind)
     }
 }
 
-/// The same with what its record holds, where that is not what the executor gave: a script's answer
-/// holds the whole state.
+/// Sets the value in the step's record, if it is not the executor's result: the result of a script
+/// contains the whole state.
 pub(super) fn recording(step: Step, value: &Template) -> Step {
     let output = (*value != executor_result()).then(|| value.clone());
     Step { output, ..step }
@@ -153,7 +153,7 @@ pub(super) fn step(place: SourcePosition, label: &str, kind: StepKind) -> Step {
 }
 
 impl Tea<'_, '_> {
-    /// A part of a node that only assigns.
+    /// Makes a part of a node that only assigns.
     pub(super) fn assigned(
         &mut self,
         of: &SourcePosition,
@@ -163,7 +163,7 @@ impl Tea<'_, '_> {
         anonymous_step(self.part(of, part), "assign", assign(then, None))
     }
 
-    /// A part of a node whose fault is handled by further steps.
+    /// Makes a part of a node with a handler of its faults.
     pub(super) fn catch_step(
         &mut self,
         of: &SourcePosition,

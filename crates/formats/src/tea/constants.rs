@@ -1,10 +1,10 @@
-//! `${name}` in texts of nodes and edges: replaced by a constant of the file before anything is
-//! read. A name that is not that of a constant stays as it is.
+//! Replaces `${name}` in texts of nodes and edges by a constant of the file, before anything is read.
+//! If the file has no constant of the name, the text stays unchanged.
 
 use windlass_source::diagnostic::{Diagnostic, Diagnostics};
 use windlass_source::source::{Entry, Kind, MAX_BYTES, Node};
 
-/// The file with its constants put in. Together they make no more of it than a file may be.
+/// Returns the file with its constants inserted. They add at most the maximum size of a file.
 pub(super) fn replaced(workflow: &Node, diagnostics: &mut Diagnostics) -> Node {
     let mut workflow = workflow.clone();
     let variables = workflow.get("variables");
@@ -37,7 +37,7 @@ pub(super) fn replaced(workflow: &Node, diagnostics: &mut Diagnostics) -> Node {
 struct Constants {
     /// `${name}` and its value.
     known: Vec<(String, String)>,
-    /// How many bytes may still be made; none: nothing is replaced any more.
+    /// Number of bytes that may still be made. At 0, nothing is replaced any more.
     left: usize,
 }
 
@@ -65,7 +65,7 @@ impl Constants {
     }
 }
 
-/// A constant as Python writes it.
+/// Returns a constant in Python's notation.
 fn word(node: &Node) -> Option<String> {
     match &node.kind {
         Kind::Null => Some(String::from("None")),

@@ -1,5 +1,5 @@
 //! `reflection.correct` as an action of its own (AC8): an action, code or a prompt that corrects data. It never
-//! fails: what went wrong is in its result.
+//! fails: its result reports an error.
 
 use super::action::canonical;
 use super::builder::{
@@ -13,7 +13,7 @@ use windlass_expression::{Template, Value};
 use windlass_model::hir::StepKind;
 use windlass_source::source::Entry;
 
-/// The result, until the state is what it was before.
+/// The variable of the result, until the state is restored.
 const RESULT: &str = "_windlass_result";
 const HINT: &str = "for example with: { data: \"{{ state.draft }}\", prompt: \"…\" }";
 

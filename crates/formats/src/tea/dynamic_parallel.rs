@@ -1,7 +1,7 @@
-//! `type: dynamic_parallel`: an action, steps or another workflow once for each item, at the same time (docs/reference/tea.md).
+//! `type: dynamic_parallel`: an action, steps or a workflow for each item, concurrently (docs/reference/tea.md).
 //!
-//! It is a foreach whose body is one isolated branch: each item has a copy of the state to itself,
-//! and what fails there is a result like any other. All results are `parallel_results`.
+//! The node becomes a foreach whose body is one isolated branch. Each item has its own copy of the state,
+//! and a failed item has a result like any other. `parallel_results` has all results.
 
 use super::builder::{
     anonymous_step, block, executor_result, forget_fault, jinja, output_of, remove, replace, set,
@@ -21,27 +21,27 @@ const CONCURRENCY: u32 = 32;
 const ITEMS: &str = "for example items: \"{{ state.batches }}\"";
 const BODY: &str = "for example steps: [{ run: \"return {'n': state['item'] * 2}\" }]";
 const FAN_IN: &str = "for example fan_in: collect";
-/// What an action gave, until it is the branch's state.
+/// The variable of an action's result, until the result becomes the branch's state.
 const RESULT: &str = "_windlass_result";
-/// Why a branch failed.
+/// The variable of the reason why a branch failed.
 const ERROR: &str = "_windlass_error";
-/// A branch failed, so no further branches begin. All branches share this variable.
+/// The variable that is true after a branch failed, so that no further branches begin. All branches share it.
 const STOP: &str = "_windlass_stop";
 /// The items of a result: an empty list for `none`, and the keys of a map.
 const LISTED: &str =
     "{{ [] if result is none else (result.keys() | list if result is mapping else result) }}";
 
-/// The workflow that runs for each item.
+/// The key of the workflow that runs for each item.
 pub(super) const SUBGRAPH: &str = "subgraph";
 
-/// Whether a subgraph is a file that may be in the workflow's folder, and not an address.
+/// Returns true if a subgraph is a file that may be in the workflow's folder, not a URL.
 pub(super) fn is_file(path: &str) -> bool {
     let ends = [".yaml", ".yml", ".json"];
     let lower = path.to_ascii_lowercase();
     !path.contains("://") && ends.iter().any(|end| lower.ends_with(end))
 }
 
-/// What each item is called in the state.
+/// The keys of an item and its index in the state, with their values.
 struct Item {
     name: Name,
     value: Template,
@@ -147,7 +147,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// `fan_in` names a node. Which one is next is a matter of edges, as in TEA.
+    /// Checks that `fan_in` names a node. As in TEA, only edges decide which node is next.
     fn collected(&mut self, fields: &mut Fields<'n>, place: &SourcePosition) {
         let Some(entry) = fields.required(self, "fan_in", place.span, FAN_IN) else {
             return;
@@ -198,7 +198,7 @@ impl<'n> Tea<'_, 'n> {
         Some(self.inner(steps, place, "step"))
     }
 
-    /// An action. The state of its branch is only what it gave, and the item.
+    /// Makes the branch of an action. Its state has only the result of the action, and the item.
     fn branch_of_action(
         &mut self,
         entry: &'n Entry,
@@ -235,7 +235,7 @@ impl<'n> Tea<'_, 'n> {
         Some(vec![call, self.assigned(place, "kept", then)])
     }
 
-    /// Another workflow, as a run of its own. The state of the branch is that run's.
+    /// Makes the branch of another workflow, which is a run of its own. The state of the branch is the run's result.
     fn branch_of_subgraph(
         &mut self,
         entry: &'n Entry,
@@ -276,7 +276,7 @@ impl<'n> Tea<'_, 'n> {
         Some(vec![call, self.assigned(place, "kept", vec![next_state])])
     }
 
-    /// One item: its branch, unless another failed before and that ends all.
+    /// Makes the step of one item: its branch, unless `fail_fast` is set and a branch failed before.
     fn iteration(
         &mut self,
         work: Vec<Step>,
@@ -354,7 +354,7 @@ impl<'n> Tea<'_, 'n> {
         })
     }
 
-    /// The branch's result itself, in place of a list of one.
+    /// Makes the step of the fork. Its output is the result of the only branch, not a list of one result.
     fn forked(&mut self, fork: StepKind, place: &SourcePosition) -> Step {
         Step {
             output: Some(with_result(
@@ -372,7 +372,7 @@ impl<'n> Tea<'_, 'n> {
     }
 }
 
-/// What else TEA's results have.
+/// Returns the members of TEA's results that are constant here.
 fn others() -> Vec<(&'static str, Template)> {
     let null = || Template::constant(Value::Null);
     let zero = || Template::constant(Value::Int(0));

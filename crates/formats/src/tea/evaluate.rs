@@ -1,5 +1,5 @@
-//! Evaluators: by a JSON Schema, by a model, by code. What they say is `{valid, score, errors,
-//! suggestions}`, whatever the code behind them gave (AC2 to AC4, AC7).
+//! Evaluators: a JSON Schema, a model, or code. Each evaluation is `{valid, score, errors,
+//! suggestions}`, also if the code returned another form (AC2 to AC4, AC7).
 
 use super::builder::{FAULT_TEXT, anonymous_step, forget_fault, set, state, with_result};
 use super::script::Language;
@@ -11,16 +11,16 @@ use windlass_expression::{Template, Value};
 use windlass_model::hir::Step;
 use windlass_source::source::Entry;
 
-/// The answer of an evaluator, until it is recorded.
+/// The variable of an evaluation, until it is recorded.
 pub(super) const EVALUATION: &str = "_windlass_evaluation";
 const HINT: &str = "for example evaluator: { type: schema, schema: { type: object } }";
 const TYPES: [&str; 3] = ["schema", "llm", "custom"];
 
 pub(super) enum Evaluator {
-    /// By the executor of `reflection.evaluate`; the inputs still lack the data.
+    /// The executor of `reflection.evaluate`. The inputs do not contain the data yet.
     Call {
         inputs: Vec<(Template, Template)>,
-        /// A schema: a model's answer is judged by the JSON it holds.
+        /// Whether the evaluator is a schema: it judges the JSON in a model's answer.
         text_is_json: bool,
     },
     Custom {
@@ -30,7 +30,7 @@ pub(super) enum Evaluator {
     },
 }
 
-/// The JSON that an evaluation is, of whatever custom code gave.
+/// The template that converts the value of custom code to an evaluation.
 const NORMAL: &str = "{{ \
     ({'valid': result.get('valid', false), \
       'score': (result.score | trim | float) if result.score is string else \
@@ -101,7 +101,7 @@ impl<'n> Tea<'_, 'n> {
         })
     }
 
-    /// The inputs of code that judges `data`.
+    /// Makes the inputs of code that evaluates `data`.
     pub(super) fn judge(
         &mut self,
         language: Language,
@@ -115,7 +115,7 @@ impl<'n> Tea<'_, 'n> {
         self.code(language, &run.value, globals)
     }
 
-    /// The steps that judge `reflection_output`; afterwards what they say is in the state.
+    /// Makes the steps that evaluate `reflection_output`. They set the evaluation in the state.
     pub(super) fn evaluation(
         &mut self,
         evaluator: Evaluator,
@@ -160,7 +160,7 @@ impl<'n> Tea<'_, 'n> {
     }
 }
 
-/// The evaluation that custom code implements.
+/// Makes the template of the evaluation by custom code.
 pub(super) fn normal(reader: &Reader<'_>, language: Language) -> Template {
     with_result(&value_of(reader, language), jinja(reader, NORMAL))
 }

@@ -1,7 +1,7 @@
 //! Edges that start several nodes at once, and the node that joins them (docs/reference/tea.md).
 //!
-//! Each branch works on a copy of the state, and nothing of it is merged: the joining node gets the
-//! states that the branches came to, as `parallel_results`.
+//! Each branch works on a copy of the state, which is not merged. The joining node gets the final
+//! states of the branches as `parallel_results`.
 
 use super::builder::{anonymous_step, block, executor_result, only, output_of, set, state};
 use super::graph::START;
@@ -11,18 +11,18 @@ use windlass_model::hir::{Edge, Step, StepKind};
 use windlass_model::model::Name;
 use windlass_source::source::{Kind, Node, Span};
 
-/// A step of the graph and the edges out of it.
+/// A step of the graph and its outgoing edges.
 pub(super) type StepWithEdges = (Step, Vec<Edge>);
 
-/// The edges out of one node that are meant to start several.
+/// The outgoing edges of one node that are marked to start several nodes.
 #[derive(Clone, Debug)]
 pub(super) struct FanOutEdges {
-    /// The joining node, when an edge names it.
+    /// The joining node, if an edge names it.
     pub fan_in: Option<String>,
     pub span: Span,
 }
 
-/// A node that starts several.
+/// A node that starts several nodes.
 #[derive(Clone, Debug)]
 pub(super) struct FanOut {
     from: Name,
@@ -33,8 +33,8 @@ pub(super) struct FanOut {
 }
 
 impl<'n> Tea<'_, 'n> {
-    /// The nodes that start several: those whose edges say so, and those with several edges
-    /// without a condition when a node joins them.
+    /// Finds the nodes that start several nodes: those whose edges are marked, and those with several
+    /// edges without a condition if the file has a joining node.
     pub(super) fn fan_outs(
         &mut self,
         edges: &BTreeMap<String, Vec<Edge>>,
@@ -99,7 +99,7 @@ impl<'n> Tea<'_, 'n> {
         fan_outs
     }
 
-    /// Puts one step in the place of each fan_out: of those in a branch of another, first.
+    /// Replaces each fan-out by one step. A fan-out in a branch of another one is replaced first.
     pub(super) fn fold_all(
         &mut self,
         mut fan_outs: Vec<FanOut>,
@@ -121,7 +121,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// Takes the branches of a fan_out out of the graph and puts one step in their place.
+    /// Moves the branches of a fan-out out of the graph, and adds one step that runs them.
     fn fold(&mut self, fan_out: FanOut, steps: &mut Vec<StepWithEdges>, max_steps: u32) {
         let mut branches = Vec::new();
         let mut taken = BTreeSet::new();
@@ -168,7 +168,7 @@ impl<'n> Tea<'_, 'n> {
         steps.push((step, vec![edge(&fan_out.join)]));
     }
 
-    /// The branches, and then their results as a key of the state.
+    /// Makes a step that runs the branches and then sets their results in the state.
     fn collected_into_state(&mut self, step: Step, place: &SourcePosition) -> Step {
         let results = set("parallel_results", output_of(&step.name), place.span);
         let last = self.assigned(place, "results", vec![results]);
@@ -185,7 +185,7 @@ impl<'n> Tea<'_, 'n> {
         let branches = branches.into_iter().map(|(target, branch)| {
             let inside = self.part(&fan_out.place, &target);
             let body = super::graph::in_order(branch, &target, max_steps);
-            // What a branch gives is the state that it came to.
+            // The output of a branch is its final state.
             let branch = Step {
                 output: Some(state()),
                 ..anonymous_step(inside, "branch", StepKind::Block(body))
@@ -203,7 +203,7 @@ impl<'n> Tea<'_, 'n> {
     }
 }
 
-/// The nodes that a branch may come to before it is joined.
+/// Returns the nodes that a branch can reach before the joining node.
 fn closure(first: &Name, join: &Name, steps: &[StepWithEdges]) -> BTreeSet<Name> {
     let mut inside = BTreeSet::new();
     let mut open = vec![first.clone()];
@@ -218,7 +218,7 @@ fn closure(first: &Name, join: &Name, steps: &[StepWithEdges]) -> BTreeSet<Name>
     inside
 }
 
-/// In a branch, the node that joins is the end.
+/// Makes an edge to the joining node an edge to the end of the branch.
 fn ends_at(edge: Edge, join: &Name) -> Edge {
     let to = edge.to.filter(|to| to != join);
     Edge { to, ..edge }

@@ -1,5 +1,5 @@
-//! Nodes and edges: the order in which nodes run. A graph in which nothing branches and nothing
-//! comes back is a plain sequence.
+//! Nodes and edges: the order in which nodes run. A graph without branches and cycles becomes a
+//! sequence.
 
 use super::fan_out::{FanOutEdges, StepWithEdges};
 use super::{SourcePosition, Tea, builder};
@@ -15,7 +15,7 @@ const END: &str = "__end__";
 const EDGE: &str = "for example { from: __start__, to: work }";
 const GOTO: &str = "a node's name, or a list of { if: \"state.done\", to: name }";
 
-/// The edges that are written, by the node they leave, in their order.
+/// The edges of the file in their order, by the node where they start.
 type Edges = BTreeMap<String, Vec<Edge>>;
 
 impl<'n> Tea<'_, 'n> {
@@ -61,7 +61,7 @@ impl<'n> Tea<'_, 'n> {
         in_order(steps, &entry, max_steps)
     }
 
-    /// The names of the nodes at the top: all known before anything refers to them.
+    /// Declares the nodes at the top level, before anything refers to them. Returns the position of each valid node.
     fn declare(&mut self, list: &'n [Node], owner: &Name) -> Vec<Option<SourcePosition>> {
         list.iter()
             .map(|node| {
@@ -209,7 +209,7 @@ impl<'n> Tea<'_, 'n> {
         None
     }
 
-    /// Where an edge leads; inside: none at the end.
+    /// Finds the node at the end of an edge. The inner `None` is the end of the graph. An unknown node is reported.
     fn target(&mut self, code: &'static str, name: &str, span: Span) -> Option<Option<Name>> {
         if name == END {
             return Some(None);
@@ -223,7 +223,7 @@ impl<'n> Tea<'_, 'n> {
         None
     }
 
-    /// `condition` or `when`; a condition with `when: false` is taken when it does not hold.
+    /// Reads `condition` or `when`. With `when: false`, the edge is taken if its condition is false.
     fn edge_condition(
         &mut self,
         condition: Option<&Entry>,
@@ -251,7 +251,7 @@ impl<'n> Tea<'_, 'n> {
         })
     }
 
-    /// A condition, or `{type: expression, value: condition}`.
+    /// Reads a condition, or `{type: expression, value: condition}`.
     fn written_condition(&mut self, entry: &Entry) -> Option<Condition> {
         let inner = entry.value.entries().unwrap_or_default();
         let find = |key: &str| inner.iter().find(|entry| entry.key == key);
@@ -262,7 +262,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// `goto`: the edges that it becomes.
+    /// Reads `goto`. Returns the edges that it becomes.
     fn goto(&mut self, node: &'n Node) -> Vec<Edge> {
         let entries = node.entries().unwrap_or_default();
         let Some(entry) = entries.iter().find(|entry| entry.key == "goto") else {
@@ -298,7 +298,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// The condition of a rule of `goto`: its text counts.
+    /// Reads the condition of a rule of `goto`. Empty text and the words false, 0, no and none are false.
     fn goto_condition(&mut self, entry: &Entry) -> Option<Condition> {
         Some(self.condition(entry)?.truth_by_words())
     }
@@ -314,7 +314,7 @@ impl<'n> Tea<'_, 'n> {
             [] => first,
             [only] if only.when.is_none() => only.to.clone(),
             several => {
-                // Which node is the first depends on the state.
+                // The state decides which node is the first.
                 let span = several.first().map_or_else(Span::default, |edge| edge.span);
                 let place = self.place(START, owner, span, false);
                 let name = place.name.clone();
@@ -326,8 +326,8 @@ impl<'n> Tea<'_, 'n> {
     }
 }
 
-/// The nodes that an edge leads to which is never taken: whence it leads, and where the edge before it
-/// does, which has no condition.
+/// Finds the nodes at the end of an edge that is never taken, because an edge before it has no condition.
+/// Returns for each the start of the edges, and the end of the edge without a condition.
 fn overtaken(steps: &[StepWithEdges]) -> BTreeMap<Name, (Name, Name)> {
     let mut overtaken = BTreeMap::new();
     for (step, edges) in steps {
@@ -342,7 +342,7 @@ fn overtaken(steps: &[StepWithEdges]) -> BTreeMap<Name, (Name, Name)> {
     overtaken
 }
 
-/// The steps that the edges lead to, and those they do not.
+/// Splits the steps into those that edges reach and the others.
 fn reachable(steps: Vec<StepWithEdges>, entry: &Name) -> (Vec<StepWithEdges>, Vec<StepWithEdges>) {
     let mut seen = BTreeSet::new();
     let mut open = vec![entry.clone()];
@@ -364,7 +364,7 @@ fn reachable(steps: Vec<StepWithEdges>, entry: &Name) -> (Vec<StepWithEdges>, Ve
         .partition(|(step, _)| seen.contains(&step.name))
 }
 
-/// The steps as their edges say: one after the other where that is all there is to it.
+/// Makes a block of steps: a sequence if each step leads only to the next, else a graph.
 pub(super) fn in_order(steps: Vec<StepWithEdges>, entry: &Name, max_steps: u32) -> Block {
     match line(&steps, entry) {
         Some(order) => {
@@ -385,7 +385,7 @@ pub(super) fn in_order(steps: Vec<StepWithEdges>, entry: &Name, max_steps: u32) 
     }
 }
 
-/// The order of the steps, when each leads to one other and none comes twice; none: it is a graph.
+/// Returns the order of the steps if each leads to one other, and none is repeated. `None`: they are a graph.
 fn line(steps: &[StepWithEdges], entry: &Name) -> Option<Vec<usize>> {
     let index_of = |name: &Name| steps.iter().position(|(step, _)| step.name == *name);
     let mut order = Vec::with_capacity(steps.len());

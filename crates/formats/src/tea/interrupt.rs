@@ -1,5 +1,5 @@
-//! `interrupt`: a run waits before or after a node for the signal with the node's name. What the
-//! signal brings is merged into the state. With `--auto-continue` it does not wait.
+//! `interrupt`: a run waits before or after a node for the signal with the node's name. The payload
+//! of the signal is merged into the state. With `--auto-continue`, runs do not wait.
 
 use super::builder::{anonymous_step, block, jinja, merge, output_of, with_result};
 use super::{SourcePosition, Tea, builder};
@@ -8,25 +8,25 @@ use windlass_model::hir::{Step, StepKind};
 use windlass_model::model::{AwaitedSignal, Name};
 use windlass_source::source::{Bundle, Entry, Kind, Node, Span};
 
-/// The file of a bundle that says that a run does not wait. It is stored with the run, and data
-/// cannot make one.
+/// The name of a file in a bundle. If a bundle has it, its runs do not wait. The file is stored with
+/// the run, and data cannot create it.
 pub const AUTO_CONTINUE: &str = "--auto-continue";
 
 /// The keys of `config` that name nodes.
 pub(super) const INTERRUPTS: [&str; 2] = ["interrupt_before", "interrupt_after"];
 
-/// The nodes that `config` names.
+/// The nodes that `config` names, and the nodes with a wait.
 pub(super) struct Interrupts {
-    /// A run does not wait.
+    /// Whether runs do not wait.
     skipped: bool,
     before: Vec<(String, Span)>,
     after: Vec<(String, Span)>,
-    /// The nodes that a run waits before or after.
+    /// The nodes before or after which a run waits.
     around: BTreeSet<Name>,
 }
 
 impl Interrupts {
-    /// None of a file is known yet.
+    /// Makes the interrupts of a bundle, before its workflow is read.
     pub(super) fn of(bundle: &Bundle) -> Self {
         Self {
             skipped: bundle.named(AUTO_CONTINUE).is_some(),
@@ -38,7 +38,7 @@ impl Interrupts {
 }
 
 impl<'n> Tea<'_, 'n> {
-    /// Reads a key of `config` if it is one of these.
+    /// Reads a key of `config` and returns true, if it is one of `INTERRUPTS`.
     pub(super) fn is_interrupts(&mut self, entry: &Entry) -> bool {
         if !INTERRUPTS.contains(&&*entry.key) {
             return false;
@@ -57,7 +57,7 @@ impl<'n> Tea<'_, 'n> {
         true
     }
 
-    /// A misspelt name is an error: the run would not wait there.
+    /// Reports unknown nodes in `config`. This is an error, because a run would not wait at a misspelt name.
     pub(super) fn check_interrupts(&mut self) {
         let named = &self.interrupts;
         let names: Vec<_> = named.before.iter().chain(&named.after).cloned().collect();
@@ -70,7 +70,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// Warns of a gate that a run never reaches: a loop calls its corrector without it, as in TEA.
+    /// Warns of a node at which a run never waits: as in TEA, a loop calls its corrector without the wait.
     pub(super) fn never_waits(&mut self, step: &Step) {
         if self.interrupts.around.contains(&step.name) && self.correctors.contains(&*step.name) {
             let what = format!(
@@ -82,7 +82,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// A node at the top, with the waits around it.
+    /// Reads a node at the top level, with the waits before and after it.
     pub(super) fn with_interrupts(&mut self, node: &'n Node, place: &SourcePosition) -> Step {
         let named = |names: &[(String, Span)]| names.iter().any(|(name, _)| **name == *place.name);
         let (mut before, mut after) = (

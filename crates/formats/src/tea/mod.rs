@@ -1,8 +1,8 @@
-//! The format of The Edge Agent (docs/reference/tea.md): nodes and edges over one state, to `hir`.
+//! The format of The Edge Agent (docs/reference/tea.md): nodes and edges over one state, lowered to `hir`.
 //!
-//! The state is the run's variables: a template's `state.x` is the variable `x`. What a node gives
-//! is merged into it by the assignments of its call. Loops become loops of `hir`, whatever they are
-//! called here; this format has no run-time code of its own.
+//! The state is the run's variables: `state.x` in a template is the variable `x`. The assignments of
+//! a node's call merge its result into the state. Loops of all types become loops of `hir`; this
+//! format has no run-time code of its own.
 
 mod action;
 mod builder;
@@ -41,7 +41,7 @@ use windlass_model::model::{Dialect, Name};
 use windlass_source::diagnostic::{Diagnostics, did_you_mean};
 use windlass_source::source::{Bundle, Entry, Kind, Node, SourceFile, Span};
 
-/// Reads a file as tea. The workflow means something only when no error was reported.
+/// Reads a file of TEA. The workflow is valid only if no error was reported.
 pub(super) fn read(
     bundle: &Bundle,
     file: &SourceFile,
@@ -74,41 +74,41 @@ pub(super) fn read(
     tea.workflow(node, &stem(&file.path))
 }
 
-/// How many steps a file may come to, with those that the format's author does not see.
+/// Maximum number of steps of a file, including those that its author does not see.
 const MAX_STEPS: usize = 10_000;
 
 struct Tea<'d, 'n> {
     reader: Reader<'d>,
     max_count: u64,
-    /// The nodes before and after which the file's `config` says that a run waits.
+    /// The nodes before and after which a run waits.
     interrupts: Interrupts,
-    /// The nodes at the top, by name.
+    /// The nodes at the top level, by name.
     nodes: Vec<(&'n str, &'n Node)>,
-    /// The names of all steps so far, without case.
+    /// The names of all steps so far, in lower case.
     used: BTreeSet<String>,
-    /// The next number for a name that others have.
+    /// The next number to append to a name that is in use.
     numbers: BTreeMap<String, usize>,
-    /// `settings.llm`: what a call of a model that says nothing gets.
+    /// `settings.llm`: defaults for the inputs of calls of a model.
     llm: Vec<(Name, Template)>,
-    /// `settings.error_handling`: what `on_error` of a node leaves out.
+    /// `settings.error_handling`: defaults for the keys of `on_error` of a node.
     on_error: ErrorHandling,
-    /// What `validate.extraction` takes from the top of the file when it says nothing itself.
+    /// Keys at the top of the file that are defaults for arguments of `validate.extraction`.
     extraction: Vec<(&'static str, Value)>,
     /// The correctors that are being read, innermost last.
     correcting: Vec<&'n str>,
-    /// The nodes that correct for a loop: no edge has to lead to them.
+    /// The nodes that are the corrector of a loop. They do not need an edge.
     correctors: BTreeSet<&'n str>,
     copies: usize,
     /// The documents that schemas refer to, by path.
     schemas: Value,
-    /// The nodes that join branches, each with the step whose output are their states.
+    /// The nodes that join branches, each with the step whose output is the states of the branches.
     joins: BTreeMap<String, Name>,
-    /// That step, while the node is read.
+    /// The step in `joins` of the node that is being read.
     joining: Option<Name>,
-    /// The scripts that are no templates.
+    /// The scripts that are not templates.
     scripts: Vec<Script>,
     replaces: bool,
-    /// `action` on a node does nothing.
+    /// Whether `action` on a node does nothing.
     ignores_actions: bool,
 }
 
@@ -129,22 +129,22 @@ impl DerefMut for Tea<'_, '_> {
 #[derive(Clone, Debug)]
 struct SourcePosition {
     name: Name,
-    /// What its author called it, where that is not the name.
+    /// The author's name for the step, if the step has another name.
     title: Option<Name>,
     span: Span,
-    /// The step is in the body of a loop: a result that is not a map is dropped.
+    /// Whether the step is in the body of a loop: there, a result that is not a map is dropped.
     in_body: bool,
 }
 
 impl SourcePosition {
-    /// What its author called it.
+    /// Returns the author's name for the step.
     fn shown(&self) -> &Name {
         self.title.as_ref().unwrap_or(&self.name)
     }
 }
 
 impl<'n> Tea<'_, 'n> {
-    /// A name for a step that no other has: the wanted one, or that of what it belongs to with it.
+    /// Makes the place of a step, with a unique name: `wanted`, or the owner's name and `wanted`.
     fn place(&mut self, wanted: &str, owner: &Name, span: Span, in_body: bool) -> SourcePosition {
         let mut name = wanted.to_owned();
         if !self.used.insert(name.to_lowercase()) {
@@ -170,7 +170,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// The place of a step that the format's author does not see.
+    /// Makes the place of a step that the author of the file does not see.
     fn part(&mut self, of: &SourcePosition, part: &str) -> SourcePosition {
         let name = format!("{}.{part}", of.name);
         SourcePosition {
@@ -179,10 +179,10 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// A condition: text, true or false, or a number.
+    /// Reads a condition: text, a boolean, or a number.
     fn condition(&mut self, entry: &Entry) -> Option<Condition> {
         match entry.value.kind {
-            // As in TEA, where a condition that cannot be compared stays text, and text is true.
+            // As in TEA: a condition that cannot be compared stays text, and text is true.
             Kind::String(_) | Kind::Bool(_) => {
                 let condition = self.reader.condition(entry)?;
                 if entry.value.as_str().is_some_and(compares_outside) {
@@ -224,7 +224,7 @@ impl<'n> Tea<'_, 'n> {
     }
 }
 
-/// Whether a text compares outside of its braces, where nothing is evaluated: `{{ state.n }} < 3`.
+/// Returns true if a text compares outside of its braces, where nothing is evaluated: `{{ state.n }} < 3`.
 fn compares_outside(text: &str) -> bool {
     let mut rest = text;
     let mut outside = String::new();

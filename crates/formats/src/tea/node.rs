@@ -1,4 +1,4 @@
-//! One node: which of its forms it has, and what becomes of its result.
+//! One node: its form, and what is done with its result.
 
 use super::builder::{merge, set, step, with_result};
 use super::{MAX_STEPS, SourcePosition, Tea, builder};
@@ -9,7 +9,7 @@ use windlass_model::model::Name;
 use windlass_source::source::{Entry, Kind, Node};
 
 pub(super) const DYNAMIC_PARALLEL: &str = "dynamic_parallel";
-/// Keys of a node that change what it does, and that Windlass does not know.
+/// Keys that change what a node does, and that Windlass does not support.
 const UNSUPPORTED: [&str; 3] = ["parallel_each", "strategy", "steps_parallel"];
 /// Types of nodes that TEA has and Windlass does not.
 const UNSUPPORTED_TYPES: [&str; 1] = ["interrupt"];
@@ -17,20 +17,20 @@ const NODE: &str = "a node is a map: { name: step, run: \"return {'done': True}\
 
 #[derive(Clone, Debug)]
 pub(super) enum Sink {
-    /// A map merges into the state.
+    /// A result that is a map is merged into the state.
     Merge,
-    /// Under this key.
+    /// The result is stored under this key.
     Key(Name),
-    /// Each key gets what its template makes of `result`.
+    /// Each key is set to the value of its template, which reads `result`.
     Map(Vec<(Name, Template)>),
 }
 
 pub(super) struct LoweredNode {
     pub label: Name,
     pub kind: StepKind,
-    /// What its record holds, where that is not what the executor gave.
+    /// The value in the node's record, if it is not the executor's result.
     pub output: Option<Template>,
-    /// How long all of it may take.
+    /// Timeout of the whole node.
     pub timeout: Option<Template>,
 }
 
@@ -54,7 +54,7 @@ impl LoweredNode {
 }
 
 impl<'n> Tea<'_, 'n> {
-    /// Reads a node as a step. What cannot be read is reported and does nothing.
+    /// Reads a node as a step. A node that cannot be read is reported, and its step does nothing.
     pub(super) fn node(&mut self, node: &'n Node, place: &SourcePosition) -> Step {
         let nothing = || step(place.clone(), "node", StepKind::Nothing);
         if self.used.len() > MAX_STEPS {
@@ -81,7 +81,7 @@ impl<'n> Tea<'_, 'n> {
             }
         }
         if place.in_body {
-            // Of this type, `fan_in` is required wherever it is.
+            // A node of this type needs `fan_in` in a body, too.
             let collects = node.get("type").and_then(Node::as_str) == Some(DYNAMIC_PARALLEL);
             for key in ["goto", "fan_in", "interrupt"] {
                 if let Some(entry) = fields.get(key).filter(|_| !collects || key != "fan_in") {
@@ -165,14 +165,14 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// Nodes in a node: one after the other, as one.
+    /// Reads the nodes in a node, which run one after the other.
     fn steps(&mut self, entry: &'n Entry, place: &SourcePosition) -> Option<LoweredNode> {
         let steps = self.list(entry, NODE)?;
         let steps = self.inner(steps, place, "step");
         Some(LoweredNode::new("steps", builder::block(steps)))
     }
 
-    /// Nodes inside of a node, in their order. Those without a name get one from their index.
+    /// Reads nodes inside of a node, in their order. A node without a name is named by its index.
     pub(super) fn inner(
         &mut self,
         nodes: &'n [Node],
@@ -192,7 +192,7 @@ impl<'n> Tea<'_, 'n> {
         steps
     }
 
-    /// `output` or `output_key`.
+    /// Reads `output` or `output_key`.
     pub(super) fn sink(&mut self, fields: &mut Fields<'n>) -> Sink {
         let output = fields.non_null_quiet("output");
         let key = fields.non_null_quiet("output_key");
@@ -204,7 +204,7 @@ impl<'n> Tea<'_, 'n> {
             Kind::Object(entries) => {
                 let pairs = entries.iter().map(|entry| {
                     let template = self.template(&entry.value);
-                    // None becomes empty text.
+                    // Null becomes empty text.
                     let empty = builder::text("");
                     let template = match template.as_constant() {
                         Some(Value::Null) => empty,
@@ -225,7 +225,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// The assignments that bring a result into the state (docs/reference/tea.md).
+    /// Makes the assignments that store a result in the state (docs/reference/tea.md).
     pub(super) fn keep(
         &self,
         sink: &Sink,
@@ -240,7 +240,7 @@ impl<'n> Tea<'_, 'n> {
                 vec![merge(with_result(value, builder::jinja(self, whole)), span)]
             }
             Sink::Key(key) => vec![set(key, value.clone(), span)],
-            // All of them see the state as it was.
+            // All templates read the state before the assignments.
             Sink::Map(members) => {
                 let members = members.iter().map(|(key, template)| {
                     let template = with_result(value, template.clone());
@@ -251,7 +251,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// A time in seconds, or ISO 8601 text, or a template that gives one of them.
+    /// Reads a duration: seconds, text such as ISO 8601, or a template.
     pub(super) fn seconds(&mut self, entry: &Entry) -> Option<Template> {
         match entry.value.kind {
             Kind::Int(seconds) if seconds >= 0 => Some(Template::constant(Value::Int(seconds))),

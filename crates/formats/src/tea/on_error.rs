@@ -1,5 +1,5 @@
-//! `on_error` of a node, with `settings.error_handling` behind it: a node that is tried again, or whose
-//! failure becomes the key `__error__` of the state, after which the run continues (docs/reference/tea.md).
+//! `on_error` of a node, with its defaults in `settings.error_handling`. The node is retried, or its failure
+//! becomes the key `__error__` of the state and the run continues (docs/reference/tea.md).
 
 use super::builder::{anonymous_step, block, object, output_of, replace, set, text, with_result};
 use super::{SourcePosition, Tea, builder};
@@ -15,7 +15,7 @@ use windlass_value::words;
 
 const HINT: &str = "for example on_error: { mode: retry, max_retries: 3, retry_delay: 1.0 }";
 
-/// What TEA retries by default: the classes of Python.
+/// The classes of Python that TEA retries by default.
 const RETRIED: [&str; 19] = words! {
     TimeoutError ConnectionError ConnectionResetError ConnectionRefusedError BrokenPipeError
     RateLimitError ServiceUnavailableError HTTPError Timeout ReadTimeout ConnectTimeout
@@ -23,7 +23,7 @@ const RETRIED: [&str; 19] = words! {
     BadGateway GatewayTimeout
 };
 
-/// The kinds of faults, and the classes that TEA raises there.
+/// The kinds of faults, and the classes that TEA raises for them.
 const CLASSES: [(&str, &str); 5] = [
     (fault_kind::TIMEOUT, "TimeoutError"),
     (fault_kind::CONNECTION, "ConnectionError"),
@@ -32,7 +32,7 @@ const CLASSES: [(&str, &str); 5] = [
     ("reflection", "ReflectionFailedError"),
 ];
 
-/// What all other faults are there, but for those of scripts, and their kinds.
+/// The class in TEA of all other faults, except those of scripts. [`OTHERS`] has the kinds of these faults.
 const OTHER: &str = "RuntimeError";
 const OTHERS: [&str; 10] = [
     fault_kind::INPUT,
@@ -47,7 +47,7 @@ const OTHERS: [&str; 10] = [
     "edge",
 ];
 
-/// Other words for classes, without case.
+/// Short words for classes. Their case does not matter.
 const SHORT: [(&str, &str); 5] = [
     ("timeout", "TimeoutError"),
     ("connection_error", "ConnectionError"),
@@ -56,16 +56,16 @@ const SHORT: [(&str, &str); 5] = [
     ("http_error", "HTTPError"),
 ];
 
-/// The wait between two attempts grows to this at most.
+/// Maximum wait between two attempts, without jitter.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     /// The failure ends the run.
     Raise,
-    /// It becomes a key of the state.
+    /// The failure becomes a key of the state.
     Graceful,
-    /// The same after further attempts.
+    /// Like `Graceful`, after further attempts.
     Retry,
 }
 
@@ -75,21 +75,21 @@ const MODES: [(&str, Mode); 3] = [
     ("retry", Mode::Retry),
 ];
 
-/// What is done about a failure: of the file, or of one node.
+/// How failures are handled, in the file or in one node.
 #[derive(Clone, Debug)]
 pub(super) struct ErrorHandling {
     mode: Mode,
-    /// Attempts beyond the first.
+    /// Maximum number of attempts after the first.
     retries: i64,
     delay: Duration,
-    /// The wait doubles each time.
+    /// Whether the wait doubles each time.
     doubles: bool,
-    /// The classes that are retried; none: [`RETRIED`].
+    /// The classes that are retried. `None`: [`RETRIED`].
     classes: Option<Vec<String>>,
 }
 
 impl ErrorHandling {
-    /// What a file has that says nothing.
+    /// The values of a file without `settings.error_handling`.
     pub(super) const DEFAULT: Self = Self {
         mode: Mode::Raise,
         retries: 3,
@@ -100,7 +100,7 @@ impl ErrorHandling {
 }
 
 impl<'n> Tea<'_, 'n> {
-    /// `settings.error_handling`: what `on_error` of a node leaves out. By itself it does nothing, as in TEA.
+    /// Reads `settings.error_handling`: defaults for `on_error` of nodes. As in TEA, they have no other effect.
     pub(super) fn error_handling(&mut self, entry: &'n Entry) {
         let Some(mut fields) = self.fields(&entry.value, "`error_handling`", HINT) else {
             return;
@@ -138,7 +138,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// A number within TEA's bounds.
+    /// Reads a number within TEA's bounds.
     fn between(&mut self, entry: &Entry, least: f64, most: f64) -> Option<f64> {
         let whole = entry.key == "max_retries";
         let number = match entry.value.kind {
@@ -190,7 +190,7 @@ impl<'n> Tea<'_, 'n> {
         Some(classes)
     }
 
-    /// The step of a node, with what its `on_error` says.
+    /// Adds the retries and the handler of `on_error` to the step of a node.
     pub(super) fn with_on_error(
         &mut self,
         step: Step,
@@ -223,7 +223,7 @@ impl<'n> Tea<'_, 'n> {
             node,
             fallback,
         };
-        // A failed call has changed nothing; of several steps, those before it have.
+        // A failed call has changed nothing, but the steps before a failed one have changed the state.
         match step.kind {
             StepKind::Call(_) => self.caught_call(step, caught, place),
             _ => self.caught_steps(step, caught, place),
@@ -241,7 +241,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// Each attempt begins with the state as it was, and a failure leaves that.
+    /// Makes the steps in which each attempt begins with the saved state, and a failure restores it.
     fn caught_steps(&mut self, step: Step, caught: CaughtNode<'_>, place: &SourcePosition) -> Step {
         let saved = StepKind::Compose(builder::state());
         let saved = anonymous_step(self.part(place, "before"), "compose", saved);
@@ -276,7 +276,7 @@ impl<'n> Tea<'_, 'n> {
 }
 
 impl ErrorHandling {
-    /// None: nothing is tried again.
+    /// Makes the retry policy. `None`: nothing is retried.
     fn policy(&self, on_error: &Entry) -> Option<RetryPolicy> {
         let on = self.retried();
         if on.is_empty() {
@@ -331,7 +331,7 @@ struct CaughtNode<'n> {
 }
 
 impl CaughtNode<'_> {
-    /// What a failure leaves in the state. `action` is what failed, `attempts` how many there were.
+    /// Makes the assignments after a failure of `action`. `attempts` is the number of its attempts.
     fn state(
         &self,
         reader: &Reader<'_>,
@@ -348,7 +348,7 @@ impl CaughtNode<'_> {
     }
 }
 
-/// The value of `__error__`.
+/// Makes the value of `__error__`.
 fn error_info(
     reader: &Reader<'_>,
     failed: &Name,
@@ -362,7 +362,7 @@ fn error_info(
     let seen = |text: &str| with_result(&fault, expression(reader, text));
     let kinds = CLASSES.map(|(kind, class)| format!("'{kind}': '{class}'"));
     let kinds = kinds.join(", ");
-    // What is raised once more has its class in its message only.
+    // A fault that is raised again has its class only in its message.
     let class = format!(
         "((result.code or result.message.split(':')[0]) if result.kind == 'script' \
          else {{{kinds}}}.get(result.kind, '{OTHER}'))"

@@ -1,5 +1,5 @@
-//! Actions of the Loom format, by their own names, that are no call of an executor: what they
-//! compute goes into the state as any other result.
+//! Actions that do not call an executor: those of the Loom format, by their own names, and the
+//! memory of a run. Their value is stored in the state like any other result.
 
 use super::builder::{anonymous_step, assign, expression, object, output_of, set, with_result};
 use super::node::{LoweredNode, Sink};
@@ -30,7 +30,7 @@ pub(super) const PURE: [&str; 17] = [
     "memory.retrieve",
 ];
 
-/// What `memory.store` stores, until the run ends.
+/// The variable of the values that `memory.store` stores.
 const MEMORY: &str = "_windlass_memory";
 
 impl<'n> Tea<'_, 'n> {
@@ -156,7 +156,7 @@ impl<'n> Tea<'_, 'n> {
         Some(assign(vec![one], None))
     }
 
-    /// `memory.store` and `memory.retrieve`: a map of the run, by namespace and key.
+    /// Reads `memory.store` and `memory.retrieve`, which use a map of the run, by namespace and key.
     fn remembers(
         &mut self,
         name: &str,
@@ -185,7 +185,7 @@ impl<'n> Tea<'_, 'n> {
             ("default", default),
         ]);
         let seen = |text: &str| with_result(&seen, expression(self, text));
-        // Without a key nothing is stored: no other id is empty.
+        // Without a key, the id is empty and nothing is stored. No other id is empty.
         let id = seen(
             "'' if result.key is none else result.namespace | string ~ ' ' ~ result.key | string",
         );
@@ -234,7 +234,7 @@ impl<'n> Tea<'_, 'n> {
         ]))
     }
 
-    /// The data operations: a value.
+    /// Reads a data operation. Returns the template of its value.
     fn computes(&mut self, name: &str, with: &mut Arguments<'n>) -> Option<Template> {
         if name == "compose" {
             let hint = "for example with: { value: \"{{ state.n + 1 }}\" }";
@@ -287,11 +287,11 @@ impl<'n> Tea<'_, 'n> {
     }
 }
 
-/// What an action is given, and where it is named.
+/// The arguments of an action, and the entry that names it.
 struct Arguments<'n> {
     with: Vec<&'n Entry>,
     named: &'n Entry,
-    /// One that is missing was reported.
+    /// Whether a missing argument was reported.
     missing: bool,
 }
 

@@ -1,8 +1,8 @@
-//! `reflection.loop`: generate, evaluate, correct, again.
+//! `reflection.loop`: generate, evaluate, correct, repeat.
 //!
-//! The loop works on the state itself: its variables are there for the templates of the next round,
-//! and what the corrector changes is seen by the generator. When it ends, the state is what it was
-//! before, and the result is merged into it.
+//! The loop works on the state itself: templates of the next iteration can read its variables, and
+//! the generator sees what the corrector changed. When the loop ends, the state is restored, and the
+//! result is merged into it.
 
 use super::builder::{
     FAULT_TEXT, anonymous_step, assign, assignment, condition, expressions, forget_fault, merge,
@@ -21,15 +21,15 @@ use windlass_source::source::{Entry, Kind, Span};
 
 const HINT: &str =
     "for example with: { generator: { run: … }, evaluator: { type: schema, schema: … } }";
-/// The default maximum number of rounds.
+/// Default maximum number of iterations.
 const MAX_ITERATIONS: i64 = 3;
-/// The best output and its score so far. The state has them under their own names only from the first
-/// evaluation on.
+/// The variables of the best output so far and its score. Only after the first evaluation, the state
+/// has them also as `reflection_best` and `reflection_best_score`.
 const BEST: &str = "_windlass_best";
 const BEST_SCORE: &str = "_windlass_best_score";
 const VALID: &str = "(state.reflection_history | last).valid";
 
-/// What is given when no round was valid (AC6).
+/// The result if no iteration was valid (AC6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OnFailure {
     ReturnBest,
@@ -143,7 +143,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// What the loop's variables are before the first round.
+    /// Makes the step that sets the loop's variables before the first iteration.
     fn at_first(&mut self, place: &SourcePosition) -> Step {
         let first = [
             ("reflection_history", "[]"),
@@ -153,8 +153,8 @@ impl<'n> Tea<'_, 'n> {
         self.assigned(place, "begin", set_all(self, &first, place.span))
     }
 
-    /// One round: the generator; when it gave something, the evaluator and its record; when that
-    /// was not valid and there is another round, the corrector.
+    /// Makes the steps of one iteration. The generator runs first. If it succeeds, the evaluator runs
+    /// and is recorded. If the output is not valid and an iteration follows, the corrector runs.
     fn round(
         &mut self,
         generator: Worker,
@@ -199,7 +199,7 @@ impl<'n> Tea<'_, 'n> {
         if let Some(corrector) = corrector {
             then.push(self.correction_of(corrector, count, place)?);
         }
-        // WDL's record of the step: the state has no word for it that could not be the user's.
+        // Read the record of the step with WDL, because any name in the state could be the user's.
         let generated = format!("@equals(actions('{generated}').status, 'Succeeded')");
         let generated = Condition::parse(&generated, Syntax::Loom).ok()?;
         let judged = builder::when(generated, Block::Sequence(then));
@@ -207,7 +207,7 @@ impl<'n> Tea<'_, 'n> {
         Some(vec![number, tried, judged])
     }
 
-    /// What Python calls a wrong value ends the run, as in TEA: the generator itself is wrong then.
+    /// Ends the run, as TEA does, if the generator raised one of Python's value errors: its code is wrong then.
     fn unless_broken(&mut self, place: &SourcePosition) -> Option<Step> {
         let broken = "state._windlass_fault.code in ['ValueError', 'JSONDecodeError', \
                       'UnicodeDecodeError', 'UnicodeEncodeError']";
@@ -224,7 +224,7 @@ impl<'n> Tea<'_, 'n> {
         ))
     }
 
-    /// The round in the history, and the best so far: of equals the first.
+    /// Adds the iteration to the history, and updates the best output. Of equal scores, the first is the best.
     fn recorded(&mut self, place: &SourcePosition) -> Step {
         let span = place.span;
         let evaluation = |member: &str| format!("state.{EVALUATION}.{member}");
@@ -262,8 +262,8 @@ impl<'n> Tea<'_, 'n> {
         self.assigned(place, "recorded", all)
     }
 
-    /// The corrector, unless it was the last round or a valid one. Its fault is an error of the
-    /// round and nothing more.
+    /// Runs the corrector, unless the iteration was the last one or valid. A fault of the corrector is
+    /// only recorded as an error of the iteration.
     fn correction_of(
         &mut self,
         corrector: Worker,
@@ -281,7 +281,7 @@ impl<'n> Tea<'_, 'n> {
         let failed = vec![
             set("reflection_errors", expression(self, &errors), span),
             forget_fault(span),
-            // The same errors are those of the round in the history.
+            // The iteration in the history has the same errors.
             set("reflection_history", with_errors(self)?, span),
         ];
         let handler = vec![self.assigned(place, "corrector_failed", failed)];
@@ -292,7 +292,7 @@ impl<'n> Tea<'_, 'n> {
         Some(anonymous_step(self.part(place, "again"), "if", again))
     }
 
-    /// `on_failure: raise`: the error holds the whole history.
+    /// Makes the step of `on_failure: raise`. The error contains the whole history.
     fn raise(&mut self, place: &SourcePosition) -> Option<Step> {
         let raise = StepKind::Raise {
             kind: Name::from("reflection"),
@@ -312,7 +312,7 @@ impl<'n> Tea<'_, 'n> {
     }
 }
 
-/// Makes the result of the loop's variables: the state is the result, until it is brought back.
+/// Makes the result from the loop's variables. The state is only the result, until it is restored.
 fn result_of(reader: &Reader<'_>, on_failure: OnFailure, span: Span) -> StepKind {
     let last = "(state.reflection_history | last)";
     let output = match on_failure {
@@ -348,8 +348,8 @@ fn result_of(reader: &Reader<'_>, on_failure: OnFailure, span: Span) -> StepKind
     assign(all, Some(state()))
 }
 
-/// What a model says, as its JSON when it is JSON, also in a code fence: a schema is about that, not
-/// about the answer's envelope.
+/// The JSON in the answer of a model, also in a code fence. A schema describes this JSON, not the
+/// object that contains the answer.
 const JSON_OF_CONTENT: &str = "{{ (result.content.split('```')[1].split('\\n', 1)[1] \
     if '```' in result.content and '\\n' in result.content.split('```')[1] \
     and (result.content | trim)[:1] not in ['{', '['] \
@@ -358,7 +358,7 @@ const JSON_OF_CONTENT: &str = "{{ (result.content.split('```')[1].split('\\n', 1
 const FAILED_ROUND: &str = "{'iteration': state.reflection_iteration, 'output': none, \
      'score': 0.0, 'valid': false, 'errors': state.reflection_errors}";
 
-/// The history with the errors of its last round as they are now.
+/// Makes the history in which the last iteration has the current errors.
 fn with_errors(reader: &Reader<'_>) -> Option<Template> {
     let last = expression(reader, "state.reflection_history | last");
     let errors = expression(reader, "state.reflection_errors");

@@ -1,8 +1,8 @@
 //! `retry.loop`: validate, correct, validate again.
 //!
-//! A loop whose iterations begin with the corrector, but for the first one, and end with the
-//! validator: the loop checks whether the last validation succeeded, and n retries are n + 1
-//! iterations. The four variables lie in the state while it runs.
+//! Each iteration begins with the corrector, except for the first, and ends with the validator. The
+//! loop checks whether the last validation succeeded, so n retries are n + 1 iterations. The state
+//! has the four variables of the loop while it runs.
 
 use super::action::action_names;
 use super::builder::{
@@ -19,9 +19,9 @@ use windlass_source::source::{Entry, Kind};
 
 const HINT: &str =
     "for example with: { validate: validate.extraction, correct: fix, max_retries: 2 }";
-/// How many copies of correctors a file may come to: those of correctors multiply.
+/// Maximum number of copies of correctors in a file. Correctors of correctors multiply.
 const MAX_COPIES: usize = 500;
-/// Whether the last validation was good.
+/// Whether the last validation succeeded.
 const VALID: &str = "state._retry_result.get('valid', false)";
 const CORRECTION_FAILED: &str = "'correction_error' in state._retry_result";
 
@@ -91,7 +91,7 @@ impl<'n> Tea<'_, 'n> {
         ));
         steps.extend(remembered.after);
         Some(LoweredNode {
-            // The parts of the loop are of no interest to readers of the run.
+            // The record has only the result, not the parts of the loop.
             output: Some(expression(self, "state.get('_retry_result')")),
             ..LoweredNode::new("retry.loop", super::builder::block(steps))
         })
@@ -102,7 +102,7 @@ impl<'n> Tea<'_, 'n> {
         self.error("missing-key", named.value.span, message, HINT);
     }
 
-    /// How many iterations: one more than there are retries.
+    /// Reads `max_retries`. The maximum number of iterations is one more.
     fn max_retries(&mut self, entry: Option<&'n Entry>, place: &SourcePosition) -> Option<Retries> {
         let known = |count| {
             Some(Retries {
@@ -157,7 +157,7 @@ impl<'n> Tea<'_, 'n> {
         None
     }
 
-    /// Validates: a call whose fault is a bad validation too. Then what it says is in the state.
+    /// Makes the steps of a validation. A fault of the call is a failed validation, too. The result is in the state.
     fn validation(
         &mut self,
         validate: Option<&'n Entry>,
@@ -193,7 +193,7 @@ impl<'n> Tea<'_, 'n> {
         Some(vec![tried, self.assigned(place, "errors", errors)])
     }
 
-    /// The corrector's node, unchanged, without its edges.
+    /// Makes the step of the corrector's node, without its edges.
     fn correction(&mut self, correct: Option<&'n Entry>, place: &SourcePosition) -> Option<Step> {
         let correct = correct?;
         let name = self.text(correct, HINT)?;
@@ -230,8 +230,8 @@ impl<'n> Tea<'_, 'n> {
         Some(step)
     }
 
-    /// What an iteration begins with, but for the first: the corrector and the wait; then the
-    /// count. A corrector that fails ends the loop (AC 14).
+    /// Makes the start of an iteration: the corrector and the wait, except in the first iteration,
+    /// and then the count. If the corrector fails, the loop ends (AC 14).
     fn correct_again(
         &mut self,
         corrector: Step,
@@ -276,8 +276,8 @@ impl<'n> Tea<'_, 'n> {
         ))
     }
 
-    /// How a node that works on the state itself comes to its result: it merges, or all of it
-    /// goes under a key and nothing else changes.
+    /// Makes the steps that store the result of a node that works on the state itself. Either its
+    /// changes stay in the state, or the state is restored and only the sink's keys change.
     pub(super) fn keep_from(&mut self, sink: &Sink, place: &SourcePosition) -> RememberedState {
         let result = self.part(place, "result");
         if matches!(sink, Sink::Merge) {
@@ -304,7 +304,7 @@ impl<'n> Tea<'_, 'n> {
     }
 }
 
-/// A loop's bound, and the steps that compute it.
+/// The maximum iterations of a loop, and the steps that compute this number.
 struct Retries {
     count: Template,
     before: Vec<Step>,
@@ -312,12 +312,12 @@ struct Retries {
 
 /// See [`Tea::keep_from`].
 pub(super) struct RememberedState {
-    /// Remembers the state.
+    /// Saves the state.
     pub before: Option<Step>,
-    /// The place of the step that makes the result of the state.
+    /// The place of the step that makes the result from the state.
     pub result: SourcePosition,
     /// The output of that step.
     pub whole: Option<Template>,
-    /// Brings the state back and adds the result.
+    /// Restores the state and adds the result.
     pub after: Option<Step>,
 }

@@ -1,5 +1,5 @@
-//! The files that JSON Schemas of a workflow refer to: `$ref` next to the workflow, and from one
-//! such file to another. Nothing is ever fetched (docs/reference/tea.md).
+//! The files that a workflow's JSON Schemas refer to by `$ref`: files next to the workflow, and from
+//! one such file to another. Nothing is ever fetched (docs/reference/tea.md).
 
 use super::Tea;
 use super::dynamic_parallel::{SUBGRAPH, is_file};
@@ -10,7 +10,7 @@ use windlass_expression::{Object, Value};
 use windlass_source::diagnostic::{Diagnostic, Diagnostics};
 use windlass_source::source::{self, Bundle, Kind, Node};
 
-/// Every file that a workflow names: in its schemas, and those that it runs for each item.
+/// Collects the files that a workflow names: in its schemas, and as workflows that run for each item.
 pub(crate) fn collect_files(workflow: &Node, found: &mut Vec<Found>) {
     collect_schemas(workflow, found);
     if let Some(nodes) = workflow.get("nodes") {
@@ -37,14 +37,14 @@ fn subgraphs(node: &Node, found: &mut Vec<Found>) {
     }
 }
 
-/// Every file that the schemas of a workflow name.
+/// Collects the files that the schemas of a workflow name.
 fn collect_schemas(workflow: &Node, found: &mut Vec<Found>) {
     if let Some(nodes) = workflow.get("nodes") {
         schemas(nodes, found);
     }
 }
 
-/// The documents that are referred to, by their path from the workflow's folder.
+/// Returns the documents that schemas refer to, by their path from the workflow's folder.
 pub(super) fn documents(bundle: &Bundle, workflow: &Node, diagnostics: &mut Diagnostics) -> Value {
     let mut documents = Object::new();
     let mut found = Vec::new();
@@ -68,7 +68,7 @@ pub(super) fn documents(bundle: &Bundle, workflow: &Node, diagnostics: &mut Diag
     Value::object(documents)
 }
 
-/// The references in every schema below a node of the workflow.
+/// Collects the references in every schema below a node of the workflow.
 fn schemas(node: &Node, found: &mut Vec<Found>) {
     match &node.kind {
         Kind::Array(items) => items.iter().for_each(|item| schemas(item, found)),
@@ -105,13 +105,13 @@ fn collect(schema: &Node, found: &mut Vec<Found>) {
     }
 }
 
-/// Whether a reference has a scheme: such a document would have to be fetched.
+/// Returns true if a reference has a scheme: such a document would have to be fetched.
 fn is_remote(path: &str) -> bool {
     path.contains("://") || path.starts_with("urn:")
 }
 
 impl Tea<'_, '_> {
-    /// Reports references to what is not here.
+    /// Reports references to documents that are not available.
     pub(super) fn check_schema(&mut self, schema: &Node) {
         match &schema.kind {
             Kind::Array(items) => items.iter().for_each(|item| self.check_schema(item)),

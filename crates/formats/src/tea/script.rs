@@ -1,4 +1,4 @@
-//! Code in a node: `run`. What the languages get and what is made of what they give.
+//! Code in a node: `run`. The inputs of each language, and what is done with the result.
 
 use super::builder::{executor_result, jinja, merge, object, replace, script_state};
 use super::node::{LoweredNode, Sink};
@@ -78,7 +78,7 @@ impl<'n> Tea<'_, 'n> {
         self.script(language, code, timeout, &Sink::Merge, place)
     }
 
-    /// The language; Python by default.
+    /// Reads the language; Python by default.
     pub(super) fn language(&mut self, entry: Option<&Entry>) -> Option<Language> {
         let Some(entry) = entry else {
             return Some(Language::Python);
@@ -120,8 +120,8 @@ impl<'n> Tea<'_, 'n> {
         })
     }
 
-    /// The inputs of a script's executor. Python's code is a template, as TEA has it; that of the
-    /// others is not.
+    /// Makes the inputs of a script's executor. As in TEA, code in Python is a template; code in the
+    /// other languages is not.
     pub(super) fn code(
         &mut self,
         language: Language,
@@ -157,24 +157,24 @@ impl<'n> Tea<'_, 'n> {
         Some(object(members))
     }
 
-    /// Records code that is not rendered, for the check of its syntax.
+    /// Records code that is not rendered, so that its syntax can be checked.
     fn remember(&mut self, language: Language, code: &Node, text: &str) {
         let is_template = ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark));
         if language == Language::Python && is_template {
             return;
         }
         let script = self.reader.script(language.executor(), code, text);
-        // A corrector is read once for each loop that it corrects for.
+        // A corrector is read once for each loop that uses it.
         keep(&mut self.scripts, script);
     }
 
-    /// A comment of Jinja in code is left out of it, also where it was meant as code.
+    /// Warns of a comment of Jinja in code: it is removed, also if it was meant as code.
     fn comments(&mut self, code: &Node, text: &str) {
         let Some(start) = text.find("{#").filter(|_| !text.contains("{% raw")) else {
             return;
         };
         let length = text.get(start..).and_then(|rest| rest.find("#}"));
-        // One without an end is an error already.
+        // A comment without an end was already reported as an error.
         if let Some(length) = length {
             let span = self.reader.place(code, start, length + 2);
             let what = "`{# … #}` is a comment of Jinja: it is left out of this code";
@@ -183,8 +183,8 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// `run: {type: expression, value}`: a template's value, or an expression of Python, which goes
-    /// into `result`.
+    /// Reads `run: {type: expression, value}`: a template, or an expression of Python, whose value is
+    /// stored as `result`.
     fn expression(
         &mut self,
         inner: &mut Fields<'n>,
@@ -212,7 +212,7 @@ impl<'n> Tea<'_, 'n> {
     }
 }
 
-/// Whether it is an expression of Python: no template, or one that is only part of the text.
+/// Returns true if a text is an expression of Python: it is not a single template.
 fn is_expression(text: &str) -> bool {
     let text = text.trim();
     let is_one = text.starts_with("{{") && text.ends_with("}}") && text.matches("{{").count() == 1;
@@ -223,8 +223,8 @@ pub(super) fn value_of_script() -> Template {
     executor_result().part("result")
 }
 
-/// What goes into the state when the node does not say where. Python: new locals of code without
-/// `return`, else what it returned; nothing is a result too. Lua and Prolog: nothing is nothing.
+/// Returns the template of the value to merge if the node has no `output`. Python: the new locals of code
+/// without `return`, else the returned value, also if it is None. Lua and Prolog: the result, unless it is nil.
 fn merged(language: Language, in_body: bool) -> &'static str {
     match (language, in_body) {
         (Language::Python, true) => "{{ result.result if result.returned else result.locals }}",

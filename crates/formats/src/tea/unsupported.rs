@@ -1,5 +1,5 @@
-//! Actions of TEA that Windlass does not have, where TEA itself continues (docs/reference/tea.md): it does
-//! nothing for `action` on a node, and answers with an error where a service or package is missing.
+//! Actions of TEA that Windlass does not have, and after which TEA continues (docs/reference/tea.md). TEA does
+//! nothing for `action` on a node, and answers with an error if a service or package is missing.
 
 use super::action::{all_names, canonical};
 use super::builder::{assign, expression, object, with_result};
@@ -9,15 +9,15 @@ use windlass_expression::{Template, Value};
 use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Node};
 
-/// A table whose rows may be long.
+/// Makes a table whose rows may be long.
 macro_rules! rows {
     ($($key:literal => $value:expr),+ $(,)?) => {
         [$(($key, $value)),+]
     };
 }
 
-/// What TEA answers where its service or package is missing, by the action's name or the beginning
-/// of it. The first that fits counts. `result` are those of [`SEEN`] that are given.
+/// The answers of TEA if a service or package is missing, by the action's name or a prefix. The
+/// first match is used. `result` has the arguments in [`SEEN`].
 const ANSWERS: [(&str, &str); 24] = rows! {
     "web.search" => "{'success': false, 'error': 'PERPLEXITY_API_KEY environment variable not set. Get your API key from https://perplexity.ai', 'error_type': 'configuration'}",
     "web.ai_scrape" => "{'success': false, 'error': 'SCRAPEGRAPH_API_KEY environment variable not set. Get your API key from https://scrapegraphai.com', 'error_type': 'configuration'}",
@@ -52,7 +52,7 @@ const FIRECRAWL: &str = "{'success': false, 'error': 'FIRECRAWL_API_KEY environm
 const DUCKPGQ: &str = "{'success': false, 'error': 'DuckPGQ not available. Install with: pip install duckdb', 'error_type': 'dependency_missing'}";
 const NEO4J: &str = "{'success': false, 'error': 'Neo4j not available. Install with: pip install neo4j', 'error_type': 'dependency_missing'}";
 
-/// What TEA has and Windlass does not, by the names or their beginnings, and what to write instead.
+/// Actions that TEA has and Windlass does not, by names or prefixes, and what to write instead.
 const INSTEAD: [(&str, &str); 11] = rows! {
     "a2a. agent. plan. reason. learn. textgrad. tools. bmad." => "write it as nodes around `llm.call`",
     "llm.chat llm.stream llm.tools llm.local. llm.similarity" => "use `llm.call` with a server or a command",
@@ -72,32 +72,32 @@ const INSTEAD: [(&str, &str); 11] = rows! {
      validate.input validate.generate_prompt" => "compute it with `run`",
 };
 
-/// What `llm.call` answers without a question.
+/// The answer of `llm.call` without a question.
 const NO_QUESTION: &str =
     "{'error': 'Missing required parameter: prompt or messages', 'success': false}";
 
 /// The arguments that an answer depends on.
 const SEEN: [&str; 4] = ["file", "schema", "agent_id", "agent_name"];
 
-/// Whether an action has this name, or one that begins with it.
+/// Returns true if `known` is the action's name, or a prefix of it that ends with `.` or `_`.
 fn fits(known: &str, name: &str) -> bool {
     known == name || (known.ends_with(['.', '_']) && name.starts_with(known))
 }
 
-/// What TEA answers for this action when it cannot do it.
+/// Returns the answer of TEA for an action that it cannot execute.
 fn answer(name: &str) -> Option<&'static str> {
     let found = ANSWERS.iter().find(|(known, _)| fits(known, name));
     found.map(|(_, text)| *text)
 }
 
-/// What to write in place of an action that only TEA has.
+/// Returns what to write instead of an action that only TEA has.
 pub(super) fn instead(name: &str) -> Option<&'static str> {
     let any = |names: &str| names.split(' ').any(|known| fits(known, name));
     let found = INSTEAD.iter().find(|(names, _)| any(names));
     found.map(|(_, hint)| *hint)
 }
 
-/// An action that Windlass does not have, and whose name is not a misspelt known one.
+/// Returns true if a node has an `action` that Windlass does not have, and that is not a misspelt known one.
 fn is_absent(node: &Node) -> bool {
     let name = node.get("action").and_then(Node::as_str).map(canonical);
     name.is_some_and(|name| {
@@ -109,8 +109,8 @@ fn is_absent(node: &Node) -> bool {
 }
 
 impl<'n> Tea<'_, 'n> {
-    /// Whether `action` on a node does nothing, as in TEA: so it is in a file that would else be
-    /// done in parts.
+    /// Returns true if `action` on a node does nothing, as in TEA. This applies to all nodes of a file
+    /// with an unknown action. Otherwise only a part of its actions would be executed.
     pub(super) fn ignores_actions(&self) -> bool {
         self.nodes.iter().any(|(_, node)| is_absent(node))
     }
@@ -127,7 +127,7 @@ impl<'n> Tea<'_, 'n> {
         self.warning("ignored-action", entry.value.span, what, hint);
     }
 
-    /// The answer of TEA for an action that it cannot do either, with a warning.
+    /// Makes a step with the answer of TEA for an action that TEA cannot execute either. Warns of it.
     pub(super) fn unanswered(
         &mut self,
         name: &str,

@@ -9,11 +9,11 @@ use windlass_model::hir::{Block, Loop, Step, StepKind};
 use windlass_model::model::Test;
 use windlass_source::source::{Entry, Kind, Node, Span};
 
-/// The most iterations a while_loop may ask for (AC-9).
+/// Maximum of `max_iterations` (AC-9).
 const MAX_ITERATIONS: i64 = 1000;
 
 impl<'n> Tea<'_, 'n> {
-    /// Reads a while_loop. Errors have the words of TEA.
+    /// Reads a while_loop. Its error messages are TEA's.
     pub(super) fn while_loop(
         &mut self,
         fields: &mut Fields<'n>,
@@ -115,7 +115,7 @@ impl<'n> Tea<'_, 'n> {
         self.inner(nodes, place, "body")
     }
 
-    /// A while_loop in a while_loop, at any depth (AC-11).
+    /// Refuses a while_loop in a while_loop, at any depth (AC-11).
     fn refuse_nested(&mut self, nodes: &[Node], place: &SourcePosition) {
         for (index, node) in nodes.iter().enumerate() {
             if node.get("type").and_then(Node::as_str) == Some("while_loop") {

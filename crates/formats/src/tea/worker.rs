@@ -27,15 +27,15 @@ impl Role {
     }
 }
 
-/// One call that gives a value.
+/// One call that returns a value.
 pub(super) struct Worker {
     pub executor: Name,
     pub label: Name,
     pub inputs: Template,
     pub timeout: Option<Template>,
-    /// The value, of what the executor gave.
+    /// The template of the value. It reads the executor's result.
     pub value: Template,
-    /// What the call does to the state besides.
+    /// Further assignments to the state.
     pub then: Vec<Assignment>,
     pub is_llm: bool,
 }
@@ -79,7 +79,7 @@ impl<'n> Tea<'_, 'n> {
         })
     }
 
-    /// Code that sees what is reflected on.
+    /// Makes a worker of code that can read the variables of the reflection.
     pub(super) fn code_worker(&mut self, language: Language, run: &'n Entry) -> Option<Worker> {
         Some(Worker {
             executor: Name::from(language.executor()),
@@ -92,7 +92,7 @@ impl<'n> Tea<'_, 'n> {
         })
     }
 
-    /// A call of the action of this name; `what` is in need of it.
+    /// Makes a worker that calls an action. `what` begins the error message about an unknown action.
     pub(super) fn action_worker(
         &mut self,
         what: &str,
@@ -137,7 +137,7 @@ fn asks_model(action: &str) -> bool {
 }
 
 impl Worker {
-    /// Its call as a step; `then` is what becomes of the value.
+    /// Makes the step of the call. `then` are the assignments that store the value.
     pub(super) fn step(
         self,
         place: SourcePosition,
@@ -169,7 +169,7 @@ pub(super) fn reflected(reader: &Reader<'_>, state: Template) -> Vec<(&'static s
     ]
 }
 
-/// The value of inline code: what it returned, else its `result`, else a changed `output`.
+/// Makes the template of the value of inline code: what it returned, else its `result`, else a changed `output`.
 pub(super) fn value_of(reader: &Reader<'_>, language: Language) -> Template {
     match language {
         Language::Python => expression(
@@ -181,7 +181,7 @@ pub(super) fn value_of(reader: &Reader<'_>, language: Language) -> Template {
     }
 }
 
-/// Python works on the live state.
+/// Makes the assignment of the state that the code changed: Python code works on the live state.
 fn live(language: Language, place: &SourcePosition) -> Vec<Assignment> {
     match language {
         Language::Python => {

@@ -1,4 +1,4 @@
-//! The file as a whole: its keys, its state at the start, its constants.
+//! The file as a whole: its keys, its initial state, its constants.
 
 use super::Tea;
 use super::interrupt::INTERRUPTS;
@@ -11,7 +11,7 @@ use windlass_model::model::{Dialect, Name};
 use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Kind, Node};
 
-/// Keys that change what a run gives, and that Windlass does not know.
+/// Keys that change the result of a run, and that Windlass does not support.
 const UNSUPPORTED: [&str; 1] = ["imports"];
 /// Keys that are arguments of `validate.extraction`.
 const EXTRACTION: [(&str, &str); 3] = [
@@ -19,7 +19,7 @@ const EXTRACTION: [(&str, &str); 3] = [
     ("validation_constraints", "constraints"),
     ("validation_probes", "probes"),
 ];
-/// How many nodes a run may enter when `settings.max_steps` says nothing (docs/reference/tea.md).
+/// Default of `settings.max_steps`, the maximum number of nodes that a run enters (docs/reference/tea.md).
 const MAX_STEPS: u32 = 1000;
 pub(super) const PROVIDERS: &str = "shell_providers";
 const SETTINGS: &str = "for example settings: { max_steps: 1000 }";
@@ -98,7 +98,7 @@ impl<'n> Tea<'_, 'n> {
         workflow
     }
 
-    /// What would change the result may not be passed over in silence.
+    /// Reports a key that would change the result, unless its value is empty.
     pub(super) fn not_supported(&mut self, entry: &Entry) {
         let nothing = match &entry.value.kind {
             Kind::Null | Kind::Bool(false) => true,
@@ -113,7 +113,7 @@ impl<'n> Tea<'_, 'n> {
         self.error("not-supported", entry.key_span, what, hint);
     }
 
-    /// What is accepted and means nothing here.
+    /// Warns of a key that is accepted but has no meaning here.
     pub(super) fn ignored(&mut self, entry: &Entry, why: &str) {
         let what = format!("`{}` is ignored", entry.key);
         self.warning("ignored-key", entry.key_span, what, why);
@@ -140,7 +140,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// `settings`: the bound on nodes, and what calls of a model begin with.
+    /// Reads `settings`: the maximum number of nodes, which is returned, and defaults for calls of a model.
     fn settings(&mut self, settings: &'n Entry) -> u32 {
         let entries = settings.value.entries().unwrap_or_default();
         let find = |key: &str| entries.iter().find(|entry| entry.key == key);
@@ -152,7 +152,7 @@ impl<'n> Tea<'_, 'n> {
                 self.llm.push((Name::from(entry.key.as_str()), template));
             }
         }
-        // Those under `llm` come first.
+        // Providers under `llm` have precedence.
         let has = self.llm.iter().any(|(key, _)| &**key == PROVIDERS);
         if let Some(providers) = find(PROVIDERS).filter(|_| !has) {
             let template = self.template(&providers.value);
