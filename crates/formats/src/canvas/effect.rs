@@ -1,4 +1,4 @@
-//! Nodes that do something or give a value: agent, shell, function, http, constant.
+//! Nodes with an effect or a value: agent, shell, function, http, constant.
 
 use super::Canvas;
 use super::node::{Body, NodeReader, open};
@@ -13,14 +13,14 @@ use windlass_source::source::{Entry, Kind};
 pub(super) const OPENAI: &str = "openai";
 /// The output that contains the session of an agent.
 pub(super) const SESSION: &str = "session_id";
-/// The port that graph editors have for it.
+/// The port for the session in graph editors.
 pub(super) const SESSION_ID: &str = "sessionId";
-/// The output of a shell node whose reader takes care of commands that fail.
+/// The output with the exit code of a shell node. A node that reads it handles a command that fails.
 pub(super) const EXIT_CODE: &str = "exitCode";
 
 const PROMPT: &str = "prompt: \"Review this code: {{ coder.code }}\"";
 const SCRIPT: &str = "script: \"cargo test\", or commands: [\"cargo build\", \"cargo test\"]";
-/// What a call of an endpoint may say besides its prompt, and the executor's names for it.
+/// The inputs of a call of an endpoint in addition to its prompt, and the executor's names for them.
 const OPTIONS: [(&str, &str); 16] = [
     ("model", "model"),
     ("system", "system"),
@@ -62,7 +62,7 @@ const SHELL_OUTPUTS: [(&str, PortKind); 3] = [
     (EXIT_CODE, PortKind::Number),
 ];
 
-/// What JavaScript has and Lua has not.
+/// Syntax of JavaScript that Lua does not have.
 const JAVASCRIPT: [&str; 9] = [
     "=>",
     "===",
@@ -137,7 +137,7 @@ impl Canvas<'_> {
             }
         };
         let mut outputs = node.outputs.take().unwrap_or_default();
-        // Where it is one of several, it is all that was printed.
+        // Next to `stdout`, `output` is the whole printed text.
         let all = |socket: &&mut Socket| *socket.port.name == *"output" && socket.extract.is_none();
         let several = outputs.iter().any(|socket| *socket.port.name == *"stdout");
         if let Some(output) = outputs.iter_mut().find(all).filter(|_| several) {
@@ -153,7 +153,7 @@ impl Canvas<'_> {
         })
     }
 
-    /// Each only if those before it did what they should.
+    /// Joins commands to a script. Each command runs only if all commands before it succeeded.
     fn commands(&mut self, entry: &Entry) -> Option<Text> {
         let items = match &entry.value.kind {
             Kind::Array(items) if !items.is_empty() => items,
@@ -186,8 +186,8 @@ impl Canvas<'_> {
         Some(text)
     }
 
-    /// Refuses JavaScript by its name: Windlass has no interpreter for it. Graph editors write it
-    /// without naming the language.
+    /// Refuses JavaScript, for which Windlass has no interpreter. Graph editors write JavaScript
+    /// without `language`, so it is recognised by its syntax, too.
     fn is_javascript(&mut self, node: &mut NodeReader<'_>) -> bool {
         const NAMES: [&str; 4] = ["javascript", "js", "typescript", "ts"];
         let code = node.data.get("code");
@@ -242,7 +242,7 @@ impl Canvas<'_> {
         if let (Some(language), Some((entry, text))) = (language, code) {
             checks::data_in_code(self, language, "inputs", &entry.value, false);
             let script = self.script(language, &entry.value, text);
-            // A file that is named twice is read twice.
+            // A file that is named twice is read twice, so the script may be known.
             keep(&mut self.whole.scripts, script);
         }
         let outputs = node.outputs.take();
@@ -272,7 +272,7 @@ impl Canvas<'_> {
         })
     }
 
-    /// Its value is the one output that is declared, or `value`; of several, a map fills them.
+    /// Reads a constant. Its value is the only declared output, else `value`. Several outputs are members of a map.
     pub(super) fn constant(&mut self, node: &mut NodeReader<'_>) -> Body {
         let hint = "for example value: 3";
         let entry = node.data.get("value");
@@ -311,13 +311,13 @@ impl Canvas<'_> {
 
     // ── parts ───────────────────────────────────────────────────────────────────────────────
 
-    /// Text that is rendered.
+    /// Reads a text that is rendered.
     pub(super) fn template_text(&mut self, entry: &Entry, hint: &str) -> Option<Text> {
         self.text(entry, hint)?;
         Some(self.rendered(&entry.value))
     }
 
-    /// Values that are rendered, under the executor's names.
+    /// Reads values that are rendered. Returns them with the executor's names.
     fn renamed(
         &mut self,
         data: &mut Fields<'_>,
@@ -345,7 +345,7 @@ impl Canvas<'_> {
         found
     }
 
-    /// The outputs of a type, where the node does not declare them.
+    /// Adds the outputs of a type that the node does not declare.
     fn also(&self, outputs: &mut Vec<Socket>, names: &[(&str, PortKind)], node: &NodeReader<'_>) {
         for (name, kind) in names {
             if !outputs.iter().any(|socket| *socket.port.name == **name) {
@@ -354,7 +354,7 @@ impl Canvas<'_> {
         }
     }
 
-    /// The node, or one of which nothing is known because a part of it is missing.
+    /// Makes the body of a node. If a part of the node is missing, nothing is known of it.
     fn finished(
         &mut self,
         node: &mut NodeReader<'_>,

@@ -1,10 +1,10 @@
-//! Which further files a canvas names: the inner workflows of its nodes, `workflowRef`. It never
-//! says what is wrong with them.
+//! Finds the further files that a canvas names: the inner workflows of its nodes, `workflowRef`.
+//! Nothing here reports mistakes.
 
 use crate::Found;
 use windlass_source::source::{Kind, Node};
 
-/// Every file that the workflow names.
+/// Collects the files that the workflow names.
 pub fn collect_workflows(workflow: &Node, found: &mut Vec<Found>) {
     let components = workflow.get("components").and_then(Node::entries);
     for component in components.unwrap_or_default() {

@@ -1,5 +1,5 @@
-//! Nodes and edges of one workflow, top or inner: read, tied together, and checked for circles
-//! and for types that never fit.
+//! Nodes and edges of one workflow, top or inner: they are read, connected, and checked for cycles
+//! and for types that can never match.
 
 use super::port::PortSide;
 use super::tree::{Edge, Graph, Node, NodeKind, Ports};
@@ -19,11 +19,11 @@ const EDGE: &str = "for example { source: coder, target: review, sourceHandle: \
                     targetHandle: \"input:code\" }";
 const NODES: &str = "for example nodes: [{ id: coder, type: agent, data: { … } }]";
 
-/// What cannot be read, and was reported.
+/// A part of a graph cannot be read, which was reported.
 struct InvalidGraph;
 
 impl Canvas<'_> {
-    /// A workflow with its nodes and edges.
+    /// Reads a workflow with its nodes and edges.
     pub(super) fn graph(&mut self, node: &source::Node, what: &str) -> Option<Graph> {
         let hint = "a map with nodes and edges";
         let mut fields = self.fields(node, what, hint)?;
@@ -184,7 +184,7 @@ impl Canvas<'_> {
         graph.connect(edges);
     }
 
-    /// The node at an end of an edge.
+    /// Finds the node at an end of an edge. Reports an unknown node.
     fn end(
         &mut self,
         fields: &mut Fields<'_>,
@@ -202,7 +202,7 @@ impl Canvas<'_> {
         found.map(|found| (found, entry.value.span))
     }
 
-    /// `output:x` or `x`, when there is one; what is none is reported.
+    /// Reads a handle: `output:x` or `x`. A missing handle is `None`; an invalid one is reported.
     fn handle(
         &mut self,
         fields: &mut Fields<'_>,
@@ -242,7 +242,7 @@ impl Canvas<'_> {
         });
     }
 
-    /// The port, when its node has it; else it is reported.
+    /// Returns a port that its node has. Reports an unknown port.
     pub(super) fn known_port(
         &mut self,
         graph: &Graph,
@@ -272,7 +272,7 @@ impl Canvas<'_> {
         None
     }
 
-    /// Refuses an edge whose value can never be what its input takes.
+    /// Refuses an edge whose value can never be of the type of its input.
     fn must_fit(
         &mut self,
         graph: &Graph,
@@ -309,7 +309,7 @@ impl Canvas<'_> {
         }
     }
 
-    /// Reports the first circle of edges; what closes it is left out.
+    /// Reports the first cycle of edges. The graph then has no edges.
     fn refuse_circles(&mut self, graph: &mut Graph) {
         let edge = |index: usize| graph.edges.get(index);
         let from = |index: usize| edge(index).map_or(usize::MAX, |edge| edge.from);
@@ -331,7 +331,7 @@ impl Canvas<'_> {
 
     // ── inner workflows ─────────────────────────────────────────────────────────────────────
 
-    /// The inner workflow of a node: `workflowRef` or `inlineWorkflow`.
+    /// Reads the inner workflow of a node: `workflowRef` or `inlineWorkflow`.
     pub(super) fn inner(
         &mut self,
         fields: &mut Fields<'_>,
@@ -372,7 +372,7 @@ impl Canvas<'_> {
         graph
     }
 
-    /// A workflow under `components` of this file.
+    /// Reads a workflow under `components` of this file.
     fn component_of(&mut self, entry: &Entry, what: &str) -> Option<Graph> {
         let hint = "a name under `components` of this file";
         let name = self.text(entry, hint)?;
@@ -442,7 +442,7 @@ impl Node {
     }
 }
 
-/// The ids of nodes that templates may write although they are no names: `{{ my-node.x }}`.
+/// Returns the ids of nodes with hyphens. Templates may use them, although they are not names: `{{ my-node.x }}`.
 fn names_with_hyphens(nodes: &source::Node) -> Vec<String> {
     let Kind::Array(nodes) = &nodes.kind else {
         return Vec::new();

@@ -1,10 +1,10 @@
-//! What a graph takes and gives as a whole, when it is the inside of a component.
+//! The inputs and outputs of a graph that is the inner workflow of a component.
 
 use super::tree::{Graph, Node, NodeKind, Socket};
 
 impl Graph {
-    /// What a component of this graph takes when it does not say: what its entrances take, and
-    /// what nothing inside gives a value.
+    /// Returns the inputs of a component that declares none: those of the graph's entrances, and all
+    /// inputs without an edge inside.
     pub(super) fn entrances(&self) -> Vec<Socket> {
         let mut found: Vec<Socket> = Vec::new();
         for (index, node) in self.nodes.iter().enumerate() {
@@ -19,7 +19,7 @@ impl Graph {
         found
     }
 
-    /// What a component of this graph gives when it does not say.
+    /// Returns the outputs of a component that declares none.
     pub(super) fn exits(&self) -> Vec<Socket> {
         let sink = |node: &&Node| matches!(node.what, NodeKind::Sink);
         let sinks = self.nodes.iter().filter(sink);
@@ -35,8 +35,8 @@ impl Graph {
         sockets.into_iter().cloned().collect()
     }
 
-    /// The node that gives an output of a component: an interface-output, or the only one that
-    /// has an output of this name.
+    /// Finds the node with an output of a component: an interface-output, or the only node that has an
+    /// output of this name.
     pub(super) fn exit(&self, name: &str) -> Option<(usize, &Node)> {
         let has = |(_, node): &(usize, &Node)| node.outputs.find(name).is_some();
         let nodes = || self.nodes.iter().enumerate().filter(has);

@@ -1,5 +1,5 @@
-//! `loop` and `map`: limits, conditions, and what goes in and out (docs/reference/canvas.md). Every loop
-//! leaves here with a count within the operator's cap.
+//! `loop` and `map`: limits, conditions, inputs and outputs (docs/reference/canvas.md). Every loop has a
+//! maximum number of iterations within the operator's cap after it was read.
 
 use super::Canvas;
 use super::mapping::LoopContext;
@@ -14,9 +14,9 @@ use windlass_source::source::{Entry, Kind, Span};
 
 const TEST: &str =
     "for example continueWhile: { output: review.approved, operator: \"==\", value: false }";
-/// How many iterations a loop has that says nothing.
+/// Default maximum number of iterations of a loop.
 const COUNT: i64 = 10;
-/// How many items of a map run at a time when it says nothing.
+/// Default number of items of a map that run at the same time.
 const CONCURRENCY: u32 = 10;
 impl Canvas<'_> {
     pub(super) fn a_loop(&mut self, node: &mut NodeReader<'_>) -> Body {
@@ -186,14 +186,14 @@ impl Canvas<'_> {
 
     fn continue_while(&mut self, node: &mut NodeReader<'_>, inner: &Graph) -> Option<Test> {
         let entry = match node.data.get("breakWhen") {
-            // A loop that is left by a break needs no other condition.
+            // A loop with `breakWhen` needs no other condition.
             Some(_) => node.data.non_null(self, "continueWhile"),
             None => node.data.required(self, "continueWhile", node.span, TEST),
         };
         self.test(entry?, inner)
     }
 
-    /// `{output: node.port, operator, value}`.
+    /// Reads `{output: node.port, operator, value}`.
     fn test(&mut self, entry: &Entry, inner: &Graph) -> Option<Test> {
         let what = format!("`{}`", entry.key);
         let mut fields = self.fields(&entry.value, &what, TEST)?;
@@ -248,7 +248,7 @@ impl Canvas<'_> {
         self.choice(entry, &known, |text| format!("`{text}` compares nothing"))
     }
 
-    /// The output that `node.port` names.
+    /// Finds the output that `node.port` names.
     fn place(&mut self, text: &str, span: Span, inner: &Graph) -> Option<PortRef> {
         let named = inner.nodes.iter().enumerate().find_map(|(index, node)| {
             let port = text.strip_prefix(&*node.id)?.strip_prefix('.')?;

@@ -1,4 +1,4 @@
-//! From the tree to `hir`: nodes become steps of a DAG, and values bindings from port to port.
+//! Lowers the tree to `hir`: nodes become steps of a DAG, and edges become bindings from port to port.
 
 use super::scope::{Scope, read_codes};
 use super::tree::{Graph, NodeKind, Socket};
@@ -44,41 +44,41 @@ pub(super) struct Lowerer<'a, 'd> {
     inputs: Vec<Input>,
 }
 
-/// What a graph is inside of.
+/// What encloses a graph.
 pub(super) struct GraphContext<'g> {
-    /// The node that it is the inside of.
+    /// The node whose inner workflow the graph is.
     pub container: Option<&'g Name>,
-    /// The innermost loop around its nodes.
+    /// The innermost loop that encloses the graph.
     pub looped: Option<&'g Name>,
     pub given: InputSource,
-    /// The outputs of its nodes that are read from outside.
+    /// The outputs of the graph's nodes that are read from outside.
     pub reads: BTreeSet<(usize, Name)>,
-    /// After this node, whether the loop is left.
+    /// A node, and the condition that ends the loop after it.
     pub leave: Option<(usize, Condition)>,
 }
 
-/// Where inputs get their values that no edge gives one.
+/// The source of values for inputs without an edge.
 pub(super) enum InputSource {
-    /// From the run's inputs, by name.
+    /// The run's inputs, by name.
     Run,
-    /// From a component's inputs, by name.
+    /// A component's inputs, by name.
     Component(BTreeMap<Name, Template>),
-    /// From mappings; an entrance also from the loop's inputs, by name.
+    /// Mappings. For an entrance, also the loop's inputs, by name.
     Loop(
         HashMap<(usize, Name), MappedInput>,
         BTreeMap<Name, Template>,
     ),
 }
 
-/// What is mapped to an input.
+/// The value that is mapped to an input.
 pub(super) struct MappedInput {
     pub value: Template,
-    /// Whether it has a value in the first and in later iterations.
+    /// Whether the input has a value in the first and in later iterations.
     pub first: bool,
     pub later: bool,
 }
 
-/// What a node becomes.
+/// The result of lowering a node.
 pub(super) struct LoweredNode {
     pub kind: StepKind,
     pub output: Option<Template>,
@@ -122,7 +122,7 @@ impl Lowerer<'_, '_> {
 
     // ── in ──────────────────────────────────────────────────────────────────────────────────
 
-    /// Where an input gets its value.
+    /// Returns the value of an input: an edge's, else from the input source.
     fn feed(
         &mut self,
         graph: &Graph,
@@ -201,7 +201,7 @@ impl Lowerer<'_, '_> {
             .push(Diagnostic::error("missing-input", socket.span, what).hint(hint));
     }
 
-    /// The run must be given this, unless it may be null.
+    /// Adds an input of the run. It is required, unless it has a default or may be null.
     fn run_input(&mut self, socket: &Socket) {
         let Port {
             name,
@@ -231,7 +231,7 @@ impl Lowerer<'_, '_> {
             });
             return;
         };
-        // Several nodes take it: each converts it for itself.
+        // Several nodes read the input: each converts it for itself.
         if known.kind != kind {
             known.kind = InputKind::Any;
         }
@@ -243,7 +243,7 @@ impl Lowerer<'_, '_> {
         };
     }
 
-    /// An input that gets the input of the same name around it.
+    /// Links an input to the input of the same name of the enclosing node.
     fn outer_link(&mut self, around: Option<&Name>, input: &Name, to: &Name) {
         self.link(around, input, to, input, LinkKind::Outer, None);
     }
@@ -268,7 +268,7 @@ impl Lowerer<'_, '_> {
     }
 }
 
-/// The steps that a node waits for.
+/// Returns the steps that a node waits for.
 fn predecessors(graph: &Graph, index: usize) -> Vec<After> {
     let mut after: Vec<After> = Vec::new();
     for edge in graph.into(index) {

@@ -1,4 +1,4 @@
-//! Loop and map nodes as `hir` has them: inputs become bindings, and outputs come from the values
+//! Lowers loop and map nodes to `hir`: inputs become bindings, and outputs are made of the values
 //! that every iteration collects.
 
 use super::lower::{GraphContext, InputSource, LoweredNode, Lowerer, MappedInput};
@@ -71,8 +71,8 @@ impl Lowerer<'_, '_> {
         let stop_when = stop_when.map_or_else(Condition::never, Condition::negated);
         let count = count.unwrap_or_else(|| Template::constant(1_i64.into()));
         let count = Template::binding(Binding::Checked(checks, count));
-        // The outputs are those of the last iteration that succeeded; the history has a warning
-        // when the limit is reached, and the loop's `status` says so.
+        // The outputs are those of the last iteration that succeeded. If the limit is reached, the
+        // history has a warning, and the loop's `status` is `limit`.
         let spec = Loop {
             negated,
             condition_text: go_on.map(|test| test.text.clone()).unwrap_or_default(),
@@ -88,7 +88,7 @@ impl Lowerer<'_, '_> {
         }
     }
 
-    /// A condition on an inner output.
+    /// Makes a condition on an output of an inner node.
     fn condition(&mut self, repeated: &LoopNode, test: &Test) -> Option<Condition> {
         let node = repeated.inner.nodes.get(test.at.node)?;
         let shown = format!(
@@ -104,7 +104,7 @@ impl Lowerer<'_, '_> {
         Condition::from_template(Template::binding(compare)).ok()
     }
 
-    /// What every mapped input of an inner node gets.
+    /// Returns the value of each mapped input of the inner nodes.
     fn mapped(
         &mut self,
         node: &Node,
@@ -179,7 +179,7 @@ impl Lowerer<'_, '_> {
         }
     }
 
-    /// What comes out, for people.
+    /// Adds the links from inner outputs to outputs of the loop, which pictures show.
     fn results(&mut self, node: &Node, repeated: &LoopNode) {
         for outcome in &repeated.results {
             let from = outcome.from.as_ref();
@@ -203,7 +203,7 @@ fn take_word(take: Take) -> &'static str {
     }
 }
 
-/// The inner outputs that the loop itself reads.
+/// Returns the inner outputs that the loop itself reads.
 fn reads(repeated: &LoopNode) -> BTreeSet<(usize, Name)> {
     let tests = [&repeated.go_on, &repeated.leave].into_iter().flatten();
     let previous = repeated
@@ -220,7 +220,7 @@ fn reads(repeated: &LoopNode) -> BTreeSet<(usize, Name)> {
         .collect()
 }
 
-/// What an inner node gave in this iteration.
+/// Makes the template of an inner output in this iteration.
 fn value_of(repeated: &LoopNode, place: &PortRef) -> Option<Template> {
     let node = repeated.inner.nodes.get(place.node)?;
     let outputs = Binding::Outputs(node.step.clone());
@@ -240,7 +240,7 @@ fn collected_values(repeated: &LoopNode) -> Vec<Keep> {
     keep.collect()
 }
 
-/// The outputs of a loop: the collected values, and those that every loop has.
+/// Makes the outputs of a loop: the collected values, and the outputs that every loop has.
 fn of_loop(reader: &Reader<'_>, node: &Node, repeated: &LoopNode) -> Template {
     loop_input_sources(
         node,
@@ -257,7 +257,7 @@ fn of_loop(reader: &Reader<'_>, node: &Node, repeated: &LoopNode) -> Template {
     )
 }
 
-/// The outputs of a map: its own output is the list of what every item gave.
+/// Makes the outputs of a map, from the list of the items' outputs.
 fn of_map(node: &Node, repeated: &LoopNode, bounded: Option<&Template>) -> Template {
     let wdl = |name: &str, of: Template| Template::call(name, vec![of.clone()]).unwrap_or(of);
     let of_items = |target: &str, take: Take| {

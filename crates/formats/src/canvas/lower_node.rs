@@ -1,5 +1,5 @@
-//! One node as `hir` has it: a call with its inputs checked and its outputs converted, a value, a
-//! block of another graph.
+//! Lowers one node to `hir`: a call whose inputs are checked and whose outputs are converted, a value,
+//! or the block of an inner graph.
 
 use super::effect::{EXIT_CODE, OPENAI, SESSION, SESSION_ID};
 use super::lower::{GraphContext, InputSource, LoweredNode, Lowerer};
@@ -13,7 +13,7 @@ use windlass_model::hir::{Block, StepKind};
 use windlass_model::model::{LinkKind, Name};
 use windlass_source::diagnostic::Diagnostic;
 
-/// Whether a value says that a loop continues: text that says so, else a value that counts as true.
+/// Whether a value makes a loop continue: the text `true` in any case, or another value that counts as true.
 const CONTINUES: &str =
     "value.lower().strip() == 'true' if value is string else value and true or false";
 
@@ -82,7 +82,7 @@ impl Lowerer<'_, '_> {
     }
 
     fn agent(&mut self, node: &Node, agent: &Agent, scope: &Scope<'_>) -> LoweredNode {
-        // What the same node ended its last iteration with, or what an edge brings.
+        // The session of the same node in the last iteration, or the value of an edge.
         let brought = scope.own.iter().find(|(name, _)| **name == *SESSION_ID);
         let before = match (agent.session, brought) {
             (true, _) => {
@@ -121,7 +121,7 @@ impl Lowerer<'_, '_> {
         let others = [SESSION_ID, EXIT_CODE];
         let output = match others.iter().any(|name| node.outputs.find(name).is_some()) {
             false => answer,
-            // The names that graph editors have for them.
+            // Graph editors have other names for the session and the exit code.
             true => object(node.outputs.list.iter().map(|socket| {
                 let name = &socket.port.name;
                 let value = match &**name {
@@ -173,7 +173,7 @@ impl Lowerer<'_, '_> {
         }
     }
 
-    /// Data in a script's text could be read as code.
+    /// Warns of data in a script's text, which could be read as code.
     fn lint_script(&mut self, node: &Node, shell: &Shell) {
         for mention in &shell.script.mentions {
             let root = mention.reference.root();
@@ -265,7 +265,7 @@ fn compose(value: Template) -> LoweredNode {
     }
 }
 
-/// All that is given, as one output.
+/// Makes an entrance with all inputs as one output.
 fn entrance(around: &GraphContext<'_>) -> LoweredNode {
     let all = match &around.given {
         InputSource::Run => Template::binding(Binding::Root(Name::from("inputs"))),
@@ -279,7 +279,7 @@ fn entrance(around: &GraphContext<'_>) -> LoweredNode {
     compose(object([(Name::from("input"), all)].into_iter()))
 }
 
-/// A call whose inputs are evaluated when those of its node were checked.
+/// Makes a call whose inputs are evaluated after the node's inputs were checked.
 fn call(
     executor: &str,
     scope: &Scope<'_>,
@@ -290,13 +290,13 @@ fn call(
     StepKind::Call(builder::call(executor, inputs))
 }
 
-/// What a node's executor gave.
+/// Makes the template of the result of a node's executor.
 pub(super) fn result() -> Template {
     Template::binding(Binding::Root(Name::from("result")))
 }
 
-/// The outputs of a node whose executor gives a map: what is extracted from its body, what it
-/// gives by that name, and all others from the body.
+/// Makes the outputs of a node whose executor returns a map: outputs that are extracted from the
+/// body, members of the result such as `stdout`, and members of the body for all others.
 fn outputs(ports: &Ports, body: &Template) -> Template {
     let given = [
         "stdout",
@@ -317,7 +317,7 @@ fn outputs(ports: &Ports, body: &Template) -> Template {
         let name = &socket.port.name;
         let value = match &socket.extract {
             Some(how) => {
-                // What was printed, not what it says as JSON.
+                // The printed text, not the JSON value that it contains.
                 let text = ports.find("stdout").map(|_| result().part("stdout"));
                 let from = match how {
                     Extract::Full => text.unwrap_or_else(|| body.clone()),
@@ -334,7 +334,7 @@ fn outputs(ports: &Ports, body: &Template) -> Template {
     object(members)
 }
 
-/// The variable of the environment that an input is in.
+/// Returns the environment variable with the value of an input.
 fn variable(input: &str) -> Name {
     let letter = |c: char| match c {
         c if c.is_ascii_alphanumeric() => c.to_ascii_uppercase(),
@@ -344,7 +344,7 @@ fn variable(input: &str) -> Name {
     Name::from(format!("INPUT_{name}"))
 }
 
-/// Whether anything reads the exit code of a node, and so takes care of a command that failed.
+/// Returns true if anything reads the exit code of a node, and so handles a command that failed.
 fn exit_code_is_read(scope: &Scope<'_>, around: &GraphContext<'_>) -> bool {
     let by_edge = scope.graph.edges.iter().any(|edge| {
         let output = edge.ports.as_ref().map(|(output, _)| &**output);

@@ -1,5 +1,5 @@
-//! What goes into the inner workflow of a loop, from which iteration on, and what comes out of it
-//! (docs/reference/canvas.md).
+//! The mappings of a loop: the inputs of its inner workflow in the first and in later iterations, and
+//! its outputs (docs/reference/canvas.md).
 
 use super::Canvas;
 use super::port::PortSide;
@@ -50,7 +50,7 @@ impl Canvas<'_> {
             return Vec::new();
         };
         let mut mappings = Vec::new();
-        // Where each input of an inner node is mapped first, for the first and for later iterations.
+        // The last mapping to each input of an inner node: for the first, and for later iterations.
         let mut taken: HashMap<(usize, Name, bool), Span> = HashMap::new();
         for item in items {
             let Some((mapping, span)) = self.input_mapping(item, around, inputs) else {
@@ -153,7 +153,7 @@ impl Canvas<'_> {
         })
     }
 
-    /// Where a value comes from, and of which type it is.
+    /// Reads the source of a value. Returns it with the type of the value.
     fn origin(
         &mut self,
         entry: &Entry,
@@ -226,7 +226,7 @@ impl Canvas<'_> {
             self.error("unknown-port", span, what, hint);
             return None;
         }
-        // Of a map, the input it goes over is the item.
+        // In a map, the input with the list is the item, whose type is not known.
         let kind = match around.map {
             true => PortKind::Any,
             false => inputs.kind(name),
@@ -234,7 +234,7 @@ impl Canvas<'_> {
         Some((Origin::Outer(Name::from(name)), kind))
     }
 
-    /// `{node, input}` or `{node, output}`.
+    /// Reads `{node, input}` or `{node, output}`.
     fn inner_port(
         &mut self,
         entry: &Entry,
@@ -388,7 +388,7 @@ impl Canvas<'_> {
         self.choice(entry, &known, |text| format!("`{text}` accepts no inputs"))
     }
 
-    /// `{node, output}` or `{type: builtin, name}`.
+    /// Reads `{node, output}` or `{type: builtin, name}`.
     fn result(
         &mut self,
         entry: &Entry,
@@ -399,7 +399,7 @@ impl Canvas<'_> {
         let kind = entry.value.get("type").and_then(Node::as_str);
         if kind != Some("builtin") {
             let mut fields = self.fields(&entry.value, "`source`", hint)?;
-            // `inner` is what it is anyway.
+            // The only other type is `inner`, the default.
             fields.allow(&["type"]);
             let id = fields.required(self, "node", entry.key_span, hint);
             let port = fields.required(self, "output", entry.key_span, hint);
@@ -421,7 +421,7 @@ impl Canvas<'_> {
     }
 }
 
-/// Whether a port takes numbers or booleans: a list is neither.
+/// Returns true if a port accepts only numbers or booleans, so never a list.
 fn is_single(port: &Port) -> bool {
     matches!(port.kind, PortKind::Number | PortKind::Boolean)
 }

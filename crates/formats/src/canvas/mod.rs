@@ -1,11 +1,11 @@
 //! The canvas format: loop nodes in a graph of ports (docs/reference/canvas.md).
 //!
-//! A file is read in two steps. `graph`, `node`, `effect`, `loops` and `port` make a tree of it
-//! ([`tree`]) in which every name is resolved, across all files of the bundle; `lower`,
-//! `lower_node` and `lower_loops` make `hir` of that. A node becomes a step, a graph a DAG, a loop
-//! node a loop, a component a block, a map a foreach. Values go from port to port as bindings
-//! ([`windlass_expression::Binding`]): a node's inputs are evaluated, converted and checked when it
-//! starts. [`scope`] says which names a template sees.
+//! A file is read in two steps. `graph`, `node`, `effect`, `loops` and `port` convert it to a tree
+//! ([`tree`]) in which every name is resolved, across all files of the bundle. `lower`, `lower_node`
+//! and `lower_loops` lower the tree to `hir`. A node becomes a step, a graph a DAG, a loop node a
+//! loop, a component a block, a map a foreach. Values are passed from port to port as bindings
+//! ([`windlass_expression::Binding`]): a node's inputs are evaluated, converted and checked when the
+//! node starts. [`scope`] decides which names a template can read.
 
 mod dock;
 mod effect;
@@ -37,12 +37,12 @@ use windlass_model::model::{Dialect, Handler, Name};
 use windlass_source::diagnostic::Diagnostics;
 use windlass_source::source::{Bundle, Node, SourceFile};
 
-/// How many nodes a workflow may have, those of inner workflows counted as often as they are used.
+/// Maximum number of nodes of a workflow. Nodes of inner workflows count once for each use.
 const MAX_NODES: usize = 10_000;
-/// How deep inner workflows may lie in each other.
+/// Maximum depth of inner workflows.
 const MAX_DEPTH: usize = 24;
 
-/// Reads a workflow. It means something only when no error was reported.
+/// Reads a workflow. The result is valid only if no error was reported.
 pub(super) fn read(
     bundle: &Bundle,
     file: &SourceFile,
@@ -81,7 +81,7 @@ pub(super) fn read(
     }
 }
 
-/// What is known while one file is read.
+/// The reader of one file.
 struct Canvas<'a> {
     reader: Reader<'a>,
     bundle: &'a Bundle,
@@ -102,24 +102,24 @@ impl DerefMut for Canvas<'_> {
     }
 }
 
-/// What is known of the whole workflow.
+/// The state of reading a whole workflow.
 struct WorkflowContext {
     /// The operator's caps.
     max_count: u64,
     max_timeout: Duration,
     nodes: usize,
-    /// The files around the one that is read, outermost first.
+    /// The files that led to the current file, outermost first.
     chain: Vec<u16>,
-    /// How many graphs are around the one that is read.
+    /// Number of graphs that enclose the current one.
     depth: usize,
     runners: Vec<Handler>,
-    /// The code of its functions.
+    /// The code of the workflow's functions.
     scripts: Vec<Script>,
     /// The files that were read before.
     parsed: BTreeMap<u16, Option<Rc<Node>>>,
-    /// The workflows under `components` of the graphs around this place, innermost last.
+    /// The workflows under `components` of the enclosing graphs, innermost last.
     components: Vec<(String, Rc<Node>)>,
-    /// The ids of the graph's nodes that have hyphens in them.
+    /// The ids of the current graph's nodes that have hyphens.
     hyphened: Vec<String>,
     name: Name,
 }

@@ -1,5 +1,5 @@
-//! Gives every node a name that no other node of the whole workflow has: its id, or, where that
-//! is taken, the id behind the name of the node it is in. Names are compared without case.
+//! Gives every node a unique name in the whole workflow: its id. If another node has this name, the
+//! id is appended to the name of the enclosing node. Names are compared without case.
 
 use super::tree::{Graph, Node, NodeKind};
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use windlass_model::model::Name;
 
 pub(super) fn name(graph: &mut Graph) {
     let mut taken = BTreeSet::new();
-    // The ids at the top are what the run's outputs are known by: they come first.
+    // The run's outputs have the ids of the nodes at the top level, so these are named first.
     for node in &mut graph.nodes {
         node.step = free(&mut taken, &node.id, None);
     }

@@ -1,4 +1,4 @@
-//! One node: what all types share, and which reader its type has.
+//! One node: the keys that all types share, and the reader of each type.
 
 use super::Canvas;
 use super::port::PortSide;
@@ -24,7 +24,7 @@ pub(super) struct Body {
 }
 
 impl Canvas<'_> {
-    /// Reads one node; none for one that has no id.
+    /// Reads one node. Returns `None` for a node without an id.
     pub(super) fn node(&mut self, node: &source::Node) -> Option<Node> {
         let hint = "for example { id: coder, type: agent, data: { runner: claude-code, … } }";
         let mut fields = self.fields(node, "a node", hint)?;
@@ -66,7 +66,7 @@ impl Canvas<'_> {
         let inputs = self.ports(&mut data, PortSide::Input, &id);
         let outputs = self.ports(&mut data, PortSide::Output, &id);
         let timeout = match kind {
-            // A loop's own: between iterations it ends as the loop format has it.
+            // The reader of loops reads this key: a loop itself checks its timeout.
             "loop" => None,
             _ => self.duration(&mut data, "timeout"),
         };
@@ -102,7 +102,7 @@ impl Canvas<'_> {
         })
     }
 
-    /// `label`; and `nodeType`, which may repeat the type and nothing else.
+    /// Reads `label`. Warns of a `nodeType` that differs from the type.
     fn title(&mut self, data: &mut Fields<'_>, kind: &str, id: &Name) -> Option<Name> {
         if let Some(entry) = data.get("nodeType")
             && let Some(text) = entry.value.as_str()
@@ -128,7 +128,7 @@ impl Canvas<'_> {
             "constant" => self.constant(node),
             "http" => self.http(node),
             "trigger" => {
-                // How a trigger fires is the server's business, not the graph's.
+                // The server decides how a trigger fires, not the graph.
                 node.data
                     .allow(&["triggerType", "schedule", "cron", "config", "payload"]);
                 Self::entrance(self, node)
@@ -167,7 +167,7 @@ impl Canvas<'_> {
         }
     }
 
-    /// What a trigger of a graph editor gives.
+    /// Returns the outputs of a trigger in graph editors.
     fn of_a_trigger(&self, node: &NodeReader<'_>) -> Vec<Socket> {
         let ports = [
             ("timestamp", PortKind::String),
@@ -192,14 +192,14 @@ impl Canvas<'_> {
         }
     }
 
-    /// What gives its input as its output.
+    /// Reads a node whose outputs are its inputs.
     fn through(&mut self, node: &mut NodeReader<'_>, name: &str, what: NodeKind) -> Body {
         let declared = node.inputs.take().or(node.outputs.take());
         let declared = declared.filter(|list| !list.is_empty());
         let any = || self.built_in(name, PortKind::Any, &node.id, node.span);
         let mut list = declared.unwrap_or_else(|| vec![any()]);
         if matches!(what, NodeKind::Continue) {
-            // A value that is not a boolean counts as one: see `lower_node`.
+            // Any value is accepted, and counts as true or false: see `lower_node`.
             list.iter_mut()
                 .for_each(|socket| socket.port.kind = PortKind::Any);
         }
@@ -232,7 +232,7 @@ impl Canvas<'_> {
 
     // ── parts ───────────────────────────────────────────────────────────────────────────────
 
-    /// A value whose strings are templates.
+    /// Reads a value whose strings are templates.
     pub(super) fn rendered(&mut self, node: &source::Node) -> Text {
         let before = std::mem::take(&mut self.mentions);
         let hyphened = without_hyphens(node, &self.whole.hyphened);
@@ -253,7 +253,7 @@ impl Canvas<'_> {
     }
 }
 
-/// Ports of which nothing more is known.
+/// Makes ports of a side that may have further, unknown ones.
 pub(super) fn open(declared: Option<Vec<Socket>>) -> Ports {
     Ports {
         list: declared.unwrap_or_default(),
@@ -261,8 +261,8 @@ pub(super) fn open(declared: Option<Vec<Socket>>) -> Ports {
     }
 }
 
-/// The same text where ids with hyphens, which graph editors write as they are, are names. Each
-/// letter stays in its place.
+/// Replaces ids with hyphens in a template by names. Graph editors write such ids unchanged. All
+/// positions in the text stay the same.
 fn without_hyphens(node: &source::Node, ids: &[String]) -> Option<source::Node> {
     let Kind::String(text) = &node.kind else {
         return None;

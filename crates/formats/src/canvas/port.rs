@@ -8,12 +8,12 @@ use windlass_expression::{Extract, Port, PortKind, Value};
 use windlass_model::model::Name;
 use windlass_source::source::{Entry, Kind, Node, Span};
 
-/// How a way to extract a value is read.
+/// Parses a way to extract a value.
 type Parse = fn(&str) -> Result<Extract, String>;
 
 const HINT: &str = "for example inputs: [{ name: task, type: string, required: true }]";
 
-/// What graph editors call some of the types.
+/// The names of some types in graph editors.
 const OTHERS: [(&str, PortKind); 4] = [
     ("file", PortKind::String),
     ("files", PortKind::Json),
@@ -44,7 +44,7 @@ impl PortSide {
 }
 
 impl Canvas<'_> {
-    /// The declared ports of a side; none where the node says nothing about it.
+    /// Reads the declared ports of a side. `None` if the node does not have the key.
     pub(super) fn ports(
         &mut self,
         fields: &mut Fields<'_>,
@@ -109,7 +109,7 @@ impl Canvas<'_> {
         })
     }
 
-    /// A port that the type of a node brings.
+    /// Makes a port that all nodes of a type have.
     pub(super) fn built_in(&self, name: &str, kind: PortKind, id: &Name, span: Span) -> Socket {
         Socket {
             port: Port {
@@ -124,7 +124,7 @@ impl Canvas<'_> {
         }
     }
 
-    /// What a port is called in messages: ``input `task` of `coder` (line 12)``.
+    /// Returns the name of a port in messages: ``input `task` of `coder` (line 12)``.
     pub(super) fn shown(&self, side: PortSide, name: &str, id: &str, span: Span) -> Name {
         let place = match self.bundle.file(span.file) {
             Some(file) if span.file > 0 => format!("{}:{}", file.path, span.line),
@@ -167,7 +167,7 @@ impl Canvas<'_> {
         flag
     }
 
-    /// `{type: regex, pattern}` or `{type: json, path}`.
+    /// Reads `{type: regex, pattern}` or `{type: json, path}`.
     fn extract(&mut self, entry: &Entry, port: &Port) -> Option<Extract> {
         let hint = "extract: { type: regex, pattern: \"version (\\\\S+)\" }, or { type: json, path: $.items[0].name }";
         let what = format!("`extract` of {}", port.shown);

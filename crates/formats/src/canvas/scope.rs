@@ -1,5 +1,5 @@
-//! The names that the templates of a node see (docs/reference/canvas.md): its inputs, `inputs`, the nodes
-//! upstream by id, `nodes`, `iteration_count` inside of a loop and `session_id`.
+//! The names that the templates of a node can read (docs/reference/canvas.md): its inputs, `inputs`, the
+//! nodes upstream by id, `nodes`, `iteration_count` inside of a loop and `session_id`.
 
 use super::effect::{EXIT_CODE, SESSION};
 use super::tree::{Graph, Node, NodeKind, Text};
@@ -10,18 +10,18 @@ use windlass_model::model::Name;
 use windlass_source::diagnostic::{Diagnostic, Diagnostics, nearest};
 use windlass_source::source::Span;
 
-/// How many iterations of the loop around a node have begun.
+/// The name of the number of iterations that the enclosing loop has begun.
 pub(super) const ITERATION: &str = "iteration_count";
-/// Names of the engine that every template may use.
+/// Names of the engine that every template can read.
 const ENGINE: [&str; 6] = ["secrets", "workflow", "loop", "loops", "item", "trigger"];
 
-/// A node as its templates see it.
+/// A node, with what its templates can read.
 pub(super) struct Scope<'g> {
     pub graph: &'g Graph,
     pub node: usize,
     /// The node's inputs, converted and checked.
     pub own: &'g [(Name, Template)],
-    /// The innermost loop around the node.
+    /// The innermost loop that encloses the node.
     pub looped: Option<&'g Name>,
     /// The nodes whose exit code a text of the graph reads.
     pub codes: &'g BTreeSet<String>,
@@ -30,7 +30,7 @@ pub(super) struct Scope<'g> {
 }
 
 impl Scope<'_> {
-    /// A text with the names that it mentions; what it must not mention is reported.
+    /// Binds the names that a text mentions. Reports names that it must not mention.
     pub fn text(&self, text: &Text, diagnostics: &mut Diagnostics) -> Template {
         if text.template.as_constant().is_some() {
             return text.template.clone();
@@ -196,17 +196,17 @@ pub(super) fn object(members: impl Iterator<Item = (Name, Template)>) -> Templat
     Template::object(members.map(|(name, value)| (key(name), value)).collect())
 }
 
-/// An id as a name that templates can write.
+/// Converts an id to a name that templates can write.
 pub(super) fn identifier(id: &str) -> String {
     id.chars().map(letter).collect()
 }
 
-/// The same, for a check of each of many nodes.
+/// Returns true if `name` is [`identifier`] of `id`, without making it: this checks each of many nodes.
 fn is_identifier_of(name: &str, id: &str) -> bool {
     id.chars().map(letter).eq(name.chars())
 }
 
-/// A title as graph editors write it in templates: in small letters, words joined with `_`.
+/// Returns true if `name` is a title in the form of graph editors' templates: lower case, words joined with `_`.
 fn is_title_of(name: &str, title: &str) -> bool {
     let words: Vec<&str> = title.split_whitespace().collect();
     let joined = words.join("_");
@@ -237,7 +237,7 @@ fn unknown<'a>(
     diagnostics.push(Diagnostic::error(code, span, what).hint(hint));
 }
 
-/// The nodes whose exit code a text of the graph reads.
+/// Finds the nodes whose exit code a text of the graph reads.
 pub(super) fn read_codes(graph: &Graph) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for text in graph.nodes.iter().flat_map(Node::texts) {
@@ -257,7 +257,7 @@ pub(super) fn read_codes(graph: &Graph) -> BTreeSet<String> {
 }
 
 impl Node {
-    /// What is rendered of it.
+    /// Returns the texts of the node that are rendered.
     fn texts(&self) -> Vec<&Text> {
         match &self.what {
             NodeKind::Agent(agent) => {

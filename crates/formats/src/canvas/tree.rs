@@ -1,5 +1,5 @@
-//! A canvas as it was read: nodes with their ports, edges and inner graphs, every name in it
-//! resolved. It holds nothing that runs.
+//! The tree of a canvas: nodes with their ports, edges and inner graphs. Every name in it is resolved,
+//! and nothing in it runs.
 
 use crate::reader::Mention;
 use windlass_expression::{Comparison, Extract, Port, PortKind, Template, Value};
@@ -10,18 +10,18 @@ use windlass_source::source::Span;
 #[derive(Default)]
 pub(super) struct Graph {
     pub nodes: Vec<Node>,
-    /// Every one leads from a node that exists to one that exists; never in a circle. See
-    /// [`Graph::connect`].
+    /// Both ends of every edge exist, and edges never make a cycle. [`Graph::connect`] sets
+    /// them.
     pub edges: Vec<Edge>,
-    /// By node, the edges that lead to it.
+    /// The edges that lead to each node.
     entering: Vec<Vec<usize>>,
     pub span: Span,
 }
 
 pub(super) struct Node {
-    /// As its author named it: unique in its graph.
+    /// The author's id of the node. Unique in its graph.
     pub id: Name,
-    /// Unique in the whole workflow; see `names`.
+    /// The name of the step. Unique in the whole workflow; see `names`.
     pub step: Name,
     pub kind: &'static str,
     pub title: Option<Name>,
@@ -35,7 +35,7 @@ pub(super) struct Node {
 #[derive(Default)]
 pub(super) struct Ports {
     pub list: Vec<Socket>,
-    /// There may be others, of any name.
+    /// Whether there may be further ports, of any name.
     pub open: bool,
 }
 
@@ -43,17 +43,17 @@ pub(super) struct Ports {
 pub(super) struct Socket {
     pub port: Port,
     pub span: Span,
-    /// How its value is found in what the node gives.
+    /// How the port's value is extracted from the node's result.
     pub extract: Option<Extract>,
 }
 
-/// Text of the file that is rendered, and what it mentions.
+/// A text of the file that is rendered, and the names that it mentions.
 pub(super) struct Text {
     pub template: Template,
     pub mentions: Vec<Mention>,
 }
 
-/// A line from an output to an input; without both ports, only an order.
+/// An edge from an output to an input. Without ports, it is only an order.
 pub(super) struct Edge {
     pub from: usize,
     pub to: usize,
@@ -62,14 +62,14 @@ pub(super) struct Edge {
 }
 
 pub(super) enum NodeKind {
-    /// `trigger`, `interface-input`: its inputs are its outputs. Without declared ports, its one
-    /// output is everything that is given.
+    /// `trigger`, `interface-input`: its inputs are its outputs. Without declared ports (`whole`), its
+    /// only output has all inputs of the graph.
     Source {
         whole: bool,
     },
     /// `interface-output`: its inputs are its outputs.
     Sink,
-    /// `interface-continue`: whether the loop around it continues.
+    /// `interface-continue`: whether the enclosing loop continues.
     Continue,
     Constant(Value),
     Agent(Agent),
@@ -81,7 +81,7 @@ pub(super) enum NodeKind {
     Http(Vec<(&'static str, Text)>),
     Component(Graph),
     Loop(Box<LoopNode>),
-    /// What could not be read; it is reported.
+    /// A node that could not be read, which was reported.
     Unknown,
 }
 
@@ -97,16 +97,16 @@ pub(super) struct Agent {
 pub(super) struct Shell {
     pub script: Text,
     pub cwd: Option<Text>,
-    /// Whether a command that fails fails the node; none: unless something reads its exit code.
+    /// Whether the node fails if a command fails. `None`: it fails unless something reads its exit code.
     pub fails: Option<bool>,
 }
 
 /// `loop` or `map`.
 pub(super) struct LoopNode {
     pub inner: Graph,
-    /// Of a map: the input with the items, and how many at a time.
+    /// For a map: the input with the items, and the number of items that run at the same time.
     pub over: Option<(Name, u32)>,
-    /// Maximum number of iterations; none: one for each item.
+    /// Maximum number of iterations. `None`: one for each item.
     pub count: Option<Text>,
     pub go_on: Option<Test>,
     pub leave: Option<Test>,
@@ -174,7 +174,7 @@ impl MappingPhase {
 
 pub(super) struct Outcome {
     pub from: Option<PortRef>,
-    /// Without a place: `iteration_count` or `status`.
+    /// If `from` is `None`: `iteration_count` or `status`.
     pub builtin: &'static str,
     pub target: Name,
     pub take: Take,
@@ -192,7 +192,7 @@ impl Graph {
         self.nodes.iter().position(|node| *node.id == *id)
     }
 
-    /// Sets the edges, once all nodes are there.
+    /// Sets the edges, after all nodes were added.
     pub fn connect(&mut self, edges: Vec<Edge>) {
         self.entering = vec![Vec::new(); self.nodes.len()];
         for (index, edge) in edges.iter().enumerate() {
@@ -203,14 +203,14 @@ impl Graph {
         self.edges = edges;
     }
 
-    /// The edges that lead to a node.
+    /// Returns the edges that lead to a node.
     pub fn into(&self, node: usize) -> impl Iterator<Item = &Edge> {
         let entering = self.entering.get(node);
         let entering = entering.into_iter().flatten();
         entering.filter_map(|edge| self.edges.get(*edge))
     }
 
-    /// By node, the places of the edges that lead to it.
+    /// Returns for each node the indexes of the edges that lead to it.
     pub fn entering(&self) -> &[Vec<usize>] {
         &self.entering
     }
@@ -220,7 +220,7 @@ impl Graph {
             .any(|edge| matches!(&edge.ports, Some((_, to)) if **to == *input))
     }
 
-    /// The nodes from which edges lead to this one, over any number of others.
+    /// Returns the nodes from which edges lead to a node, directly or over other nodes.
     pub fn upstream(&self, node: usize) -> Vec<usize> {
         let mut seen = vec![false; self.nodes.len()];
         let mut open = vec![node];
@@ -252,7 +252,7 @@ impl Ports {
         self.list.iter().map(|socket| &*socket.port.name)
     }
 
-    /// What a port takes or gives; of one that is not declared, anything.
+    /// Returns the type of a port. A port that is not declared has any type.
     pub fn kind(&self, name: &str) -> PortKind {
         self.find(name)
             .map_or(PortKind::Any, |socket| socket.port.kind)

@@ -1,6 +1,6 @@
-//! Loops as graph editors draw them: the nodes of the body lie next to the loop and name it as
-//! `parentId`, and edges lead to the loop's inside, its docks (docs/reference/canvas.md). Such a graph is
-//! rewritten to one in which each loop has an inner workflow with mappings, and is read as that.
+//! Loops in the form of graph editors: the nodes of the body are next to the loop and name it as
+//! `parentId`, and edges lead to docks on the loop's inside (docs/reference/canvas.md). Before such a graph
+//! is read, it is rewritten to a graph in which each loop has an inner workflow with mappings.
 
 mod write;
 
@@ -15,27 +15,27 @@ const HANDLES: &str = "handles of a loop are input:NAME, output:NAME:internal, d
 /// The types of the slots of a dock.
 const SLOTS: [&str; 3] = ["iteration", "feedback", "continue"];
 
-/// Where a value comes from.
+/// The start of a wire.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Start {
     /// An output of a node.
     Out(usize, String),
     /// Inside of a loop: one of its inputs.
     Given(usize, String),
-    /// Inside of a loop: which iteration this is.
+    /// Inside of a loop: the number of the iteration.
     Iteration(usize),
-    /// Inside of a loop: what a slot was given in the iteration before.
+    /// Inside of a loop: the value that a slot received in the iteration before.
     Previous(usize, String),
 }
 
-/// Where a value goes.
+/// The end of a wire.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum End {
     /// An input of a node.
     In(usize, String),
-    /// Inside of a loop: whether it continues.
+    /// Inside of a loop: whether the loop continues.
     Continue(usize),
-    /// Inside of a loop: what a slot has in the next iteration.
+    /// Inside of a loop: the value of a slot in the next iteration.
     Current(usize, String),
     /// Inside of a loop: one of its outputs.
     Result(usize, String),
@@ -47,13 +47,13 @@ struct Wire {
     span: Span,
 }
 
-/// A node of the drawing, or one that was made for a wire.
+/// A node of the drawing, or a node that was made for a wire.
 struct DockNode<'n> {
     id: String,
-    /// The loop that it is in.
+    /// The loop that encloses the node.
     parent: Option<usize>,
     node: Option<&'n Node>,
-    /// Of one that was made: its type.
+    /// The type of a node that was made.
     made: &'static str,
     span: Span,
 }
@@ -61,11 +61,11 @@ struct DockNode<'n> {
 struct Drawing<'n> {
     nodes: Vec<DockNode<'n>>,
     wires: Vec<Wire>,
-    /// Edges that give an order only.
+    /// Edges that are only an order.
     orders: Vec<(usize, usize, Span)>,
-    /// Edges that name no known node: to be reported by who reads the graph.
+    /// Edges that name an unknown node. The reader of the graph reports them.
     strays: Vec<&'n Node>,
-    /// Inputs and outputs that loops need besides those they declare.
+    /// Inputs (`true`) and outputs that loops need but do not declare.
     more: BTreeMap<(usize, bool), BTreeSet<String>>,
 }
 
@@ -88,7 +88,7 @@ fn is_loop(node: &Node) -> bool {
     matches!(text(node, "type"), Some("loop" | "map"))
 }
 
-/// The names of the ports that a node declares.
+/// Returns the names of the ports that a node declares.
 fn ports<'n>(node: Option<&'n Node>, side: &str) -> Vec<&'n str> {
     let data = node.and_then(|node| node.get("data"));
     let ports = list(data.and_then(|data| data.get(side))).iter();
@@ -96,14 +96,14 @@ fn ports<'n>(node: Option<&'n Node>, side: &str) -> Vec<&'n str> {
 }
 
 impl Canvas<'_> {
-    /// The graph with an inner workflow in each loop; none where no loop is drawn like this.
+    /// Returns the graph with an inner workflow in each loop. `None` if no loop has this form.
     pub(super) fn inline_docks(&mut self, nodes: &[Node], edges: &[Node]) -> Option<(Node, Node)> {
         let index: HashMap<&str, usize> = nodes
             .iter()
             .enumerate()
             .filter_map(|(index, node)| Some((text(node, "id")?, index)))
             .collect();
-        // In an inner workflow it may name the loop around it.
+        // In an inner workflow, `parentId` may name the enclosing loop.
         if self.whole.depth == 0 {
             let unknown = nodes.iter().filter_map(|node| {
                 let parent = parent_of(node)?;
@@ -209,7 +209,7 @@ impl Canvas<'_> {
         self.error("bad-handle", span, what, hint);
     }
 
-    /// Every loop learns whether to continue from an edge to its dock, or from a node inside of it.
+    /// Reports loops without a condition. An edge to the dock, a node inside or a key of the loop is a condition.
     fn conditions(&mut self, drawing: &mut Drawing<'_>) {
         for at in 0..drawing.nodes.len() {
             let node = drawing.nodes.get(at).and_then(|node| node.node);
@@ -269,7 +269,7 @@ impl<'n> Drawing<'n> {
         self.nodes.iter().any(|node| node.parent == Some(at))
     }
 
-    /// The loops around a node, innermost first.
+    /// Returns the loops that enclose a node, innermost first.
     fn enclosing_loops(&self, at: usize) -> Vec<usize> {
         let mut found = Vec::new();
         let mut next = self.parent(at);
@@ -284,7 +284,7 @@ impl<'n> Drawing<'n> {
         self.enclosing_loops(inner).contains(&outer)
     }
 
-    /// The type of a slot of a loop's dock.
+    /// Returns the type of a slot of a loop's dock.
     fn slot(&self, at: usize, name: &str) -> Option<&'n str> {
         let node = self.nodes.get(at)?.node?;
         let slots = node.get("data").and_then(|data| data.get("dockSlots"));
@@ -299,7 +299,7 @@ impl<'n> Drawing<'n> {
         }
     }
 
-    /// What `sourceHandle` names. `inner`: the edge leads into this loop.
+    /// Parses a `sourceHandle`. `inner`: the edge leads into this loop.
     fn start(&self, at: usize, handle: &str, inner: bool) -> Option<Start> {
         let bare = handle.strip_suffix(":internal");
         let inside = inner || bare.is_some();
@@ -324,7 +324,7 @@ impl<'n> Drawing<'n> {
         }
     }
 
-    /// What `targetHandle` names. `inner`: the edge leads out of this loop.
+    /// Parses a `targetHandle`. `inner`: the edge leads out of this loop.
     fn end(&self, at: usize, handle: &str, inner: bool) -> Option<End> {
         let bare = handle.strip_suffix(":internal");
         let inside = inner || bare.is_some();
@@ -333,7 +333,7 @@ impl<'n> Drawing<'n> {
             let (name, port) = dock.rsplit_once(':')?;
             return match (self.slot(at, name), port) {
                 (Some("continue"), "input") => Some(End::Continue(at)),
-                // An editor names the slot so when it has none of its own name.
+                // Editors write this handle if the slot has no name of its own.
                 (None, "input") if name == "continue" => Some(End::Continue(at)),
                 (Some("feedback"), "current") => Some(End::Current(at, name.to_owned())),
                 _ => None,
@@ -349,7 +349,7 @@ impl<'n> Drawing<'n> {
         }
     }
 
-    /// In which loop a value is.
+    /// Returns the loop in which a value is.
     fn scope_of_start(&self, from: &Start) -> Option<usize> {
         match from {
             Start::Out(at, _) => self.parent(*at),
@@ -364,7 +364,7 @@ impl<'n> Drawing<'n> {
         }
     }
 
-    /// A node of the editor's own, with a free id.
+    /// Adds a node that is not in the drawing, with a free id.
     fn make(&mut self, parent: usize, name: &str, kind: &'static str) -> usize {
         let mut id = name.to_owned();
         while self
@@ -387,7 +387,7 @@ impl<'n> Drawing<'n> {
         self.nodes.len() - 1
     }
 
-    /// What the entrances and exits inside of a loop stand for.
+    /// Replaces the entrances and exits inside of a loop by wires.
     fn interfaces(&mut self) {
         let mut wires = Vec::new();
         for (at, drawn) in self.nodes.iter().enumerate() {
@@ -427,7 +427,7 @@ impl<'n> Drawing<'n> {
         self.wires.extend(wires);
     }
 
-    /// Makes every wire lie in one graph: what crosses a loop's border goes through a port of it.
+    /// Splits wires that cross the border of a loop at a port of the loop, so that each is in one graph.
     fn route_through_ports(&mut self) {
         let mut done: BTreeSet<(Start, End)> = BTreeSet::new();
         let mut open: Vec<Wire> = std::mem::take(&mut self.wires);
@@ -442,7 +442,7 @@ impl<'n> Drawing<'n> {
             let span = wire.span;
             match (from, to) {
                 (from, to) if from == to => {}
-                // Out of the loop that the value is in.
+                // The wire leaves the loop in which the value is.
                 (Some(around), to) if !inside(Some(around), to) => {
                     let name = self.name_of(&wire.from);
                     let out = Start::Out(around, name.clone());
@@ -454,7 +454,7 @@ impl<'n> Drawing<'n> {
                     open.push(wire);
                     continue;
                 }
-                // Into the outermost loop on the way.
+                // The wire enters the outermost loop that encloses its end.
                 (from, Some(to)) => {
                     let mut path = self.enclosing_loops(to);
                     path.insert(0, to);
@@ -473,7 +473,7 @@ impl<'n> Drawing<'n> {
                 (_, None) => {}
             }
             let known = (wire.from.clone(), wire.to.clone());
-            // Several wires may take the same way through a border.
+            // Several wires may cross a border at the same port.
             let passes = matches!(&wire.to, End::In(at, _) if self.has_children(*at))
                 || matches!(wire.to, End::Result(..));
             if !passes || done.insert(known) {
@@ -497,7 +497,7 @@ impl<'n> Drawing<'n> {
         }
     }
 
-    /// A port that a loop needs.
+    /// Records a port that a loop needs, unless the loop declares it.
     fn needs(&mut self, at: usize, input: bool, name: &str) {
         let side = if input { "inputs" } else { "outputs" };
         let node = self.nodes.get(at).and_then(|node| node.node);
@@ -513,7 +513,7 @@ impl<'n> Drawing<'n> {
         by_node || self.wires.iter().any(|wire| wire.to == End::Continue(at))
     }
 
-    /// Puts a node where a loop takes only what a node inside of it gives.
+    /// Inserts a node into a wire to a condition or an output of a loop, if these need the output of an inner node.
     fn insert_relay_nodes(&mut self) {
         for index in 0..self.wires.len() {
             let Some(wire) = self.wires.get(index) else {
@@ -543,8 +543,8 @@ impl<'n> Drawing<'n> {
         }
     }
 
-    /// What a slot is given at the end of an iteration: a slot of the dock, or an input of the
-    /// exit inside.
+    /// Finds the output whose value a slot receives at the end of an iteration: by a wire to the slot of
+    /// the dock, or to an input of the exit inside.
     fn source_of_slot(&self, around: usize, slot: &str) -> Option<(usize, &str)> {
         let current = End::Current(around, slot.to_owned());
         let result = End::Result(around, slot.to_owned());

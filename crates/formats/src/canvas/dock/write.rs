@@ -1,11 +1,11 @@
-//! The graph that is read for a drawing: an inner workflow in each loop, with mappings.
+//! Writes the graph of a drawing: each loop has an inner workflow, with mappings.
 
 use super::{Drawing, End, Start, Wire, ports};
 use windlass_expression::Value;
 use windlass_source::source::{Entry, Kind, Node, Span};
 
 impl Drawing<'_> {
-    /// The nodes and the edges in a loop, or at the top.
+    /// Writes the nodes and the edges in a loop, or at the top level.
     pub(super) fn scope(&self, around: Option<usize>) -> (Node, Node) {
         let inside = (0..self.nodes.len()).filter(|at| self.parent(*at) == around);
         let nodes = inside.map(|at| self.node(at)).collect();
@@ -45,7 +45,7 @@ impl Drawing<'_> {
         (list(nodes), list(edges))
     }
 
-    /// The ends of an order as nodes of this graph.
+    /// Returns the nodes of this graph that are, or contain, the ends of an order.
     fn order(&self, from: usize, to: usize, around: Option<usize>) -> Option<(usize, usize)> {
         let here = |at: usize| {
             let mut chain = vec![at];
@@ -104,8 +104,8 @@ impl Drawing<'_> {
         node
     }
 
-    /// Adds the ports that a loop needs and does not declare. Without any declared outputs it has
-    /// those that something leads to.
+    /// Adds the ports that a loop needs and does not declare. A loop without declared outputs has the
+    /// outputs to which a wire leads.
     fn declare(&self, at: usize, input: bool, side: &str, data: &mut Vec<Entry>, span: Span) {
         let Some(more) = self.more.get(&(at, input)) else {
             return;
@@ -139,7 +139,7 @@ impl Drawing<'_> {
                                 ("output", output),
                             ],
                         ),
-                        // No value is ever collected: it is null.
+                        // Without a source, the value is always null.
                         None => continue,
                     }
                 }
@@ -182,7 +182,7 @@ fn map<const N: usize>(span: Span, members: [(&str, Node); N]) -> Node {
     }
 }
 
-/// A map of texts.
+/// Makes a map of texts.
 fn record<const N: usize>(span: Span, members: [(&str, &str); N]) -> Node {
     map(
         span,
@@ -190,7 +190,7 @@ fn record<const N: usize>(span: Span, members: [(&str, &str); N]) -> Node {
     )
 }
 
-/// The members of a node's `data`.
+/// Returns the members of a node's `data`.
 fn data_of(node: &mut Node) -> Option<&mut Vec<Entry>> {
     let span = node.span;
     let Kind::Object(entries) = &mut node.kind else {
