@@ -33,7 +33,7 @@ const PORTS_IN: Type = Type::ListOrNull(&Type::Def("input"));
 const PORTS_OUT: Type = Type::ListOrNull(&Type::Def("output"));
 const INLINE: Type = Type::AnyOf(&[Type::Def("workflow"), Type::Json(&["null"])]);
 const PORT_TYPES: Type = Type::Words(&["string", "number", "boolean", "json", "any", "file", "files", "object", "array"]);
-/// What each node has in its `data`.
+/// Keys in the `data` of each node.
 const NODE_DATA: &[Key] = &[
     key("label", TEXT, "The title for people."),
     key("nodeType", Type::Words(NODE_TYPES), IGNORED),
@@ -42,7 +42,7 @@ const NODE_DATA: &[Key] = &[
     key("timeout", DURATION, ISO),
 ];
 
-/// The same without effect.
+/// Keys in the `data` of each node that have no effect.
 pub(crate) const NODE_NOTES: &[Key] = &[
     key("description", TEXT, ""),
     key("icon", Type::Any, IGNORED),
@@ -458,11 +458,11 @@ const DEFINITIONS: &[Definition] = &[
     Definition { name: "wire", value: Type::Map(&Map { keys: &[NODE_DATA, NODE_NOTES], ..CLOSED }) },
 ];
 
-/// What names another workflow, and the type of each.
+/// Keys that name another workflow, and the type of each.
 const REFERENCES: [(&str, &str); 4] =
     [("workflowRef", "string"), ("inlineWorkflow", "object"), ("workflowPath", "string"), ("componentRef", "string")];
 
-/// One of them is there, and the others are null.
+/// Makes the rule that one of [`REFERENCES`] is set, and the others are null.
 fn one_reference() -> Json {
     let only = |(name, _): &(&str, &str)| {
         let kind = |(own, kind): &(&str, &'static str)| if own == name { *kind } else { "null" };
@@ -476,7 +476,7 @@ fn component_rules() -> Json {
     json!({ "allOf": [one_reference()] })
 }
 
-/// A loop that is drawn around its nodes names no other workflow.
+/// Makes the rule of a loop. A loop in the form of graph editors does not name another workflow.
 fn loop_rules() -> Json {
     let conditions = ["continueWhile", "breakWhen"];
     let ends = conditions.map(|name| json!({ "required": [name] }));
@@ -488,7 +488,7 @@ fn map_rules() -> Json {
     either_or_none(json!({ "allOf": [one_reference()] }), &[])
 }
 
-/// A rule, or none of the keys of a workflow that is named.
+/// Makes the rule that `rule` is true, or that no key of a named workflow is set.
 fn either_or_none(rule: Json, further: &[&str]) -> Json {
     let names = REFERENCES.map(|(name, _)| name).into_iter();
     let names = names.chain(further.iter().copied()).chain(["inputMappings", "outputMappings"]);
@@ -496,7 +496,7 @@ fn either_or_none(rule: Json, further: &[&str]) -> Json {
     json!({ "allOf": [{ "anyOf": [rule, { "properties": none }] }] })
 }
 
-/// The `data` of a node is that of its type.
+/// Makes the rule that the type of a node decides which keys its `data` has.
 fn data_by_type() -> Json {
     let case = |kind: &&str| {
         json!({
@@ -507,7 +507,7 @@ fn data_by_type() -> Json {
     json!({ "allOf": NODE_TYPES.iter().map(case).collect::<Vec<_>>() })
 }
 
-/// The JSON Schema of the format.
+/// Makes the JSON Schema of the format.
 pub(crate) fn schema() -> Json {
     let root = json!({
         "title": "A canvas",

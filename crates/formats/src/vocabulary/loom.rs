@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 pub(crate) struct Action {
     pub types: &'static [&'static str],
     pub about: &'static str,
-    /// Its keys; those of every action are in [`COMMON`] and [`OUTCOME`].
+    /// The keys of the type. The keys of every action are in [`COMMON`] and [`OUTCOME`].
     pub map: Map,
 }
 
@@ -31,7 +31,7 @@ const MAP_OR_TEXT: Type = Type::Json(&["object", "string"]);
 const FLAG_OR_TEXT: Type = Type::Json(&["boolean", "string"]);
 const TEXT_OR_NULL: Type = Type::Json(&["string", "null"]);
 
-/// What texts with expressions may be.
+/// The description of texts with expressions.
 const TEMPLATE: &str = "text that may contain @{expressions} or {{ templates }}";
 
 /// The keys that every action has.
@@ -52,7 +52,7 @@ const COMMON: &[Key] = &[
 
 const NAME: Key = key("name", TEXT, "of a variable: its name; else the key of the action");
 
-/// What every action has about its outcome.
+/// The keys of every action about its outcome.
 const OUTCOME: &[Key] = &[
     key("catch", BLOCK, "done when the action failed for good; the failure counts as handled"),
     key("continue_on_error", FLAG, "a failure of the action counts as handled"),
@@ -200,12 +200,12 @@ const STATE_NAME: Key = key("name", Type::Name, "a name that `state` declares");
 const STATE_VALUE: &[Key] =
     &[key("value", Type::Any, "the new value"), key("overwrite", FLAG, "write over what another run wrote, too; default false")];
 
-/// What is under `inputs` of an action.
+/// Makes the key `inputs` of an action.
 const fn inputs(value: Type) -> Key {
     key("inputs", value, "")
 }
 
-/// An action with these keys and others of its own.
+/// Makes an action with these keys.
 const fn action(types: &'static [&'static str], about: &'static str, keys: &'static [&'static [Key]]) -> Action {
     Action { types, about, map: Map { keys, ..MAP } }
 }
@@ -398,7 +398,7 @@ pub(crate) const TYPES: &[Action] = &[
     action(&["getState"], "reads the newest value between runs", &[&[STATE_NAME, inputs(Type::Map(&Map { keys: &[&[STATE_NAME]], ..MAP }))]]),
 ];
 
-// What the format defines besides actions.
+// What the format defines in addition to actions.
 
 const UNITS: &[&str] = &["second", "minute", "hour", "day", "week", "seconds", "minutes", "hours", "days", "weeks"];
 
@@ -553,7 +553,7 @@ const WORKFLOW: &[Key] = &[
     key("state", Type::With(r#"{"propertyNames":{"minLength":1,"maxLength":128}}"#, &OBJECT), "values between runs: names and initial values"),
 ];
 
-/// A duration as people write it, or in ISO 8601.
+/// The pattern of a duration such as `5s`, or in ISO 8601.
 const DURATIONS: &str =
     r"^\s*(?:P(?=[\dT])(?:\d+W|(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+(?:[.,]\d+)?S)?)?)|(?:\d+(?:\.\d+)?(?:ms|[smhdw]))+)\s*$";
 
@@ -662,18 +662,18 @@ const DEFINITIONS: &[Definition] = &[
     Definition { name: "unit", value: Type::AnyCase(UNITS) },
 ];
 
-/// The handler's name is next to the type or under `inputs`.
+/// Makes the rule that the handler's name is next to the type or under `inputs`.
 fn handler_rules(name: &str) -> Json {
     let under = json!({ "required": ["inputs"], "properties": { "inputs": { "required": [name] } } });
     json!({ "anyOf": [{ "required": [name] }, under] })
 }
 
-/// The names of all types of actions.
+/// Returns the names of all types of actions.
 pub(crate) fn types() -> impl Iterator<Item = &'static str> {
     TYPES.iter().flat_map(|action| action.types.iter().copied())
 }
 
-/// The JSON Schema of the format.
+/// Makes the JSON Schema of the format.
 pub(crate) fn schema() -> Json {
     let root = json!({
         "title": "A Loom workflow",
@@ -691,7 +691,7 @@ pub(crate) fn schema() -> Json {
     Json::Object(schema)
 }
 
-/// The schema of an action: its type decides which keys it has.
+/// Makes the schema of an action, whose type decides which keys it has.
 fn action_schema() -> Json {
     let names: Vec<&str> = types().collect();
     let of_type = schema::types(&names);

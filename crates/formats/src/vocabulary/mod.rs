@@ -1,6 +1,6 @@
-//! The vocabulary of the formats as plain data: which keys a map may have, what the value of each may be, and one line
-//! about it. The JSON Schemas are made from it ([`schema`]), and from these completion, hover and the editor's panels.
-//! A key that a reader asks for and that is not here fails a test, and so does one that is here and not read.
+//! The vocabulary of the formats as plain data: the keys that a map may have, the type of each value, and a line about
+//! it. [`schema`] makes the JSON Schemas from these data. Completion, hover and the editor's panels use the schemas.
+//! A test fails if a reader requests a key that is not here, or if no reader requests a key that is here.
 
 #[cfg(feature = "canvas")]
 #[rustfmt::skip]
@@ -21,14 +21,14 @@ use serde_json::{Value as Json, json};
 pub struct Key {
     pub name: &'static str,
     pub value: Type,
-    /// One line about it; empty where the name says it all.
+    /// A line about the key. Empty if the name says everything.
     pub about: &'static str,
-    /// What it is when it is left out, as JSON.
+    /// The default value, as JSON.
     pub default: Option<&'static str>,
     pub required: bool,
 }
 
-/// A key that may be left out.
+/// Makes an optional key.
 pub const fn key(name: &'static str, value: Type, about: &'static str) -> Key {
     Key {
         name,
@@ -39,7 +39,7 @@ pub const fn key(name: &'static str, value: Type, about: &'static str) -> Key {
     }
 }
 
-/// A key that has to be there.
+/// Makes a required key.
 pub const fn required(name: &'static str, value: Type, about: &'static str) -> Key {
     Key {
         required: true,
@@ -48,7 +48,7 @@ pub const fn required(name: &'static str, value: Type, about: &'static str) -> K
 }
 
 impl Key {
-    /// The same with its default, as JSON.
+    /// Returns the key with a default, as JSON.
     pub const fn or(self, default: &'static str) -> Self {
         Self {
             default: Some(default),
@@ -57,7 +57,7 @@ impl Key {
     }
 }
 
-/// What a value may be.
+/// The type of a value.
 #[derive(Clone, Copy, Debug)]
 pub enum Type {
     Any,
@@ -67,28 +67,28 @@ pub enum Type {
     Name,
     /// Text that matches a regular expression.
     Pattern(&'static str),
-    /// A whole number from, and perhaps up to.
+    /// A whole number from a minimum, up to a maximum if there is one.
     Integer(i64, Option<i64>),
     /// One of these words.
     Words(&'static [&'static str]),
     /// One of these words in any case.
     AnyCase(&'static [&'static str]),
-    /// The same, or an expression.
+    /// One of these words in any case, or an expression.
     Computed(&'static [&'static str]),
     /// This value, as JSON.
     Exactly(&'static str),
-    /// What the format defines under this name.
+    /// The [`Definition`] with this name.
     Def(&'static str),
     ListOf(&'static Type),
     ListOrNull(&'static Type),
     MapOf(&'static Type),
     Map(&'static Map),
     MapOrNull(&'static Map),
-    /// One of these or several.
+    /// At least one of these types.
     AnyOf(&'static [Type]),
-    /// Exactly one of these.
+    /// Exactly one of these types.
     OneOf(&'static [Type]),
-    /// A type with a line about it.
+    /// A type, with a line about it.
     About(&'static str, &'static Type),
     /// A type with further rules of JSON Schema.
     With(&'static str, &'static Type),
@@ -104,17 +104,17 @@ pub const LIST: Type = Type::Json(&["array"]);
 pub struct Map {
     pub keys: &'static [&'static [Key]],
     pub others: Others,
-    /// The keys of each way to write it, of which one has to be there.
+    /// The ways to write the map, each with its required keys.
     pub ways: Ways,
-    /// Keys that have to be there and are known elsewhere.
+    /// Required keys that are declared elsewhere.
     pub required: &'static [&'static str],
-    /// What holds where a key has a value.
+    /// What applies if a key has a certain value.
     pub cases: &'static [Case],
-    /// Further members of its schema.
+    /// Further members of the map's schema.
     pub rules: fn() -> Json,
 }
 
-/// What holds for a map in which a key has a value.
+/// What applies to a map in which the key `key` has the value `is`.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     pub key: &'static str,
@@ -122,19 +122,19 @@ pub struct Case {
     pub then: Map,
 }
 
-/// Which keys a map may have besides the known ones.
+/// The keys that a map may have in addition to the known keys.
 #[derive(Clone, Copy, Debug)]
 pub enum Others {
-    /// None but the author's own, `x-…`.
+    /// Only the author's own keys, `x-…`.
     Own,
     None,
-    /// Any; a slip of a known one is an error.
+    /// Any key, but a misspelling of a known key is an error.
     Any,
-    /// Any, and the schema states it.
+    /// Any key, and the schema states this.
     Allowed,
 }
 
-/// Which keys have to be there, in each way to write a map.
+/// The required keys in each way to write a map.
 #[derive(Clone, Copy, Debug)]
 pub enum Ways {
     One,
@@ -142,7 +142,7 @@ pub enum Ways {
     Exactly(&'static [&'static [&'static str]]),
 }
 
-/// A map without keys: the rest of a `const` map.
+/// A map without keys. It is the base of other constants (`..MAP`).
 pub const MAP: Map = Map {
     keys: &[],
     others: Others::Own,
@@ -152,19 +152,19 @@ pub const MAP: Map = Map {
     rules: || json!({}),
 };
 
-/// The rest of a map that may have any further keys.
+/// The base of a map that may have any further keys.
 pub const OPEN: Map = Map {
     others: Others::Any,
     ..MAP
 };
 
-/// The rest of a map without further keys.
+/// The base of a map without further keys.
 pub const CLOSED: Map = Map {
     others: Others::None,
     ..MAP
 };
 
-/// What a format defines under a name.
+/// A type that a format defines under a name.
 #[derive(Clone, Copy, Debug)]
 pub struct Definition {
     pub name: &'static str,

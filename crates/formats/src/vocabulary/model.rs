@@ -1,4 +1,4 @@
-//! What a question to a language model may have, in Loom and in The Edge Agent (docs/reference/actions.md#ai).
+//! The keys of a question to a language model, in Loom and in The Edge Agent (docs/reference/actions.md#ai).
 
 use super::{Key, TEXT, Type, key};
 
@@ -37,7 +37,7 @@ pub(crate) const MODEL: &[Key] = &[
     key("logit_bias", Type::Any, SENT),
 ];
 
-/// In `inputs` only.
+/// The timeout of an answer. This key is valid only in `inputs`.
 pub(crate) const ANSWER_TIME: Key = key("timeout", Type::Any, "seconds for one answer; default 300");
 
 const SENT: &str = "sent unchanged";

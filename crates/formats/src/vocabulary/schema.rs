@@ -1,9 +1,9 @@
-//! JSON Schemas (draft 7) from the vocabulary.
+//! Makes JSON Schemas (draft 7) from the vocabulary.
 
 use super::{Case, Definition, Key, Map, Others, Type, Ways};
 use serde_json::{Map as Object, Value as Json, json};
 
-/// The schema of a type.
+/// Makes the schema of a type.
 pub fn of(value: &Type) -> Json {
     match *value {
         Type::Any => json!({}),
@@ -32,7 +32,7 @@ pub fn of(value: &Type) -> Json {
     }
 }
 
-/// What a map may have, but for its type.
+/// Makes the schema of a map, without its type.
 pub(crate) fn members(map: &Map) -> Json {
     let keys = || map.keys.iter().flat_map(|group| group.iter());
     let mut schema = Object::new();
@@ -89,7 +89,7 @@ fn property(key: &Key) -> Json {
     schema
 }
 
-/// A schema whose root has these members.
+/// Makes a schema document whose root has these members.
 pub fn document(id: &str, root: Json, definitions: &[Definition]) -> Object<String, Json> {
     let head = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -106,7 +106,7 @@ pub fn document(id: &str, root: Json, definitions: &[Definition]) -> Object<Stri
     schema
 }
 
-/// One schema with the members of another.
+/// Adds the members of one schema to another.
 pub(crate) fn with(schema: Json, more: Json) -> Json {
     match (schema, more) {
         (Json::Object(mut schema), Json::Object(more)) => {
@@ -117,7 +117,7 @@ pub(crate) fn with(schema: Json, more: Json) -> Json {
     }
 }
 
-/// JSON of the vocabulary; none of an empty text.
+/// Parses JSON of the vocabulary. An empty text is null.
 fn parsed(text: &str) -> Json {
     serde_json::from_str(text).unwrap_or_default()
 }
@@ -136,17 +136,17 @@ fn any_case(words: &[&str], further: Option<Json>) -> Json {
     json!({ "type": "string", "anyOf": known })
 }
 
-/// The schema of a type of actions.
+/// Makes the schema of a type of actions.
 pub(crate) fn types(words: &[&str]) -> Json {
     with(json!({ "examples": words }), any_case(words, None))
 }
 
-/// The schema of one word in any case.
+/// Makes the schema of one word in any case.
 pub(crate) fn word(word: &str) -> Json {
     json!({ "type": "string", "pattern": format!("^{}$", letters(word)) })
 }
 
-/// A regular expression for a word in any case: JSON Schema has no flag for that.
+/// Makes a regular expression for a word in any case, because JSON Schema has no flag for this.
 fn letters(word: &str) -> String {
     let letter = |letter: char| match letter.is_ascii_alphabetic() {
         true => format!(
@@ -159,10 +159,10 @@ fn letters(word: &str) -> String {
     word.chars().map(letter).collect()
 }
 
-/// The longest line of a schema's text, in bytes.
+/// Maximum length in bytes of a line of a schema's text.
 const WIDTH: usize = 140;
 
-/// The schema as text: what fits into a line is in one.
+/// Formats a schema as text. A value that fits into a line is written on one line.
 pub(crate) fn text(schema: &Json) -> String {
     let mut text = String::new();
     write(schema, 0, 0, &mut text);
@@ -170,7 +170,7 @@ pub(crate) fn text(schema: &Json) -> String {
     text
 }
 
-/// Writes a value at a depth, behind something of this length.
+/// Writes a value at a depth. `before` is the length in bytes of the text before it on the line.
 fn write(value: &Json, depth: usize, before: usize, text: &mut String) {
     let flat = value.to_string();
     let is_short = 2 * depth + before + flat.len() <= WIDTH;

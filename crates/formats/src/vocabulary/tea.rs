@@ -14,7 +14,7 @@ const TIMEOUT: Key = key("timeout", SECONDS, SECONDS_TEXT);
 const OUTPUT_KEY: Key = key("output_key", TEXT, "The same as output, for one key of the state.");
 const USES: Key = key("uses", Type::Def("actionName"), "The name of an action.");
 
-/// What makes, or corrects, in a reflection loop.
+/// The generator or the corrector of a reflection loop.
 const WORK: Type = Type::Map(&Map {
     keys: &[&[key("action", Type::Def("actionName"), "The name of an action."), USES, key("run", TEXT, ""), key("language", LANGUAGES, ""), TIMEOUT]],
     ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
@@ -150,7 +150,7 @@ const ROOT: Map = Map {
     ]],
     ..OPEN
 };
-/// What a node needs, by its type or its action.
+/// The required keys of a node, by its type or its action.
 const CASES: &[Case] = &[
     Case { key: "type", is: "while_loop", then: Map { required: &["condition", "max_iterations", "body"], ..OPEN } },
     Case { key: "type", is: "dynamic_parallel", then: Map { required: &["items", "fan_in"], ..OPEN } },
@@ -277,7 +277,7 @@ const DEFINITIONS: &[Definition] = &[
 
 const UNSUPPORTED: &str = r"^(web|graph|neo4j)\.|^(github\.search_issues|llamaextract\.extract|rag\.llamaindex\.create_index|reason\.dspy\.(compile|optimize)|llm\.embed|code\.execute)$";
 
-/// The schema of an action's name: TEA has a second one, and a third one with its module, for each with a dot.
+/// Makes the schema of an action's name. For each name with a dot, TEA has a second name, and a third with its module.
 fn action_names(names: &[&str]) -> Json {
     let second = |name: &&str| name.contains('.').then(|| name.replace('.', "_"));
     let second: Vec<String> = names.iter().filter_map(second).collect();
@@ -296,7 +296,7 @@ fn action_names(names: &[&str]) -> Json {
     })
 }
 
-/// The JSON Schema of the format, whose actions have these names.
+/// Makes the JSON Schema of the format, whose actions have these names.
 pub(crate) fn schema(actions: &[&str]) -> Json {
     let head = json!({
         "title": "A workflow of The Edge Agent",
