@@ -5,7 +5,7 @@ use super::reader::{Reader, name_of};
 use windlass_expression::{Reference, Syntax, Template};
 use windlass_source::source::{Kind, Node};
 
-/// A type of `authentication`, the keys that it needs and those that it may have.
+/// A type of `authentication`: its name, its required keys and its optional keys.
 type AuthenticationKeys = (
     &'static str,
     &'static [&'static str],

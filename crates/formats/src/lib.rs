@@ -1,7 +1,7 @@
 //! The formats of workflows: Loom, Logic Apps definitions, The Edge Agent, canvas.
 //!
-//! Each format knows its own types and lowers them to [`windlass_model::hir`]; none knows another. Loom and Logic Apps
-//! share [`actions`]. This module detects the format of a file and reads the file in it.
+//! Each format has its own types and lowers them to [`windlass_model::hir`]. No format uses another. Loom and Logic
+//! Apps share [`actions`]. This module detects the format of a file and calls the format's reader.
 //!
 //! This crate never opens a file, and uses neither the compiled program nor the machine.
 //!
@@ -63,7 +63,7 @@ use windlass_source::source::{self, Bundle, Mistake, Node, SourceFile, Span};
 /// The operator's limits on loops, which the author of a workflow cannot raise (docs/reference/loom.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Caps {
-    /// Maximum iterations of a loop. `None`: the maximum of the format, see [`Self::count()`].
+    /// Maximum iterations of a loop. `None`: the maximum of the format, see [`Caps::count()`].
     pub count: Option<u64>,
     /// Maximum duration of a loop. `None`: 30 days, or one day for a guest workflow.
     pub timeout: Option<Duration>,

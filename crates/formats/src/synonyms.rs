@@ -1,5 +1,5 @@
-//! Words of other formats and languages, with Loom's words for the same: for hints only. A word may
-//! have several meanings; the first that is valid at its place is used.
+//! Words of other formats and languages, with Loom's words of the same meaning: for hints only. A word
+//! may have several meanings; the first that is valid at its place is used.
 
 /// Unknown keys, and the keys that they may mean.
 const KEYS: [(&str, &str); 52] = [
@@ -96,7 +96,7 @@ pub(super) fn key(word: &str, known: &[&'static str]) -> Option<&'static str> {
     meant.find(|meant| known.contains(meant))
 }
 
-/// Loom's words in hints, and the words of Logic Apps definitions for the same.
+/// Loom's words in hints, and the corresponding words of Logic Apps definitions.
 const AZURE: [(&str, &str); 12] = [
     ("type: http", "type: Http"),
     ("setVariable", "SetVariable"),

@@ -12,7 +12,7 @@ use windlass_model::hir::{Block, Call, Step, StepKind, Workflow};
 use windlass_model::model::Name;
 use windlass_source::source::{Entry, Node, Span};
 
-/// The formats of rows.
+/// The file formats of rows.
 const FORMATS: [(&str, &str); 3] = [("ndjson", "ndjson"), ("json", "json"), ("csv", "csv")];
 
 const HINT: &str = "for example inputs: { path: rows.jsonl, rows: \"@body('fetch').items\" }";

@@ -96,7 +96,7 @@ pub(super) struct Conventions {
     pub refuses_early_reads: bool,
     /// Number of repetitions of a retry policy without `count`.
     pub retries: i64,
-    /// Policies have `when` and `jitter`, may be `none`, and come from `defaults`.
+    /// Policies have `when` and `jitter`, may be `none`, and have defaults in `defaults`.
     pub has_extended_policies: bool,
     /// Requests have files, TLS settings, rates, events and other inputs that Logic Apps does not have.
     pub has_extended_requests: bool,
@@ -106,7 +106,7 @@ pub(super) struct Conventions {
 
 /// A format that has these actions.
 pub(super) trait Format: Sized {
-    /// How its actions differ.
+    /// How the actions of this format differ.
     const CONVENTIONS: Conventions;
 
     /// Lists the types of actions, for hints.
@@ -223,7 +223,7 @@ pub(super) struct ActionReader<'a, F> {
     loops: Vec<Name>,
     /// The loops that have items.
     foreaches: Vec<Name>,
-    /// The variables that something makes: every assignment or, where the format declares them, `InitializeVariable`.
+    /// The variables that actions make: by any assignment or, if the format declares variables, `InitializeVariable`.
     pub made: Vec<Name>,
     /// Whether the file is one action alone. The workflow that uses the action may set variables.
     pub is_fragment: bool,
@@ -233,7 +233,7 @@ pub(super) struct ActionReader<'a, F> {
     types: Vec<(Name, InputKind)>,
     /// All variables that an action sets, in lower case. Complete at the end of the file.
     set: BTreeSet<String>,
-    /// Where the condition of each loop is written.
+    /// The span of the condition of each loop.
     conditions: BTreeMap<Name, Span>,
     /// Whether actions of the file can run at the same time.
     concurrent: bool,

@@ -1,5 +1,5 @@
-//! `operation`: a request that starts a long operation, a loop that polls until it has ended, and a request for its
-//! result (docs/reference/loom.md). `status` shows the loop like any other, and a crash does not repeat the start.
+//! `operation`: a request that starts a long operation, a loop that polls until the operation has ended, and a request
+//! for the result (docs/reference/loom.md). `status` shows the loop like any other. A crash does not repeat the start.
 
 use super::action_fields::{ActionFields, Body};
 use super::loops::{requested_delay, server_delay};

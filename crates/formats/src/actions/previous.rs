@@ -9,7 +9,7 @@ use windlass_expression::{Binding, Template, Value};
 use windlass_model::model::{BODY_FILE, EVENTS, IF_CHANGED, Name, SAVE_TO};
 use windlass_source::source::{Entry, Kind};
 
-/// The inputs that do not go together with `events`.
+/// The inputs that cannot be combined with `events`, and the reasons.
 const NOT_WITH_EVENTS: [(&str, &str); 5] = [
     (SAVE_TO, "an event is an output, and no file"),
     (BODY_FILE, "the body of the request must be in the workflow"),
@@ -18,7 +18,7 @@ const NOT_WITH_EVENTS: [(&str, &str); 5] = [
     ("parse", "the data of an event is parsed if it is JSON"),
 ];
 
-/// The output of an action in the iteration before; null in the first one.
+/// Makes the template of the output of an action in the iteration before. It is null in the first iteration.
 fn last_output(act: &ActionFields<'_>) -> Template {
     Template::binding(Binding::Previous(act.name.clone(), None))
 }

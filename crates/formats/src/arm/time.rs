@@ -18,7 +18,7 @@ pub(super) fn formatted(function: &str, value: Value, form: &str) -> Result<Valu
     shared(function, vec![value, Value::text(form)])
 }
 
-/// `dateTimeAdd(base, duration, format)`.
+/// Computes `dateTimeAdd(base, duration, format)`.
 pub(super) fn add(base: &str, duration: &str, form: &str) -> Result<Value, String> {
     let length = length(duration).ok_or_else(|| {
         format!("`dateTimeAdd` needs a duration such as P1D or -PT1H30M, and has `{duration}`")
@@ -33,14 +33,14 @@ pub(super) fn add(base: &str, duration: &str, form: &str) -> Result<Value, Strin
     formatted("formatDateTime", moment, form)
 }
 
-/// `dateTimeFromEpoch(seconds)`.
+/// Computes `dateTimeFromEpoch(seconds)`.
 pub(super) fn from_epoch(seconds: Value) -> Result<Value, String> {
     let epoch = Value::text("1970-01-01T00:00:00Z");
     let moment = shared("addSeconds", vec![epoch, seconds])?;
     formatted("formatDateTime", moment, SECONDS)
 }
 
-/// `dateTimeToEpoch(moment)`.
+/// Computes `dateTimeToEpoch(moment)`.
 pub(super) fn to_epoch(text: &str) -> Result<Value, String> {
     let (moment, _) = moment(text)?;
     Ok(Value::Int(moment.and_utc().timestamp()))

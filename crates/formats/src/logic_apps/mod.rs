@@ -33,7 +33,7 @@ use windlass_source::diagnostic::{Diagnostics, nearest};
 use windlass_source::source::{Entry, Kind, Node, SourceFile, Span};
 use windlass_value::words;
 
-/// The types that Loom does not have, besides the connectors.
+/// The types that Loom does not have, in addition to the connectors.
 const OWN_TYPES: [&str; 3] = ["Response", "Expression", "HttpWebhook"];
 
 /// The types that Logic Apps does not have.

@@ -35,7 +35,7 @@ pub(super) fn replaced(workflow: &Node, diagnostics: &mut Diagnostics) -> Node {
 }
 
 struct Constants {
-    /// `${name}` and its value.
+    /// Each `${name}`, and the text that replaces it.
     known: Vec<(String, String)>,
     /// Number of bytes that may still be made. At 0, nothing is replaced any more.
     left: usize,

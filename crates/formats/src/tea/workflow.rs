@@ -124,7 +124,7 @@ impl<'n> Tea<'_, 'n> {
             if self.is_interrupts(entry) {
                 continue;
             }
-            // A misspelt key is an error: the run would not wait there.
+            // A misspelt key is an error, because runs would not wait at its nodes.
             match nearest(&entry.key, INTERRUPTS) {
                 Some(near) => self.unknown_key("`config`", entry, Some(near), &INTERRUPTS),
                 None => self.ignored(entry, "runs are stored, and faults are errors, in any case"),
