@@ -104,7 +104,7 @@ impl Deployment<'_, '_> {
         }
     }
 
-    /// Returns the number of iterations of a copy loop. A deployment refuses the same counts.
+    /// Returns the number of iterations of a copy loop. Refuses a count that a deployment refuses.
     pub(super) fn count_of(&mut self, copy: &Node) -> i64 {
         let before = self.seen;
         let count = copy.get_any_case("count").map(|count| self.deployed(count));

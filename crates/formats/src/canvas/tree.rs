@@ -10,8 +10,7 @@ use windlass_source::source::Span;
 #[derive(Default)]
 pub(super) struct Graph {
     pub nodes: Vec<Node>,
-    /// Both ends of every edge exist, and edges never make a cycle. [`Graph::connect`] sets
-    /// them.
+    /// Both ends of every edge exist, and edges never make a cycle. Set by [`Graph::connect`].
     pub edges: Vec<Edge>,
     /// The edges that lead to each node.
     entering: Vec<Vec<usize>>,

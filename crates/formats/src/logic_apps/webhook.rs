@@ -1,5 +1,5 @@
 //! `HttpWebhook` of Logic Apps: a request that subscribes with a callback address, a wait for a request to that
-//! address, and a request that unsubscribes if none arrives (the Workflow Definition Language reference, "HTTP Webhook
+//! address, and a request that unsubscribes if none arrives (Workflow Definition Language reference, "HTTP Webhook
 //! action"). `callbackUrl` makes the address, and the wait is a `waitForSignal`.
 
 use super::LogicApps;

@@ -352,7 +352,7 @@ fn reachable(steps: Vec<StepWithEdges>, entry: &Name) -> (Vec<StepWithEdges>, Ve
         }
         let found = steps.iter().find(|(step, _)| step.name == name);
         let edges = found.map(|(_, edges)| edges.as_slice()).unwrap_or_default();
-        // Nothing after an unconditional edge is ever checked.
+        // Edges after an unconditional edge are never checked.
         let always = edges.iter().position(|edge| edge.when.is_none());
         let taken = edges
             .iter()
@@ -397,7 +397,7 @@ fn line(steps: &[StepWithEdges], entry: &Name) -> Option<Vec<usize>> {
         }
         order.push(index);
         let (_, edges) = steps.get(index)?;
-        // Nothing after an unconditional edge is ever checked.
+        // Edges after an unconditional edge are never checked.
         next = match edges.first() {
             Some(edge) if edge.when.is_none() => edge.to.clone(),
             _ => return None,

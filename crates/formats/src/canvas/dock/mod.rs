@@ -513,7 +513,7 @@ impl<'n> Drawing<'n> {
         by_node || self.wires.iter().any(|wire| wire.to == End::Continue(at))
     }
 
-    /// Inserts a node into a wire to a condition or an output of a loop, if these need the output of an inner node.
+    /// Inserts nodes into wires to the condition, a slot or an output of a loop that needs the output of an inner node.
     fn insert_relay_nodes(&mut self) {
         for index in 0..self.wires.len() {
             let Some(wire) = self.wires.get(index) else {
