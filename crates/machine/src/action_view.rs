@@ -26,7 +26,7 @@ impl<'a> View<'a> {
             code: code_of(record, self.program.rules.http_codes),
             inputs: match gives_inputs {
                 true => outputs.clone(),
-                false => of_the_definition(&record.inputs),
+                false => definition_inputs(&record.inputs),
             },
             outputs,
             error: record.error.as_deref().map(fault_value).unwrap_or_default(),
@@ -40,7 +40,7 @@ impl<'a> View<'a> {
     /// Returns true if a scope that encloses the action ended without running it.
     /// The action then reads as the format defines: as skipped, or, only after a timeout of the scope, as cancelled.
     /// Reading any other action that has not run is an error.
-    pub fn passed_over(&self, id: ActionId) -> bool {
+    pub fn is_left_unrun(&self, id: ActionId) -> bool {
         let skips = match self.program.rules.not_run {
             UnrunActionValue::Error => return false,
             UnrunActionValue::Cancelled => false,
@@ -50,9 +50,9 @@ impl<'a> View<'a> {
             let foreach = matches!(scope.kind, ScopeKind::ForEach { .. });
             let record = scope
                 .action
-                .filter(|_| scope.inner.contains(&id.0) && !foreach);
+                .filter(|_| scope.action_range.contains(&id.0) && !foreach);
             let record = record.and_then(|action| self.record_of(action));
-            record.is_some_and(|record| skips || was_cancelled(record) && !self.is_inside(scope_id))
+            record.is_some_and(|record| skips || has_timed_out(record) && !self.is_inside(scope_id))
         };
         (0..).map(ScopeId).zip(&self.program.scopes).any(ended)
     }
@@ -120,7 +120,7 @@ impl<'a> View<'a> {
             for child in &scope.children {
                 if let Some(record) = records.get(child) {
                     list.push(self.action_view(*child, record, from).to_value());
-                } else if self.passed_over(*child) {
+                } else if self.is_left_unrun(*child) {
                     list.push(self.skipped_view(*child).to_value());
                 }
             }
@@ -137,9 +137,9 @@ impl<'a> View<'a> {
             return None;
         }
         let around = self.program.scopes.iter().filter(|scope| {
-            matches!(scope.kind, ScopeKind::ForEach { .. }) && scope.inner.contains(&id.0)
+            matches!(scope.kind, ScopeKind::ForEach { .. }) && scope.action_range.contains(&id.0)
         });
-        let innermost = around.max_by_key(|scope| scope.inner.start)?;
+        let innermost = around.max_by_key(|scope| scope.action_range.start)?;
         let action = innermost.action?;
         self.visible()
             .find_map(|from| match &from.records.get(&action)?.output {
@@ -190,7 +190,7 @@ impl<'a> View<'a> {
 }
 
 /// Returns true if an action ended because its time was up.
-fn was_cancelled(record: &ActionRecord) -> bool {
+fn has_timed_out(record: &ActionRecord) -> bool {
     let limited = matches!(
         record.output,
         Output::Loop {
@@ -275,7 +275,7 @@ fn without_own(inputs: &Value) -> Value {
 }
 
 /// Returns the inputs as in the definition. A connector's action has them inside the inputs that select its handler.
-fn of_the_definition(inputs: &Value) -> Value {
+fn definition_inputs(inputs: &Value) -> Value {
     let named = inputs.get("connectorType").is_some() && inputs.get(HANDLER_NAMES).is_some();
     let given = inputs.get("input").and_then(Value::as_object);
     let Some(given) = given.filter(|_| named) else {

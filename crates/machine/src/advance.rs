@@ -50,7 +50,7 @@ pub fn advance_into(
 impl EventHandler<'_, '_> {
     fn handle(&mut self, event: Event) -> MachineResult<Next> {
         if self.read().run.outcome.is_some() {
-            return Ok(Next::Settled);
+            return Ok(Next::Nothing);
         }
         match event {
             Event::Started { input, environment } => self.handle_started(input, environment),
@@ -59,20 +59,20 @@ impl EventHandler<'_, '_> {
             Event::TimerFired { id } => self.handle_timer(id),
             Event::Signalled(signal) => match self.steps().waits().receive_signal(signal)? {
                 Some((cursor, value, since)) => self.steps().complete_wait(cursor, value, since),
-                None => Ok(Next::Settled),
+                None => Ok(Next::Nothing),
             },
             Event::PauseRequested => self.pauses().pause(PauseReason::Requested),
             Event::Resumed => self.handle_resumed(),
             Event::CancelRequested => self.handle_cancel(),
             Event::StateTooLarge { bytes, limit } => self.handle_too_large(bytes, limit),
-            Event::Continued => Ok(Next::Settled),
+            Event::Continued => Ok(Next::Nothing),
         }
     }
 
     fn handle_started(&mut self, input: Value, mut environment: Value) -> MachineResult<Next> {
         let read = self.read();
         if !read.run.cursors.is_empty() {
-            return Ok(Next::Settled);
+            return Ok(Next::Nothing);
         }
         let program = read.program;
         let state = program.take_state(&mut environment);
@@ -113,7 +113,7 @@ impl EventHandler<'_, '_> {
             let input = self.read().run.input.clone();
             self.variables().merge_all(root, &input)?;
         }
-        Ok(Next::Settled)
+        Ok(Next::Nothing)
     }
 
     /// Continues from a point of another run. The effects that were in flight there start again.
@@ -122,7 +122,7 @@ impl EventHandler<'_, '_> {
             self.restore_run(state)?;
             self.start_outstanding();
         }
-        Ok(Next::Settled)
+        Ok(Next::Nothing)
     }
 
     fn handle_timer(&mut self, id: TimerId) -> MachineResult<Next> {
@@ -130,12 +130,12 @@ impl EventHandler<'_, '_> {
         let timer = read.run.timers.get(&id);
         // A paused run does not handle timers, and a disarmed timer is a no-op.
         let Some(timer) = timer.filter(|_| read.run.paused.is_none()) else {
-            return Ok(Next::Settled);
+            return Ok(Next::Nothing);
         };
         let (cursor, purpose, due_at) = (timer.cursor, timer.purpose, timer.due_at);
         if read.now < due_at {
             self.arm_again(id, due_at);
-            return Ok(Next::Settled);
+            return Ok(Next::Nothing);
         }
         self.timers().drop_fired(id)?;
         self.steps().complete_timer(cursor, purpose)
@@ -143,13 +143,13 @@ impl EventHandler<'_, '_> {
 
     fn handle_resumed(&mut self) -> MachineResult<Next> {
         let Some(reason) = self.pauses().resume()? else {
-            return Ok(Next::Settled);
+            return Ok(Next::Nothing);
         };
         // A restart of the process may have ended effects in flight.
         self.start_outstanding();
         match reason {
             PauseReason::Limit(path, _) => self.loops().grant_budget(&path),
-            PauseReason::Requested => Ok(Next::Settled),
+            PauseReason::Requested => Ok(Next::Nothing),
         }
     }
 
@@ -192,7 +192,7 @@ impl EventHandler<'_, '_> {
         let error = self.read().locate_fault(root, fault)?;
         self.ends().set_failure(root, &error, Status::Cancelled)?;
         match has_begun {
-            true => Ok(Next::Settled),
+            true => Ok(Next::Nothing),
             false => self.movement().move_to(root, cleanup),
         }
     }

@@ -100,8 +100,8 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> MachineResult {
                 .records
                 .insert(*action, Box::new(record));
         }
-        Change::Forgotten(owner, inner) => {
-            take_range(&mut cursor(run, *owner)?.records, *inner);
+        Change::RecordsRemoved(owner, action_range) => {
+            take_range(&mut cursor(run, *owner)?.records, *action_range);
         }
         Change::EffectRequested(id, effect) => {
             used(run, id.0);
@@ -147,11 +147,11 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> MachineResult {
         Change::IterationBegan {
             cursor: id,
             depth,
-            inner,
+            action_range,
             at,
         } => {
             let owner = run.record_owner(*id);
-            let last = take_range(&mut cursor(run, owner)?.records, *inner);
+            let last = take_range(&mut cursor(run, owner)?.records, *action_range);
             let state = loop_frame(run, *id, *depth)?;
             state.last = last;
             state.iteration_started_at = Some(*at);
@@ -172,14 +172,14 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> MachineResult {
         Change::IterationCancelled {
             cursor: id,
             depth,
-            inner,
+            action_range,
         } => {
             let state = loop_frame(run, *id, *depth)?;
             let mut last = std::mem::take(&mut state.last);
             state.iteration_started_at = None;
             let owner = run.record_owner(*id);
             let records = &mut cursor(run, owner)?.records;
-            take_range(records, *inner);
+            take_range(records, *action_range);
             records.append(&mut last);
         }
         Change::IterationStored {
@@ -457,10 +457,10 @@ fn keep_value(state: &mut LoopState, name: &Name, value: &Value, append: bool) -
     Ok(())
 }
 
-/// Removes and returns the records of the actions from `inner.0` to before `inner.1`.
-fn take_range(records: &mut Records, inner: (u32, u32)) -> Records {
-    let mut taken = records.split_off(&ActionId(inner.0));
-    let mut rest = taken.split_off(&ActionId(inner.1));
+/// Removes and returns the records of the actions from `action_range.0` to before `action_range.1`.
+fn take_range(records: &mut Records, action_range: (u32, u32)) -> Records {
+    let mut taken = records.split_off(&ActionId(action_range.0));
+    let mut rest = taken.split_off(&ActionId(action_range.1));
     records.append(&mut rest);
     taken
 }

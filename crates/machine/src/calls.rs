@@ -41,7 +41,7 @@ impl CallHandler<'_, '_> {
             requested_at: read.now,
         };
         self.request(pending, with_state)?;
-        Ok(Next::Settled)
+        Ok(Next::Nothing)
     }
 
     /// Completes an effect. Returns the cursor that waited for it, with the result for the cursor.

@@ -38,7 +38,7 @@ pub enum Change {
         /// The frame's index.
         depth: u32,
         /// The action ids in its body: the first, and the end (exclusive).
-        inner: (u32, u32),
+        action_range: (u32, u32),
     },
     /// A cursor was created; its id is the run's next.
     CursorSpawned(CursorId, Cursor),
@@ -70,7 +70,7 @@ pub enum Change {
     },
     /// The records of these actions were removed, because the actions run again: the first id, and the end
     /// (exclusive).
-    Forgotten(CursorId, (u32, u32)),
+    RecordsRemoved(CursorId, (u32, u32)),
     /// An effect was requested; its id is the run's next.
     EffectRequested(EffectId, PendingEffect),
     /// An effect ended: its record gets the request's inputs.
@@ -99,7 +99,7 @@ pub enum Change {
         /// The frame's index.
         depth: u32,
         /// The action ids in its body: the first, and the end (exclusive).
-        inner: (u32, u32),
+        action_range: (u32, u32),
         at: Timestamp,
     },
     /// The loop at this depth of this cursor ended an iteration.

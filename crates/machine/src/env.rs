@@ -331,7 +331,7 @@ impl Env for View<'_> {
             Some(self.action_view(id, record, from))
         });
         let found = found.or_else(|| self.iterated_view(id));
-        let found = found.or_else(|| self.passed_over(id).then(|| self.skipped_view(id)));
+        let found = found.or_else(|| self.is_left_unrun(id).then(|| self.skipped_view(id)));
         found.map_or(Lookup::NotRun, Lookup::Found)
     }
 
@@ -344,7 +344,7 @@ impl Env for View<'_> {
             Some(from.output(&record.output))
         });
         let found = found.or_else(|| Some(self.iterated_view(id)?.outputs));
-        let found = found.or_else(|| self.passed_over(id).then_some(Value::Null));
+        let found = found.or_else(|| self.is_left_unrun(id).then_some(Value::Null));
         found.map_or(Lookup::NotRun, Lookup::Found)
     }
 

@@ -21,7 +21,7 @@ const MAX_COMPUTED_BYTES: usize = 64 << 20;
 const MAX_RESULT_BYTES: usize = 1 << 30;
 
 /// Bytes that a value needs in addition to its text.
-const NODE: usize = 16;
+const VALUE_OVERHEAD_BYTES: usize = 16;
 
 impl<'r, 'a> Reader<'r, 'a> {
     /// Returns what an expression can read from the position of a cursor.
@@ -216,7 +216,9 @@ fn fits(value: &Value, levels: usize, left: &mut usize) -> Result<(), Excess> {
         Value::Object(map) => map.keys().map(|key| key.len()).sum(),
         _ => 0,
     };
-    *left = left.checked_sub(own + NODE).ok_or(Excess::Bytes)?;
+    *left = left
+        .checked_sub(own + VALUE_OVERHEAD_BYTES)
+        .ok_or(Excess::Bytes)?;
     let below = |child: &Value| match levels.checked_sub(1) {
         Some(levels) => fits(child, levels, left),
         None => Err(Excess::Depth),

@@ -16,7 +16,7 @@ pub(super) struct FailedForeach {
     /// The cursor that waits in it.
     pub cursor: CursorId,
     /// Number of changes before the change that records it.
-    pub changes: usize,
+    pub change_count: usize,
     action: ActionId,
     /// The cursors that own its record and the records of the enclosing branches.
     owners: Vec<CursorId>,
@@ -33,9 +33,15 @@ pub(super) fn failed_foreaches(
     let mut found: Vec<FailedForeach> = Vec::new();
     for (index, change) in changes.iter().enumerate() {
         match change {
-            Change::Forgotten(owner, inner) => forget(&mut found, *owner, *inner),
-            Change::IterationBegan { cursor, inner, .. } => {
-                forget(&mut found, state.record_owner(*cursor), *inner);
+            Change::RecordsRemoved(owner, action_range) => {
+                drop_removed(&mut found, *owner, *action_range)
+            }
+            Change::IterationBegan {
+                cursor,
+                action_range,
+                ..
+            } => {
+                drop_removed(&mut found, state.record_owner(*cursor), *action_range);
             }
             Change::ForEachRecorded { cursor, action, .. } => {
                 let name = program.action(*action).map(|action| &*action.name);
@@ -48,7 +54,7 @@ pub(super) fn failed_foreaches(
                     found.push(FailedForeach {
                         path,
                         cursor: *cursor,
-                        changes: index,
+                        change_count: index,
                         action: *action,
                         owners,
                     });
@@ -63,7 +69,7 @@ pub(super) fn failed_foreaches(
 }
 
 /// Removes the foreaches whose records are removed, because these actions run again.
-fn forget(found: &mut Vec<FailedForeach>, owner: CursorId, (first, end): (u32, u32)) {
+fn drop_removed(found: &mut Vec<FailedForeach>, owner: CursorId, (first, end): (u32, u32)) {
     let range = ActionId(first)..ActionId(end);
     found.retain(|one| !(one.owners.contains(&owner) && range.contains(&one.action)));
 }

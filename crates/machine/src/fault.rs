@@ -4,9 +4,9 @@
 use super::bug::{Bug, MachineResult};
 use super::change::VariableChange;
 use super::failure::{error_value, failure_value};
-use super::reader::depth_to_u32;
+use super::reader::to_u32;
 use super::record::{LoopEnd, Output};
-use super::retry::{self, RaisedAt};
+use super::retry::{self, FaultOrigin};
 use super::state::{CursorId, DeadlineState, FrameKind, RunError, TimerPurpose, TryState, Wait};
 use super::transition::{FaultHandler, Next};
 use crate::program::{ActionId, RetryPolicy, Scope, ScopeId, ScopeKind};
@@ -18,10 +18,10 @@ use windlass_value::time::human_duration;
 impl<'a> FaultHandler<'_, 'a> {
     /// Raises the fault that a handler returned, and the faults that follow from it.
     pub fn settle(&mut self, mut next: Next) -> MachineResult {
-        while let Next::Raise(cursor, error, at) = next {
+        while let Next::Raise(cursor, error, origin) = next {
             next = match self.read().run.paused {
-                Some(_) => self.movement().defer_fault(cursor, *error, at)?,
-                None => self.unwind(cursor, *error, at)?,
+                Some(_) => self.movement().defer_fault(cursor, *error, origin)?,
+                None => self.unwind(cursor, *error, origin)?,
             };
         }
         Ok(())
@@ -31,7 +31,7 @@ impl<'a> FaultHandler<'_, 'a> {
         &mut self,
         cursor: CursorId,
         mut error: RunError,
-        mut at: RaisedAt,
+        mut origin: FaultOrigin,
     ) -> MachineResult<Next> {
         loop {
             let read = self.read();
@@ -54,7 +54,7 @@ impl<'a> FaultHandler<'_, 'a> {
                     };
                     if let Some(retry) = retry
                         && attempt < max_attempts
-                        && self.is_retried(cursor, retry, &mut error, at)
+                        && self.is_retried(cursor, retry, &mut error, origin)
                     {
                         return self.retry((cursor, depth), scope, retry, attempt, &error.fault);
                     }
@@ -72,7 +72,7 @@ impl<'a> FaultHandler<'_, 'a> {
                     let mut loops = self.loops();
                     if running && !loops.iterations().try_cross_boundary(this) {
                         let mut movement = self.movement();
-                        return movement.defer_fault(cursor, error, RaisedAt::Through);
+                        return movement.defer_fault(cursor, error, FaultOrigin::Scope);
                     }
                     if running && spec.survives_failure {
                         return loops.iteration_failed(this);
@@ -101,7 +101,7 @@ impl<'a> FaultHandler<'_, 'a> {
                 | ScopeKind::Dag { .. } => {}
             }
             self.movement().pop(cursor, depth)?;
-            at = RaisedAt::Through;
+            origin = FaultOrigin::Scope;
         }
     }
 
@@ -130,12 +130,12 @@ impl<'a> FaultHandler<'_, 'a> {
         cursor: CursorId,
         retry: &RetryPolicy,
         error: &mut RunError,
-        at: RaisedAt,
+        origin: FaultOrigin,
     ) -> bool {
         let Some(when) = &retry.when else {
-            return retry::applies(&retry.on, &error.fault, at);
+            return retry::applies(&retry.on, &error.fault, origin);
         };
-        if !retry.on.is_empty() && !retry::applies(&retry.on, &error.fault, at) {
+        if !retry.on.is_empty() && !retry::applies(&retry.on, &error.fault, origin) {
             return false;
         }
         match self.read().holds(cursor, when, true) {
@@ -164,7 +164,7 @@ impl<'a> FaultHandler<'_, 'a> {
         let name = read.display_name(scope.action, &scope.name);
         let timer = self.timers().arm(cursor, due_at, TimerPurpose::Retry)?;
         let fault = fault.without_output();
-        let (depth, message) = (depth_to_u32(depth), fault.message.clone());
+        let (depth, message) = (to_u32(depth), fault.message.clone());
         self.record_attempt(cursor, depth, fault, now, due_at)?;
         self.report_retry(name, attempt, due_at, message);
         self.movement().wait(cursor, Wait::Timer(timer))
@@ -179,10 +179,10 @@ impl<'a> FaultHandler<'_, 'a> {
         let failed = read.state(body)?.action;
         let failed = failed.filter(|action| records.contains_key(action));
         let owner = read.run.record_owner(cursor);
-        self.count_attempt(cursor, depth_to_u32(depth))?;
+        self.count_attempt(cursor, to_u32(depth))?;
         // When the cursor enters the body, the records inside of it are removed.
         if let Some(ActionId(failed)) = failed {
-            self.forget(owner, (failed, failed + 1))?;
+            self.remove_records(owner, (failed, failed + 1))?;
         }
         self.movement().move_to(cursor, body)
     }
@@ -229,6 +229,6 @@ impl<'a> FaultHandler<'_, 'a> {
         }
         movement.pop(cursor, depth)?;
         let error = self.read().locate_fault_at(cursor, scope.action, fault);
-        Ok(Next::Raise(cursor, Box::new(error), RaisedAt::Through))
+        Ok(Next::Raise(cursor, Box::new(error), FaultOrigin::Scope))
     }
 }

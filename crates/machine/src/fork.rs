@@ -7,9 +7,9 @@
 
 use super::bug::{Bug, MachineResult, StepResult};
 use super::failure::error_value;
-use super::reader::{Reader, depth_to_u32};
+use super::reader::{Reader, to_u32};
 use super::record::{LoopEnd, Output};
-use super::retry::RaisedAt;
+use super::retry::FaultOrigin;
 use super::state::{BranchState, CursorId, ForkState, FrameKind, RunError};
 use super::transition::{BranchIsolation, ForkHandler, Next, branches_output};
 use crate::program::{DagNode, Program, Scope, ScopeId, ScopeKind};
@@ -54,9 +54,13 @@ impl<'a> ForkHandler<'_, 'a> {
         Ok(self.schedule_branches(cursor, None)?)
     }
 
-    /// Starts the branches that can start, at the beginning or after the branch `over` ended.
+    /// Starts the branches that can start, at the beginning or after `ended_branch` ended.
     /// Ends the fork when no branch runs and none can start.
-    fn schedule_branches(&mut self, cursor: CursorId, over: Option<u32>) -> MachineResult<Next> {
+    fn schedule_branches(
+        &mut self,
+        cursor: CursorId,
+        ended_branch: Option<u32>,
+    ) -> MachineResult<Next> {
         let scope = self.read().fork_scope(cursor)?;
         match &scope.kind {
             ScopeKind::ForEach {
@@ -64,29 +68,29 @@ impl<'a> ForkHandler<'_, 'a> {
                 branch,
                 ..
             } => {
-                let own = BranchIsolation::Item;
+                let isolation = BranchIsolation::Item;
                 while let Some(index) = self.read().fork(cursor)?.next_item(*concurrency) {
-                    self.branches().spawn(cursor, *branch, index, own)?;
+                    self.branches().spawn(cursor, *branch, index, isolation)?;
                 }
             }
-            ScopeKind::Parallel { .. } if over.is_some() => {}
+            ScopeKind::Parallel { .. } if ended_branch.is_some() => {}
             ScopeKind::Parallel { branches, isolated } => {
-                let own = match isolated {
+                let isolation = match isolated {
                     true => BranchIsolation::Variables,
-                    false => BranchIsolation::Nothing,
+                    false => BranchIsolation::Shared,
                 };
                 for (index, (_, branch)) in (0..).zip(branches) {
                     if self.read().fork(cursor)?.is_pending(index) {
-                        self.branches().spawn(cursor, *branch, index, own)?;
+                        self.branches().spawn(cursor, *branch, index, isolation)?;
                     }
                 }
             }
-            ScopeKind::Dag { nodes } => self.schedule_dag(cursor, nodes, over)?,
+            ScopeKind::Dag { nodes } => self.schedule_dag(cursor, nodes, ended_branch)?,
             _ => return Err(Bug::new(format!("scope `{}` is not a fork", scope.name))),
         }
         match self.read().fork(cursor)?.running {
             0 => self.end(cursor, scope),
-            _ => Ok(Next::Settled),
+            _ => Ok(Next::Nothing),
         }
     }
 
@@ -94,7 +98,7 @@ impl<'a> ForkHandler<'_, 'a> {
     pub fn join(&mut self, cursor: CursorId) -> MachineResult<Next> {
         let (parent, index) = self.read().branch_of(cursor)?;
         match self.is_foreach(parent)? && !self.item_may_end(parent, cursor)? {
-            true => Ok(Next::Settled),
+            true => Ok(Next::Nothing),
             false => self.branch_ended(parent, index, Status::Succeeded, None),
         }
     }
@@ -118,7 +122,7 @@ impl<'a> ForkHandler<'_, 'a> {
         let (parent, index) = self.read().branch_of(cursor)?;
         if self.is_foreach(parent)? && !self.branches().try_cross_boundary(parent, cursor, true) {
             let mut movement = self.movement();
-            return movement.defer_fault(cursor, error, RaisedAt::Through);
+            return movement.defer_fault(cursor, error, FaultOrigin::Scope);
         }
         let mut status = error.fault.status();
         match &self.read().fork_scope(parent)?.kind {
@@ -135,8 +139,8 @@ impl<'a> ForkHandler<'_, 'a> {
                 on_error: OnError::Stop,
                 ..
             } => {
-                let depth = depth_to_u32(self.read().top_frame(parent)?.0);
-                self.branches().close(parent, depth)?;
+                let depth = to_u32(self.read().top_frame(parent)?.0);
+                self.branches().stop_starting(parent, depth)?;
             }
             _ => {}
         }
@@ -158,19 +162,23 @@ impl<'a> ForkHandler<'_, 'a> {
 
     /// Starts or skips nodes in file order (docs/reference/loom.md), until none is left that can start.
     /// When all predecessors of a node have ended, it starts if each ended in one of the listed statuses, and is
-    /// skipped otherwise. Checks only the nodes that waited for `over`; without `over`, at the beginning, all nodes.
+    /// skipped otherwise. Checks only the nodes that waited for `ended_branch`; without it, at the beginning, all nodes.
     fn schedule_dag(
         &mut self,
         cursor: CursorId,
         nodes: &'a [DagNode],
-        over: Option<u32>,
+        ended_branch: Option<u32>,
     ) -> MachineResult {
         let waited_by = |index: u32| nodes.get(index as usize).map(|node| &node.waited_by);
-        let mut candidates: BTreeSet<usize> = match over {
+        let mut candidates: BTreeSet<usize> = match ended_branch {
             None => (0..nodes.len()).collect(),
-            Some(over) => waited_by(over).into_iter().flatten().copied().collect(),
+            Some(ended_branch) => waited_by(ended_branch)
+                .into_iter()
+                .flatten()
+                .copied()
+                .collect(),
         };
-        let (mut from, own) = (0, BranchIsolation::Nothing);
+        let (mut from, isolation) = (0, BranchIsolation::Shared);
         while let Some(at) = candidates
             .range(from..)
             .next()
@@ -179,7 +187,7 @@ impl<'a> ForkHandler<'_, 'a> {
         {
             candidates.remove(&at);
             from = at;
-            let (Some(node), index) = (nodes.get(at), depth_to_u32(at)) else {
+            let (Some(node), index) = (nodes.get(at), to_u32(at)) else {
                 continue;
             };
             let fork = self.read().fork(cursor)?;
@@ -191,7 +199,9 @@ impl<'a> ForkHandler<'_, 'a> {
                 Some(runs && wanted.contains(&ended))
             });
             match verdict {
-                Some(true) => self.branches().spawn(cursor, node.branch, index, own)?,
+                Some(true) => self
+                    .branches()
+                    .spawn(cursor, node.branch, index, isolation)?,
                 Some(false) => {
                     self.skip(cursor, index, node)?;
                     candidates.extend(&node.waited_by);
@@ -259,7 +269,7 @@ impl<'a> ForkHandler<'_, 'a> {
         movement.pop(cursor, depth)?;
         match error {
             None => movement.move_to(cursor, scope.exit),
-            Some(error) => Ok(Next::Raise(cursor, Box::new(error), RaisedAt::Through)),
+            Some(error) => Ok(Next::Raise(cursor, Box::new(error), FaultOrigin::Scope)),
         }
     }
 
@@ -400,19 +410,19 @@ fn half_handled_message(
     index: usize,
 ) -> Option<String> {
     let failed = fork.branch_status(index)?;
-    let named = |takes: bool, ended: Status| {
+    let find_successor = |accepts_failure: bool, ended: Status| {
         let mut nodes = nodes.iter().enumerate();
         let found = nodes.find(|(at, node)| {
             let mut after = node.after.iter();
             let wanted = after.find(|(before, _)| *before == index);
-            wanted.is_some_and(|(_, wanted)| wanted.contains(&failed) == takes)
+            wanted.is_some_and(|(_, wanted)| wanted.contains(&failed) == accepts_failure)
                 && fork.branch_status(*at) == Some(ended)
         });
         found.map(|(at, _)| at)
     };
     let name = |at: usize| Some(&program.action(nodes.get(at)?.action)?.name);
-    let handler = named(true, Status::Succeeded)?;
-    let skipped = named(false, Status::Skipped)?;
+    let handler = find_successor(true, Status::Succeeded)?;
+    let skipped = find_successor(false, Status::Skipped)?;
     let ends: Option<Vec<String>> = last_successors(nodes, &[handler, skipped])
         .into_iter()
         .map(|at| Some(format!("{}: [Succeeded, Skipped]", name(at)?)))

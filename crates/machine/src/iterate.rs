@@ -15,7 +15,7 @@ use super::evaluate::millis;
 use super::feedback::hash_of;
 use super::reader::LoopRef;
 use super::record::{LoopEnd, Output, Records};
-use super::retry::{self, RaisedAt};
+use super::retry::{self, FaultOrigin};
 use super::state::{CursorId, FrameKind, LoopState, PauseReason, TimerId, TimerPurpose, Wait};
 use super::transition::{LoopHandler, Next, own_output};
 use super::usage::eval_budgets;
@@ -42,7 +42,7 @@ impl<'a> LoopHandler<'_, 'a> {
         cursor: CursorId,
         id: ScopeId,
         scope: &'a Scope,
-        (label, spec): (&Name, &LoopSpec),
+        (loop_type, spec): (&Name, &LoopSpec),
     ) -> StepResult<Next> {
         let read = self.read();
         let (program, now) = (read.program, read.now);
@@ -62,7 +62,7 @@ impl<'a> LoopHandler<'_, 'a> {
         let action = scope.action.and_then(|action| program.action(action));
         let state = LoopState {
             path,
-            kind: label.clone(),
+            kind: loop_type.clone(),
             title: action.and_then(|action| action.title.clone()),
             iteration: 0,
             max_iterations,
@@ -103,7 +103,7 @@ impl<'a> LoopHandler<'_, 'a> {
         let this = self.read().loop_on_top(cursor)?;
         let mut iterations = self.iterations();
         if !iterations.try_cross_boundary(this) {
-            return Ok(Next::Settled);
+            return Ok(Next::Nothing);
         }
         iterations.collect_outputs(this)?;
         iterations.end(this, Status::Succeeded)?;
@@ -114,7 +114,7 @@ impl<'a> LoopHandler<'_, 'a> {
     pub fn break_out(&mut self, this: LoopRef<'a>) -> StepResult<Next> {
         let mut iterations = self.iterations();
         if !iterations.try_cross_boundary(this) {
-            return Ok(Next::Settled);
+            return Ok(Next::Nothing);
         }
         iterations.collect_outputs(this)?;
         iterations.end(this, Status::Succeeded)?;
@@ -123,12 +123,17 @@ impl<'a> LoopHandler<'_, 'a> {
 
     /// Checks the condition, then the limits; then ends the loop, delays, or begins an iteration.
     /// If the condition ends the loop, this counts even after the deadline.
-    fn check(&mut self, this: LoopRef<'a>, look: bool, first: bool) -> StepResult<Next> {
+    fn check(
+        &mut self,
+        this: LoopRef<'a>,
+        checks_condition: bool,
+        first: bool,
+    ) -> StepResult<Next> {
         let state = self.read().loop_state(this)?;
         let iteration = state.iteration;
-        let spent = iteration >= state.max_iterations;
+        let is_count_used_up = iteration >= state.max_iterations;
         let late = self.read().is_late(this)?;
-        if look && (!spent || this.spec.test_when_spent) {
+        if checks_condition && (!is_count_used_up || this.spec.test_when_spent) {
             let result = evaluate_condition(self.read(), this)?;
             let mut iterations = self.iterations();
             match result {
@@ -151,7 +156,7 @@ impl<'a> LoopHandler<'_, 'a> {
             return Ok(next);
         }
         let unchanged = !first && self.iterations().is_unchanged(this)?;
-        let limit = match (late, spent) {
+        let limit = match (late, is_count_used_up) {
             (true, _) => Some(LoopEnd::Timeout),
             (false, true) => Some(LoopEnd::Count),
             (false, false) => {
@@ -217,7 +222,7 @@ impl<'a> LoopHandler<'_, 'a> {
         let read = self.read();
         let computed = |wait| read.eval_duration(this.cursor, wait, LOOP_DELAY);
         // A delay that needs only the number of the iteration.
-        let own = |backoff: &Backoff| -> MachineResult<Duration> {
+        let backoff_delay = |backoff: &Backoff| -> MachineResult<Duration> {
             let iteration = read.loop_state(this)?.iteration;
             let seed = read.view(this.cursor).seed(&format!("delay/{iteration}"));
             let attempt = u32::try_from(iteration).unwrap_or(u32::MAX);
@@ -225,13 +230,13 @@ impl<'a> LoopHandler<'_, 'a> {
         };
         match delay {
             Delay::Every(delay) => Ok(computed(delay)?),
-            Delay::Backoff(backoff) => Ok(own(backoff)?),
+            Delay::Backoff(backoff) => Ok(backoff_delay(backoff)?),
             Delay::Server {
                 own: backoff,
                 interval,
                 requested,
             } => {
-                let mut longest = own(backoff)?;
+                let mut longest = backoff_delay(backoff)?;
                 for wait in interval.iter().chain([requested]) {
                     longest = longest.max(computed(wait)?);
                 }
@@ -313,7 +318,7 @@ impl<'a> LoopHandler<'_, 'a> {
         iterations.reset_unchanged_count(this)?;
         iterations.grant_usage(this)?;
         if self.read().run.cursor(cursor)?.wait != Wait::Budget {
-            return Ok(Next::Settled);
+            return Ok(Next::Nothing);
         }
         let next = self.delay_or_begin(this, first);
         self.raise_between(this, next)
@@ -331,14 +336,14 @@ impl<'a> LoopHandler<'_, 'a> {
     fn raise_between(&self, this: LoopRef<'a>, next: StepResult<Next>) -> MachineResult<Next> {
         Ok(match split_fault(next)? {
             Ok(next) => next,
-            Err(fault) => self.raise(this, fault, RaisedAt::Here),
+            Err(fault) => self.raise(this, fault, FaultOrigin::Operation),
         })
     }
 
-    fn raise(&self, this: LoopRef<'a>, fault: Fault, at: RaisedAt) -> Next {
+    fn raise(&self, this: LoopRef<'a>, fault: Fault, origin: FaultOrigin) -> Next {
         let read = self.read();
         let error = read.locate_fault_at(this.cursor, this.scope.action, fault);
-        Next::Raise(this.cursor, Box::new(error), at)
+        Next::Raise(this.cursor, Box::new(error), origin)
     }
 
     /// Ends a loop that is complete.
@@ -382,7 +387,7 @@ impl<'a> LoopHandler<'_, 'a> {
         let mut iterations = self.iterations();
         iterations.close(this, end, fault.status(), None, error)?;
         self.movement().pop(this.cursor, this.frame())?;
-        Ok(self.raise(this, fault, RaisedAt::Through))
+        Ok(self.raise(this, fault, FaultOrigin::Scope))
     }
 }
 

@@ -77,7 +77,9 @@ pub use event::{
     Durable, Effect, Event, HistoryEvent, HistoryKind, IterationRow, SCHEDULE, Transition,
     failed_actions,
 };
-pub use past_state::{EarlierState, Fork, OuterRecord, forks, outer_records, variables_at};
+pub use past_state::{
+    ActiveForeach, EarlierState, OuterRecord, active_foreaches, outer_records, variables_at,
+};
 pub use path::printable;
 pub use record::{ActionRecord, LoopEnd, Output, Records};
 pub use rewind::{Rewound, Target, VisitedPoint, rewind, visited};

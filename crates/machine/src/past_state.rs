@@ -14,7 +14,7 @@ use windlass_value::time::Timestamp;
 
 /// A foreach that a run is in.
 #[derive(Clone, Copy, Debug)]
-pub struct Fork<'a> {
+pub struct ActiveForeach<'a> {
     /// The state of the foreach, with its items.
     pub state: &'a ForkState,
     /// The name of its scope.
@@ -24,14 +24,14 @@ pub struct Fork<'a> {
     run: &'a RunState,
 }
 
-impl Fork<'_> {
+impl ActiveForeach<'_> {
     #[must_use]
     pub fn path(&self) -> String {
         View::of(self.program, self.run, self.cursor, &Budget::default()).path_of(self.name)
     }
 
     /// Returns the items in flight, and since when.
-    pub fn lanes(&self) -> impl Iterator<Item = (u32, Timestamp)> + '_ {
+    pub fn items_in_flight(&self) -> impl Iterator<Item = (u32, Timestamp)> + '_ {
         let branches = (0..).zip(&self.state.branches);
         branches.filter_map(|(index, branch)| match branch {
             BranchState::Running(cursor) => {
@@ -44,7 +44,10 @@ impl Fork<'_> {
 }
 
 /// Returns the foreaches that a run is in.
-pub fn forks<'a>(program: &'a Program, run: &'a RunState) -> impl Iterator<Item = Fork<'a>> {
+pub fn active_foreaches<'a>(
+    program: &'a Program,
+    run: &'a RunState,
+) -> impl Iterator<Item = ActiveForeach<'a>> {
     run.cursors.iter().filter_map(move |(id, cursor)| {
         // The top frame of a cursor that waits for branches is their fork.
         let top = cursor.frames.last()?;
@@ -52,7 +55,7 @@ pub fn forks<'a>(program: &'a Program, run: &'a RunState) -> impl Iterator<Item 
             return None;
         };
         let scope = program.scope(top.scope)?;
-        matches!(scope.kind, ScopeKind::ForEach { .. }).then_some(Fork {
+        matches!(scope.kind, ScopeKind::ForEach { .. }).then_some(ActiveForeach {
             state,
             name: &scope.name,
             cursor: *id,
@@ -85,7 +88,7 @@ pub fn outer_records<'a>(program: &'a Program, run: &'a RunState) -> (Vec<OuterR
         |scope: &&Scope| matches!(scope.kind, ScopeKind::Loop(..) | ScopeKind::ForEach { .. });
     let loops: Vec<&Scope> = program.scopes.iter().filter(inside).collect();
     let outer = root.records.iter().filter_map(|(id, record)| {
-        let within = loops.iter().any(|scope| scope.inner.contains(&id.0));
+        let within = loops.iter().any(|scope| scope.action_range.contains(&id.0));
         let action = program.action(*id).filter(|_| !within)?;
         Some(OuterRecord {
             name: &action.name,
@@ -161,7 +164,7 @@ fn current_variables(
     });
     let of_item = || {
         let index = usize::try_from(iteration).ok()?;
-        let fork = forks(program, run).find(|fork| fork.path() == path)?;
+        let fork = active_foreaches(program, run).find(|fork| fork.path() == path)?;
         match fork.state.branches.get(index)? {
             BranchState::Running(branch) => Some(*branch),
             BranchState::Pending | BranchState::Ended(_) => None,
@@ -221,7 +224,7 @@ impl EarlierState {
     }
 
     /// Reads a commit that was made before those read so far. Returns true if the search is over.
-    pub fn go_back(&mut self, number: u64, changes: &[Change]) -> bool {
+    pub fn read_earlier_commit(&mut self, number: u64, changes: &[Change]) -> bool {
         // Earlier versions stored no changes with a snapshot.
         self.is_lost |= changes.is_empty();
         let item = self.item;

@@ -40,8 +40,8 @@ impl LoopRef<'_> {
     }
 
     /// Returns the action ids in its body: the first, and the end (exclusive).
-    pub fn inner(&self) -> (u32, u32) {
-        (self.scope.inner.start, self.scope.inner.end)
+    pub fn action_range(&self) -> (u32, u32) {
+        (self.scope.action_range.start, self.scope.action_range.end)
     }
 }
 
@@ -101,7 +101,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         Ok(match &scope.kind {
             ScopeKind::Loop(_, spec) => Some(LoopRef {
                 cursor,
-                depth: depth_to_u32(depth),
+                depth: to_u32(depth),
                 id,
                 scope,
                 spec,
@@ -212,9 +212,9 @@ impl<'r, 'a> Reader<'r, 'a> {
     }
 
     /// Returns why a loop ended, in the words of its format.
-    pub fn exit_reason(self, label: &Name, end: LoopEnd) -> Name {
+    pub fn exit_reason(self, loop_type: &Name, end: LoopEnd) -> Name {
         let mut words = self.program.rules.exit_words.iter();
-        let own = words.find(|(kind, reason, _)| *kind == &**label && *reason == end.as_str());
+        let own = words.find(|(kind, reason, _)| *kind == &**loop_type && *reason == end.as_str());
         Name::from(own.map_or(end.as_str(), |(_, _, word)| word))
     }
 }
@@ -223,7 +223,7 @@ fn not_in_loop(cursor: CursorId) -> Bug {
     Bug::new(format!("cursor {} is in no loop there", cursor.0))
 }
 
-/// Converts a depth to the type in changes.
-pub(super) fn depth_to_u32(depth: usize) -> u32 {
-    u32::try_from(depth).unwrap_or(u32::MAX)
+/// Converts a depth or an index to the type in changes.
+pub(super) fn to_u32(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -8,17 +8,17 @@ use windlass_value::LONGEST_REQUESTED_WAIT;
 
 /// The origin of a fault, as the innermost try distinguishes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RaisedAt {
+pub(super) enum FaultOrigin {
     /// From the operation itself: a policy without `on` retries the fault only if it is transient.
-    Here,
+    Operation,
     /// Through a scope: a policy without `on` for a block retries any fault.
-    Through,
+    Scope,
 }
 
 /// Returns true if a policy retries a fault.
-pub(super) fn applies(on: &[RetryOn], fault: &Fault, raised: RaisedAt) -> bool {
+pub(super) fn applies(on: &[RetryOn], fault: &Fault, origin: FaultOrigin) -> bool {
     if on.is_empty() {
-        return fault.transient || raised == RaisedAt::Through;
+        return fault.transient || origin == FaultOrigin::Scope;
     }
     let code: Option<u16> = fault.code.as_deref().and_then(|code| code.parse().ok());
     on.iter().any(|wanted| match wanted {

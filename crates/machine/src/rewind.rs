@@ -7,7 +7,7 @@ use super::bug::Bug;
 use super::change::Change;
 use super::env::View;
 use super::failed_items::{ends_with, failed, failed_foreaches};
-use super::reader::depth_to_u32;
+use super::reader::to_u32;
 use super::state::{
     BranchState, CursorId, ForkState, FrameKind, ItemState, PauseReason, RunState, Wait,
 };
@@ -63,7 +63,7 @@ pub fn rewind(
                 return Ok(Rewound::Several(paths.collect()));
             }
             all.pop().map(|one| FoundPoint {
-                changes: one.changes,
+                change_count: one.change_count,
                 cursor: one.cursor,
                 is_beginning: false,
             })
@@ -77,7 +77,7 @@ pub fn rewind(
     };
     let mut state = start.clone();
     let mut then = last_seen(start);
-    for change in changes.iter().take(found.changes) {
+    for change in changes.iter().take(found.change_count) {
         then = then.max(time_of(change).unwrap_or(then));
         state.apply(change)?;
     }
@@ -86,11 +86,11 @@ pub fn rewind(
     }
     undo_call(&mut state, found.cursor);
     stop_at_point(&mut state, then, now)?;
-    restart_iteration(program, &mut state, found.cursor, now);
+    reset_action_limits(program, &mut state, found.cursor, now);
     if matches!(target, Target::FailedItems(_)) {
         begin_failed_items(program, &mut state, found.cursor, now)?;
     }
-    rename(&mut state, id);
+    set_run_id(&mut state, id);
     state.started_at = now;
     Ok(Rewound::State(Box::new(state)))
 }
@@ -159,7 +159,7 @@ fn action_at<'p>(program: &'p Program, run: &RunState, cursor: CursorId) -> Opti
 /// The point that was found.
 struct FoundPoint {
     /// Number of changes before the point.
-    changes: usize,
+    change_count: usize,
     /// The cursor at the point.
     cursor: CursorId,
     is_beginning: bool,
@@ -180,7 +180,7 @@ impl PointSearch<'_> {
             (calls && self.is_at(start, *id)).then_some(*id)
         });
         let mut found = calling.next_back().map(|cursor| FoundPoint {
-            changes: 0,
+            change_count: 0,
             cursor,
             is_beginning: false,
         });
@@ -192,7 +192,7 @@ impl PointSearch<'_> {
                 && self.is_at(&state, *cursor)
             {
                 found = Some(FoundPoint {
-                    changes: index,
+                    change_count: index,
                     cursor: *cursor,
                     is_beginning: fresh,
                 });
@@ -219,7 +219,7 @@ impl PointSearch<'_> {
             };
             if let Some((cursor, more)) = iteration {
                 found = Some(FoundPoint {
-                    changes: index + 1 + more,
+                    change_count: index + 1 + more,
                     cursor,
                     is_beginning: false,
                 });
@@ -313,7 +313,7 @@ fn stop_at_point(run: &mut RunState, then: Timestamp, now: Timestamp) -> Result<
 }
 
 /// Resets the attempts and the timeout of the action at the cursor.
-fn restart_iteration(program: &Program, run: &mut RunState, cursor: CursorId, now: Timestamp) {
+fn reset_action_limits(program: &Program, run: &mut RunState, cursor: CursorId, now: Timestamp) {
     let Some(here) = run.cursors.get_mut(&cursor) else {
         return;
     };
@@ -378,7 +378,7 @@ fn begin_failed_items(
         run.apply(&Change::CursorSpawned(id, cursor))?;
         run.apply(&Change::BranchStarted {
             cursor: parent,
-            depth: depth_to_u32(depth),
+            depth: to_u32(depth),
             index,
             branch: id,
         })?;
@@ -387,7 +387,7 @@ fn begin_failed_items(
 }
 
 /// Changes the run's id. Its effects in flight get keys with this id, so they are requested again.
-fn rename(run: &mut RunState, id: &Name) {
+fn set_run_id(run: &mut RunState, id: &Name) {
     let old = super::path::key_of_run(&run.id);
     let new = super::path::key_of_run(id);
     for effect in run.effects.values_mut() {

@@ -11,7 +11,7 @@ use windlass_model::model::{Fault, Status, fault_kind};
 impl ScopeHandler<'_, '_> {
     pub fn enter(&mut self, cursor: CursorId, id: ScopeId) -> StepResult<Next> {
         let scope = self.read().scope(id)?;
-        self.forget_records(cursor, scope)?;
+        self.clear_records(cursor, scope)?;
         let kind = match &scope.kind {
             ScopeKind::Root | ScopeKind::Branch | ScopeKind::Block | ScopeKind::FollowUp => {
                 FrameKind::Plain
@@ -45,14 +45,14 @@ impl ScopeHandler<'_, '_> {
     }
 
     /// Removes the records of an earlier visit to this scope.
-    fn forget_records(&mut self, cursor: CursorId, scope: &Scope) -> MachineResult {
+    fn clear_records(&mut self, cursor: CursorId, scope: &Scope) -> MachineResult {
         let run = self.read().run;
-        let inner = ActionId(scope.inner.start)..ActionId(scope.inner.end);
-        if inner.is_empty() || run.records_of(cursor)?.range(inner).next().is_none() {
+        let action_range = ActionId(scope.action_range.start)..ActionId(scope.action_range.end);
+        if action_range.is_empty() || run.records_of(cursor)?.range(action_range).next().is_none() {
             return Ok(());
         }
         let owner = run.record_owner(cursor);
-        self.forget(owner, (scope.inner.start, scope.inner.end))
+        self.remove_records(owner, (scope.action_range.start, scope.action_range.end))
     }
 
     fn max_attempts(&self, cursor: CursorId, retry: Option<&RetryPolicy>) -> Result<u32, Fault> {

@@ -655,7 +655,7 @@ impl RunState {
 
     /// Returns the cursor whose variables `cursor` uses; `None` if these are the variables of the run.
     #[must_use]
-    pub fn isolated_by(&self, cursor: CursorId) -> Option<CursorId> {
+    pub fn variable_owner(&self, cursor: CursorId) -> Option<CursorId> {
         let mut at = cursor;
         loop {
             let here = self.cursors.get(&at)?;
@@ -669,7 +669,7 @@ impl RunState {
     /// Returns the variables that a cursor uses: always an object.
     #[must_use]
     pub fn variables_of(&self, cursor: CursorId) -> &Value {
-        let branch = self.isolated_by(cursor);
+        let branch = self.variable_owner(cursor);
         let branch = branch.and_then(|id| self.cursors.get(&id));
         let own = branch.and_then(|cursor| cursor.own_variables());
         own.unwrap_or(&self.variables)

@@ -3,7 +3,7 @@
 use super::bug::{MachineResult, StepResult, split_fault};
 use super::evaluate::text;
 use super::record::Output;
-use super::retry::RaisedAt;
+use super::retry::FaultOrigin;
 use super::state::{CursorId, EffectId, RunError, TimerPurpose, Wait};
 use super::transition::{Next, StepHandler};
 use crate::program::{Op, State};
@@ -16,12 +16,16 @@ impl StepHandler<'_, '_> {
     pub fn step(&mut self, cursor: CursorId) -> MachineResult<Next> {
         let read = self.read();
         if let Wait::Faulted { error, here } = &read.run.cursor(cursor)?.wait {
-            let at = if *here {
-                RaisedAt::Here
+            let origin = if *here {
+                FaultOrigin::Operation
             } else {
-                RaisedAt::Through
+                FaultOrigin::Scope
             };
-            return Ok(Next::Raise(cursor, Box::new(RunError::clone(error)), at));
+            return Ok(Next::Raise(
+                cursor,
+                Box::new(RunError::clone(error)),
+                origin,
+            ));
         }
         let state = read.state_of(cursor)?;
         if let Some(action) = state.action {
@@ -121,7 +125,7 @@ impl StepHandler<'_, '_> {
         result: Result<Value, Fault>,
     ) -> MachineResult<Next> {
         let Some((cursor, result)) = self.calls().complete(id, result)? else {
-            return Ok(Next::Settled);
+            return Ok(Next::Nothing);
         };
         let state = self.read().state_of(cursor)?;
         match result {
@@ -180,7 +184,7 @@ impl StepHandler<'_, '_> {
 
     fn raise_here(&self, cursor: CursorId, fault: Fault) -> MachineResult<Next> {
         let error = self.read().locate_fault(cursor, fault)?;
-        Ok(Next::Raise(cursor, Box::new(error), RaisedAt::Here))
+        Ok(Next::Raise(cursor, Box::new(error), FaultOrigin::Operation))
     }
 
     /// Records a failed operation. The machine's own states (a branch, the end of a body) have no record. A scope

@@ -76,7 +76,7 @@ impl VariableHandler<'_, '_> {
     }
 
     /// Returns the value of a variable; `None` if it is null, or missing in a format that creates missing variables.
-    fn known(&self, cursor: CursorId, name: &Name) -> Result<Option<&Value>, Fault> {
+    fn non_null_value(&self, cursor: CursorId, name: &Name) -> Result<Option<&Value>, Fault> {
         let value = self.read().run.variables_of(cursor).get(name);
         if value.is_none() && !self.read().program.rules.creates_variables {
             let message = format!("variable `{name}` is not initialized");
@@ -93,7 +93,7 @@ impl VariableHandler<'_, '_> {
         negative: bool,
     ) -> Result<Value, Fault> {
         let zero = Value::Int(0);
-        let current = self.known(cursor, name)?.unwrap_or(&zero);
+        let current = self.non_null_value(cursor, name)?.unwrap_or(&zero);
         let secure = current.has_secure() || by.has_secure();
         let (current, by) = (&current.revealed(), &by.revealed());
         if number(current).is_none() {
@@ -140,7 +140,7 @@ impl VariableHandler<'_, '_> {
         more: Value,
     ) -> StepResult<Output> {
         let name = variable.clone();
-        let change = match self.known(cursor, &variable)? {
+        let change = match self.non_null_value(cursor, &variable)? {
             Some(Value::Array(_)) => VariableChange::ElementAppended(name, more),
             Some(secure @ Value::Secure(_)) => match secure.clone().into_shared() {
                 Value::Array(mut items) => {
@@ -167,7 +167,7 @@ impl VariableHandler<'_, '_> {
         variable: Name,
         value: &Value,
     ) -> StepResult<Output> {
-        let known = self.known(cursor, &variable)?;
+        let known = self.non_null_value(cursor, &variable)?;
         if value.has_secure() || known.is_some_and(Value::has_secure) {
             let known = known
                 .map(Value::revealed)

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use windlass_expression::Value;
 use windlass_machine::program::ScopeKind;
 use windlass_machine::{
-    BranchState, CursorId, Fork, FrameKind, TimerPurpose, Wait, innermost_iteration,
+    ActiveForeach, BranchState, CursorId, FrameKind, TimerPurpose, Wait, innermost_iteration,
 };
 use windlass_model::model::{Fault, WORKFLOW};
 use windlass_value::time::Timestamp;
@@ -193,8 +193,8 @@ impl LastError {
 /// Reports the forks of a run. `doing` is the result of [`current_activities`].
 pub(super) fn forks(view: &RunView, doing: &[CurrentActivity]) -> Vec<ForkReport> {
     let program = view.program.as_deref();
-    let each = program.map(|program| windlass_machine::forks(program, view.state()));
-    let each: Vec<Fork<'_>> = each.into_iter().flatten().collect();
+    let each = program.map(|program| windlass_machine::active_foreaches(program, view.state()));
+    let each: Vec<ActiveForeach<'_>> = each.into_iter().flatten().collect();
     let cursors = view.state().cursors.iter();
     let frames = cursors.flat_map(|(id, cursor)| cursor.frames.iter().map(move |one| (*id, one)));
     let reports = frames.filter_map(|(cursor, frame)| {
@@ -219,7 +219,7 @@ pub(super) fn forks(view: &RunView, doing: &[CurrentActivity]) -> Vec<ForkReport
             ),
             running: count(|branch| matches!(branch, BranchState::Running(_))),
             total: fork.branches.len() as u64,
-            path: each.map(Fork::path),
+            path: each.map(ActiveForeach::path),
             inside: inside(view, cursor),
             lanes: each.map(|fork| lanes(fork, doing)).unwrap_or_default(),
         })
@@ -227,7 +227,7 @@ pub(super) fn forks(view: &RunView, doing: &[CurrentActivity]) -> Vec<ForkReport
     reports.collect()
 }
 
-fn lanes(fork: &Fork<'_>, doing: &[CurrentActivity]) -> Vec<LaneReport> {
+fn lanes(fork: &ActiveForeach<'_>, doing: &[CurrentActivity]) -> Vec<LaneReport> {
     let path = fork.path();
     let lane = |(item, since): (u32, Timestamp)| {
         let path = format!("{path}#{item}");
@@ -239,7 +239,7 @@ fn lanes(fork: &Fork<'_>, doing: &[CurrentActivity]) -> Vec<LaneReport> {
             path,
         }
     };
-    fork.lanes().take(MANY_LANES).map(lane).collect()
+    fork.items_in_flight().take(MANY_LANES).map(lane).collect()
 }
 
 pub(super) fn current_activities(view: &RunView) -> Vec<CurrentActivity> {

@@ -37,7 +37,7 @@ pub(super) fn lower(workflow: &Workflow, names: &Names) -> Result<Lowered, Vec<D
     let root = to.scope(&workflow.name, None, ScopeKind::Root);
     to.scopes
         .iter_mut()
-        .for_each(|scope| scope.inner = names.all());
+        .for_each(|scope| scope.action_range = names.all());
     let end = to.state(&workflow.name, root, Op::Succeed, workflow.span);
     let outputs = match &workflow.outputs {
         Outputs::Template(template) => vec![template.clone()],
@@ -116,7 +116,7 @@ impl Lowerer<'_> {
             exit: StateId(0),
             action: None,
             children: Vec::new(),
-            inner: 0..0,
+            action_range: 0..0,
         });
         id
     }
@@ -130,10 +130,10 @@ impl Lowerer<'_> {
 
     /// Makes the scope the inside of an action: it writes the action's record when it ends.
     fn set_owner(&mut self, scope: ScopeId, action: Option<ActionId>) {
-        let inner = action.map_or(0..0, |action| self.names.inner(action));
+        let action_range = action.map_or(0..0, |action| self.names.action_range(action));
         if let Some(scope) = self.scopes.get_mut(scope.index()) {
             scope.action = action;
-            scope.inner = inner;
+            scope.action_range = action_range;
         }
     }
 

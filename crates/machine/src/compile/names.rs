@@ -11,7 +11,7 @@ use windlass_source::diagnostic::Diagnostic;
 /// All actions of a workflow, and the range of actions inside each.
 pub(super) struct Names {
     actions: Vec<Action>,
-    inner: Vec<Range<u32>>,
+    action_ranges: Vec<Range<u32>>,
     ids: HashMap<String, ActionId>,
 }
 
@@ -25,8 +25,11 @@ impl Names {
     }
 
     /// Returns the actions inside an action, at any depth.
-    pub(super) fn inner(&self, action: ActionId) -> Range<u32> {
-        self.inner.get(action.index()).cloned().unwrap_or(0..0)
+    pub(super) fn action_range(&self, action: ActionId) -> Range<u32> {
+        self.action_ranges
+            .get(action.index())
+            .cloned()
+            .unwrap_or(0..0)
     }
 
     /// Returns all actions.
@@ -40,8 +43,8 @@ impl Names {
             let Some(id) = self.find(&one.step) else {
                 continue;
             };
-            let inner = self.inner(id);
-            for id in [id.0].into_iter().chain(inner) {
+            let action_range = self.action_range(id);
+            for id in [id.0].into_iter().chain(action_range) {
                 if let Some(action) = self.actions.get_mut(ActionId(id).index()) {
                     action.secure.inputs |= one.what.inputs;
                     action.secure.outputs |= one.what.outputs;
@@ -55,7 +58,7 @@ impl Names {
 pub(super) fn declare(workflow: &Workflow) -> Result<Names, Vec<Diagnostic>> {
     let mut names = Names {
         actions: Vec::new(),
-        inner: Vec::new(),
+        action_ranges: Vec::new(),
         ids: HashMap::new(),
     };
     let mut mistakes = Vec::new();
@@ -108,12 +111,12 @@ fn step(names: &mut Names, mistakes: &mut Vec<Diagnostic>, step: &Step) {
         secure: Secured::default(),
         span: step.span,
     });
-    names.inner.push(0..0);
+    names.action_ranges.push(0..0);
     step.blocks()
         .into_iter()
         .for_each(|inner| block(names, mistakes, inner));
     let end = u32::try_from(names.actions.len()).unwrap_or(u32::MAX);
-    if let Some(range) = names.inner.get_mut(id.index()) {
+    if let Some(range) = names.action_ranges.get_mut(id.index()) {
         *range = id.0 + 1..end;
     }
 }

@@ -9,7 +9,7 @@ use bincode::error::EncodeError;
 const SMALL: u64 = 256 * 1024;
 
 /// Approximate bytes of memory for each encoded part (tag, length, text), in addition to its bytes.
-const PART: u64 = 16;
+const PART_OVERHEAD_BYTES: u64 = 16;
 
 /// The size of a state when it was last measured.
 pub(super) struct Size {
@@ -50,7 +50,7 @@ impl Size {
     /// Returns an upper estimate of the state's memory, in bytes. Measures it when it may have doubled.
     pub fn memory(&mut self, state: &RunState) -> u64 {
         // Each recorded byte may be a value.
-        let recorded = self.unmeasured.saturating_mul(PART + 1);
+        let recorded = self.unmeasured.saturating_mul(PART_OVERHEAD_BYTES + 1);
         match recorded > self.memory.max(SMALL) {
             true => self.measure(state),
             false => self.memory.saturating_add(recorded),
@@ -97,7 +97,9 @@ struct MemoryEstimate(u64);
 
 impl Writer for MemoryEstimate {
     fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
-        self.0 = self.0.saturating_add(bytes.len() as u64 + PART);
+        self.0 = self
+            .0
+            .saturating_add(bytes.len() as u64 + PART_OVERHEAD_BYTES);
         Ok(())
     }
 }

@@ -223,7 +223,7 @@ pub struct Scope {
     /// The actions directly inside: what `result('name')` lists.
     pub children: Vec<ActionId>,
     /// All actions inside, at any depth.
-    pub inner: Range<u32>,
+    pub action_range: Range<u32>,
 }
 
 /// What a scope does with its body.

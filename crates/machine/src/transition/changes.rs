@@ -49,7 +49,7 @@ impl TimerHandler<'_, '_> {
 impl VariableHandler<'_, '_> {
     /// Changes a variable that a cursor uses.
     pub fn change(&mut self, cursor: CursorId, change: VariableChange) -> MachineResult {
-        let owner = self.0.run.isolated_by(cursor);
+        let owner = self.0.run.variable_owner(cursor);
         self.0.emit(Change::VariableChanged { owner, change })
     }
 
@@ -92,7 +92,7 @@ impl PauseHandler<'_, '_> {
     /// Pauses the run. Effects in flight may complete and are recorded; nothing else moves.
     pub fn pause(&mut self, reason: PauseReason) -> MachineResult<Next> {
         if self.read().run.paused.is_some() {
-            return Ok(Next::Settled);
+            return Ok(Next::Nothing);
         }
         let text = match &reason {
             PauseReason::Requested => String::from("requested"),
@@ -103,7 +103,7 @@ impl PauseHandler<'_, '_> {
         self.0.report(HistoryKind::RunPaused { reason: text });
         let at = self.0.now;
         self.0.emit(Change::Paused { at, reason })?;
-        Ok(Next::Settled)
+        Ok(Next::Nothing)
     }
 
     /// Resumes a paused run with later due times. Returns why it was paused. The caller must arm the timers again.
@@ -129,7 +129,7 @@ impl EndHandler<'_, '_> {
         self.0.emit(Change::Finished(outcome.clone()))?;
         self.0.report(HistoryKind::RunFinished { status });
         self.0.effect(Effect::Finish(outcome));
-        Ok(Next::Settled)
+        Ok(Next::Nothing)
     }
 }
 

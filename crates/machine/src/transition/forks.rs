@@ -5,7 +5,7 @@ use crate::bug::MachineResult;
 use crate::change::Change;
 use crate::event::IterationRow;
 use crate::program::{Program, Scope, ScopeId, ScopeKind, StateId};
-use crate::reader::{Reader, depth_to_u32};
+use crate::reader::{Reader, to_u32};
 use crate::record::{Output, Records};
 use crate::state::{
     BranchOutcome, BranchState, Cursor, CursorId, ForkState, Frame, FrameKind, IsolatedState,
@@ -18,8 +18,8 @@ use windlass_value::time::Timestamp;
 /// What a branch has of its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BranchIsolation {
-    /// Nothing: it uses the variables and records of its fork's cursor.
-    Nothing,
+    /// It uses the variables and records of its fork's cursor.
+    Shared,
     /// An item, and records.
     Item,
     /// Variables, and records.
@@ -38,14 +38,14 @@ impl BranchHandler<'_, '_> {
         parent: CursorId,
         branch: ScopeId,
         index: u32,
-        own: BranchIsolation,
+        isolation: BranchIsolation,
     ) -> MachineResult {
         let read = self.read();
         let scope = read.scope(branch)?;
         let (depth, _) = read.top_frame(parent)?;
         let id = CursorId(read.run.next_id);
-        let kind = match own {
-            BranchIsolation::Item | BranchIsolation::Nothing => FrameKind::Branch(ItemState {
+        let kind = match isolation {
+            BranchIsolation::Item | BranchIsolation::Shared => FrameKind::Branch(ItemState {
                 index,
                 item: read.fork(parent)?.item(index),
             }),
@@ -56,13 +56,13 @@ impl BranchHandler<'_, '_> {
             }),
         };
         let cursor = Cursor {
-            owns_records: own != BranchIsolation::Nothing,
+            owns_records: isolation != BranchIsolation::Shared,
             ..new_cursor(Some(parent), branch, scope.body, kind, read.now)
         };
         self.0.emit(Change::CursorSpawned(id, cursor))?;
         self.0.emit(Change::BranchStarted {
             cursor: parent,
-            depth: depth_to_u32(depth),
+            depth: to_u32(depth),
             index,
             branch: id,
         })
@@ -75,7 +75,7 @@ impl BranchHandler<'_, '_> {
         status: Status,
         error: Option<RunError>,
     ) -> MachineResult {
-        let depth = depth_to_u32(self.read().top_frame(fork)?.0);
+        let depth = to_u32(self.read().top_frame(fork)?.0);
         let branch = self.read().fork(fork)?.branches.get(index as usize);
         if let Some(BranchState::Running(branch)) = branch {
             let branch = *branch;
@@ -151,7 +151,7 @@ impl BranchHandler<'_, '_> {
                 };
                 self.0.emit(Change::ForEachRecorded {
                     cursor,
-                    depth: depth_to_u32(depth),
+                    depth: to_u32(depth),
                     owner: self.0.run.record_owner(cursor),
                     action,
                     body: scope.children.clone(),

@@ -34,11 +34,11 @@ impl<'a> IterationHandler<'_, 'a> {
             self.report_iteration(this, seen)?;
         }
         let LoopRef { cursor, depth, .. } = this;
-        let (inner, at) = (this.inner(), self.0.now);
+        let (action_range, at) = (this.action_range(), self.0.now);
         self.0.emit(Change::IterationBegan {
             cursor,
             depth,
-            inner,
+            action_range,
             at,
         })
     }
@@ -71,7 +71,7 @@ impl<'a> IterationHandler<'_, 'a> {
             Status::TimedOut | Status::Cancelled => Change::IterationCancelled {
                 cursor,
                 depth,
-                inner: this.inner(),
+                action_range: this.action_range(),
             },
             Status::Succeeded | Status::Failed | Status::Skipped => Change::IterationEnded {
                 cursor,

@@ -10,9 +10,9 @@ mod records;
 use super::bug::MachineResult;
 use super::change::Change;
 use super::event::{Effect, HistoryEvent, HistoryKind, Transition};
-use super::reader::{LoopRef, Reader, depth_to_u32};
+use super::reader::{LoopRef, Reader, to_u32};
 use super::record::LoopEnd;
-use super::retry::RaisedAt;
+use super::retry::FaultOrigin;
 use super::state::{Cursor, CursorId, EffectId, FrameKind, RunError, RunState, TimerId, Wait};
 use crate::program::{ActionId, Program, StateId};
 use rand::rngs::StdRng;
@@ -101,7 +101,7 @@ handlers! {
     }
     /// Branches of forks: their cursors, their ends, the records of forks.
     BranchHandler {
-        makes { close(cursor: CursorId, depth: u32) = ForkClosed { cursor, depth }; }
+        makes { stop_starting(cursor: CursorId, depth: u32) = ForkClosed { cursor, depth }; }
         reports {
             report_limit(node_name: Name, path: String, limit: LoopEnd) = LoopLimit { node_name, path, limit };
         }
@@ -139,7 +139,7 @@ handlers! {
             record_attempt(cursor: CursorId, depth: u32, fault: Fault, at: Timestamp, due_at: Timestamp)
                 = AttemptFailed { cursor, depth, fault, at, due_at };
             count_attempt(cursor: CursorId, depth: u32) = AttemptBegan { cursor, depth };
-            forget(owner: CursorId, actions: (u32, u32)) = Forgotten(owner, actions);
+            remove_records(owner: CursorId, actions: (u32, u32)) = RecordsRemoved(owner, actions);
         }
         reports {
             report_retry(node_name: Name, attempt: u32, next_at: Timestamp, error: String)
@@ -172,7 +172,7 @@ handlers! {
     /// Entering and leaving scopes.
     ScopeHandler {
         makes {
-            forget(owner: CursorId, actions: (u32, u32)) = Forgotten(owner, actions);
+            remove_records(owner: CursorId, actions: (u32, u32)) = RecordsRemoved(owner, actions);
             count_visit(cursor: CursorId, node: StateId) = Visited(cursor, node);
         }
         lends {
@@ -206,9 +206,9 @@ handlers! {
 #[must_use]
 pub(super) enum Next {
     /// Nothing: the cursor is where it should be.
-    Settled,
+    Nothing,
     /// This fault is raised at the cursor.
-    Raise(CursorId, Box<RunError>, RaisedAt),
+    Raise(CursorId, Box<RunError>, FaultOrigin),
 }
 
 /// A transition while it is made.
@@ -219,11 +219,11 @@ pub(super) struct TransitionBuilder<'a> {
     out: Transition,
     /// How many iteration boundaries the loop or foreach of each cursor has crossed in this transition.
     /// A loop may cross one, so that every iteration has a checkpoint of its own.
-    at_boundary: BTreeMap<CursorId, u32>,
+    boundaries_crossed: BTreeMap<CursorId, u32>,
     /// Ready cursors that have to wait for the next transition.
     deferred: BTreeSet<CursorId>,
     /// The loops that changed: cursor and depth.
-    touched: BTreeSet<(CursorId, u32)>,
+    changed_loops: BTreeSet<(CursorId, u32)>,
     random: RefCell<Option<StdRng>>,
     steps: u32,
     budget: &'a Budget,
@@ -247,9 +247,9 @@ impl<'a> TransitionBuilder<'a> {
                 changes,
                 ..Transition::default()
             },
-            at_boundary: BTreeMap::new(),
+            boundaries_crossed: BTreeMap::new(),
             deferred: BTreeSet::new(),
-            touched: BTreeSet::new(),
+            changed_loops: BTreeSet::new(),
             random: RefCell::new(None),
             steps: 0,
             budget,
@@ -289,8 +289,8 @@ impl<'a> TransitionBuilder<'a> {
         if self.is_live() && self.run.has_ready_cursor() {
             self.effect(Effect::Continue);
         }
-        self.out.loops.reserve_exact(self.touched.len());
-        for (cursor, depth) in &self.touched {
+        self.out.loops.reserve_exact(self.changed_loops.len());
+        for (cursor, depth) in &self.changed_loops {
             let cursor = self.run.cursors.get(cursor);
             let frame = cursor.and_then(|cursor| cursor.frames.get(*depth as usize));
             if let Some(FrameKind::Loop(state)) = frame.map(|frame| &frame.kind) {
@@ -316,7 +316,7 @@ impl<'a> TransitionBuilder<'a> {
 
     fn emit(&mut self, change: Change) -> MachineResult {
         self.run.apply(&change)?;
-        self.touched.extend(touched_loop(self.run, &change));
+        self.changed_loops.extend(changed_loop(self.run, &change));
         self.out.changes.push(change);
         Ok(())
     }
@@ -333,7 +333,7 @@ impl<'a> TransitionBuilder<'a> {
     /// If not, `waiting` continues in the next transition. With `alone`, the boundary must be the owner's only one in
     /// the transition; otherwise there may be up to [`LIGHT_ITEMS`].
     fn try_cross_boundary(&mut self, owner: CursorId, waiting: CursorId, alone: bool) -> bool {
-        let crossed = self.at_boundary.entry(owner).or_default();
+        let crossed = self.boundaries_crossed.entry(owner).or_default();
         if *crossed >= LIGHT_ITEMS || alone && *crossed > 0 {
             self.deferred.insert(waiting);
             return false;
@@ -344,7 +344,7 @@ impl<'a> TransitionBuilder<'a> {
 }
 
 /// Returns the loop that a change concerns: its cursor and depth.
-fn touched_loop(run: &RunState, change: &Change) -> Option<(CursorId, u32)> {
+fn changed_loop(run: &RunState, change: &Change) -> Option<(CursorId, u32)> {
     match change {
         Change::IterationBegan { cursor, depth, .. }
         | Change::IterationEnded { cursor, depth, .. }
@@ -355,7 +355,7 @@ fn touched_loop(run: &RunState, change: &Change) -> Option<(CursorId, u32)> {
         | Change::BudgetGranted { cursor, depth, .. } => Some((*cursor, *depth)),
         Change::Entered(cursor, frame) if matches!(frame.kind, FrameKind::Loop(_)) => {
             let frames = run.cursors.get(cursor)?.frames.len();
-            Some((*cursor, depth_to_u32(frames.checked_sub(1)?)))
+            Some((*cursor, to_u32(frames.checked_sub(1)?)))
         }
         _ => None,
     }

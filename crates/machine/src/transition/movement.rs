@@ -7,9 +7,9 @@ use crate::bug::{Bug, MachineResult, StepResult};
 use crate::change::Change;
 use crate::event::Effect;
 use crate::program::{ActionId, ScopeId, ScopeKind, State, StateId};
-use crate::reader::depth_to_u32;
+use crate::reader::to_u32;
 use crate::record::Output;
-use crate::retry::RaisedAt;
+use crate::retry::FaultOrigin;
 use crate::state::{
     CursorId, DeadlineState, EffectId, Frame, FrameKind, RunError, TimerPurpose, Wait,
 };
@@ -21,12 +21,12 @@ impl Movement<'_, '_> {
     /// Moves a cursor to a state in its scope, where it is ready.
     pub fn move_to(&mut self, cursor: CursorId, target: StateId) -> MachineResult<Next> {
         self.0.emit(Change::Moved(cursor, target))?;
-        Ok(Next::Settled)
+        Ok(Next::Nothing)
     }
 
     pub fn wait(&mut self, cursor: CursorId, wait: Wait) -> MachineResult<Next> {
         self.0.emit(Change::Waits(cursor, wait))?;
-        Ok(Next::Settled)
+        Ok(Next::Nothing)
     }
 
     /// Defers a fault: the cursor raises it after the pause, or in the next transition.
@@ -34,11 +34,11 @@ impl Movement<'_, '_> {
         &mut self,
         cursor: CursorId,
         error: RunError,
-        at: RaisedAt,
+        origin: FaultOrigin,
     ) -> MachineResult<Next> {
         let wait = Wait::Faulted {
             error: Box::new(error),
-            here: at == RaisedAt::Here,
+            here: origin == FaultOrigin::Operation,
         };
         self.wait(cursor, wait)
     }
@@ -97,7 +97,7 @@ impl Movement<'_, '_> {
         let frames = self.0.run.cursor(cursor)?.frames.len();
         for depth in (keep..frames).rev() {
             self.close_frame(cursor, depth, status)?;
-            self.0.emit(Change::Popped(cursor, depth_to_u32(depth)))?;
+            self.0.emit(Change::Popped(cursor, to_u32(depth)))?;
         }
         Ok(())
     }
@@ -150,7 +150,7 @@ impl Movement<'_, '_> {
         if let Some(timer) = timer {
             self.timers().disarm(timer)?;
         }
-        self.0.emit(Change::Popped(cursor, depth_to_u32(depth)))
+        self.0.emit(Change::Popped(cursor, to_u32(depth)))
     }
 
     /// Drops the running branches of the fork at this depth.

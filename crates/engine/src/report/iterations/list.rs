@@ -6,7 +6,7 @@ use crate::{EngineError, Inspector};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
-use windlass_machine::{HistoryEvent, HistoryKind, LoopEnd, forks};
+use windlass_machine::{HistoryEvent, HistoryKind, LoopEnd, active_foreaches};
 use windlass_model::model::Status;
 use windlass_value::time::Timestamp;
 
@@ -99,7 +99,7 @@ pub fn loops(inspector: &Inspector, run: &str) -> Result<LoopsReport, EngineErro
     let running = view
         .program
         .as_deref()
-        .map(|program| forks(program, view.state()));
+        .map(|program| active_foreaches(program, view.state()));
     for fork in running.into_iter().flatten() {
         if let Some(one) = found.get_mut(&fork.path()) {
             one.status = String::from("running");

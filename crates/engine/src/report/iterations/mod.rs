@@ -28,7 +28,7 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_expression::Value;
 use windlass_machine::program::{Program, ScopeKind};
-use windlass_machine::{IterationRow, forks};
+use windlass_machine::{IterationRow, active_foreaches};
 use windlass_model::model::path_part;
 use windlass_store::{EndedIteration, LoopIterations, RowLocation, RunHeader};
 use windlass_value::first_bytes;
@@ -116,11 +116,13 @@ impl LoopView {
             return Ok(());
         };
         let name = last_name(&self.path);
-        let mut named = forks(program, run.state()).filter(|fork| fork.name == name);
+        let mut named = active_foreaches(program, run.state()).filter(|fork| fork.name == name);
         if let Some(fork) = named.find(|fork| fork.path() == self.path) {
             self.max_iterations = Some(fork.state.branches.len() as u64);
             self.running = fork.state.running > 0;
-            let lanes = fork.lanes().map(|(item, since)| (u64::from(item), since));
+            let lanes = fork
+                .items_in_flight()
+                .map(|(item, since)| (u64::from(item), since));
             self.lanes = lanes.collect();
         }
         Ok(())

@@ -52,7 +52,7 @@ pub fn variables(
         };
         last = first.saturating_sub(1);
         for (number, changes) in &commits {
-            if earlier.go_back(*number, changes) {
+            if earlier.read_earlier_commit(*number, changes) {
                 return Ok(earlier.into_variables());
             }
         }
