@@ -2,7 +2,7 @@
 //! bundle, and the input and result of a call.
 
 use super::launch::{DEPTH_LABEL, MAX_DEPTH, refuse_on_temporal};
-use super::load::{LoadOptions, Workflows, caps_then, read_stored};
+use super::load::{LoadOptions, Workflows, read_stored, stored_caps};
 use crate::scheduler::{CallingRun, PARENT_LABEL, Start, child_id};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -135,7 +135,7 @@ pub(super) fn saved_names(source: &ProgramSource) -> BTreeSet<Name> {
             continue;
         }
         if let Some((part, from)) = part_of(&source.bundle, file)
-            && let (Some(workflow), _) = windlass_formats::read(&part, None, &caps_then(source))
+            && let (Some(workflow), _) = windlass_formats::read(&part, None, &stored_caps(source))
         {
             let inner = note(&workflow, &part).into_iter();
             open.extend(inner.filter_map(|file| from.get(usize::from(file)).copied()));

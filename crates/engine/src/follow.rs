@@ -143,7 +143,7 @@ pub(super) enum FirstNotice {
 /// What a follower sends after all stored events.
 enum FollowState {
     /// The current state of the run, which it reads.
-    Look {
+    ReadCurrent {
         is_last: bool,
     },
     Report(Update),
@@ -161,7 +161,7 @@ pub struct Follower {
     next: Option<FollowState>,
     done: bool,
     /// Whether the follower continues after the run was paused.
-    patient: bool,
+    follows_through_pauses: bool,
     /// The run's program, if it can be read. Outer `None`: it was not needed yet.
     program: Option<Option<Arc<Program>>>,
 }
@@ -176,7 +176,7 @@ impl Follower {
         begin: FirstNotice,
     ) -> Self {
         let next = match begin {
-            FirstNotice::CurrentState => Some(FollowState::Look { is_last: false }),
+            FirstNotice::CurrentState => Some(FollowState::ReadCurrent { is_last: false }),
             FirstNotice::FirstStep => None,
         };
         Self {
@@ -187,7 +187,7 @@ impl Follower {
             ready: VecDeque::new(),
             next,
             done: false,
-            patient: false,
+            follows_through_pauses: false,
             program: None,
         }
     }
@@ -195,7 +195,7 @@ impl Follower {
     /// Continues through pauses, until the run has ended or its engine stops.
     #[must_use]
     pub fn through_pauses(mut self) -> Self {
-        self.patient = true;
+        self.follows_through_pauses = true;
         self
     }
 
@@ -248,7 +248,7 @@ impl Follower {
             self.next = Some(match update {
                 Some(update) => FollowState::Report(update),
                 // The engine stopped, or the run ended before it was watched.
-                None => FollowState::Look { is_last: true },
+                None => FollowState::ReadCurrent { is_last: true },
             });
         }
     }
@@ -257,7 +257,7 @@ impl Follower {
         match self.next.take() {
             None => Ok(()),
             Some(FollowState::Report(update)) => self.take(update),
-            Some(FollowState::Look { is_last }) => {
+            Some(FollowState::ReadCurrent { is_last }) => {
                 self.done |= is_last;
                 self.read_current()
             }
@@ -348,7 +348,7 @@ impl Follower {
     }
 
     fn paused(&mut self, pause: PauseReport) -> Result<(), EngineError> {
-        if self.patient {
+        if self.follows_through_pauses {
             self.ready.push_back(Notice::Paused { pause });
             return Ok(());
         }

@@ -24,7 +24,7 @@ const MANY_PROGRAMS: usize = 256;
 /// Maximum number of runs whose list details are cached.
 const MANY_DETAILS: usize = 4_096;
 
-/// The version of a detail: the revision of its run, and the queue number of its waits.
+/// The version of a detail: the revision of its run, and the version of its waits.
 pub(super) type DetailVersion = (u64, u64);
 
 /// Details of runs, each with its version.
@@ -153,8 +153,8 @@ impl Inspector {
         read: impl Fn(&dyn ReadStore) -> Result<T, StoreError>,
     ) -> Result<T, EngineError> {
         match self.in_batch {
-            true => store.applied(read),
-            false => store.durable(read),
+            true => store.read_unsynced(read),
+            false => store.read_durable(read),
         }
     }
 

@@ -110,7 +110,7 @@ impl Launcher {
         };
         self.runs.start(start).await?;
         if let (Some(_), Some(turns)) = (&permit, &self.turns) {
-            turns.give().await?;
+            turns.start_next_runs().await?;
         }
         Ok(run)
     }
@@ -194,7 +194,7 @@ impl Launcher {
                     let _ = this.runs.deliver(&orphan, Event::CancelRequested).await;
                 }
                 if let Some(turns) = this.turns.as_ref().filter(|_| page.has_key && !has_keys)
-                    && let Err(error) = turns.give().await
+                    && let Err(error) = turns.start_next_runs().await
                 {
                     tracing::warn!(%error, "runs that wait for their turn are not known");
                 }

@@ -279,7 +279,7 @@ impl Engine {
         if let Some(turns) = &self.launcher.turns
             && turns.has_key(run)
         {
-            turns.give().await?;
+            turns.start_next_runs().await?;
         }
         for child in self.launcher.children_of(run)? {
             // The child run may have ended.

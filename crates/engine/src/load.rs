@@ -66,7 +66,7 @@ pub struct LoadOptions {
 /// # Errors
 /// Returns [`LoadError::Unreadable`], or [`LoadError::Refused`] with all of its mistakes.
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Workflow, LoadError> {
-    Workflows::plain_value()
+    Workflows::without_engine()
         .with(options)
         .load_file(path, options.dialect)
 }
@@ -81,7 +81,7 @@ pub fn load_bundle(
     folder: Option<&Path>,
     options: &LoadOptions,
 ) -> Result<Workflow, LoadError> {
-    Workflows::plain_value()
+    Workflows::without_engine()
         .with(options)
         .load_bundle(bundle, folder, options.dialect)
 }
@@ -168,7 +168,7 @@ pub(super) struct Workflows {
 
 impl Workflows {
     /// Makes a reader without an engine.
-    pub fn plain_value() -> Self {
+    pub fn without_engine() -> Self {
         Self {
             registry: Registry::new(),
             caps: Caps::default(),
@@ -356,7 +356,7 @@ impl Workflows {
             self.missing_handlers(workflow, &mut diagnostics);
             self.unused_answers(workflow, &mut diagnostics);
             self.missing_secrets(workflow, self.origin, &mut diagnostics);
-            self.check_env_access(workflow, &mut diagnostics);
+            self.warn_unencrypted_values(workflow, &mut diagnostics);
             self.check_permissions(workflow, &mut diagnostics);
             Self::missing_interpreters(workflow, &mut diagnostics);
         }
@@ -364,7 +364,7 @@ impl Workflows {
     }
 
     /// Warns if the workflow has secure values and no key encrypts them.
-    fn check_env_access(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+    fn warn_unencrypted_values(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         let Some(first) = workflow.secure.first().filter(|_| !self.sealed) else {
             return;
         };
@@ -520,13 +520,13 @@ pub(super) fn compile_stored(hash: ProgramHash, source: &ProgramSource) -> Resul
 
 pub(super) fn read_stored(source: &ProgramSource) -> Result<hir::Workflow, String> {
     let (workflow, diagnostics) =
-        windlass_formats::read(&source.bundle, Some(source.dialect), &caps_then(source));
+        windlass_formats::read(&source.bundle, Some(source.dialect), &stored_caps(source));
     workflow.ok_or_else(|| diagnostics.render(&source.bundle, false).to_string())
 }
 
 /// Returns the caps with which a source was accepted. Current caps must not make it invalid, and where a file states no
 /// count, the cap is the count.
-pub(super) fn caps_then(source: &ProgramSource) -> Caps {
+pub(super) fn stored_caps(source: &ProgramSource) -> Caps {
     Caps {
         count: Some(source.max_count),
         timeout: Some(Duration::from_millis(source.max_timeout_ms)),

@@ -186,7 +186,7 @@ impl Inspector {
         limit: usize,
     ) -> Result<Vec<WorkflowSummary>, EngineError> {
         let stored = self.stored();
-        let stored = stored.durable(|store| store.workflows(after, limit))?;
+        let stored = stored.read_durable(|store| store.workflows(after, limit))?;
         Ok(stored.iter().map(WorkflowSummary::new).collect())
     }
 
@@ -205,12 +205,12 @@ impl Inspector {
             && !is_version(version_of(&stored).program, requested)
         {
             let reader = self.stored();
-            let former = reader.durable(|store| store.former_workflows(name))?;
+            let former = reader.read_durable(|store| store.former_workflows(name))?;
             let mut found = former.iter().rev();
             let found = found.find(|version| is_version(version.program, requested));
             let source = match found {
                 Some(version) => reader
-                    .durable(|store| store.former_workflow(name, version))?
+                    .read_durable(|store| store.former_workflow(name, version))?
                     .map(|source| (version, source)),
                 None => None,
             };
@@ -235,10 +235,10 @@ impl Inspector {
         let mut versions = vec![version_of(&stored)];
         let former = self
             .stored()
-            .durable(|store| store.former_workflows(name))?;
+            .read_durable(|store| store.former_workflows(name))?;
         versions.extend(former.into_iter().rev());
         let programs: Vec<ProgramHash> = versions.iter().map(|version| version.program).collect();
-        let mut counts = self.run_index(|heads| heads.counts(&programs))?.into_iter();
+        let mut counts = self.run_index(|index| index.counts(&programs))?.into_iter();
         let versions = versions.iter().enumerate();
         let versions = versions.map(|(place, version)| VersionReport {
             version: version.program.to_string(),
@@ -284,7 +284,7 @@ impl Inspector {
     }
 
     fn stored_or_error(&self, name: &str) -> Result<StoredWorkflow, EngineError> {
-        let stored = self.stored().durable(|store| store.workflow(name))?;
+        let stored = self.stored().read_durable(|store| store.workflow(name))?;
         stored.map_or_else(|| Err(self.no_workflow(name)), Ok)
     }
 
@@ -293,7 +293,7 @@ impl Inspector {
     #[must_use]
     pub fn no_workflow(&self, name: &str) -> EngineError {
         let reader = self.stored();
-        let workflows = reader.durable(|store| store.workflows(None, MAX_COMPARED));
+        let workflows = reader.read_durable(|store| store.workflows(None, MAX_COMPARED));
         let workflows = workflows.unwrap_or_default();
         EngineError::NoWorkflow {
             name: Name::from(name),
@@ -352,7 +352,7 @@ fn load_again(source: &ProgramSource) -> Result<Workflow, EngineError> {
         folder: source.folder.clone(),
         ..LoadOptions::default()
     };
-    let workflows = Workflows::plain_value().with(&options);
+    let workflows = Workflows::without_engine().with(&options);
     Ok(workflows.load_bundle(source.bundle.clone(), None, options.dialect)?)
 }
 

@@ -19,7 +19,7 @@ use windlass_value::time::Timestamp;
 const PAGE: usize = 1_000;
 
 /// Maximum number of deleted runs that are remembered.
-const MAX_GONE: usize = 10_000;
+const MAX_DELETED: usize = 10_000;
 
 /// Maximum number of changed runs that are remembered.
 const MAX_CHANGES: usize = 65_536;
@@ -55,7 +55,7 @@ struct IndexedProgram {
 #[derive(Debug)]
 struct RareFacts {
     labels: BTreeMap<String, String>,
-    /// The queue number of its waits; 0 if it does not wait.
+    /// The version of its waits; 0 if it does not wait.
     queued: u64,
 }
 
@@ -84,7 +84,7 @@ impl RunIndexEntry {
         Some(self.due_at).filter(|due_at| *due_at != NEVER)
     }
 
-    /// Returns the revision of the run, and the queue number of its waits.
+    /// Returns the revision of the run, and the version of its waits.
     #[must_use]
     pub fn state(&self) -> (u64, u64) {
         (self.revision, self.rare().queued)
@@ -166,7 +166,7 @@ pub struct RunIndex {
     /// Number of the last change that was removed from `by_change`.
     forgotten: u64,
     /// Deleted runs, by the number of the deletion.
-    gone: BTreeMap<u64, Name>,
+    deleted: BTreeMap<u64, Name>,
     /// Each program, stored once.
     programs: HashMap<ProgramHash, Arc<IndexedProgram>>,
 }
@@ -194,10 +194,10 @@ impl RunIndex {
         let places = programs.iter().enumerate();
         let places: HashMap<ProgramHash, usize> =
             places.map(|(place, program)| (*program, place)).collect();
-        for head in self.all() {
-            let place = places.get(&head.program.hash);
+        for entry in self.all() {
+            let place = places.get(&entry.program.hash);
             if let Some(count) = place.and_then(|at| counts.get_mut(*at)) {
-                *count.entry(head.status).or_default() += 1;
+                *count.entry(entry.status).or_default() += 1;
             }
         }
         counts
@@ -212,7 +212,7 @@ impl RunIndex {
     /// Returns the runs that were changed or deleted after this number.
     pub fn changed_after(&self, number: u64) -> impl Iterator<Item = &Name> {
         let after = number.saturating_add(1);
-        let gone = self.gone.range(after..).map(|(_, run)| run);
+        let deleted = self.deleted.range(after..).map(|(_, run)| run);
         let last = self.by_change.range(after..).map(|(_, run)| &*run.0);
         let earlier = (number < self.forgotten).then(|| {
             let forgotten = number.saturating_add(1)..=self.forgotten;
@@ -220,7 +220,7 @@ impl RunIndex {
                 .filter(move |run| forgotten.contains(&run.number))
         });
         let changed = earlier.into_iter().flatten().chain(last);
-        gone.chain(changed.map(|run| &run.id))
+        deleted.chain(changed.map(|run| &run.id))
     }
 
     /// Updates the entry of a run from its header, if that is new. `None`: the run was deleted.
@@ -243,9 +243,9 @@ impl RunIndex {
         }
         self.number += u64::from(seen);
         let Some(header) = header else {
-            self.gone.insert(self.number, run.clone());
-            if self.gone.len() > MAX_GONE {
-                self.gone.pop_first();
+            self.deleted.insert(self.number, run.clone());
+            if self.deleted.len() > MAX_DELETED {
+                self.deleted.pop_first();
             }
             return;
         };
@@ -293,9 +293,9 @@ impl RunIndex {
 /// The index of all runs, which follows the store.
 #[derive(Default)]
 pub(super) struct RunIndexCache {
-    heads: RwLock<RunIndex>,
+    index: RwLock<RunIndex>,
     /// Locked by the caller that reads the changed runs.
-    asking: Mutex<()>,
+    follow_lock: Mutex<()>,
 }
 
 impl RunIndexCache {
@@ -307,15 +307,18 @@ impl RunIndexCache {
     ) -> Result<T, EngineError> {
         self.follow(runs)?;
         Ok(read(
-            &self.heads.read().unwrap_or_else(PoisonError::into_inner),
+            &self.index.read().unwrap_or_else(PoisonError::into_inner),
         ))
     }
 
     fn follow(&self, runs: &Inspector) -> Result<(), EngineError> {
-        let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self
+            .follow_lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let changed = runs.changed_runs();
         let follows = self
-            .heads
+            .index
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .follows;
@@ -323,16 +326,16 @@ impl RunIndexCache {
             Some(changed) => self.update(runs, &changed),
             None => self.read_all(runs),
         };
-        self.change(|heads| heads.follows = followed.is_ok());
+        self.change(|index| index.follows = followed.is_ok());
         followed
     }
 
     fn update(&self, runs: &Inspector, changed: &[Name]) -> Result<(), EngineError> {
         for page in changed.chunks(PAGE) {
             let headers = runs.headers(page)?;
-            self.change(|heads| {
+            self.change(|index| {
                 for (run, header) in page.iter().zip(&headers) {
-                    heads.apply_header(run, header.as_ref(), runs.queued(run).number, true);
+                    index.apply_header(run, header.as_ref(), runs.queued(run).version, true);
                 }
             });
         }
@@ -342,18 +345,18 @@ impl RunIndexCache {
     fn read_all(&self, runs: &Inspector) -> Result<(), EngineError> {
         let mut missing: HashSet<Name> = HashSet::new();
         let mut first = true;
-        self.change(|heads| {
-            first = heads.of.is_empty() && heads.number == 0;
-            missing.extend(heads.all().map(|run| run.id.clone()));
+        self.change(|index| {
+            first = index.of.is_empty() && index.number == 0;
+            missing.extend(index.all().map(|run| run.id.clone()));
         });
         let mut after: Option<Name> = None;
         loop {
             let page = runs.list(after.as_deref(), PAGE)?;
-            self.change(|heads| {
+            self.change(|index| {
                 for header in &page {
                     missing.remove(&header.id);
-                    let queued = runs.queued(&header.id).number;
-                    heads.apply_header(&header.id, Some(header), queued, !first);
+                    let queued = runs.queued(&header.id).version;
+                    index.apply_header(&header.id, Some(header), queued, !first);
                 }
             });
             match page.last() {
@@ -361,15 +364,15 @@ impl RunIndexCache {
                 _ => break,
             }
         }
-        self.change(|heads| {
+        self.change(|index| {
             missing
                 .iter()
-                .for_each(|run| heads.apply_header(run, None, 0, true))
+                .for_each(|run| index.apply_header(run, None, 0, true))
         });
         Ok(())
     }
 
     fn change(&self, change: impl FnOnce(&mut RunIndex)) {
-        change(&mut self.heads.write().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.index.write().unwrap_or_else(PoisonError::into_inner));
     }
 }

@@ -3,7 +3,7 @@
 //! backend may have the runs in another process.
 
 use super::{EngineError, PruneFilter, Pruned, prune};
-use crate::scheduler::{Queue, Queued, Scheduler, Start, Watcher};
+use crate::scheduler::{Queued, Scheduler, Start, WaitRegistry, Watcher};
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, PoisonError};
 use windlass_machine::program::ProgramHash;
@@ -48,7 +48,7 @@ pub trait RunReader: Send + Sync + 'static {
     /// Returns the source of a program. The run that names the program is durable, so the source is durable, too.
     fn source(&self, program: ProgramHash) -> ReadResult<ProgramSource> {
         let known = self.prepare(Extent::Known)?;
-        known.applied(|store| store.program(program))
+        known.read_unsynced(|store| store.program(program))
     }
 
     /// Returns the store of the named workflows.
@@ -94,7 +94,7 @@ pub trait RunBackend: Send + Sync + 'static {
 pub struct StoreReader {
     store: Arc<dyn Store>,
     /// What the owner of the store executes, and which calls wait. `None` if no process owns the store.
-    queue: Option<Queue>,
+    waits: Option<WaitRegistry>,
     snapshot: Mutex<Option<Snapshot>>,
 }
 
@@ -107,16 +107,16 @@ struct Snapshot {
 }
 
 impl StoreReader {
-    pub fn new(store: Arc<dyn Store>, queue: Option<Queue>) -> Self {
+    pub fn new(store: Arc<dyn Store>, waits: Option<WaitRegistry>) -> Self {
         Self {
             store,
-            queue,
+            waits,
             snapshot: Mutex::default(),
         }
     }
 
     /// Reads only durable data. If the store refuses writes, reads what was acknowledged before.
-    pub(crate) fn durable<T>(
+    pub(crate) fn read_durable<T>(
         &self,
         read: impl Fn(&dyn ReadStore) -> Result<T, StoreError>,
     ) -> ReadResult<T> {
@@ -133,7 +133,7 @@ impl StoreReader {
     }
 
     /// The same without waiting: a power cut may remove what was read, until [`Self::wait_durable`] returns.
-    pub(crate) fn applied<T>(
+    pub(crate) fn read_unsynced<T>(
         &self,
         read: impl Fn(&dyn ReadStore) -> Result<T, StoreError>,
     ) -> ReadResult<T> {
@@ -195,8 +195,8 @@ impl RunReader for StoreReader {
     }
 
     fn executes(&self, run: &str) -> bool {
-        let queue = self.queue.as_ref();
-        queue.is_some_and(|queue| queue.executes(run))
+        let waits = self.waits.as_ref();
+        waits.is_some_and(|waits| waits.executes(run))
     }
 
     fn check_writable(&self) -> ReadResult<()> {
@@ -205,20 +205,20 @@ impl RunReader for StoreReader {
     }
 
     fn changed_runs(&self) -> Option<Vec<Name>> {
-        let queue = self.queue.as_ref().map(Queue::changed);
+        let waits = self.waits.as_ref().map(WaitRegistry::changed);
         let mut changed = self.store.changed_runs()?;
-        changed.extend(queue.unwrap_or_else(|| Some(Vec::new()))?);
+        changed.extend(waits.unwrap_or_else(|| Some(Vec::new()))?);
         Some(changed)
     }
 
     fn queued(&self, run: &str) -> Queued {
-        let queued = self.queue.as_ref().map(|queue| queue.of(run));
+        let queued = self.waits.as_ref().map(|waits| waits.of(run));
         queued.unwrap_or_default()
     }
 
     fn on_change(&self, wake: Wake) {
-        if let Some(queue) = &self.queue {
-            queue.on_change(Arc::clone(&wake));
+        if let Some(waits) = &self.waits {
+            waits.on_change(Arc::clone(&wake));
         }
         self.store.on_change(wake);
     }
@@ -236,7 +236,7 @@ impl LocalBackend {
     pub fn new(scheduler: Scheduler, store: Arc<dyn Store>) -> Self {
         let stored = Arc::new(StoreReader::new(
             Arc::clone(&store),
-            Some(scheduler.queue().clone()),
+            Some(scheduler.waits().clone()),
         ));
         Self {
             scheduler,

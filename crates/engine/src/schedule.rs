@@ -80,7 +80,7 @@ impl Engine {
                 workflow = %stored.name,
                 "its schedule is ahead of the clock, which was wrong once: it continues from now"
             );
-            self.keep(stored, |found| set_back(found, now))?;
+            self.update_stored(stored, |found| set_back(found, now))?;
             // If another caller changed the schedule meanwhile, that caller has sent a notification.
             return Ok(Some(now));
         }
@@ -119,7 +119,7 @@ impl Engine {
                 }
             }
         }
-        self.decided(stored, &decision, last_run)?;
+        self.store_decision(stored, &decision, last_run)?;
         Ok(decision.next)
     }
 
@@ -153,7 +153,7 @@ impl Engine {
     }
 
     /// Stores a decision, and reports the missed times.
-    fn decided(
+    fn store_decision(
         &self,
         of: &StoredWorkflow,
         decision: &Decision,
@@ -162,7 +162,7 @@ impl Engine {
         let Some(until) = decision.until else {
             return Ok(());
         };
-        self.keep(of, |stored| {
+        self.update_stored(of, |stored| {
             // The schedule may have been paused meanwhile.
             let mut state = state_of(stored);
             state.until = until;
@@ -186,7 +186,7 @@ impl Engine {
     }
 
     /// Changes a stored workflow, unless it was replaced meanwhile.
-    fn keep(
+    fn update_stored(
         &self,
         of: &StoredWorkflow,
         change: impl FnOnce(&mut StoredWorkflow),
@@ -241,7 +241,7 @@ impl Engine {
         }
         let stored = self.launcher.store.workflow(name)?;
         let stored = stored.ok_or_else(|| inspector.no_workflow(name))?;
-        self.keep(&stored, |stored| {
+        self.update_stored(&stored, |stored| {
             let mut state = state_of(stored);
             change(&mut state);
             stored.schedule = Some(state);

@@ -408,7 +408,7 @@ impl Inspector {
             both.map(|origin| StateOwner::new(origin, Name::from(name)))
         });
         let stored = (**self).workflows();
-        let entries = stored.durable(|store| match &owners {
+        let entries = stored.read_durable(|store| match &owners {
             None => store.state(None),
             Some(owners) => {
                 let read = owners.iter().map(|owner| store.state(Some(owner)));

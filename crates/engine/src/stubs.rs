@@ -138,7 +138,7 @@ pub fn workflows_of(path: &Path, options: &LoadOptions) -> Result<Vec<String>, L
     if options.workflow.is_some() || !path.is_file() {
         return Ok(Vec::new());
     }
-    let workflows = Workflows::plain_value().with(options);
+    let workflows = Workflows::without_engine().with(options);
     let (bundle, _) = workflows.collect_from_file(path, options.dialect)?;
     let wanted = windlass_formats::missing_inputs(&bundle, options.dialect, &workflows.caps);
     let several = wanted.workflows.len() > 1;
@@ -150,7 +150,7 @@ pub fn workflows_of(path: &Path, options: &LoadOptions) -> Result<Vec<String>, L
 /// # Errors
 /// Returns [`LoadError::Unreadable`].
 pub fn stubs(path: &Path, options: &LoadOptions) -> Result<Object, LoadError> {
-    let workflows = Workflows::plain_value().with(options);
+    let workflows = Workflows::without_engine().with(options);
     let (bundle, _) = workflows.collect_from_file(path, options.dialect)?;
     Ok(stubs_of(bundle, options))
 }
@@ -158,7 +158,7 @@ pub fn stubs(path: &Path, options: &LoadOptions) -> Result<Object, LoadError> {
 /// The same for a workflow whose files have been read.
 #[must_use]
 pub fn stubs_of(mut bundle: Bundle, options: &LoadOptions) -> Object {
-    let workflows = Workflows::plain_value().with(options);
+    let workflows = Workflows::without_engine().with(options);
     let (file, _) = source::parse(&bundle, 0);
     let shapes = file.as_ref().map(InferredSchemas::of).unwrap_or_default();
     let mut all = MissingInputs::default();

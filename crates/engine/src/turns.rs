@@ -67,7 +67,7 @@ impl Turns {
                 let Some(turns) = turns.upgrade() else {
                     return;
                 };
-                if let Err(error) = turns.give().await {
+                if let Err(error) = turns.start_next_runs().await {
                     tracing::warn!(%error, "the next runs of a concurrency key are not known");
                 }
             }
@@ -128,7 +128,7 @@ impl Turns {
     }
 
     /// Starts the first runs of each key that are still waiting.
-    pub async fn give(&self) -> Result<(), EngineError> {
+    pub async fn start_next_runs(&self) -> Result<(), EngineError> {
         let keys = unfinished(&self.inspector, None)?;
         self.is_used.store(!keys.is_empty(), Ordering::Release);
         let unfinished: HashSet<Name> = keys

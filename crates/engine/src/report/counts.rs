@@ -25,11 +25,11 @@ impl RunCounts {
 /// # Errors
 /// Returns store errors.
 pub fn count_runs(inspector: &Inspector) -> Result<RunCounts, EngineError> {
-    inspector.run_index(|heads| {
+    inspector.run_index(|index| {
         let mut counts = RunCounts::default();
-        for head in heads.all() {
-            *counts.by_status.entry(head.status).or_default() += 1;
-            counts.sleeping += u64::from(head.due_at().is_some());
+        for entry in index.all() {
+            *counts.by_status.entry(entry.status).or_default() += 1;
+            counts.sleeping += u64::from(entry.due_at().is_some());
         }
         counts
     })

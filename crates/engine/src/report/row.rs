@@ -90,7 +90,7 @@ impl RunRow {
 
     /// The same with the current activity.
     pub(super) fn whole(inspector: &Inspector, header: &RunHeader) -> Self {
-        let queued = inspector.queued(&header.id).number;
+        let queued = inspector.queued(&header.id).version;
         let made = inspector.detail(&header.id, (header.revision, queued), |before| {
             detail(inspector, header, before)
         });
@@ -148,7 +148,7 @@ fn detail(
         error: outcome.and_then(|outcome| ErrorReport::of(outcome, None)),
         next_due_at: state.next_due_at(),
     };
-    Ok(((view.stored.header.revision, view.queued.number), detail))
+    Ok(((view.stored.header.revision, view.queued.version), detail))
 }
 
 /// Returns the loop that began last, of those that are not inside another loop.

@@ -156,11 +156,11 @@ impl ListFilter {
 }
 
 /// Returns whether the id, the workflow or a label of a run contains this text, which is in lower case.
-fn names(head: &RunIndexEntry, text: &str) -> bool {
-    let labels = head.labels().iter();
+fn names(entry: &RunIndexEntry, text: &str) -> bool {
+    let labels = entry.labels().iter();
     let labels = labels.filter(|(name, _)| *name != FAILED_ACTIONS_LABEL);
     let labels = labels.flat_map(|(name, text)| [name.as_str(), text]);
-    let mut names = labels.chain([&*head.id, &**head.workflow()]);
+    let mut names = labels.chain([&*entry.id, &**entry.workflow()]);
     names.any(|name| has(name, text))
 }
 
@@ -219,25 +219,25 @@ pub struct Facets {
 }
 
 impl Facets {
-    fn count(&mut self, filter: &ListFilter, head: &RunIndexEntry) {
-        let (status, workflow) = (filter.matches_status(head), filter.matches_workflow(head));
-        let start = filter.matches_start(head);
+    fn count(&mut self, filter: &ListFilter, entry: &RunIndexEntry) {
+        let (status, workflow) = (filter.matches_status(entry), filter.matches_workflow(entry));
+        let start = filter.matches_start(entry);
         if workflow && start {
-            count_status(&mut self.status, head);
+            count_status(&mut self.status, entry);
         }
         if status && start {
-            one_more(&mut self.workflow, head.workflow());
+            one_more(&mut self.workflow, entry.workflow());
         }
-        if status && workflow && filter.hours_since.is_some_and(|at| head.started_at >= at) {
-            let hour = head.started_at.hour();
-            count_status(self.hour.entry(hour).or_default(), head);
+        if status && workflow && filter.hours_since.is_some_and(|at| entry.started_at >= at) {
+            let hour = entry.started_at.hour();
+            count_status(self.hour.entry(hour).or_default(), entry);
         }
     }
 }
 
-fn count_status(counts: &mut BTreeMap<String, u64>, head: &RunIndexEntry) {
-    one_more(counts, head.status.as_str());
-    if head.succeeded_with_failures() {
+fn count_status(counts: &mut BTreeMap<String, u64>, entry: &RunIndexEntry) {
+    one_more(counts, entry.status.as_str());
+    if entry.succeeded_with_failures() {
         one_more(counts, SUCCEEDED_WITH_FAILURES);
     }
 }
@@ -258,7 +258,7 @@ pub fn list(inspector: &Inspector, filter: &ListFilter) -> Result<ListReport, En
         None => None,
         Some(text) => Some(cursor_of(text).ok_or_else(|| EngineError::NoPage(text.to_owned()))?),
     };
-    let (mut report, page) = inspector.run_index(|heads| choose(heads, filter, behind.as_ref()))?;
+    let (mut report, page) = inspector.run_index(|index| choose(index, filter, behind.as_ref()))?;
     report.runs = match filter.detail {
         true => rows(inspector, &page)?,
         false => inspector.read_batch(|inspector| {
@@ -272,7 +272,7 @@ pub fn list(inspector: &Inspector, filter: &ListFilter) -> Result<ListReport, En
 
 /// Selects the runs of a page, and counts all others.
 fn choose(
-    heads: &RunIndex,
+    index: &RunIndex,
     filter: &ListFilter,
     behind: Option<&PageCursor>,
 ) -> (ListReport, Vec<Name>) {
@@ -283,28 +283,28 @@ fn choose(
         ..ListReport::default()
     };
     let (mut page, mut skipped, mut last) = (Vec::new(), 0, None);
-    for head in heads.newest_first() {
-        if !filter.matches(head, text.as_deref()) {
+    for entry in index.newest_first() {
+        if !filter.matches(entry, text.as_deref()) {
             continue;
         }
         if let Some(facets) = &mut report.facets {
-            facets.count(filter, head);
+            facets.count(filter, entry);
         }
-        let meant = filter.matches_status(head) && filter.matches_workflow(head);
-        if !meant || !filter.matches_start(head) {
+        let meant = filter.matches_status(entry) && filter.matches_workflow(entry);
+        if !meant || !filter.matches_start(entry) {
             continue;
         }
         report.total += 1;
-        report.unfinished += usize::from(head.status.is_progressing());
-        let before = |(at, run): &PageCursor| (head.started_at, &*head.id) >= (*at, run.as_str());
+        report.unfinished += usize::from(entry.status.is_progressing());
+        let before = |(at, run): &PageCursor| (entry.started_at, &*entry.id) >= (*at, run.as_str());
         if behind.is_some_and(before) {
             continue;
         }
         if skipped < filter.offset {
             skipped += 1;
         } else if page.len() < limit {
-            page.push(head.id.clone());
-            last = Some((head.started_at, &head.id));
+            page.push(entry.id.clone());
+            last = Some((entry.started_at, &entry.id));
         } else {
             report.more += 1;
         }

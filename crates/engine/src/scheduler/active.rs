@@ -42,7 +42,7 @@ pub(super) struct Advance {
     /// Whether the step may be held: all events that led to it are redelivered if it is lost.
     pub may_wait: bool,
     /// Whether no event that led to the step had side effects.
-    pub harmless: bool,
+    pub is_side_effect_free: bool,
 }
 
 /// A step whose event another thread handles.
@@ -50,7 +50,7 @@ pub(super) struct PendingComputation {
     /// The step before that event.
     pub advance: Advance,
     /// Set to abort the computation and cancel the run.
-    pub called_off: Arc<AtomicBool>,
+    pub is_aborted: Arc<AtomicBool>,
     /// Replies to the callers that requested the cancel.
     pub cancels: Vec<Reply<RunStatus>>,
 }
@@ -66,7 +66,7 @@ pub(super) struct ActiveRun {
     pub queued: bool,
     /// Whether a step of the run is being computed elsewhere or written to the store. The next step waits: of two
     /// commits of a run, the later one could be written first.
-    pub under_way: bool,
+    pub is_step_in_flight: bool,
     pub tasks: Tasks,
     /// The step that another thread computes.
     pub computing: Option<Box<PendingComputation>>,
@@ -141,7 +141,7 @@ impl ActiveRun {
             registry,
             inbox: VecDeque::new(),
             queued: false,
-            under_way: false,
+            is_step_in_flight: false,
             tasks: Tasks::default(),
             computing: None,
             computed: None,
@@ -211,7 +211,7 @@ impl ActiveRun {
     /// Aborts the computation of its step, if there is one.
     pub fn cancel_computation(&self) {
         if let Some(computing) = &self.computing {
-            computing.called_off.store(true, Ordering::Relaxed);
+            computing.is_aborted.store(true, Ordering::Relaxed);
         }
     }
 
@@ -243,7 +243,7 @@ impl ActiveRun {
         }
     }
 
-    pub fn is_withheld(&self) -> bool {
+    pub fn has_withheld_effects(&self) -> bool {
         !self.withheld.is_empty()
     }
 

@@ -53,7 +53,7 @@ struct PendingStep {
     replies: Vec<Reply<RunStatus>>,
     attempts: Attempts,
     /// Whether no event that led to the step had side effects.
-    harmless: bool,
+    is_side_effect_free: bool,
 }
 
 /// The steps of some busy runs, on their way through the store.
@@ -142,7 +142,7 @@ impl Driver {
     /// Makes a batch durable on this thread. While the disk syncs it, the safe requests of its steps start, if the
     /// events that led to the step had no side effects.
     fn write_here(&mut self, mut batch: Batch) {
-        let may_leave = self.holds && !self.commands_only && self.stopping.is_none();
+        let may_leave = self.can_hold_steps && !self.commands_only && self.stopping.is_none();
         let (runs, runtime, waiting) = (&mut self.runs, &self.runtime, &mut batch.waiting);
         // While memory is short, start no call of a guest: a run with a call in flight cannot leave memory.
         let guests_may = self.guests.has_room(0);
@@ -219,8 +219,8 @@ impl Driver {
         let runs = waiting.iter().map(|step| step.run.clone());
         let runs: Vec<Name> = runs.filter(|_| deferred).collect();
         if !group.is_empty() {
-            self.holds = outcome.is_ok();
-            if self.holds {
+            self.can_hold_steps = outcome.is_ok();
+            if self.can_hold_steps {
                 self.reopened = 0;
             }
         }
@@ -254,7 +254,7 @@ impl Driver {
             return self.commit_of_step(run, *computed);
         }
         let now = active.hosted.event_time(clock);
-        let may_wait = self.holds
+        let may_wait = self.can_hold_steps
             && !self.commands_only
             && active.held.is_none()
             && active.header.placement == Placement::Runnable
@@ -269,7 +269,7 @@ impl Driver {
             replies: Vec::new(),
             now,
             may_wait,
-            harmless: true,
+            is_side_effect_free: true,
         };
         while let Some(next) = active.inbox.pop_front() {
             // `Continued` crosses an iteration boundary, so it needs a commit of its own.
@@ -294,7 +294,7 @@ impl Driver {
             };
             advance.replies.extend(reply);
             advance.may_wait &= active.hosted.is_redelivered(&event);
-            advance.harmless &= active.hosted.is_side_effect_free(&event);
+            advance.is_side_effect_free &= active.hosted.is_side_effect_free(&event);
             let (state, program) = (active.hosted.state(), active.hosted.program());
             self.runtime
                 .traces
@@ -350,7 +350,7 @@ impl Driver {
             };
             active.held = Some(Box::new(held));
             self.held.push_back((until, run.clone()));
-            self.release(run, safe);
+            self.carry_out(run, safe);
             return None;
         }
         self.commit_of_step(run, advance)
@@ -364,10 +364,10 @@ impl Driver {
     ) -> Option<(Option<Commit>, PendingStep)> {
         let active = self.runs.get_mut(run)?;
         let Advance { mut step, now, .. } = advance;
-        active.under_way = true;
+        active.is_step_in_flight = true;
         // A reached limit has to be durable before anything follows from it. Check this before the commit takes the
         // changes.
-        let harmless = advance.harmless && !step.reaches_limit();
+        let is_side_effect_free = advance.is_side_effect_free && !step.reaches_limit();
         // A step without changes is not stored, but its replies are still sent.
         let commit = (!step.is_empty()).then(|| active.commit(&mut step, now));
         let stored = commit.is_some();
@@ -379,7 +379,7 @@ impl Driver {
                 stored,
                 replies: advance.replies,
                 attempts: advance.attempts,
-                harmless,
+                is_side_effect_free,
             },
         ))
     }
@@ -390,7 +390,7 @@ impl Driver {
         let (Some(active), Some(pool)) = (self.runs.get_mut(run), &mut self.pool) else {
             return;
         };
-        let called_off = Arc::default();
+        let is_aborted = Arc::default();
         let is_stored = active.header.revision > 0;
         pool.add(Job {
             run: run.clone(),
@@ -402,12 +402,12 @@ impl Driver {
             changes: advance.step.changes.clone(),
             event,
             now: advance.now,
-            called_off: Arc::clone(&called_off),
+            is_aborted: Arc::clone(&is_aborted),
         });
-        active.under_way = true;
+        active.is_step_in_flight = true;
         active.computing = Some(Box::new(PendingComputation {
             advance,
-            called_off,
+            is_aborted,
             cancels: Vec::new(),
         }));
     }
@@ -420,7 +420,7 @@ impl Driver {
             return;
         };
         let own = |computing: &mut Box<PendingComputation>| {
-            Arc::ptr_eq(&computing.called_off, &done.called_off)
+            Arc::ptr_eq(&computing.is_aborted, &done.is_aborted)
         };
         let Some(computing) = active.computing.take_if(own) else {
             return;
@@ -435,7 +435,7 @@ impl Driver {
                 active.hosted.take_over(advanced.state, advance.now);
                 active.heavy = advanced.spent > STEP_WORK / 4;
                 advance.step.join(advanced.step);
-                advance.harmless = false;
+                advance.is_side_effect_free = false;
                 if advanced.cancelled {
                     advance.replies.extend(cancels);
                 } else {
@@ -483,7 +483,7 @@ impl Driver {
         let Some(active) = self.runs.get_mut(&run) else {
             return;
         };
-        active.under_way = false;
+        active.is_step_in_flight = false;
         if active.origin() == Origin::Guest {
             self.pool.iter().for_each(|pool| pool.close(&run));
         }
@@ -491,7 +491,7 @@ impl Driver {
         match result {
             None => {
                 reply_all(replies, &Ok(status));
-                if active.is_withheld() && !self.leave_when_full(&run, &mut Vec::new()) {
+                if active.has_withheld_effects() && !self.leave_when_full(&run, &mut Vec::new()) {
                     self.release_withheld(&run);
                 }
                 self.queue(&run);
@@ -546,7 +546,7 @@ impl Driver {
                     reply_all(replies, &Ok(status));
                     return;
                 }
-                self.release(&run, effects);
+                self.carry_out(&run, effects);
                 reply_all(replies, &Ok(status));
                 if let Some(event) = too_large {
                     self.post(&run, event, None);
@@ -578,7 +578,7 @@ fn release_idempotent(
     guests_may: bool,
 ) {
     let (held, mut sent) = (runs.len(), false);
-    for step in waiting.iter_mut().filter(|step| step.harmless) {
+    for step in waiting.iter_mut().filter(|step| step.is_side_effect_free) {
         let Some(active) = runs.get_mut(&step.run) else {
             continue;
         };

@@ -39,13 +39,13 @@ pub(super) struct Job {
     pub event: Event,
     pub now: Timestamp,
     /// Set to cancel the run instead.
-    pub called_off: Arc<AtomicBool>,
+    pub is_aborted: Arc<AtomicBool>,
 }
 
 pub(super) struct ComputedStep {
     pub run: Name,
     /// The flag of the job, which also identifies the job.
-    pub called_off: Arc<AtomicBool>,
+    pub is_aborted: Arc<AtomicBool>,
     pub outcome: Result<AdvanceResult, ScheduleError>,
 }
 
@@ -64,7 +64,7 @@ impl Job {
         let outcome = outcome.unwrap_or_else(|panic| Err(self.stuck_error(panic_message(&*panic))));
         ComputedStep {
             run: self.run,
-            called_off: self.called_off,
+            is_aborted: self.is_aborted,
             outcome,
         }
     }
@@ -74,10 +74,10 @@ impl Job {
             Some(state) => *state,
             None => self.load_stored_state()?,
         };
-        let budget = Budget::of(MAX_WORK).until(Arc::clone(&self.called_off));
+        let budget = Budget::of(MAX_WORK).until(Arc::clone(&self.is_aborted));
         let event = self.event.clone();
         let done = self.handle_event(state, event, &budget);
-        if !self.called_off.load(Ordering::Relaxed) {
+        if !self.is_aborted.load(Ordering::Relaxed) {
             let (state, step) = done?;
             return Ok(AdvanceResult {
                 state,

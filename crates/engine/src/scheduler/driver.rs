@@ -55,7 +55,7 @@ pub(super) struct Driver {
     pub(super) held: VecDeque<(Timestamp, Name)>,
     /// Whether steps may be held. After the store refused a group, no step is held until the store accepts one.
     /// Otherwise the same requests would start again and again.
-    pub(super) holds: bool,
+    pub(super) can_hold_steps: bool,
     /// Requests to runs that have a step in flight. They wait until that step is durable.
     pub(super) deferred: HashMap<Name, Vec<Message>>,
     pub(super) buffers: BufferPool,
@@ -106,7 +106,7 @@ impl Driver {
             busy: VecDeque::new(),
             writers: Writers::default(),
             held: VecDeque::new(),
-            holds: true,
+            can_hold_steps: true,
             deferred: HashMap::new(),
             buffers: BufferPool::default(),
             pool,
@@ -157,7 +157,7 @@ impl Driver {
         self.admit_waiting();
         self.reply_to_drained();
         let (metrics, guests) = (&self.runtime.metrics, self.guests.totals());
-        metrics.held(self.runs.len(), self.timers.len(), guests);
+        metrics.set_in_memory(self.runs.len(), self.timers.len(), guests);
     }
 
     /// Returns whether the next round has steps to commit.
@@ -244,7 +244,7 @@ impl Driver {
             && let Some(active) = self.runs.get_mut(run)
             && let Some(computing) = &mut active.computing
         {
-            computing.called_off.store(true, Ordering::Relaxed);
+            computing.is_aborted.store(true, Ordering::Relaxed);
             if let Some(pool) = &self.pool {
                 pool.prioritize(run);
             }
@@ -254,7 +254,10 @@ impl Driver {
             return;
         }
         if let Message::Deliver(run, ..) | Message::Watch(run, ..) = &message
-            && self.runs.get(run).is_some_and(|active| active.under_way)
+            && self
+                .runs
+                .get(run)
+                .is_some_and(|active| active.is_step_in_flight)
         {
             let calls = self.deferred.entry(run.clone()).or_default();
             calls.push(message);
@@ -322,7 +325,7 @@ impl Driver {
     fn make_busy(&mut self, run: &Name, has: impl FnOnce(&ActiveRun) -> bool) {
         if let Some(active) = self.runs.get_mut(run)
             && has(active)
-            && !active.under_way
+            && !active.is_step_in_flight
             && !std::mem::replace(&mut active.queued, true)
         {
             self.busy.push_back(run.clone());
@@ -358,14 +361,14 @@ impl Driver {
             return;
         }
         if !self.programs.contains_key(&loaded.program.hash) {
-            self.keep_program(loaded.clone());
+            self.cache_program(loaded.clone());
         }
         let active = ActiveRun::new(&run, loaded, source, labels, self.clock.now());
         if let Some(watcher) = watcher {
             self.watchers.add(&run, watcher);
         }
         self.runs.insert(run.clone(), Box::new(active));
-        self.runtime.queue.executed().insert(&run);
+        self.runtime.waits.executed().insert(&run);
         let (durable, receiver) = oneshot::channel();
         let started = Event::Started { input, environment };
         let began = from.map_or(started, Event::Restored);
@@ -380,7 +383,7 @@ impl Driver {
     /// Returns whether a run waits for this child. If not, the call was aborted between the request and the start.
     fn waits_for_child(&self, parent: &str, child: &Name) -> bool {
         let parent = self.runs.get(parent);
-        parent.is_some_and(|parent| parent.tasks.wait_for(child))
+        parent.is_some_and(|parent| parent.tasks.waits_for(child))
     }
 
     /// Cancels the runs of `workflow` actions that were aborted.
@@ -486,7 +489,7 @@ impl Driver {
     // ── effects ─────────────────────────────────────────────────────────────────────────────
 
     /// Starts effects: those of a durable step, or safe requests.
-    pub(super) fn release(&mut self, run: &Name, effects: Vec<Effect>) {
+    pub(super) fn carry_out(&mut self, run: &Name, effects: Vec<Effect>) {
         if self.stopping.is_some() {
             // The next owner of the store starts the outstanding effects.
             return;
@@ -516,7 +519,7 @@ impl Driver {
                 Effect::Continue => self.post(run, Event::Continued, None),
                 Effect::Finish(outcome) => {
                     let children = active.tasks.abort_all();
-                    self.runtime.queue.executed().remove(run);
+                    self.runtime.waits.executed().remove(run);
                     self.watchers.notify(run, || Update::Finished(outcome));
                     self.watchers.close(run);
                     self.cancel_children(children);

@@ -10,9 +10,9 @@ use super::limiter::Limiter;
 use super::metrics::Metrics;
 use super::printed::{OutputLine, OutputLog};
 use super::pulse::Pulse;
-use super::queue::Queue;
 use super::rates::Rates;
 use super::traces::Traces;
+use super::wait_registry::WaitRegistry;
 use futures_util::FutureExt;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ pub(super) struct EffectRuntime {
     pub in_flight: Arc<()>,
     pub limiter: Limiter,
     pub rates: Rates,
-    pub queue: Queue,
+    pub waits: WaitRegistry,
     pub printing: OutputLog,
     pub pulse: Pulse,
     pub metrics: Metrics,
@@ -171,7 +171,7 @@ impl Tasks {
     }
 
     /// Returns whether a task waits for this child run.
-    pub fn wait_for(&self, child: &Name) -> bool {
+    pub fn waits_for(&self, child: &Name) -> bool {
         self.children.values().any(|known| known == child)
     }
 
@@ -255,12 +255,14 @@ impl Tasks {
             .with_replayed(of.replayed)
             .with_output_listener(listener);
         let (limiter, to) = (on.limiter.clone(), on.messages.clone());
-        let (metrics, queue) = (on.metrics.clone(), on.queue.clone());
+        let (metrics, waits) = (on.metrics.clone(), on.waits.clone());
         let host = registry.host(&request);
         // The next event of a stream that is already open does not count for a rate limit.
-        let turn = match host.is_none() && request.reads_events() {
+        let call = match host.is_none() && request.reads_events() {
             true => None,
-            false => on.rates.turn(host.as_ref(), &registry, &request),
+            false => on
+                .rates
+                .rate_limited_call(host.as_ref(), &registry, &request),
         };
         // A call only waits if a server or the thread that writes a file does the work. To transfer a file is work, and
         // a stream of events stays open between two effects.
@@ -270,11 +272,11 @@ impl Tasks {
         let handle = on.handle_for(origin, of.runs, only_waits);
         let counted = on.in_flight.clone();
         let task = handle.spawn(async move {
-            let mut permit = pin!(limiter.acquire(origin, &workflow, host, turn.as_ref()));
+            let mut permit = pin!(limiter.acquire(origin, &workflow, host, call.as_ref()));
             let (permit, _waited) = match permit.as_mut().now_or_never() {
                 Some(permit) => (permit, None),
                 None => {
-                    let waiting = queue.wait(&run, id, turn.clone());
+                    let waiting = waits.wait(&run, id, call.clone());
                     let permit = permit.await;
                     waiting.mark_begun();
                     (permit, Some(waiting))
@@ -285,8 +287,8 @@ impl Tasks {
             if let (Err(_), Some(host)) = (&result, &called) {
                 metrics.failed_call(&workflow, host);
             }
-            if let Some(turn) = &turn {
-                turn.learn(&run, &result);
+            if let Some(call) = &call {
+                call.learn(&run, &result);
             }
             drop((permit, in_flight, prints, counted));
             // Without a receiver the engine is stopping: the effect is repeated later.

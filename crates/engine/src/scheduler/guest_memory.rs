@@ -13,7 +13,7 @@
 use super::ScheduleError;
 use super::active::ActiveRun;
 use super::driver::Driver;
-use super::queue::MemoryWait;
+use super::wait_registry::MemoryWait;
 use crate::called::depth;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use windlass_model::model::{Name, Origin};
 use windlass_value::time::Timestamp;
 
 /// While other runs wait for room, a run with more than its share leaves after this time in memory.
-const TURN: Duration = Duration::from_secs(10);
+const MIN_TIME_IN_MEMORY: Duration = Duration::from_secs(10);
 
 /// A run that has waited this long is loaded even without room, so that it makes at least one step.
 const MAX_WAIT: Duration = Duration::from_secs(60);
@@ -56,7 +56,7 @@ struct WaitingRun {
     bytes: u64,
     since: Timestamp,
     /// Effects from this id on have not begun. `None`: any effect may have begun.
-    first_own: Option<EffectId>,
+    first_not_begun: Option<EffectId>,
     /// While this is held, reports show that the run waits.
     _report: MemoryWait,
 }
@@ -124,7 +124,7 @@ impl GuestMemory {
         };
         let exceeds_share = |runs: usize| own.bytes.saturating_mul(runs as u64) > self.bound;
         let (runs, waiting) = (self.in_memory.len(), self.waiting_depths.len());
-        let had_turn = waiting > 0 && now.since(own.since) > TURN;
+        let had_turn = waiting > 0 && now.since(own.since) > MIN_TIME_IN_MEMORY;
         match self.used > self.bound {
             true => exceeds_share(runs) && (had_turn || !self.would_return(own)),
             false => had_turn && exceeds_share(runs + waiting),
@@ -148,7 +148,7 @@ impl GuestMemory {
         self.waiting_depths.contains_key(run)
     }
 
-    fn wait(&mut self, depth: usize, waiting: WaitingRun) {
+    fn add_waiting(&mut self, depth: usize, waiting: WaitingRun) {
         self.remove(&waiting.run);
         if self
             .waiting_depths
@@ -164,11 +164,11 @@ impl GuestMemory {
         let depth = self.waiting_depths.remove(run)?;
         let waiting = self.waiting.get_mut(&depth)?;
         let at = waiting.iter().position(|waiting| waiting.run == *run)?;
-        let first_own = waiting.remove(at)?.first_own;
+        let first_not_begun = waiting.remove(at)?.first_not_begun;
         if waiting.is_empty() {
             self.waiting.remove(&depth);
         }
-        first_own
+        first_not_begun
     }
 
     /// Returns a waiting run that can be loaded now. A run that is deeper than all runs in memory needs no room,
@@ -197,7 +197,7 @@ impl Driver {
         }
         effects.retain(|effect| matches!(effect, Effect::Abort { .. } | Effect::Disarm { .. }));
         let ends = std::mem::take(effects);
-        self.release(run, ends);
+        self.carry_out(run, ends);
         self.leave(run);
         true
     }
@@ -231,17 +231,18 @@ impl Driver {
         };
         let mut active = *active;
         self.timers.disarm_all(run, active.hosted.state());
-        let first_own = active.tasks.is_empty().then(|| active.hosted.first_own());
+        let first_not_begun = active.tasks.is_empty().then(|| active.hosted.first_own());
         // Aborted calls are repeated with the same keys. Child runs that this run waits for continue.
         active.tasks.abort_all();
         let waiting = WaitingRun {
             run: run.clone(),
-            first_own,
+            first_not_begun,
             bytes: active.hosted.memory(),
             since: self.clock.now(),
-            _report: self.runtime.queue.wait_for_memory(run),
+            _report: self.runtime.waits.mark_waiting_for_memory(run),
         };
-        self.guests.wait(depth(&active.header.labels), waiting);
+        self.guests
+            .add_waiting(depth(&active.header.labels), waiting);
     }
 
     /// Returns whether a run that was just loaded uses too much memory. Its effects are then withheld until its next
@@ -272,10 +273,10 @@ impl Driver {
                     run: run.clone(),
                     bytes: 0,
                     since: self.clock.now(),
-                    first_own: None,
-                    _report: self.runtime.queue.wait_for_memory(run),
+                    first_not_begun: None,
+                    _report: self.runtime.waits.mark_waiting_for_memory(run),
                 };
-                self.guests.wait(depth(&header.labels), waiting);
+                self.guests.add_waiting(depth(&header.labels), waiting);
                 return Ok(());
             }
         }
@@ -283,7 +284,7 @@ impl Driver {
         if self
             .runs
             .get(run)
-            .is_some_and(|active| active.is_withheld())
+            .is_some_and(|active| active.has_withheld_effects())
         {
             self.leave(run);
         }
@@ -308,7 +309,7 @@ impl Driver {
                 continue;
             }
             let active = self.runs.get(&run);
-            match active.is_some_and(|active| active.is_withheld()) {
+            match active.is_some_and(|active| active.has_withheld_effects()) {
                 // The size of the run was not known before it was loaded.
                 true if bytes == 0 && !overdue => self.leave(&run),
                 true => self.release_withheld(&run),
@@ -321,7 +322,7 @@ impl Driver {
     pub(super) fn release_withheld(&mut self, run: &Name) {
         if let Some(active) = self.runs.get_mut(run) {
             let effects = active.take_withheld(Vec::new());
-            self.release(run, effects);
+            self.carry_out(run, effects);
         }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! The narrowest limit is first, so that an effect that waits for a slow host does not block other effects.
 
-use super::rates::{HostTry, RateTurn};
+use super::rates::{HostTry, RateLimitedCall};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -89,9 +89,9 @@ impl Limiter {
         origin: Origin,
         workflow: &Name,
         host: Option<Name>,
-        turn: Option<&RateTurn>,
+        call: Option<&RateLimitedCall>,
     ) -> Permit {
-        let _place = turn.and_then(RateTurn::line_up);
+        let _place = call.and_then(RateLimitedCall::enqueue);
         let limits = self.0.limits;
         let of_host = host.map(|host| semaphore(&self.0.hosts, &host, limits.effects_per_host));
         let of_workflow = semaphore(&self.0.workflows, workflow, limits.effects_per_workflow);
@@ -100,15 +100,15 @@ impl Limiter {
         let wide = of_guests.into_iter().chain([Arc::clone(&self.0.all)]);
         // A call that waits for a named rate does not yet count for its host.
         let mut host_try = None;
-        if let Some(turn) = turn.filter(|turn| turn.is_named()) {
-            host_try = turn.begin().await;
+        if let Some(call) = call.filter(|call| call.is_named()) {
+            host_try = call.begin().await;
         }
         // A semaphore is never closed, so this cannot fail.
         if let Some(of_host) = of_host {
             permits.extend(of_host.acquire_owned().await);
         }
-        if let Some(turn) = turn.filter(|turn| !turn.is_named()) {
-            host_try = turn.begin().await;
+        if let Some(call) = call.filter(|call| !call.is_named()) {
+            host_try = call.begin().await;
         }
         for semaphore in std::iter::once(of_workflow).chain(wide) {
             permits.extend(semaphore.acquire_owned().await);

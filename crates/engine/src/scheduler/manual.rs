@@ -8,9 +8,9 @@ use super::limiter::{Limiter, Limits};
 use super::metrics::Metrics;
 use super::printed::OutputLog;
 use super::pulse::Pulse;
-use super::queue::Queue;
 use super::rates::Rates;
 use super::traces::Traces;
+use super::wait_registry::WaitRegistry;
 use super::{Loader, Message, Reply, ScheduleError, Start};
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -51,7 +51,7 @@ impl ManualDriver {
             metrics: Metrics::default(),
             traces: Traces::default(),
             caller: super::WorkflowCaller::default(),
-            queue: Queue::default(),
+            waits: WaitRegistry::default(),
             printing: OutputLog::default(),
             pulse: Pulse::default(),
             messages: messages.clone(),

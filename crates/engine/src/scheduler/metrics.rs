@@ -18,7 +18,7 @@ const WORKFLOWS: usize = 100;
 
 /// The label of a workflow's name.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub struct WorkflowMetrics {
+pub struct WorkflowLabels {
     workflow: Name,
 }
 
@@ -71,18 +71,18 @@ pub struct Metrics {
     /// Failed attempts that are followed by another one.
     pub retries: Counter,
     /// Iterations of loops that ended.
-    pub iterations: Family<WorkflowMetrics, Counter>,
+    pub iterations: Family<WorkflowLabels, Counter>,
     /// Runs that were started.
-    pub runs_started: Family<WorkflowMetrics, Counter>,
+    pub runs_started: Family<WorkflowLabels, Counter>,
     pub runs_finished: Family<EndedLabels, Counter>,
     /// `on_failure` and `on_finish` that failed: alerts that were lost.
-    pub failed_endings: Family<WorkflowMetrics, Counter>,
+    pub failed_endings: Family<WorkflowLabels, Counter>,
     /// Calls that failed, by the host that they were sent to.
     pub failed_calls: Family<CallLabels, Counter>,
     /// Scheduled times for which no run exists.
-    pub missed_times: Family<WorkflowMetrics, Counter>,
+    pub missed_times: Family<WorkflowLabels, Counter>,
     /// Time from the start of a run to its end, in seconds.
-    pub run_seconds: Family<WorkflowMetrics, Histogram>,
+    pub run_seconds: Family<WorkflowLabels, Histogram>,
     /// The workflows that have counters of their own.
     workflows: Arc<Mutex<HashSet<Name>>>,
     /// The pairs of a workflow and a host that have counters of their own.
@@ -195,7 +195,7 @@ impl Metrics {
         }
     }
 
-    fn of(&self, workflow: &Name) -> WorkflowMetrics {
+    fn of(&self, workflow: &Name) -> WorkflowLabels {
         let mut known = self
             .workflows
             .lock()
@@ -207,12 +207,12 @@ impl Metrics {
         } else {
             OTHER.into()
         };
-        WorkflowMetrics { workflow }
+        WorkflowLabels { workflow }
     }
 
     /// Counts a failed call of a workflow to a host.
     pub(super) fn failed_call(&self, workflow: &Name, host: &Name) {
-        let WorkflowMetrics { workflow } = self.of(workflow);
+        let WorkflowLabels { workflow } = self.of(workflow);
         let mut labels = CallLabels {
             workflow,
             host: host.clone(),
@@ -241,7 +241,7 @@ impl Metrics {
     }
 
     /// Sets the gauges of what is in memory. `guests`: the bytes of guests' runs, and how many runs wait for memory.
-    pub(super) fn held(&self, runs: usize, timers: usize, guests: (u64, usize)) {
+    pub(super) fn set_in_memory(&self, runs: usize, timers: usize, guests: (u64, usize)) {
         let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         let (bytes, waiting) = guests;
         self.guest_memory_bytes

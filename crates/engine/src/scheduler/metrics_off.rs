@@ -26,7 +26,7 @@ impl Metrics {
 
     pub(super) fn fired(&self, _: Timestamp, _: Timestamp) {}
 
-    pub(super) fn held(&self, _: usize, _: usize, _: (u64, usize)) {}
+    pub(super) fn set_in_memory(&self, _: usize, _: usize, _: (u64, usize)) {}
 
     pub(super) fn effect(&self) -> InFlight {
         InFlight

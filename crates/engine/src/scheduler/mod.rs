@@ -29,13 +29,13 @@ mod metrics;
 mod outage;
 mod printed;
 mod pulse;
-mod queue;
 mod rate_window;
 mod rates;
 mod recovery;
 mod run_log;
 mod timers;
 mod traces;
+mod wait_registry;
 mod watch;
 mod writers;
 
@@ -48,9 +48,9 @@ pub use limiter::Limits;
 pub use manual::{ManualDriver, ReplyReceiver};
 pub use metrics::Metrics;
 pub use printed::{OutputLine, OutputLog};
-pub use queue::{Queue, Queued};
 pub use rates::{RateLimitWait, Rates, remove_old_rates};
 pub use traces::{SpanSink, TraceSpan};
+pub use wait_registry::{Queued, WaitRegistry};
 pub use watch::{Update, Updates, Watcher, Watchers, watch};
 
 use effects::{EffectRuntime, GuestRuntime, OwnRuntime};
@@ -274,7 +274,7 @@ enum Message {
 pub struct Scheduler {
     messages: UnboundedSender<Message>,
     metrics: Metrics,
-    queue: Queue,
+    waits: WaitRegistry,
     printing: OutputLog,
     pulse: Pulse,
     caller: WorkflowCaller,
@@ -301,7 +301,7 @@ impl Scheduler {
         traces: Option<SpanSink>,
     ) -> std::io::Result<Self> {
         let (messages, inbox) = unbounded_channel();
-        let (metrics, queue) = (Metrics::default(), Queue::default());
+        let (metrics, waits) = (Metrics::default(), WaitRegistry::default());
         let (printing, pulse) = (OutputLog::default(), Pulse::default());
         let caller = WorkflowCaller::default();
         let runtime = EffectRuntime {
@@ -314,7 +314,7 @@ impl Scheduler {
             metrics: metrics.clone(),
             traces: Traces(traces),
             caller: caller.clone(),
-            queue: queue.clone(),
+            waits: waits.clone(),
             printing: printing.clone(),
             pulse: pulse.clone(),
             messages: messages.clone(),
@@ -326,7 +326,7 @@ impl Scheduler {
         Ok(Self {
             messages,
             metrics,
-            queue,
+            waits,
             printing,
             pulse,
             caller,
@@ -344,8 +344,8 @@ impl Scheduler {
 
     /// Returns the effects that wait for a permit.
     #[must_use]
-    pub fn queue(&self) -> &Queue {
-        &self.queue
+    pub fn waits(&self) -> &WaitRegistry {
+        &self.waits
     }
 
     /// Returns the output of running commands.

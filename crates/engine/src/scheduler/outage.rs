@@ -56,7 +56,7 @@ pub(super) struct Outage {
 }
 
 /// Returns the wait before the next try.
-pub(super) fn wait(tries: u32) -> Duration {
+pub(super) fn backoff(tries: u32) -> Duration {
     let doubled = FIRST_WAIT.saturating_mul(1 << tries.min(16));
     doubled.min(LONGEST_WAIT)
 }
@@ -72,7 +72,7 @@ impl Driver {
             self.outage = Some(Outage {
                 error: error.clone(),
                 tries: self.reopened,
-                again_at: self.clock.now().plus(wait(self.reopened)),
+                again_at: self.clock.now().plus(backoff(self.reopened)),
             });
         }
     }
@@ -114,7 +114,7 @@ impl Driver {
         self.outage = Some(Outage {
             error,
             tries,
-            again_at: now.plus(wait(tries)),
+            again_at: now.plus(backoff(tries)),
         });
     }
 }

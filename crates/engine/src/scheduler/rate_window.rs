@@ -159,7 +159,7 @@ impl RateWindow {
     }
 
     /// Records that a call has to wait. Calls are evenly spaced for the next two periods.
-    pub fn wait(&mut self, now: i64) {
+    pub fn record_wait(&mut self, now: i64) {
         if let Some(rate) = self.rate() {
             self.paced_until = now.saturating_add(2 * millis(rate.per()));
         }
@@ -348,7 +348,7 @@ mod tests {
         window.declare(rate(100));
         times(&mut window, 0, 100);
         assert_eq!(window.begins_at(0, 0), 1_001);
-        window.wait(0);
+        window.record_wait(0);
         let all = times(&mut window, 0, 1_000);
         // The rate is used almost completely.
         assert_eq!(all.last(), Some(&11_009));
@@ -356,7 +356,7 @@ mod tests {
         // After a call that begins late, the next calls catch up.
         let mut window = RateWindow::default();
         window.declare(rate(100));
-        window.wait(0);
+        window.record_wait(0);
         let first = times(&mut window, 0, 50);
         let next = times(&mut window, first[49] + 40, 50);
         assert!((990..1_000).contains(&next[49]), "{next:?}");

@@ -1,5 +1,5 @@
 //! Rate limits of calls, over all runs of a store, and hosts that are down. A limit is configured for a host or a name,
-//! or learned from the answers of a host. A call that may not begin yet waits in a line, first come, first served. No
+//! or learned from the answers of a host. A call that may not begin yet waits in a queue, first come, first served. No
 //! limit is part of a run. The times of calls are in files of the state directory, so that a process that continues
 //! after a crash does not spend the quota again.
 
@@ -23,7 +23,8 @@ use windlass_model::model::{Fault, HostRate, Name, Origin, Rate, Request, is_hos
 use windlass_value::time::Timestamp;
 use windlass_value::{first_chars, has_spent_quota, requested_wait, stated_rate};
 
-/// Maximum number of lines in memory. Beyond it, lines without a call are dropped; their files have what they learned.
+/// Maximum number of queues in memory. Beyond it, queues without a call are dropped; their files have what they
+/// learned.
 const REMEMBERED: usize = 1_024;
 
 /// Maximum length of a rate's name that is used unchanged in a file name, in bytes.
@@ -44,23 +45,23 @@ struct Inner {
     /// The rates of the command line.
     configured: Vec<HostRate>,
     folder: Option<PathBuf>,
-    lines: Mutex<HashMap<Name, Arc<Line>>>,
+    queues: Mutex<HashMap<Name, Arc<RateQueue>>>,
 }
 
 /// Calls that share a quota: to one host, to one account of a host if no rate is configured, or with the name of one
 /// rate.
-struct Line {
+struct RateQueue {
     /// The host, or the name of the rate.
     host: Name,
     /// Locked by the call that is next.
     next: tokio::sync::Mutex<()>,
-    state: Mutex<LineState>,
+    state: Mutex<RateQueueState>,
     /// Notified when a try of a host that was down has ended.
     tried: Notify,
 }
 
 #[derive(Default)]
-struct LineState {
+struct RateQueueState {
     window: RateWindow,
     breaker: Breaker,
     file: Option<ArrivalsFile>,
@@ -71,25 +72,27 @@ struct LineState {
     last_number: u64,
 }
 
-/// A call that may have to wait in a line.
+/// A call that may have to wait in a queue.
 #[derive(Clone)]
-pub struct RateTurn {
-    line: Arc<Line>,
+pub struct RateLimitedCall {
+    queue: Arc<RateQueue>,
     /// Whether the call goes to a host, so that its result shows whether the host is down.
     has_host: bool,
     is_named: bool,
-    at: Arc<Mutex<TurnState>>,
+    at: Arc<Mutex<CallState>>,
 }
 
-impl fmt::Debug for RateTurn {
+impl fmt::Debug for RateLimitedCall {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_tuple("RateTurn").field(&self.line.host).finish()
+        out.debug_tuple("RateLimitedCall")
+            .field(&self.queue.host)
+            .finish()
     }
 }
 
 #[derive(Default)]
-struct TurnState {
-    /// The number of the call in the line, while it waits there.
+struct CallState {
+    /// The number of the call in the queue, while it waits there.
     number: Option<u64>,
     /// When the call began, in milliseconds, if it is counted.
     began: Option<i64>,
@@ -121,19 +124,19 @@ impl Rates {
         Self(Arc::new(Inner {
             configured,
             folder: state.map(|state| state.join(FOLDER)),
-            lines: Mutex::default(),
+            queues: Mutex::default(),
         }))
     }
 
-    /// Returns the turn of a request: in the line of the rate that it names, or of its host. The rates of a guest's
+    /// Returns the call of a request, in the queue of the rate that it names, or of its host. The rates of a guest's
     /// file apply to guests, and only if the operator has configured none. The rate name of a guest's request counts
     /// only if it is not a host, and the operator has configured no rate for it or for the request's host.
-    pub(super) fn turn(
+    pub(super) fn rate_limited_call(
         &self,
         host: Option<&Name>,
         registry: &Registry,
         request: &Request,
-    ) -> Option<RateTurn> {
+    ) -> Option<RateLimitedCall> {
         let lowest = |rates: &[HostRate], of: &str| {
             let rates = rates.iter().filter(|rate| rate.applies_to(of));
             rates.map(|rate| rate.rate).reduce(Rate::slower)
@@ -147,7 +150,7 @@ impl Rates {
         let named = registry.rate_name(request);
         let named = named.filter(|name| !is_bound && is_own(name));
         let (of, is_name) = match (named, host) {
-            (Some(name), _) => named_host(&name),
+            (Some(name), _) => rate_key(&name),
             (None, host) => (host?.clone(), false),
         };
         let configured = lowest(&self.0.configured, &of);
@@ -163,43 +166,43 @@ impl Rates {
             }
         };
         let file = file_name(&key, is_name);
-        let mut lines = self.0.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() >= REMEMBERED {
-            lines.retain(|_, line| Arc::strong_count(line) > 1 || line.state().is_only_here());
+        let mut queues = self.0.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        if queues.len() >= REMEMBERED {
+            queues.retain(|_, queue| Arc::strong_count(queue) > 1 || queue.state().is_only_here());
         }
-        let made = || Arc::new(self.line(&file, &of));
-        let line = Arc::clone(lines.entry(file.clone()).or_insert_with(made));
-        drop(lines);
+        let made = || Arc::new(self.queue(&file, &of));
+        let queue = Arc::clone(queues.entry(file.clone()).or_insert_with(made));
+        drop(queues);
         if let Some(rate) = rate {
-            line.state().window.declare(rate);
+            queue.state().window.declare(rate);
         }
-        Some(RateTurn {
-            line,
+        Some(RateLimitedCall {
+            queue,
             has_host: host.is_some(),
             is_named: is_name,
             at: Arc::default(),
         })
     }
 
-    fn line(&self, file: &Name, host: &Name) -> Line {
+    fn queue(&self, file: &Name, host: &Name) -> RateQueue {
         let path = self.0.folder.as_ref().map(|folder| folder.join(&**file));
         let stored = path.as_deref().and_then(|path| fs::read(path).ok());
         let window = stored.map(|bytes| restored(&bytes));
-        Line {
+        RateQueue {
             host: host.clone(),
             next: tokio::sync::Mutex::default(),
             tried: Notify::new(),
-            state: Mutex::new(LineState {
+            state: Mutex::new(RateQueueState {
                 window: window.unwrap_or_default(),
                 path,
-                ..LineState::default()
+                ..RateQueueState::default()
             }),
         }
     }
 }
 
 /// Returns the key for the name of a rate, and whether the name is not a host. A host gets its port, by default 443.
-fn named_host(name: &str) -> (Name, bool) {
+fn rate_key(name: &str) -> (Name, bool) {
     match (is_host(name), name.contains(':')) {
         (false, _) => (Name::from(name.to_lowercase()), true),
         (true, true) => (Name::from(name.to_ascii_lowercase()), false),
@@ -210,7 +213,7 @@ fn named_host(name: &str) -> (Name, bool) {
     }
 }
 
-/// Returns the file name of a line, which also identifies the line: different lines have different files.
+/// Returns the file name of a queue, which also identifies the queue: different queues have different files.
 fn file_name(key: &str, is_name: bool) -> Name {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || ".-".contains(letter);
     let plain = key.replace(|letter| !is_plain(letter), "_");
@@ -225,19 +228,19 @@ fn file_name(key: &str, is_name: bool) -> Name {
     })
 }
 
-impl RateTurn {
+impl RateLimitedCall {
     /// Returns whether the rate belongs to a name, not to a host.
     pub(super) fn is_named(&self) -> bool {
         self.is_named
     }
 
-    fn at(&self) -> MutexGuard<'_, TurnState> {
+    fn at(&self) -> MutexGuard<'_, CallState> {
         self.at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a place in the line, if the call has to wait. Calls with a place begin in the order of their places.
-    pub(super) fn line_up(&self) -> Option<PlaceInLine<'_>> {
-        let mut state = self.line.state();
+    /// Returns a place in the queue, if the call has to wait. Calls with a place begin in the order of their places.
+    pub(super) fn enqueue(&self) -> Option<PlaceInQueue<'_>> {
+        let mut state = self.queue.state();
         if state.is_open(now().0) {
             return None;
         }
@@ -246,28 +249,28 @@ impl RateTurn {
         state.waiting.insert(number);
         drop(state);
         self.at().number = Some(number);
-        Some(PlaceInLine { turn: self, number })
+        Some(PlaceInQueue { call: self, number })
     }
 
     /// Waits until the call may begin, and counts it. If the call tries a host that was down, returns a guard to hold
     /// meanwhile.
     pub(super) async fn begin(&self) -> Option<HostTry> {
-        if self.line.state().is_open(now().0) {
+        if self.queue.state().is_open(now().0) {
             return None;
         }
-        let _next = self.line.next.lock().await;
+        let _next = self.queue.next.lock().await;
         loop {
-            let tried = self.line.tried.notified();
+            let tried = self.queue.tried.notified();
             // A separate statement, so that the lock is not held during the wait.
-            let begun = self.line.state().begin(now().0);
+            let begun = self.queue.state().begin(now().0);
             match begun {
                 Begun::Yes(at) => {
                     self.at().began = Some(at);
                     return None;
                 }
                 Begun::Try(number) => {
-                    let line = Arc::clone(&self.line);
-                    return Some(HostTry { line, number });
+                    let queue = Arc::clone(&self.queue);
+                    return Some(HostTry { queue, number });
                 }
                 Begun::NotBefore(wait) => {
                     let _ = tokio::time::timeout(wait, tried).await;
@@ -281,7 +284,7 @@ impl RateTurn {
         let now = now();
         let (answer, policy) = quota(result, now);
         let began = self.at().began;
-        let mut state = self.line.state();
+        let mut state = self.queue.state();
         if let Some(began) = began {
             state.window.arrived(began, now.0);
         }
@@ -293,18 +296,18 @@ impl RateTurn {
         }
         if !was_closed && state.breaker.is_closed() {
             drop(state);
-            self.line.tried.notify_one();
+            self.queue.tried.notify_one();
         }
     }
 
-    /// Returns what the call waits for, if it waits in the line.
+    /// Returns what the call waits for, if it waits in the queue.
     pub(super) fn wait(&self) -> Option<RateLimitWait> {
         let number = self.at().number;
-        let state = self.line.state();
+        let state = self.queue.state();
         let number = number.filter(|number| state.waiting.contains(number))?;
         let ahead = state.waiting.range(..number).count();
         Some(RateLimitWait {
-            host: self.line.host.to_string(),
+            host: self.queue.host.to_string(),
             position: ahead + 1,
             begins_at: Timestamp(state.begins_at(now().0, ahead)),
             failures: state.breaker.failures(),
@@ -314,14 +317,14 @@ impl RateTurn {
 
 /// A call that tries whether a host is up again. On drop, the next call may try.
 pub(super) struct HostTry {
-    line: Arc<Line>,
+    queue: Arc<RateQueue>,
     number: u64,
 }
 
 impl Drop for HostTry {
     fn drop(&mut self) {
-        self.line.state().breaker.give_back(self.number);
-        self.line.tried.notify_one();
+        self.queue.state().breaker.give_back(self.number);
+        self.queue.tried.notify_one();
     }
 }
 
@@ -334,26 +337,26 @@ enum Begun {
     NotBefore(Duration),
 }
 
-/// A place in the line, left on drop.
-pub(super) struct PlaceInLine<'a> {
-    turn: &'a RateTurn,
+/// A place in the queue, left on drop.
+pub(super) struct PlaceInQueue<'a> {
+    call: &'a RateLimitedCall,
     number: u64,
 }
 
-impl Drop for PlaceInLine<'_> {
+impl Drop for PlaceInQueue<'_> {
     fn drop(&mut self) {
-        self.turn.line.state().waiting.remove(&self.number);
+        self.call.queue.state().waiting.remove(&self.number);
     }
 }
 
-impl Line {
-    fn state(&self) -> MutexGuard<'_, LineState> {
+impl RateQueue {
+    fn state(&self) -> MutexGuard<'_, RateQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl LineState {
-    /// Returns whether a call begins without waiting in the line.
+impl RateQueueState {
+    /// Returns whether a call begins without waiting in the queue.
     fn is_open(&self, now: i64) -> bool {
         self.breaker.is_closed() && self.window.is_open(now)
     }
@@ -376,7 +379,7 @@ impl LineState {
         };
         let at = self.window.begins_at(now, 0);
         if at > now {
-            self.window.wait(now);
+            self.window.record_wait(now);
             return after(at);
         }
         let tries = match self.breaker.turn(now) {
@@ -421,7 +424,8 @@ fn log(stored: io::Result<()>) {
     }
 }
 
-/// The file of a line: its limits, then a ring with the arrival times of its last calls, one for each call of the rate.
+/// The file of a queue: its limits, then a ring with the arrival times of its last calls, one for each call of the
+/// rate.
 /// All times are in milliseconds.
 struct ArrivalsFile {
     file: File,
@@ -600,7 +604,7 @@ mod tests {
     use windlass_model::model::{Dialect, fault_kind};
 
     /// Returns the host or name of a call's limits, and its rate, for a file with rates.
-    fn line(
+    fn queue(
         origin: Origin,
         by_flag: &[&str],
         in_file: &[&str],
@@ -620,29 +624,29 @@ mod tests {
             timeout_ms: None,
         };
         let host = Name::from("api.example.com:443");
-        let turn = Rates::new(by_flag, None).turn(Some(&host), &registry, &request);
-        let line = turn.unwrap().line;
-        let rate = line.state().window.rate().map(Rate::count);
-        (line.host.to_string(), rate)
+        let call = Rates::new(by_flag, None).rate_limited_call(Some(&host), &registry, &request);
+        let queue = call.unwrap().queue;
+        let rate = queue.state().window.rate().map(Rate::count);
+        (queue.host.to_string(), rate)
     }
 
     #[test]
     fn a_name_replaces_the_host_but_not_for_guests_of_a_limited_host() {
         let (file, flag) = (["a=1/s"], ["api.example.com=2/s"]);
-        let operator = line(Origin::Operator, &flag, &file, "A");
+        let operator = queue(Origin::Operator, &flag, &file, "A");
         assert_eq!(operator, ("a".to_owned(), Some(1)));
         let host = ("api.example.com:443".to_owned(), Some(2));
-        assert_eq!(line(Origin::Guest, &flag, &file, "a"), host);
+        assert_eq!(queue(Origin::Guest, &flag, &file, "a"), host);
         assert_eq!(
-            line(Origin::Guest, &[], &file, "a"),
+            queue(Origin::Guest, &[], &file, "a"),
             ("a".to_owned(), Some(1))
         );
         assert_eq!(
-            line(Origin::Operator, &flag, &file, "api.example.com"),
+            queue(Origin::Operator, &flag, &file, "api.example.com"),
             host
         );
         assert_eq!(
-            line(Origin::Operator, &["b=3/s"], &[], "b"),
+            queue(Origin::Operator, &["b=3/s"], &[], "b"),
             ("b".to_owned(), Some(3))
         );
     }

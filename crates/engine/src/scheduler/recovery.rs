@@ -3,7 +3,7 @@
 
 use super::active::ActiveRun;
 use super::driver::{Driver, MANY_PROGRAMS};
-use super::outage::{FIRST_WAIT, wait};
+use super::outage::{FIRST_WAIT, backoff};
 use super::timers::LOAD_AHEAD;
 use super::{Loaded, ScheduleError, Update};
 use std::collections::HashSet;
@@ -77,7 +77,7 @@ impl Driver {
         }
         self.due.last = None;
         self.due.load_at = self.next_load()?;
-        self.runtime.queue.executed().insert_all();
+        self.runtime.waits.executed().insert_all();
         found.extend(waiting.into_iter().map(|(_, run)| run));
         if paused {
             found.extend(self.resume_paused()?);
@@ -133,16 +133,16 @@ impl Driver {
             self.store.set_quarantine(run, placement, None)?;
             active.header.placement = placement;
         }
-        if let Some(first_own) = self.guests.stop_waiting(run) {
-            active.hosted.continue_from(first_own);
+        if let Some(first_not_begun) = self.guests.stop_waiting(run) {
+            active.hosted.continue_from(first_not_begun);
         }
         let mut outstanding = active.hosted.outstanding();
         if self.lacks_room(&mut active) {
             active.withheld = std::mem::take(&mut outstanding);
         }
         self.runs.insert(run.clone(), Box::new(active));
-        self.runtime.queue.executed().insert(run);
-        self.release(run, outstanding);
+        self.runtime.waits.executed().insert(run);
+        self.carry_out(run, outstanding);
         Ok(status)
     }
 
@@ -172,12 +172,12 @@ impl Driver {
         }
         let source = self.store.program(hash)?;
         let loaded = load_program(run, || self.loader.load(hash, &source))?;
-        self.keep_program(loaded.clone());
+        self.cache_program(loaded.clone());
         Ok(loaded)
     }
 
     /// Caches a program. If there are many programs, those that no run in memory uses are dropped.
-    pub(super) fn keep_program(&mut self, loaded: Loaded) {
+    pub(super) fn cache_program(&mut self, loaded: Loaded) {
         if self.programs.len() >= self.max_programs {
             let runs = self.runs.values();
             let used: HashSet<ProgramHash> =
@@ -275,7 +275,7 @@ impl Driver {
         let tries = self.retries.tries.entry(run.clone()).or_default();
         *tries += 1;
         if *tries < MAX_LOAD_ATTEMPTS {
-            let at = self.clock.now().plus(wait(*tries));
+            let at = self.clock.now().plus(backoff(*tries));
             self.retries.again.insert((at, run.clone()));
             return;
         }

@@ -213,7 +213,7 @@ impl Live {
             shared.remove(run);
         }
         let queued: HashMap<&Name, u64> = { old.iter() }
-            .map(|run| (run, runs.queued(run).number))
+            .map(|run| (run, runs.queued(run).version))
             .collect();
         for row in rows(runs, &old)? {
             let run = Name::from(row.summary.run.as_str());
@@ -221,9 +221,9 @@ impl Live {
             let made_at = now;
             shared.insert(run, SharedRow { of, made_at, row });
         }
-        let states: Vec<Option<RowVersion>> = runs.run_index(|heads| {
+        let states: Vec<Option<RowVersion>> = runs.run_index(|index| {
             page.iter()
-                .map(|run| Some(heads.get(run)?.state()))
+                .map(|run| Some(index.get(run)?.state()))
                 .collect()
         })?;
         let (mut rows, mut newer) = (Vec::new(), Vec::new());
@@ -243,7 +243,7 @@ impl Live {
     fn status(&self, runs: &Inspector, row: &RunRow) -> Result<Arc<str>, Problem> {
         let statuses = || self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
         let run = &row.summary.run;
-        let queued = runs.queued(run).number;
+        let queued = runs.queued(run).version;
         if let Some((of, text)) = statuses().get(run)
             && *of == (row.summary.commit, queued)
         {
@@ -362,7 +362,7 @@ impl StreamPosition {
         if self.pending.is_empty() {
             let at = now();
             let (pending, number) =
-                runs.run_index(|heads| (self.changed(heads), heads.number()))?;
+                runs.run_index(|index| (self.changed(index), index.number()))?;
             let mut again = std::mem::take(&mut self.again);
             for run in &pending {
                 again.remove(run);
@@ -404,21 +404,21 @@ impl StreamPosition {
         })
     }
 
-    fn changed(&self, heads: &RunIndex) -> VecDeque<Name> {
+    fn changed(&self, index: &RunIndex) -> VecDeque<Name> {
         let meant = |run: &&Name| self.all || self.runs.contains(*run);
         match &self.unsent {
             PendingRuns::Named => self.runs.iter().cloned().collect(),
-            PendingRuns::After(number) => heads
+            PendingRuns::After(number) => index
                 .changed_after(*number)
                 .filter(meant)
                 .cloned()
                 .collect(),
             PendingRuns::Since(at) => {
                 // Parking a run is not a step, so it does not change `updated_at`.
-                let heads = heads
+                let index = index
                     .all()
-                    .filter(|head| head.updated_at.plus(OVERLAP) >= *at || head.is_parked());
-                heads.map(|head| &head.id).filter(meant).cloned().collect()
+                    .filter(|entry| entry.updated_at.plus(OVERLAP) >= *at || entry.is_parked());
+                index.map(|entry| &entry.id).filter(meant).cloned().collect()
             }
         }
     }

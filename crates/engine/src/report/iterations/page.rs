@@ -105,7 +105,7 @@ pub fn iterations(
         for part in left.chunks(most) {
             let rows = Rows::read(inspector, &view, part)?;
             for IterationWithPrevious { one, .. } in part {
-                if !rows.has(one, filter) {
+                if !rows.matches(one, filter) {
                     continue;
                 }
                 if page.len() == filter.limit {
@@ -175,7 +175,7 @@ impl Rows {
         ))
     }
 
-    fn has(&self, one: &EndedIteration, filter: &IterationsFilter) -> bool {
+    fn matches(&self, one: &EndedIteration, filter: &IterationsFilter) -> bool {
         let result = self.0.get(&one.iteration);
         let changed = filter.changed.as_deref().is_none_or(|pointer| {
             let earlier = one.iteration.checked_sub(1);

@@ -3,7 +3,7 @@
 
 use super::clock::now;
 use super::executed::ExecutedRuns;
-use super::rates::{RateLimitWait, RateTurn};
+use super::rates::{RateLimitWait, RateLimitedCall};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_machine::EffectId;
@@ -13,7 +13,7 @@ use windlass_value::time::Timestamp;
 
 /// The effects of all runs that wait for a permit, or that had to wait and have not ended.
 #[derive(Clone, Default)]
-pub struct Queue(Arc<Inner>);
+pub struct WaitRegistry(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
@@ -24,7 +24,7 @@ struct Inner {
 
 #[derive(Default)]
 struct State {
-    number: u64,
+    version: u64,
     runs: HashMap<Name, Queued>,
 }
 
@@ -32,7 +32,7 @@ struct State {
 #[derive(Clone, Debug, Default)]
 pub struct Queued {
     /// Changes whenever an effect begins to wait or stops waiting. 0 if none had to wait.
-    pub number: u64,
+    pub version: u64,
     /// Whether the run waits on disk until there is memory for it.
     pub waits_for_memory: bool,
     calls: HashMap<EffectId, QueuedCall>,
@@ -41,7 +41,7 @@ pub struct Queued {
 /// A call that had to wait.
 #[derive(Clone, Debug)]
 enum QueuedCall {
-    Waits(Option<RateTurn>),
+    Waits(Option<RateLimitedCall>),
     Began(Timestamp),
 }
 
@@ -59,26 +59,26 @@ impl Queued {
     #[must_use]
     pub fn rate_wait(&self, effect: EffectId) -> Option<RateLimitWait> {
         match self.calls.get(&effect)? {
-            QueuedCall::Waits(turn) => turn.as_ref()?.wait(),
+            QueuedCall::Waits(call) => call.as_ref()?.wait(),
             QueuedCall::Began(_) => None,
         }
     }
 }
 
-/// An effect that had to wait. Removed from the queue on drop.
-pub(super) struct QueueGuard {
-    queue: Queue,
+/// An effect that had to wait. Removed from the registry on drop.
+pub(super) struct WaitGuard {
+    waits: WaitRegistry,
     run: Name,
     effect: EffectId,
 }
 
 /// A run that waits for memory. The wait ends on drop.
 pub(super) struct MemoryWait {
-    queue: Queue,
+    waits: WaitRegistry,
     run: Name,
 }
 
-impl Queue {
+impl WaitRegistry {
     #[must_use]
     pub fn of(&self, run: &str) -> Queued {
         self.state().runs.get(run).cloned().unwrap_or_default()
@@ -94,7 +94,7 @@ impl Queue {
         &self.0.executed
     }
 
-    /// Sets what is called when something changes after [`Queue::changed`].
+    /// Sets what is called when something changes after [`WaitRegistry::changed`].
     pub fn on_change(&self, wake: Wake) {
         self.0.feed.on_change(wake);
     }
@@ -105,19 +105,24 @@ impl Queue {
         self.0.feed.take()
     }
 
-    pub(super) fn wait(&self, run: &Name, effect: EffectId, turn: Option<RateTurn>) -> QueueGuard {
-        self.put(run, effect, QueuedCall::Waits(turn));
-        QueueGuard {
-            queue: self.clone(),
+    pub(super) fn wait(
+        &self,
+        run: &Name,
+        effect: EffectId,
+        call: Option<RateLimitedCall>,
+    ) -> WaitGuard {
+        self.put(run, effect, QueuedCall::Waits(call));
+        WaitGuard {
+            waits: self.clone(),
             run: run.clone(),
             effect,
         }
     }
 
-    pub(super) fn wait_for_memory(&self, run: &Name) -> MemoryWait {
+    pub(super) fn mark_waiting_for_memory(&self, run: &Name) -> MemoryWait {
         self.change(run, |queued| queued.waits_for_memory = true);
         MemoryWait {
-            queue: self.clone(),
+            waits: self.clone(),
             run: run.clone(),
         }
     }
@@ -130,10 +135,10 @@ impl Queue {
 
     fn change(&self, run: &Name, change: impl FnOnce(&mut Queued)) {
         let mut state = self.state();
-        state.number += 1;
-        let number = state.number;
+        state.version += 1;
+        let version = state.version;
         let queued = state.runs.entry(run.clone()).or_default();
-        queued.number = number;
+        queued.version = version;
         change(queued);
         drop(state);
         self.0.feed.changed(std::iter::once(run.clone()));
@@ -155,26 +160,26 @@ impl Queue {
     }
 }
 
-impl QueueGuard {
+impl WaitGuard {
     /// Records that the effect has its permit.
     pub fn mark_begun(&self) {
         let began = QueuedCall::Began(now());
-        self.queue.put(&self.run, self.effect, began);
+        self.waits.put(&self.run, self.effect, began);
     }
 }
 
-impl Drop for QueueGuard {
+impl Drop for WaitGuard {
     fn drop(&mut self) {
         let end = |queued: &mut Queued| {
             queued.calls.remove(&self.effect);
         };
-        self.queue.end(&self.run, end);
+        self.waits.end(&self.run, end);
     }
 }
 
 impl Drop for MemoryWait {
     fn drop(&mut self) {
-        self.queue
+        self.waits
             .end(&self.run, |queued| queued.waits_for_memory = false);
     }
 }
