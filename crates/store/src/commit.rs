@@ -21,7 +21,7 @@ use windlass_machine::program::ProgramHash;
 use windlass_model::model::Name;
 
 /// A map with capacity for at most this many headers is not shrunk.
-const MANY_HEADS: usize = 4_096;
+const MANY_HEADERS: usize = 4_096;
 
 /// What the writing thread remembers between groups.
 #[derive(Default)]
@@ -32,7 +32,7 @@ pub struct Writer {
     pub root: Root,
     /// Headers of runs that are in flight. Those of runs that are not runnable are removed when the next group begins.
     /// Boxed, because a hash table reserves space for more entries than it has.
-    pub heads: HashMap<Name, Box<KnownHeader>>,
+    pub headers: HashMap<Name, Box<KnownHeader>>,
     /// The runs in the batch that are not in flight any more.
     leaving: Vec<Name>,
     /// The runs that the batch changes.
@@ -41,8 +41,8 @@ pub struct Writer {
     marked: u64,
     /// Programs that are known to be stored.
     pub programs: HashSet<ProgramHash>,
-    /// Tokens of commits that store pieces, by run: one per run at a time, so that all pieces are of one value.
-    pieces: HashMap<Name, u64>,
+    /// Claims of commits that store pieces, by run: one per run at a time, so that all pieces are of one value.
+    claims: HashMap<Name, u64>,
 }
 
 impl Writer {
@@ -88,26 +88,26 @@ impl Writer {
 
     /// Removes what is known of a run, because the run changes without a commit.
     pub fn forget(&mut self, run: &str) {
-        self.heads.remove(run);
-        self.pieces.remove(run);
+        self.headers.remove(run);
+        self.claims.remove(run);
     }
 
-    fn remember(&mut self, run: &Name, head: Box<KnownHeader>) {
-        if head.placement != Some(Placement::Runnable) {
+    fn remember(&mut self, run: &Name, header: Box<KnownHeader>) {
+        if header.placement != Some(Placement::Runnable) {
             self.leaving.push(run.clone());
         }
-        self.heads.insert(run.clone(), head);
+        self.headers.insert(run.clone(), header);
     }
 
     /// Begins a group. Removes the headers of runs that were not runnable after the last group.
     pub fn begin(&mut self) {
         self.batch.clear();
         for run in self.leaving.drain(..) {
-            self.heads.remove(&run);
+            self.headers.remove(&run);
         }
         // A map does not automatically release the memory that it needed for many runs.
-        if self.heads.capacity() > (self.heads.len() * 8).max(MANY_HEADS) {
-            self.heads.shrink_to(self.heads.len() * 2);
+        if self.headers.capacity() > (self.headers.len() * 8).max(MANY_HEADERS) {
+            self.headers.shrink_to(self.headers.len() * 2);
         }
     }
 }
@@ -116,7 +116,7 @@ impl Writer {
 pub(super) struct Entry<'a> {
     pub run: &'a Name,
     pub batch: &'a mut WriteBatch,
-    pub head: Box<KnownHeader>,
+    pub header: Box<KnownHeader>,
     pub root: Root,
 }
 
@@ -133,25 +133,25 @@ impl Entry<'_> {
 
     /// Moves the run from its index to the index of `placement`.
     pub fn place(&mut self, placement: Option<Placement>) {
-        if self.head.placement == placement {
+        if self.header.placement == placement {
             return;
         }
         let run = self.run;
         let mut name = Vec::new();
-        if let Some(old) = self.head.placement
+        if let Some(old) = self.header.placement
             && index(old, run, &mut name)
         {
             self.batch.remove(|key| key.extend_from_slice(&name));
-            self.root.drop(codec::crc_of_key(&name));
+            self.root.subtract_row(codec::crc_of_key(&name));
         }
         name.clear();
         if let Some(new) = placement
             && index(new, run, &mut name)
         {
             self.batch.put_key(|key| key.extend_from_slice(&name));
-            self.root.add(codec::crc_of_key(&name));
+            self.root.add_row(codec::crc_of_key(&name));
         }
-        self.head.placement = placement;
+        self.header.placement = placement;
     }
 }
 
@@ -166,14 +166,14 @@ impl<K: Kv> RowReader<K> {
         let run = &commit.header.id;
         check_id(run)?;
         // Taken out of the map: if a later step fails, the next commit reads the header from the store.
-        let head = match writer.heads.remove(run) {
-            Some(head) => head,
-            None => Box::new(self.head(run)?),
+        let header = match writer.headers.remove(run) {
+            Some(header) => header,
+            None => Box::new(self.known_header(run)?),
         };
-        if commit.header.revision != head.revision.saturating_add(1) {
-            let found = head.revision;
-            if head.crc.is_some() {
-                writer.remember(run, head);
+        if commit.header.revision != header.revision.saturating_add(1) {
+            let found = header.revision;
+            if header.crc.is_some() {
+                writer.remember(run, header);
             }
             return Err(StoreError::Conflict {
                 run: run.clone(),
@@ -182,32 +182,32 @@ impl<K: Kv> RowReader<K> {
             });
         }
         let group = writer.root.group.saturating_add(1);
-        if head.group == group {
-            writer.remember(run, head);
+        if header.group == group {
+            writer.remember(run, header);
             return Err(StoreError::Rejected {
                 run: run.clone(),
                 reason: String::from("it is twice in one group"),
             });
         }
         let mark = writer.batch.savepoint();
-        let token = writer.pieces.remove(run);
+        let claim = writer.claims.remove(run);
         let known = writer.programs.contains(&commit.header.program);
         let mut entry = Entry {
             run,
             batch: &mut writer.batch,
-            head,
+            header,
             root: writer.root,
         };
-        let put = self.put_rows(&mut entry, commit, encoded, (known, token));
-        let (mut head, root) = (entry.head, entry.root);
-        head.group = group;
+        let put = self.put_rows(&mut entry, commit, encoded, (known, claim));
+        let (mut header, root) = (entry.header, entry.root);
+        header.group = group;
         let committed = put.inspect_err(|_| writer.batch.rollback(mark))?;
         if commit.program.is_some() {
             writer.programs.insert(commit.header.program);
         }
         writer.root = root;
         writer.touched.push(run.clone());
-        writer.remember(run, head);
+        writer.remember(run, header);
         Ok(committed)
     }
 
@@ -216,12 +216,12 @@ impl<K: Kv> RowReader<K> {
         entry: &mut Entry<'_>,
         commit: &Commit,
         encoded: &EncodedCommit,
-        (program_is_known, token): (bool, Option<u64>),
+        (program_is_known, claim): (bool, Option<u64>),
     ) -> Result<Committed, StoreError> {
         if !program_is_known {
             self.put_program(entry, commit)?;
         }
-        let committed = self.put_journal(entry, commit, encoded, token)?;
+        let committed = self.put_journal(entry, commit, encoded, claim)?;
         entry.place(Some(commit.header.placement));
         // The turn differs between runs, so that runs that commit in step are not all compacted in the same group.
         let turn = u64::from(crc32fast::hash(entry.run.as_bytes()));
@@ -251,14 +251,14 @@ impl<K: Kv> RowReader<K> {
         Ok(())
     }
 
-    /// Puts the commit's record and, if there is one, its snapshot in place of the last one. `token` identifies the
+    /// Puts the commit's record and, if there is one, its snapshot in place of the last one. `claim` identifies the
     /// commit that stored pieces of the run last.
     fn put_journal(
         &self,
         entry: &mut Entry<'_>,
         commit: &Commit,
         encoded: &EncodedCommit,
-        token: Option<u64>,
+        claim: Option<u64>,
     ) -> Result<Committed, StoreError> {
         let (run, revision) = (entry.run, commit.header.revision);
         let mut committed = Committed {
@@ -266,9 +266,10 @@ impl<K: Kv> RowReader<K> {
             change_bytes: 0,
             snapshot_bytes: None,
         };
-        let bounds = &mut entry.head.bounds;
+        let bounds = &mut entry.header.bounds;
         let written = encoded.written.as_ref();
-        let is_own = |one: &&WrittenCommit| Some(one.token) == token && one.events == bounds.events;
+        let is_own =
+            |one: &&WrittenCommit| Some(one.claim) == claim && one.events_before == bounds.events;
         let written = written.filter(is_own);
         bounds.events = bounds.events.saturating_add(commit.history.len() as u64);
         bounds.first = bounds.first.max(1);
@@ -280,7 +281,7 @@ impl<K: Kv> RowReader<K> {
             None => entry.put(key, |out| encoded.write_record(out, events))?,
         };
         for row in &commit.iterations {
-            entry.head.ended(&row.path, row.iteration);
+            entry.header.ended(&row.path, row.iteration);
         }
         if let Some(state) = &encoded.snapshot {
             let (mut first, mut own) = (Vec::new(), Vec::new());
@@ -295,7 +296,7 @@ impl<K: Kv> RowReader<K> {
                     Ok(())
                 })?,
             };
-            entry.head.snapshot = revision;
+            entry.header.snapshot = revision;
             committed.snapshot_bytes = Some(put.bytes);
         }
         Ok(committed)
@@ -303,31 +304,31 @@ impl<K: Kv> RowReader<K> {
 
     fn put_header(&self, entry: &mut Entry<'_>, commit: &Commit) -> Result<(), StoreError> {
         let (header, run) = (&commit.header, entry.run);
-        let bounds = entry.head.bounds;
+        let bounds = entry.header.bounds;
         let key = |key: &mut Vec<u8>| keys::of_run(key, Family::Header, run);
-        let put = if header.snapshot == entry.head.snapshot {
+        let put = if header.snapshot == entry.header.snapshot {
             entry.put(key, |out| {
                 codec::encode(out, header)?;
                 codec::encode(out, &bounds)
             })?
         } else {
             let mut header = header.clone();
-            header.snapshot = entry.head.snapshot;
+            header.snapshot = entry.header.snapshot;
             entry.put(key, |out| {
                 codec::encode(out, &StoredHeader { header, bounds })
             })?
         };
-        if let Some(old) = entry.head.crc {
-            entry.root.drop(old);
+        if let Some(old) = entry.header.crc {
+            entry.root.subtract_row(old);
         }
-        entry.root.add(put.crc);
-        entry.head.crc = Some(put.crc);
-        entry.head.revision = header.revision;
+        entry.root.add_row(put.crc);
+        entry.header.crc = Some(put.crc);
+        entry.header.revision = header.revision;
         Ok(())
     }
 
     /// Reads a run's header from the store; the default header if the run is not stored.
-    pub(super) fn head(&self, run: &str) -> Result<KnownHeader, StoreError> {
+    pub(super) fn known_header(&self, run: &str) -> Result<KnownHeader, StoreError> {
         let Some((stored, crc)) = self.stored_header(run)? else {
             return Ok(KnownHeader::default());
         };
@@ -346,7 +347,7 @@ impl<K: Kv> RowReader<K> {
 impl<K: Kv> Rows<K> {
     /// Stores the further pieces of a long commit in groups of their own, so that other commits do not wait for all of
     /// it. A reader uses these pieces only with the commit's own group, which has the first pieces and the header.
-    pub(super) fn write_pieces(
+    pub(super) fn write_further_pieces(
         &self,
         commit: &Commit,
         encoded: &mut EncodedCommit,
@@ -356,21 +357,21 @@ impl<K: Kv> Rows<K> {
         if revision < 2 || !encoded.is_long() || check_id(run).is_err() {
             return Ok(());
         }
-        let token = TOKENS.fetch_add(1, Ordering::Relaxed);
-        let Some(events) = self.claim_pieces(commit, token)? else {
+        let claim = NEXT_CLAIM.fetch_add(1, Ordering::Relaxed);
+        let Some(events_before) = self.claim_pieces(commit, claim)? else {
             return Ok(());
         };
         let mut record = Vec::new();
-        let last = events.saturating_add(commit.history.len() as u64);
+        let last = events_before.saturating_add(commit.history.len() as u64);
         encoded
             .write_record(&mut record, last)
             .map_err(|error| rejected(run, &RecordRejection::Encode(error)))?;
         let snapshot = encoded.snapshot.as_deref().unwrap_or_default();
-        let record = self.write_pieces_of(commit, Family::Changes, &record, token)?;
-        let snapshot = self.write_pieces_of(commit, Family::Snapshot, snapshot, token)?;
+        let record = self.write_pieces_of(commit, Family::Changes, &record, claim)?;
+        let snapshot = self.write_pieces_of(commit, Family::Snapshot, snapshot, claim)?;
         encoded.written = Some(WrittenCommit {
-            token,
-            events,
+            claim,
+            events_before,
             record,
             snapshot,
         });
@@ -383,7 +384,7 @@ impl<K: Kv> Rows<K> {
         commit: &Commit,
         family: Family,
         value: &[u8],
-        token: u64,
+        claim: u64,
     ) -> Result<Option<WrittenPieces>, StoreError> {
         let (run, revision) = (&commit.header.id, commit.header.revision);
         let mut name = Vec::new();
@@ -395,7 +396,7 @@ impl<K: Kv> Rows<K> {
             let mut writer = self.next_writer();
             self.reader.check_writable()?;
             // A commit of the run ends the claim.
-            if writer.pieces.get(run) != Some(&token) {
+            if writer.claims.get(run) != Some(&claim) {
                 return Ok(None);
             }
             writer.begin();
@@ -410,17 +411,17 @@ impl<K: Kv> Rows<K> {
     /// Claims the keys of a commit's pieces until the run's next commit. Returns the run's number of events so far.
     /// `None` if another commit has the claim (then this one is stored in one group), or if this is not the run's next
     /// commit.
-    fn claim_pieces(&self, commit: &Commit, token: u64) -> Result<Option<u64>, StoreError> {
+    fn claim_pieces(&self, commit: &Commit, claim: u64) -> Result<Option<u64>, StoreError> {
         let run = &commit.header.id;
         // Locked for the read and the claim, so that all earlier commits are applied.
         let mut writer = self.next_writer();
-        let head = self.reader.head(run)?;
-        let is_next = head.revision.checked_add(1) == Some(commit.header.revision);
-        if !is_next || writer.pieces.contains_key(run) {
+        let header = self.reader.known_header(run)?;
+        let is_next = header.revision.checked_add(1) == Some(commit.header.revision);
+        if !is_next || writer.claims.contains_key(run) {
             return Ok(None);
         }
-        writer.pieces.insert(run.clone(), token);
-        Ok(Some(head.bounds.events))
+        writer.claims.insert(run.clone(), claim);
+        Ok(Some(header.bounds.events))
     }
 }
 
@@ -434,8 +435,8 @@ pub(super) fn index(placement: Placement, run: &str, key: &mut Vec<u8>) -> bool 
     true
 }
 
-/// The next token for a commit that stores pieces.
-static TOKENS: AtomicU64 = AtomicU64::new(0);
+/// The next claim for a commit that stores pieces.
+static NEXT_CLAIM: AtomicU64 = AtomicU64::new(0);
 
 /// Approximate number of bytes of pieces that are stored at a time.
 const MAX_GROUP: usize = 512 << 10;
@@ -443,20 +444,22 @@ const MAX_GROUP: usize = 512 << 10;
 /// Approximate number of bytes of keys and headers that a commit has in addition to its record.
 const COMMIT_OVERHEAD: usize = 512;
 
-/// Encodes the first commits of a group: at least one, and further ones up to about `bytes` bytes. `next` passes on a
-/// commit that is encoded already: first this group's first commit, afterwards the one after the last that is returned.
+/// Encodes the first commits of a group: at least one, and further ones up to about `bytes` bytes. `already_encoded`
+/// passes on a commit: first this group's first commit, afterwards the one after the last that is returned.
 pub(super) fn encode_group(
     group: &[Commit],
     bytes: usize,
-    next: &mut Option<EncodedCommit>,
+    already_encoded: &mut Option<EncodedCommit>,
 ) -> Vec<Result<EncodedCommit, StoreError>> {
     let (mut encoded, mut size) = (Vec::with_capacity(group.len()), 0);
     for commit in group {
-        let one = next.take().map_or_else(|| encode_commit(commit), Ok);
+        let one = already_encoded
+            .take()
+            .map_or_else(|| encode_commit(commit), Ok);
         let is_long = one.as_ref().is_ok_and(EncodedCommit::is_long);
         if is_long && !encoded.is_empty() {
             // The commits before a long one do not wait for its pieces.
-            *next = one.ok();
+            *already_encoded = one.ok();
             break;
         }
         size += one.as_ref().map_or(0, EncodedCommit::bytes) + COMMIT_OVERHEAD;

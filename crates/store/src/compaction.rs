@@ -1,10 +1,10 @@
 //! Removes rows beyond the retention, deleted runs, and programs that no run pins. While a run exists, no row that the
 //! run needs to continue is removed.
 
-use super::archive::Chunks;
+use super::archive::ArchiveRows;
 use super::commit::{Entry, Writer};
 use super::header::Bounds;
-use super::journal::{Line, LoopRows, NewestRows, RetainedRows};
+use super::journal::{CommitReport, LoopRows, NewestRows, RetainedRows};
 use super::journal_walk::Order;
 use super::keys::{self, Family};
 use super::kv::{Kv, Range, prefixed};
@@ -56,42 +56,45 @@ impl<K: Kv> RowReader<K> {
     /// retention. What remains of these commits is added to the retained rows. As this rewrites all retained rows, it
     /// waits until the removed records have at least as many bytes.
     pub(super) fn compact_journal(&self, entry: &mut Entry<'_>) -> Result<(), StoreError> {
-        let (run, bounds, keep) = (entry.run, entry.head.bounds, self.retention);
+        let (run, bounds, keep) = (entry.run, entry.header.bounds, self.retention);
         // The record of the commit in progress is not in the store yet.
-        let last = entry.head.snapshot.min(entry.head.revision);
+        let last = entry.header.snapshot.min(entry.header.revision);
         let may_go = bounds.events.saturating_sub(keep.events);
-        let (mut bytes, mut lines) = (0, Vec::new());
-        let sized = |bytes: &[u8]| Ok((bytes.len() as u64, Line::decode(bytes)?));
+        let (mut bytes, mut reports) = (0, Vec::new());
+        let sized = |bytes: &[u8]| Ok((bytes.len() as u64, CommitReport::decode(bytes)?));
         let all = (bounds.first, last);
         self.walk_rows(run, all, Order::OldestFirst, sized, |end, row| {
             // Records that are packed in one row are removed together.
-            let stays = row.last().is_none_or(|(_, (_, line))| line.events > may_go);
+            let stays = row
+                .last()
+                .is_none_or(|(_, (_, report))| report.last_event > may_go);
             if stays || end > last {
                 return ControlFlow::Break(());
             }
-            for (_, (size, line)) in row {
+            for (_, (size, report)) in row {
                 bytes += size;
-                lines.push(line);
+                reports.push(report);
             }
             ControlFlow::Continue(())
         })?;
-        let Some(end) = lines.last() else {
+        let Some(end) = reports.last() else {
             return Ok(());
         };
         if bytes < bounds.retained_bytes {
             return Ok(());
         }
-        let trimmed = end.events;
-        let first = bounds.first.saturating_add(lines.len() as u64);
+        let last_removed_event = end.last_event;
+        let first = bounds.first.saturating_add(reports.len() as u64);
         let mut before = self.retained_rows(run, &bounds)?;
-        let ended = self.archive_iterations(entry, std::mem::take(&mut before.ended), &lines)?;
-        let rows = self.merged(entry, before, ended, lines);
+        let archive =
+            self.archive_iterations(entry, std::mem::take(&mut before.archive), &reports)?;
+        let rows = self.merged(entry, before, archive, reports);
         let (mut from, mut to) = (Vec::new(), Vec::new());
         keys::numbered_row(&mut from, Family::Changes, run, bounds.first);
         keys::numbered_row(&mut to, Family::Changes, run, first);
         self.remove_range(entry.batch, (Bound::Included(from), Bound::Excluded(to)))?;
         self.remove_family(entry.batch, Family::Retained, run)?;
-        let (retained, retained_bytes) = if rows.is_empty() {
+        let (retained_crc, retained_bytes) = if rows.is_empty() {
             (0, 0)
         } else {
             let put = entry.put(
@@ -100,11 +103,11 @@ impl<K: Kv> RowReader<K> {
             )?;
             (put.crc, put.bytes)
         };
-        entry.head.bounds = Bounds {
+        entry.header.bounds = Bounds {
             events: bounds.events,
-            trimmed,
+            last_removed_event,
             first,
-            retained,
+            retained_crc,
             retained_bytes,
         };
         Ok(())
@@ -115,62 +118,62 @@ impl<K: Kv> RowReader<K> {
         &self,
         entry: &Entry<'_>,
         before: RetainedRows,
-        ended: Chunks,
-        lines: Vec<Line>,
+        archive: ArchiveRows,
+        reports: Vec<CommitReport>,
     ) -> RetainedRows {
         let mut loops = LoopRows::default();
         let mut iterations = before.iterations;
         loops.put(before.loops);
-        for line in lines {
-            loops.put(line.loops);
-            iterations.extend(line.iterations);
+        for report in reports {
+            loops.put(report.loops);
+            iterations.extend(report.iterations);
         }
         let keep = self.retention;
         let mut newest = NewestRows::new(keep.iterations);
         // Later commits have the rows of a loop up to this iteration.
-        let later = |row: &IterationRow| entry.head.newest(&row.path).unwrap_or(0);
+        let later = |row: &IterationRow| entry.header.newest(&row.path).unwrap_or(0);
         let enough =
             |row: &IterationRow| later(row) >= row.iteration.saturating_add(keep.iterations as u64);
         let mut iterations: Vec<IterationRow> = iterations
             .into_iter()
             .rev()
-            .filter(|row| !enough(row) && newest.takes(row))
+            .filter(|row| !enough(row) && newest.select(row))
             .collect();
         iterations.reverse();
         RetainedRows {
             loops: loops.retained(keep.ended_loops),
             iterations,
-            ended,
+            archive,
         }
     }
 
     /// Puts the removal of all rows of a run into the batch.
     pub(super) fn remove_run(&self, writer: &mut Writer, run: &str) -> Result<(), StoreError> {
         writer.forget(run);
-        let readable = match self.head(run) {
-            Ok(head) if head.crc.is_none() => {
+        let readable = match self.known_header(run) {
+            Ok(header) if header.crc.is_none() => {
                 return Err(StoreError::UnknownRun(Name::from(run)));
             }
-            Ok(head) => Some(head),
+            Ok(header) => Some(header),
             Err(StoreError::Corrupt { .. }) => None,
             Err(error) => return Err(error),
         };
         for family in Family::OF_RUN {
             self.remove_family(&mut writer.batch, family, run)?;
         }
-        let Some(head) = readable else {
+        let Some(header) = readable else {
             return self.remove_unreadable_run(writer, run);
         };
         let name = Name::from(run);
-        let crc = head.crc;
+        let crc = header.crc;
         let mut entry = Entry {
             run: &name,
             batch: &mut writer.batch,
-            head: Box::new(head),
+            header: Box::new(header),
             root: writer.root,
         };
         entry.place(None);
-        crc.into_iter().for_each(|crc| entry.root.drop(crc));
+        crc.into_iter().for_each(|crc| entry.root.subtract_row(crc));
         writer.root = entry.root;
         Ok(())
     }
@@ -194,7 +197,7 @@ impl<K: Kv> RowReader<K> {
     }
 
     /// Puts the removal of programs that no run pins into the batch. Returns the number of programs.
-    pub(super) fn remove_unpinned(&self, writer: &mut Writer) -> Result<u64, StoreError> {
+    pub(super) fn remove_unused_programs(&self, writer: &mut Writer) -> Result<u64, StoreError> {
         let mut pinned = HashSet::new();
         for row in self.records(prefixed(&[Family::Header.byte()])) {
             let (key, first) = row?;

@@ -75,7 +75,7 @@ impl<K: Kv> Rows<K> {
     /// Copies all rows as they are now. Other threads may write meanwhile, and do not wait for the copy.
     pub(super) fn copy_into<T: Kv>(&self, into: &T) -> Result<(), StoreError> {
         let (snapshot, group) = {
-            let _reading = self.reader.reading();
+            let _reading = self.reader.hold_groups();
             let group = self.reader.root()?.map_or(0, |root| root.group);
             (self.snapshots.open(), group)
         };
@@ -175,9 +175,9 @@ impl<K: Kv> Rows<K> {
         let epoch = self.epoch();
         let fresh = fresh_store_path(dir);
         let _ = fs::remove_dir_all(&fresh);
-        let copied = D::raw(&fresh).and_then(|db| {
+        let copied = D::open_unchecked(&fresh).and_then(|db| {
             copy(self, &db)?;
-            db.finish(&fresh).map_err(StoreError::Io)?;
+            db.close_durably(&fresh).map_err(StoreError::Io)?;
             // Rows that were read may not be durable yet.
             self.wait_durable(epoch)
         });

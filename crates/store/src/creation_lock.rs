@@ -2,7 +2,7 @@
 //! database.
 
 use super::StoreError;
-use super::directory::{create_directories, file, fresh_store_path, sweep};
+use super::directory::{create_directories, file, fresh_store_path, remove_unfinished_stores};
 use super::kind::StoreKind;
 use super::rows::corrupt;
 use nix::errno::Errno;
@@ -32,7 +32,7 @@ impl CreationLock {
         let fresh = fresh_store_path(dir);
         let begun = is_vacant(path).then(|| Self::begin(&fresh, path));
         // Also if there is a store: a process that was killed while it began a store may have left a directory.
-        sweep(dir, &fresh);
+        remove_unfinished_stores(dir, &fresh);
         let making = match begun.transpose()?.flatten() {
             Some(begun) => Some(begun),
             None => Self::lock_left_behind(path, name)?,

@@ -40,7 +40,7 @@ pub(super) fn create_directories(path: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// Restricts the files of a database to users with access to its directory: the database creates files with the default
 /// mode of the process.
-pub(super) fn keep_private(path: &Path) -> io::Result<()> {
+pub(super) fn restrict_modes(path: &Path) -> io::Result<()> {
     let most = fs::metadata(path)?.mode();
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -49,14 +49,14 @@ pub(super) fn keep_private(path: &Path) -> io::Result<()> {
             fs::set_permissions(entry.path(), Permissions::from_mode(mode & most & 0o777))?;
         }
         if entry.file_type()?.is_dir() {
-            keep_private(&entry.path())?;
+            restrict_modes(&entry.path())?;
         }
     }
     Ok(())
 }
 
 /// Removes unfinished stores of this process and of processes that have ended.
-pub(super) fn sweep(dir: &Path, own: &Path) {
+pub(super) fn remove_unfinished_stores(dir: &Path, own: &Path) {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     for path in entries.map(|entry| entry.path()) {
         let name = path.file_name().and_then(|name| name.to_str());

@@ -44,10 +44,10 @@ pub trait Disk: Kv + Sized {
     fn open_store(dir: &Path, options: StoreOptions) -> Result<Rows<Self>, StoreError>;
 
     /// Opens or creates a database without checking its content, for a copy that is not in use yet.
-    fn raw(path: &Path) -> Result<Self, StoreError>;
+    fn open_unchecked(path: &Path) -> Result<Self, StoreError>;
 
     /// Closes the database and makes all of its files durable.
-    fn finish(self, path: &Path) -> io::Result<()> {
+    fn close_durably(self, path: &Path) -> io::Result<()> {
         drop(self);
         sync_files(path)
     }

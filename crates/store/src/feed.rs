@@ -16,7 +16,7 @@ pub type Wake = Arc<dyn Fn() + Send + Sync>;
 #[derive(Default)]
 pub struct Feed {
     /// Whether changes are recorded.
-    on: AtomicBool,
+    is_recording: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -35,7 +35,7 @@ impl Feed {
 
     /// Records that these runs changed. Readers of the store must already see the changes.
     pub fn changed(&self, names: impl Iterator<Item = Name>) {
-        if !self.on.load(Ordering::Relaxed) {
+        if !self.is_recording.load(Ordering::Relaxed) {
             return;
         }
         let mut state = self.state();
@@ -46,14 +46,14 @@ impl Feed {
         runs.extend(names);
         let some = first && !runs.is_empty();
         if runs.len() > MANY {
-            self.on.store(false, Ordering::Relaxed);
+            self.is_recording.store(false, Ordering::Relaxed);
             state.runs = None;
         }
         wake(state, some);
     }
 
     /// Records that any run may have changed.
-    pub fn forget(&self) {
+    pub fn mark_all_changed(&self) {
         let mut state = self.state();
         let known = state.runs.take().is_some();
         wake(state, known);
@@ -62,7 +62,7 @@ impl Feed {
     /// Returns the runs that changed since the last call; none if this is not known.
     pub fn take(&self) -> Option<Vec<Name>> {
         let mut state = self.state();
-        self.on.store(true, Ordering::Relaxed);
+        self.is_recording.store(true, Ordering::Relaxed);
         let runs = state.runs.replace(HashSet::new());
         runs.map(|runs| runs.into_iter().collect())
     }

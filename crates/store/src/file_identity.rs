@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use windlass_inode::Inode;
 
 /// The identities of open files, with the paths where they were opened.
-pub(super) struct FileIdentity(Vec<(PathBuf, Inode)>);
+pub(super) struct FileIdentities(Vec<(PathBuf, Inode)>);
 
-impl FileIdentity {
+impl FileIdentities {
     /// Records the identities of files in a directory. Each file has its name.
     pub fn of(path: &Path, files: &[(&str, &File)]) -> io::Result<Self> {
         let one = |(name, file): &(&str, &File)| -> io::Result<_> {

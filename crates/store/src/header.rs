@@ -16,11 +16,11 @@ pub struct Bounds {
     /// The sequence number of the run's last event.
     pub events: u64,
     /// Events up to this sequence number were removed.
-    pub trimmed: u64,
+    pub last_removed_event: u64,
     /// The revision of the first commit whose record is stored.
     pub first: u64,
     /// The checksum of the rows retained of earlier commits.
-    pub retained: u32,
+    pub retained_crc: u32,
     /// Size in bytes of these retained rows; 0 if nothing is retained.
     pub retained_bytes: u64,
 }
@@ -61,12 +61,12 @@ pub struct Root {
 
 impl Root {
     /// Adds a row's checksum.
-    pub fn add(&mut self, crc: u32) {
+    pub fn add_row(&mut self, crc: u32) {
         self.checksum = self.checksum.wrapping_add(u64::from(crc));
     }
 
     /// Subtracts a row's checksum.
-    pub fn drop(&mut self, crc: u32) {
+    pub fn subtract_row(&mut self, crc: u32) {
         self.checksum = self.checksum.wrapping_sub(u64::from(crc));
     }
 }

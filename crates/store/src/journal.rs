@@ -3,7 +3,7 @@
 //! store has the record of one commit, or the packed records of several. This file encodes and decodes records.
 //! `journal_walk` reads their rows, `commit` writes them, `pack` packs them, and `compaction` removes the oldest.
 
-use super::archive::{Chunks, reported_facts};
+use super::archive::{ArchiveRows, reported_facts};
 use super::codec::{self, BadRecord};
 use super::compress;
 use super::header::Bounds;
@@ -22,9 +22,9 @@ use windlass_value::time::Timestamp;
 
 /// What one commit reports.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
+pub struct CommitReport {
     /// The sequence number of the last event up to this commit.
-    pub events: u64,
+    pub last_event: u64,
     /// The loops that changed.
     pub loops: Vec<LoopState>,
     /// The iterations that ended.
@@ -41,21 +41,21 @@ pub struct RetainedRows {
     /// The last iterations, in the order in which they ended.
     pub iterations: Vec<IterationRow>,
     /// The archive's rows of all iterations.
-    pub ended: Chunks,
+    pub archive: ArchiveRows,
 }
 
 impl RetainedRows {
     pub fn is_empty(&self) -> bool {
-        self.loops.is_empty() && self.iterations.is_empty() && self.ended.is_empty()
+        self.loops.is_empty() && self.iterations.is_empty() && self.archive.is_empty()
     }
 
     /// Appends the encoded rows. An empty list of archive rows is left out, as in records of earlier versions.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         codec::encode_all(out, &self.loops)?;
         codec::encode_all(out, &self.iterations)?;
-        match self.ended.is_empty() {
+        match self.archive.is_empty() {
             true => Ok(()),
-            false => codec::encode(out, &self.ended),
+            false => codec::encode(out, &self.archive),
         }
     }
 
@@ -64,8 +64,8 @@ impl RetainedRows {
         Ok(Self {
             loops: codec::decode_next(bytes, &mut at)?,
             iterations: codec::decode_next(bytes, &mut at)?,
-            ended: match bytes.get(at..) {
-                None | Some([]) => Chunks::default(),
+            archive: match bytes.get(at..) {
+                None | Some([]) => ArchiveRows::default(),
                 Some(rest) => codec::decode(rest)?,
             },
         })
@@ -77,7 +77,7 @@ struct SplitRecord {
     /// The length of the report, the report, then the changes.
     whole: Vec<u8>,
     /// Offset of the changes in `whole`, in bytes.
-    changes: usize,
+    changes_start: usize,
 }
 
 /// A commit with more bytes than this is long. The engine commits long ones on a thread of their own.
@@ -99,10 +99,10 @@ pub(super) struct EncodedCommit {
 
 /// The pieces of a long commit that are stored before the commit's own group.
 pub(super) struct WrittenCommit {
-    /// Identifies the commit that stored the pieces, in [`Writer::pieces`](super::commit::Writer).
-    pub token: u64,
+    /// Identifies the commit that stored the pieces, in [`Writer::claims`](super::commit::Writer).
+    pub claim: u64,
     /// The sequence number of the last event before the commit.
-    pub events: u64,
+    pub events_before: u64,
     /// None if the record has only one piece, or if its further pieces are not all stored.
     pub record: Option<WrittenPieces>,
     pub snapshot: Option<WrittenPieces>,
@@ -182,16 +182,21 @@ impl SplitRecord {
         let whole = compress::read(rest)?;
         let length = whole.first_chunk().ok_or(BadRecord::Short)?;
         // If the body is shorter than the length says, both parts are empty.
-        let changes = LENGTH + u32::from_le_bytes(*length) as usize;
-        Ok(Self { whole, changes })
+        let changes_start = LENGTH + u32::from_le_bytes(*length) as usize;
+        Ok(Self {
+            whole,
+            changes_start,
+        })
     }
 
     fn report_bytes(&self) -> &[u8] {
-        self.whole.get(LENGTH..self.changes).unwrap_or_default()
+        self.whole
+            .get(LENGTH..self.changes_start)
+            .unwrap_or_default()
     }
 
     fn changes(&self) -> &[u8] {
-        self.whole.get(self.changes..).unwrap_or_default()
+        self.whole.get(self.changes_start..).unwrap_or_default()
     }
 }
 
@@ -212,26 +217,26 @@ pub(super) fn last_event(bytes: &[u8]) -> Result<u64, BadRecord> {
     codec::decode_first(bytes).map(|(events, _)| events)
 }
 
-impl Line {
+impl CommitReport {
     /// Decodes what a commit's record reports.
     pub fn decode(bytes: &[u8]) -> Result<Self, BadRecord> {
         let parts = SplitRecord::read(bytes)?;
-        let (report, mut at) = (parts.report_bytes(), 0);
-        let line = Self {
-            events: last_event(bytes)?,
-            loops: codec::decode_next(report, &mut at)?,
-            iterations: codec::decode_next(report, &mut at)?,
-            history: codec::decode_next(report, &mut at)?,
+        let (report_bytes, mut at) = (parts.report_bytes(), 0);
+        let report = Self {
+            last_event: last_event(bytes)?,
+            loops: codec::decode_next(report_bytes, &mut at)?,
+            iterations: codec::decode_next(report_bytes, &mut at)?,
+            history: codec::decode_next(report_bytes, &mut at)?,
         };
-        match report.len().saturating_sub(at) {
-            0 => Ok(line),
+        match report_bytes.len().saturating_sub(at) {
+            0 => Ok(report),
             more => Err(BadRecord::Trailing(more)),
         }
     }
 
     /// Returns the sequence number of the last event before this commit.
     pub fn events_before(&self) -> u64 {
-        self.events.saturating_sub(self.history.len() as u64)
+        self.last_event.saturating_sub(self.history.len() as u64)
     }
 }
 
@@ -253,7 +258,7 @@ impl NewestRows {
     }
 
     /// Returns true if the row is one of its loop's newest, and no row of the same iteration was selected before.
-    pub fn takes(&mut self, row: &IterationRow) -> bool {
+    pub fn select(&mut self, row: &IterationRow) -> bool {
         let path = LoopPath::new(&row.path);
         if self
             .of_loop
@@ -327,7 +332,7 @@ impl<K: Kv> RowReader<K> {
             ))
         };
         let key = |key: &mut Vec<u8>| keys::of_run(key, Family::Retained, run);
-        self.read_with_crc(key, bounds.retained, RetainedRows::decode)?
+        self.read_with_crc(key, bounds.retained_crc, RetainedRows::decode)?
             .ok_or_else(wrong)
     }
 
@@ -340,8 +345,8 @@ impl<K: Kv> RowReader<K> {
         let header = self.known(run)?;
         let mut rows = LoopRows::default();
         rows.put(self.retained_rows(run, &header.bounds)?.loops);
-        let all = header.revisions_to(last)?;
-        self.walk(run, all, Order::OldestFirst, loops, |_, loops| {
+        let revisions = header.revisions_to(last)?;
+        self.walk(run, revisions, Order::OldestFirst, loops, |_, loops| {
             rows.put(loops);
             ControlFlow::Continue(())
         })?;
@@ -364,18 +369,24 @@ impl<K: Kv> RowReader<K> {
                 if found.len() >= limit {
                     return ControlFlow::Break(());
                 }
-                if path.is_none_or(|path| row.path == path) && newest.takes(&row) {
+                if path.is_none_or(|path| row.path == path) && newest.select(&row) {
                     found.push(row);
                 }
             }
             ControlFlow::Continue(())
         };
-        let all = header.revisions_to(last)?;
+        let revisions = header.revisions_to(last)?;
         let mut full = ControlFlow::Continue(());
-        self.walk(run, all, Order::NewestFirst, Line::decode, |_, line| {
-            full = take(line.iterations);
-            full
-        })?;
+        self.walk(
+            run,
+            revisions,
+            Order::NewestFirst,
+            CommitReport::decode,
+            |_, report| {
+                full = take(report.iterations);
+                full
+            },
+        )?;
         if full.is_continue() {
             let _ = take(self.retained_rows(run, &header.bounds)?.iterations);
         }
@@ -394,32 +405,43 @@ impl<K: Kv> RowReader<K> {
         let header = self.known(run)?;
         let last = header.header.revision;
         let first = last.saturating_sub(commits).saturating_add(1);
-        let all = (first.max(header.bounds.first), last);
+        let revisions = (first.max(header.bounds.first), last);
         let mut found: Vec<LastStatus> = Vec::new();
-        let mut began = Timestamp(i64::MAX);
-        self.walk(run, all, Order::NewestFirst, Line::decode, |_, line| {
-            let own = line.iterations.iter().rev().filter(|row| row.path == path);
-            for row in own.filter(|row| wanted.contains(&row.iteration)) {
-                began = began.min(row.started_at);
-                found.push(LastStatus {
-                    iteration: row.iteration,
-                    status: row.status,
-                    has_failure: false,
-                });
-            }
-            for fact in reported_facts(&line.history).filter(|fact| fact.error.is_some()) {
-                let own =
-                    |one: &&mut LastStatus| fact.path == path && fact.iteration == one.iteration;
-                if let Some(failed) = found.iter_mut().find(own) {
-                    failed.has_failure = true;
+        let mut earliest_start = Timestamp(i64::MAX);
+        self.walk(
+            run,
+            revisions,
+            Order::NewestFirst,
+            CommitReport::decode,
+            |_, report| {
+                let own = report
+                    .iterations
+                    .iter()
+                    .rev()
+                    .filter(|row| row.path == path);
+                for row in own.filter(|row| wanted.contains(&row.iteration)) {
+                    earliest_start = earliest_start.min(row.started_at);
+                    found.push(LastStatus {
+                        iteration: row.iteration,
+                        status: row.status,
+                        has_failure: false,
+                    });
                 }
-            }
-            let all = found.len() as u64 >= wanted.end.saturating_sub(wanted.start);
-            match all && line.history.iter().any(|event| event.at < began) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
-        })?;
+                for fact in reported_facts(&report.history).filter(|fact| fact.error.is_some()) {
+                    let own = |one: &&mut LastStatus| {
+                        fact.path == path && fact.iteration == one.iteration
+                    };
+                    if let Some(failed) = found.iter_mut().find(own) {
+                        failed.has_failure = true;
+                    }
+                }
+                let found_all = found.len() as u64 >= wanted.end.saturating_sub(wanted.start);
+                match found_all && report.history.iter().any(|event| event.at < earliest_start) {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            },
+        )?;
         Ok(found)
     }
 
@@ -432,7 +454,7 @@ impl<K: Kv> RowReader<K> {
     ) -> Result<Vec<(u64, HistoryEvent)>, StoreError> {
         let header = self.known(run)?;
         let (bounds, last) = (header.bounds, header.header.revision);
-        let after = after.max(bounds.trimmed);
+        let after = after.max(bounds.last_removed_event);
         let mut found = Vec::new();
         if after >= bounds.events || limit == 0 {
             return Ok(found);
@@ -454,15 +476,15 @@ impl<K: Kv> RowReader<K> {
             run,
             (low, last),
             Order::OldestFirst,
-            Line::decode,
-            |_, line| {
-                let before = line.events_before();
+            CommitReport::decode,
+            |_, report| {
+                let before = report.events_before();
                 if seen.is_some_and(|seen| seen != before) || seen.is_none() && before > after {
                     return ControlFlow::Break(());
                 }
-                seen = Some(line.events);
+                seen = Some(report.last_event);
                 let numbers = before.saturating_add(1)..;
-                let events = numbers.zip(line.history);
+                let events = numbers.zip(report.history);
                 found.extend(events.filter(|(number, _)| *number > after));
                 match found.len() >= limit {
                     true => ControlFlow::Break(()),

@@ -3,7 +3,7 @@
 use super::RunHeader;
 use super::StoreError;
 use super::codec::{self, BadRecord};
-use super::journal::{Line, changes};
+use super::journal::{CommitReport, changes};
 use super::keys::{self, Family};
 use super::kv::{Kv, Range};
 use super::pack;
@@ -218,7 +218,7 @@ impl<K: Kv> RowReader<K> {
                 None => self.journal_range(&walk)?,
             };
             let rows = {
-                let _reading = self.reading();
+                let _reading = self.hold_groups();
                 self.copy_rows((from.clone(), to.clone()), &walk, size)?
             };
             let last = rows.last().ok_or_else(|| walk.missing())?;
@@ -252,7 +252,7 @@ impl<K: Kv> RowReader<K> {
             Order::OldestFirst => end_of_journal(run),
             // The last row may also contain later records, so its key may have a later revision.
             Order::NewestFirst => {
-                let _reading = self.reading();
+                let _reading = self.hold_groups();
                 let row = self
                     .records(journal_from(run, walk.last))
                     .next()
@@ -297,14 +297,14 @@ impl<K: Kv> RowReader<K> {
 
     /// Copies the row with the record of a revision, or with the next stored record.
     pub(super) fn row_with(&self, run: &str, revision: u64) -> Result<Option<Record>, StoreError> {
-        let _reading = self.reading();
+        let _reading = self.hold_groups();
         let row = self.records(journal_from(run, revision)).next();
         row.map(|row| self.record(&row?)).transpose()
     }
 
     /// Copies all records that the state of a run is made of.
     pub(super) fn copy_run(&self, run: &str) -> Result<CopiedRun, StoreError> {
-        let _reading = self.reading();
+        let _reading = self.hold_groups();
         let (head, _) = self
             .stored_header_locked(run)?
             .ok_or_else(|| unknown(run))?;
@@ -345,12 +345,12 @@ impl<K: Kv> RowReader<K> {
         );
         let mut found = Vec::new();
         let read = |bytes: &[u8]| {
-            let line = Line::decode(bytes)?;
-            let changes = match line.history.iter().any(wanted) {
+            let report = CommitReport::decode(bytes)?;
+            let changes = match report.history.iter().any(wanted) {
                 true => Some(changes(bytes)?.1),
                 false => None,
             };
-            Ok((line.history, changes))
+            Ok((report.history, changes))
         };
         self.walk(
             run,

@@ -123,7 +123,7 @@ impl Family {
     }
 
     /// Returns the family's name for messages.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Meta => "format",
             Self::Root => "root",
@@ -317,7 +317,7 @@ pub struct Parsed {
     /// The number of the record's piece, from 0.
     pub piece: u32,
     /// Length in bytes of the record's own key, without the number of the piece.
-    pub record: usize,
+    pub record_key_len: usize,
 }
 
 /// Parses a key. Returns `None` if this version does not write such keys.
@@ -333,7 +333,7 @@ pub fn parse(key: &[u8]) -> Option<Parsed> {
         version: None,
         due: None,
         piece: 0,
-        record: key.len(),
+        record_key_len: key.len(),
     };
     let rest = match family {
         Family::Meta | Family::Root | Family::Marked => rest,
@@ -389,7 +389,7 @@ pub fn parse(key: &[u8]) -> Option<Parsed> {
         [] => {}
         [a, b, c, d] => {
             parsed.piece = u32::from_be_bytes([*a, *b, *c, *d]);
-            parsed.record = key.len() - 4;
+            parsed.record_key_len = key.len() - 4;
         }
         _ => return None,
     }
@@ -423,7 +423,7 @@ fn take_text(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
 /// Describes the row of a key for messages.
 impl fmt::Display for Parsed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.family.word())?;
+        f.write_str(self.family.label())?;
         if let Some(number) = self.number {
             write!(f, " {number}")?;
         }
@@ -536,7 +536,7 @@ mod tests {
             let again = parse(&second).unwrap();
             assert_eq!(again.piece, 3, "{again}");
             assert_eq!(again.to_string(), format!("{parsed}, piece 3"));
-            assert_eq!(again.record, first.len());
+            assert_eq!(again.record_key_len, first.len());
             assert_eq!(again.run, parsed.run);
             assert_eq!(again.workflow, parsed.workflow);
             assert_eq!(again.number, parsed.number);

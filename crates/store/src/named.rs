@@ -19,8 +19,8 @@ pub(super) struct ReplacedRow {
 impl ReplacedRow {
     /// Updates the checksum over all such rows.
     pub fn count_in(&self, root: &mut Root) {
-        self.old.into_iter().for_each(|crc| root.drop(crc));
-        root.add(self.new);
+        self.old.into_iter().for_each(|crc| root.subtract_row(crc));
+        root.add_row(self.new);
     }
 }
 
@@ -46,7 +46,7 @@ impl<K: Kv> RowReader<K> {
     pub(super) fn former_of(&self, workflow: &str) -> Result<Vec<WorkflowVersion>, StoreError> {
         let mut prefix = Vec::new();
         keys::former_workflows(&mut prefix, workflow);
-        let _reading = self.reading();
+        let _reading = self.hold_groups();
         let versions = self.records(prefixed(&prefix)).map(|row| {
             let (key, _) = row?;
             let version = keys::parse(key.as_ref()).and_then(|parsed| parsed.version);
@@ -59,7 +59,7 @@ impl<K: Kv> RowReader<K> {
 impl<K: Kv> Rows<K> {
     /// Stores a workflow under its name and replaces the old one. Returns false if the name was new. For `former` and
     /// `gone` see [`Store::replace_workflow`].
-    pub(super) fn put_named(
+    pub(super) fn put_workflow(
         &self,
         workflow: &StoredWorkflow,
         former: Option<(&WorkflowVersion, &ProgramSource)>,
@@ -91,7 +91,7 @@ impl<K: Kv> Rows<K> {
     }
 
     /// Deletes a workflow and its former texts. Returns false if the name was not stored.
-    pub(super) fn remove_named(&self, workflow: &str) -> Result<bool, StoreError> {
+    pub(super) fn remove_workflow_rows(&self, workflow: &str) -> Result<bool, StoreError> {
         let mut name = Vec::new();
         keys::workflow(&mut name, workflow);
         let mut writer = lock(&self.writer);
@@ -104,7 +104,7 @@ impl<K: Kv> Rows<K> {
         let mut former = Vec::new();
         keys::former_workflows(&mut former, workflow);
         self.reader.remove_under(&mut writer.batch, &former)?;
-        writer.root.drop(old);
+        writer.root.subtract_row(old);
         self.make_durable(writer, || ())?;
         Ok(true)
     }

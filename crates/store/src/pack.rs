@@ -5,7 +5,7 @@ use super::StoreError;
 use super::codec::{self, BadRecord};
 use super::commit::Entry;
 use super::compress;
-use super::journal::{Line, last_event};
+use super::journal::{CommitReport, last_event};
 use super::journal_walk::Order;
 use super::keys::{self, Family};
 use super::kv::Kv;
@@ -77,8 +77,8 @@ impl<K: Kv> RowReader<K> {
     /// Packs the records of earlier commits that are not packed yet.
     pub(super) fn pack_journal(&self, entry: &mut Entry<'_>) -> Result<(), StoreError> {
         // The record of the commit in progress is not in the store yet.
-        let (run, last) = (entry.run, entry.head.revision);
-        let all = (entry.head.bounds.first, last);
+        let (run, last) = (entry.run, entry.header.revision);
+        let all = (entry.header.bounds.first, last);
         let (mut records, mut rows) = (Vec::new(), 0);
         self.walk_rows(run, all, Order::NewestFirst, plain, |_, mut row| {
             rows += 1;
@@ -112,7 +112,7 @@ impl<K: Kv> RowReader<K> {
     /// Returns the records of a row, with their revisions. `last` is the revision of the last record. Returns none if
     /// the row cannot be read.
     pub(super) fn unpack(&self, key: &[u8], first: &[u8], last: u64) -> Vec<(u64, Vec<u8>)> {
-        let whole = |record: &[u8]| Line::decode(record).map(|_| record.to_vec());
+        let whole = |record: &[u8]| CommitReport::decode(record).map(|_| record.to_vec());
         let records = self.value(key, first, |bytes| each(bytes, whole));
         let records = records.unwrap_or_default().into_iter().rev();
         (0..=last).rev().zip(records).collect()

@@ -28,7 +28,7 @@ impl<K: Kv> Rows<K> {
         let name = Name::from(run);
         let mut entry = Entry {
             run: &name,
-            head: Box::new(KnownHeader::of(&stored, crc)),
+            header: Box::new(KnownHeader::of(&stored, crc)),
             root: writer.root,
             batch: &mut writer.batch,
         };
@@ -50,8 +50,8 @@ impl<K: Kv> Rows<K> {
                 |out| codec::encode(out, &stored),
             )
             .map_err(|error| corrupt(&error.to_string()))?;
-        entry.root.drop(crc);
-        entry.root.add(put.crc);
+        entry.root.subtract_row(crc);
+        entry.root.add_row(put.crc);
         writer.root = entry.root;
         writer.touched.push(name);
         self.make_durable(writer, || ())

@@ -4,7 +4,7 @@
 use super::archive::describe_row;
 use super::codec::{self, BadRecord};
 use super::header::{Root, StoredHeader};
-use super::journal::{Line, RetainedRows, changes};
+use super::journal::{CommitReport, RetainedRows, changes};
 use super::keys::{self, Family};
 use super::kv::{Kv, prefixed};
 use super::pack::each;
@@ -104,7 +104,7 @@ fn record(family: Family, bytes: &[u8]) -> Result<String, BadRecord> {
         Family::Header => shown(codec::decode::<StoredHeader>(bytes)),
         Family::Snapshot => shown(codec::decode::<RunState>(bytes)),
         Family::Changes => {
-            let commit = |bytes: &[u8]| Ok((Line::decode(bytes)?, changes(bytes)?.1));
+            let commit = |bytes: &[u8]| Ok((CommitReport::decode(bytes)?, changes(bytes)?.1));
             shown(each(bytes, commit))
         }
         Family::Retained => shown(RetainedRows::decode(bytes)),

@@ -6,7 +6,7 @@ use super::codec;
 use super::commit::{Writer, index};
 use super::header::{Root, StoredHeader};
 use super::integrity::IntegrityReport;
-use super::journal::Line;
+use super::journal::CommitReport;
 use super::journal_walk::Order;
 use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
@@ -38,7 +38,7 @@ pub struct RecoverySummary {
 struct ReadableRun {
     /// The revision of the first readable record, and the last event before that record.
     first: u64,
-    trimmed: u64,
+    last_removed_event: u64,
     /// The revisions of the last records of the readable rows.
     rows: BTreeSet<u64>,
 }
@@ -132,15 +132,15 @@ impl Rows<Memory> {
                 continue;
             };
             match parsed.family {
-                Family::Workflow | Family::State => root.add(codec::crc_of(&first)),
+                Family::Workflow | Family::State => root.add_row(codec::crc_of(&first)),
                 Family::Header => {
-                    root.add(codec::crc_of(&first));
+                    root.add_row(codec::crc_of(&first));
                     let head = self.reader.value(&key, &first, decode_header);
                     let mut name = Vec::new();
                     if let (Ok(head), Some(run)) = (head, &parsed.run)
                         && index(head.placement, run, &mut name)
                     {
-                        root.add(codec::crc_of_key(&name));
+                        root.add_row(codec::crc_of_key(&name));
                     }
                 }
                 _ => {}
@@ -234,15 +234,15 @@ impl Rows<Memory> {
         };
         let bounds = &mut head.bounds;
         if journal.first > bounds.first {
-            (bounds.first, bounds.trimmed) = (journal.first, journal.trimmed);
+            (bounds.first, bounds.last_removed_event) = (journal.first, journal.last_removed_event);
         }
         let retained = self.reader.retained_rows(run, bounds);
         if retained.is_err() {
-            (bounds.retained, bounds.retained_bytes) = (0, 0);
+            (bounds.retained_crc, bounds.retained_bytes) = (0, 0);
         }
         let mut retained = retained.unwrap_or_default();
         let keep_rows = bounds.retained_bytes > 0;
-        let forgets = self.reader.forget_unreadable(run, &mut retained.ended);
+        let forgets = self.reader.forget_unreadable(run, &mut retained.archive);
         let snapshot = head.header.snapshot;
         self.copy_whole(run, Family::Snapshot, writer, |number| {
             number == Some(snapshot)
@@ -251,12 +251,12 @@ impl Rows<Memory> {
             let key = |key: &mut Vec<u8>| keys::of_run(key, Family::Retained, run);
             let put = writer.batch.put(key, |out| retained.encode(out));
             let put = put.map_err(|error| corrupt(&error.to_string()))?;
-            (head.bounds.retained, head.bounds.retained_bytes) = (put.crc, put.bytes);
+            (head.bounds.retained_crc, head.bounds.retained_bytes) = (put.crc, put.bytes);
         } else {
             self.copy_whole(run, Family::Retained, writer, |_| keep_rows);
         }
         self.copy_whole(run, Family::Iterations, writer, |number| {
-            retained.ended.has(number)
+            retained.archive.has(number)
         });
         self.copy_whole(run, Family::Changes, writer, |number| {
             number.is_some_and(|number| journal.rows.contains(&number))
@@ -281,7 +281,7 @@ impl Rows<Memory> {
         }
         let mut name = Vec::new();
         if index(head.header.placement, run, &mut name) {
-            writer.root.add(codec::crc_of_key(&name));
+            writer.root.add_row(codec::crc_of_key(&name));
             writer.batch.put_key(|key| key.extend_from_slice(&name));
         }
         let put = writer.batch.put(
@@ -289,7 +289,7 @@ impl Rows<Memory> {
             |out| codec::encode(out, &head),
         );
         let put = put.map_err(|error| corrupt(&error.to_string()))?;
-        writer.root.add(put.crc);
+        writer.root.add_row(put.crc);
         flush(writer, into, FULL)?;
         Ok(true)
     }
@@ -300,21 +300,25 @@ impl Rows<Memory> {
         let last = head.header.revision;
         let mut found = ReadableRun {
             first: last.saturating_add(1),
-            trimmed: head.bounds.events,
+            last_removed_event: head.bounds.events,
             rows: BTreeSet::new(),
         };
         let all = (head.bounds.first, last);
         let run = &head.header.id;
         // The walk ends at the first unreadable row, which was reported before.
-        let _ = self
-            .reader
-            .walk_rows(run, all, Order::NewestFirst, Line::decode, |end, lines| {
+        let _ = self.reader.walk_rows(
+            run,
+            all,
+            Order::NewestFirst,
+            CommitReport::decode,
+            |end, reports| {
                 found.rows.insert(end);
-                if let Some((first, line)) = lines.first() {
-                    (found.first, found.trimmed) = (*first, line.events_before());
+                if let Some((first, report)) = reports.first() {
+                    (found.first, found.last_removed_event) = (*first, report.events_before());
                 }
                 ControlFlow::Continue(())
-            });
+            },
+        );
         (found.first <= head.header.snapshot.saturating_add(1)).then_some(found)
     }
 
@@ -371,7 +375,7 @@ impl Rows<Memory> {
                 (Some(family), Ok(())) if is_shared(family) => {
                     self.copy_record(&key, &first, writer);
                     if matches!(family, Family::Workflow | Family::State) {
-                        writer.root.add(codec::crc_of(&first));
+                        writer.root.add_row(codec::crc_of(&first));
                     }
                     flush(writer, into, FULL)?;
                 }

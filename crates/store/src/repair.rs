@@ -4,7 +4,8 @@
 use super::codec;
 use super::creation_lock::lock;
 use super::directory::{
-    DIRECTORY, check_not_symlink, exchange, free_numbered_path, fresh_store_path, sweep,
+    DIRECTORY, check_not_symlink, exchange, free_numbered_path, fresh_store_path,
+    remove_unfinished_stores,
 };
 use super::disk::{Disk, with_database};
 use super::keys;
@@ -44,7 +45,7 @@ pub fn repair(dir: &Path) -> Result<RepairResult, StoreError> {
     // Held until the new store is in place.
     let _alone = lock(dir, &path, ALONE)?;
     let fresh = fresh_store_path(dir);
-    sweep(dir, &fresh);
+    remove_unfinished_stores(dir, &fresh);
     let renewed = with_database!(StoreKind::at(&path), dir, Database => {
         renew::<Database>(&path, &fresh)
     });
@@ -113,8 +114,8 @@ fn read<D: Disk>(path: &Path) -> Result<(Memory, IntegrityReport), StoreError> {
 fn renew<D: Disk>(path: &Path, fresh: &Path) -> Result<RecoverySummary, StoreError> {
     let (rows, report) = read::<D>(path)?;
     let _ = fs::remove_dir_all(fresh);
-    let db = D::raw(fresh)?;
+    let db = D::open_unchecked(fresh)?;
     let recovered = rebuild(rows, watermark::read_watermark(path), &db, report)?;
-    db.finish(fresh).map_err(StoreError::Io)?;
+    db.close_durably(fresh).map_err(StoreError::Io)?;
     Ok(recovered)
 }

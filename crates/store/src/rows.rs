@@ -139,7 +139,7 @@ impl<K: Kv> RunTable for Rows<K> {
 
     fn load(&self, run: &str) -> Result<StoredRun, StoreError> {
         self.check_writable()?;
-        let _sealing = self.reader.sealing();
+        let _sealing = self.reader.sealing_guard();
         self.reader.stored_run(run)
     }
 
@@ -183,7 +183,7 @@ impl<K: Kv> RunTable for Rows<K> {
 
     fn runnable(&self) -> Result<Vec<Name>, StoreError> {
         self.check_writable()?;
-        let _reading = self.reader.reading();
+        let _reading = self.reader.hold_groups();
         self.reader
             .rows(prefixed(&[Family::Runnable.byte()]))
             .map(|row| run_of(row?.0.as_ref()))
@@ -214,7 +214,7 @@ impl<K: Kv> RunTable for Rows<K> {
             }
             None => end,
         };
-        let _reading = self.reader.reading();
+        let _reading = self.reader.hold_groups();
         self.reader
             .rows((from, to))
             .take(limit)
@@ -226,7 +226,7 @@ impl<K: Kv> RunTable for Rows<K> {
 impl<K: Kv> HistoryTable for Rows<K> {
     fn journal(&self, run: &str) -> Result<Journal, StoreError> {
         self.check_writable()?;
-        let _sealing = self.reader.sealing();
+        let _sealing = self.reader.sealing_guard();
         let mut copied = self.reader.copy_run(run)?;
         let mut changes = Vec::new();
         let (start, _) = copied.start()?;
@@ -358,7 +358,7 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn check_present(&self) -> Result<(), StoreError> {
-        self.check_place()
+        self.check_files()
     }
 
     fn epoch(&self) -> u64 {
@@ -381,17 +381,17 @@ impl<K: Kv> Store for Rows<K> {
     fn commit_with_callback(
         &self,
         group: &[Commit],
-        written: &mut dyn FnMut(),
+        on_flushed: &mut dyn FnMut(),
     ) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {
         let mut outcomes = Vec::with_capacity(group.len());
-        let mut next = None;
+        let mut already_encoded = None;
         while let Some(rest) = group.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
-            let sealing = self.reader.sealing();
+            let sealing = self.reader.sealing_guard();
             // Encode before the writer is locked, so that other commits do not wait for the encoding.
-            let mut encoded = encode_group(rest, K::MAX_UNSYNCED, &mut next);
+            let mut encoded = encode_group(rest, K::MAX_UNSYNCED, &mut already_encoded);
             for (commit, slot) in rest.iter().zip(&mut encoded) {
                 let Ok(one) = slot else { continue };
-                match self.write_pieces(commit, one) {
+                match self.write_further_pieces(commit, one) {
                     Ok(()) => {}
                     // An unreadable or rejected run fails alone; the other commits of the group continue.
                     Err(error @ (StoreError::Corrupt { .. } | StoreError::Rejected { .. })) => {
@@ -414,7 +414,7 @@ impl<K: Kv> Store for Rows<K> {
                 let all = outcomes.len() == group.len() && outcomes.iter().all(Result::is_ok);
                 self.make_durable(writer, || {
                     if all {
-                        written();
+                        on_flushed();
                     }
                 })?;
             }
@@ -446,11 +446,11 @@ impl<K: Kv> Store for Rows<K> {
         former: Option<(&WorkflowVersion, &ProgramSource)>,
         gone: &[WorkflowVersion],
     ) -> Result<bool, StoreError> {
-        self.put_named(workflow, former, gone)
+        self.put_workflow(workflow, former, gone)
     }
 
     fn remove_workflow(&self, name: &str) -> Result<bool, StoreError> {
-        self.remove_named(name)
+        self.remove_workflow_rows(name)
     }
 
     fn write_state(&self, write: &StateWrite) -> Result<StateOutcome, StoreError> {
@@ -470,7 +470,7 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn backup(&self, dir: &Path) -> Result<IntegrityReport, StoreError> {
-        self.check_place()?;
+        self.check_files()?;
         self.check_writable()?;
         self.copy_to(dir, |store, into: &K::Backup| store.copy_into(into))
     }
@@ -479,7 +479,7 @@ impl<K: Kv> Store for Rows<K> {
         let mut writer = lock(&self.writer);
         self.check_writable()?;
         writer.batch.clear();
-        let swept = self.reader.remove_unpinned(&mut writer)?;
+        let swept = self.reader.remove_unused_programs(&mut writer)?;
         if swept > 0 {
             self.make_durable(writer, || ())?;
         }

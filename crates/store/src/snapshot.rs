@@ -21,7 +21,7 @@ pub(super) struct Snapshots {
 #[derive(Default)]
 struct SavedRows {
     /// The last key of the rows that were copied.
-    copied: Vec<u8>,
+    copied_up_to: Vec<u8>,
     /// The keys whose rows were changed, added or removed.
     changed: BTreeSet<Vec<u8>>,
     /// The old rows of these keys, until the next slice. A key that was added has no old row.
@@ -69,7 +69,7 @@ impl Snapshots {
         for saved in lock(&self.open).iter() {
             let mut saved = lock(saved);
             for (key, _) in batch.ops() {
-                if key <= saved.copied.as_slice() || saved.changed.contains(key) {
+                if key <= saved.copied_up_to.as_slice() || saved.changed.contains(key) {
                     continue;
                 }
                 match row(key) {
@@ -94,7 +94,7 @@ impl Snapshot<'_> {
             return Err(error);
         }
         if let Some(end) = end {
-            saved.copied = end.to_vec();
+            saved.copied_up_to = end.to_vec();
         }
         while let Some(key) = saved.changed.pop_first() {
             if end.is_some_and(|end| key.as_slice() > end) {

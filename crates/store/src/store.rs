@@ -191,12 +191,12 @@ pub trait Store: ReadStore + Send + Sync + 'static {
         self.commit_with_callback(group, &mut || ())
     }
 
-    /// Does the same as `commit`. Calls `written` when the operating system has the whole group, if no commit was
+    /// Does the same as `commit`. Calls `on_flushed` when the operating system has the whole group, if no commit was
     /// refused. After that, the end of this process cannot lose the group, but a power cut can.
     fn commit_with_callback(
         &self,
         group: &[Commit],
-        written: &mut dyn FnMut(),
+        on_flushed: &mut dyn FnMut(),
     ) -> Result<Vec<Result<Committed, StoreError>>, StoreError>;
 
     /// Moves a run to another index without a step of the run; durable when this returns. A `reason` puts a run that

@@ -132,7 +132,7 @@ impl<K: Kv> RowReader<K> {
             Some(owner) => keys::workflow_state(&mut prefix, owner, None),
             None => prefix.push(Family::State.byte()),
         }
-        let _reading = self.reading();
+        let _reading = self.hold_groups();
         let rows = self.records(prefixed(&prefix));
         let entries = rows.map(|row| {
             let (key, first) = row?;

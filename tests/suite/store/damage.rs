@@ -623,7 +623,7 @@ fn every_row_is_told_as_it_lies_there() {
         ("workflow", "a.yaml"),
         ("header", "\"poll\""),
         ("snapshot", "RunState"),
-        ("changes", "Line {"),
+        ("changes", "CommitReport {"),
         ("retained rows", "IterationRow"),
     ] {
         let records = records(what);

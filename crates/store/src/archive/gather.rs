@@ -4,7 +4,7 @@
 use super::facts::{IterationFacts, has_error, reported_facts};
 use super::loop_iterations::LoopIterations;
 use crate::StoreError;
-use crate::journal::Line;
+use crate::journal::CommitReport;
 use crate::journal_walk::Order;
 use crate::kv::Kv;
 use crate::rows::RowReader;
@@ -66,19 +66,19 @@ impl<K: Kv> RowReader<K> {
         found.loops(retained.loops);
         found.rows(retained.iterations, RowLocation::Retained);
         let before = std::mem::take(&mut found.ended);
-        found.begun = retained.ended.facts_of_unfinished(path);
+        found.facts = retained.archive.facts_of_unfinished(path);
         // Read before the walk. If a commit has replaced the cells, they look damaged, but the walk fails, too.
-        let cells = self.archived_cells(run, &retained.ended, path)?;
+        let cells = self.archived_cells(run, &retained.archive, path)?;
         let all = (header.bounds.first, header.header.revision);
         self.walk(
             run,
             all,
             Order::OldestFirst,
-            Line::decode,
-            |number, line| {
-                found.events(&line.history);
-                found.loops(line.loops);
-                found.rows(line.iterations, RowLocation::Commit(number));
+            CommitReport::decode,
+            |number, report| {
+                found.events(&report.history);
+                found.loops(report.loops);
+                found.rows(report.iterations, RowLocation::Commit(number));
                 ControlFlow::Continue(())
             },
         )?;
@@ -100,27 +100,33 @@ impl<K: Kv> RowReader<K> {
     ) -> Result<Vec<IterationRow>, StoreError> {
         let header = self.known(run)?;
         let mut found = Vec::with_capacity(wanted.len());
-        let mut let_go = Vec::new();
+        let mut removed = Vec::new();
         for (iteration, place) in wanted {
             let own = |row: &IterationRow| row.iteration == *iteration && row.path == path;
             if let RowLocation::Commit(number) = *place
                 && number >= header.bounds.first
             {
                 let at = (number, number);
-                self.walk(run, at, Order::OldestFirst, Line::decode, |_, line| {
-                    found.extend(line.iterations.into_iter().rfind(own));
-                    ControlFlow::Continue(())
-                })?;
+                self.walk(
+                    run,
+                    at,
+                    Order::OldestFirst,
+                    CommitReport::decode,
+                    |_, report| {
+                        found.extend(report.iterations.into_iter().rfind(own));
+                        ControlFlow::Continue(())
+                    },
+                )?;
                 continue;
             }
-            let_go.push(*iteration);
+            removed.push(*iteration);
         }
-        if !let_go.is_empty() {
+        if !removed.is_empty() {
             let retained = self.retained_rows(run, &header.bounds)?;
             // Rows of the last time that the loop was entered must come last.
-            found.extend(self.archived_rows(run, &retained.ended, path, &let_go)?);
+            found.extend(self.archived_rows(run, &retained.archive, path, &removed)?);
             let mut rows = retained.iterations;
-            rows.retain(|row| row.path == path && let_go.contains(&row.iteration));
+            rows.retain(|row| row.path == path && removed.contains(&row.iteration));
             found.extend(rows);
         }
         Ok(found)
@@ -131,7 +137,7 @@ impl<K: Kv> RowReader<K> {
 #[derive(Default)]
 struct LoopGatherer<'a> {
     path: &'a str,
-    begun: HashMap<u64, IterationFacts>,
+    facts: HashMap<u64, IterationFacts>,
     state: Option<LoopState>,
     ended: Vec<EndedIteration>,
 }
@@ -144,15 +150,15 @@ impl LoopGatherer<'_> {
 
     fn rows(&mut self, rows: Vec<IterationRow>, place: RowLocation) {
         for row in rows.into_iter().filter(|row| row.path == self.path) {
-            let begun = self.begun.remove(&row.iteration).unwrap_or_default();
+            let facts = self.facts.remove(&row.iteration).unwrap_or_default();
             let ended = EndedIteration {
                 iteration: row.iteration,
                 status: row.status,
                 condition: row.condition,
                 started_at: row.started_at,
                 ended_at: row.ended_at,
-                attempts: begun.attempts.max(1),
-                error: begun.error.filter(|_| has_error(row.status)).map(Arc::from),
+                attempts: facts.attempts.max(1),
+                error: facts.error.filter(|_| has_error(row.status)).map(Arc::from),
                 row: place,
             };
             self.ended.push(ended);
@@ -161,7 +167,7 @@ impl LoopGatherer<'_> {
 
     fn events(&mut self, events: &[HistoryEvent]) {
         for fact in reported_facts(events).filter(|fact| fact.path == self.path) {
-            self.begun.entry(fact.iteration).or_default().add(&fact);
+            self.facts.entry(fact.iteration).or_default().add(&fact);
         }
     }
 }

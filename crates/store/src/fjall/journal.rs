@@ -47,7 +47,7 @@ pub(super) struct ActiveJournal {
     /// The number of the journal, and its file.
     current: Mutex<(u64, File)>,
     /// Earlier journals that fjall has not removed yet.
-    full: Mutex<Vec<File>>,
+    earlier: Mutex<Vec<File>>,
 }
 
 impl ActiveJournal {
@@ -57,7 +57,7 @@ impl ActiveJournal {
         let (number, path) = last.ok_or_else(|| io::Error::other("it has no journal"))?;
         Ok(Self {
             current: Mutex::new((number, open_journal(&path)?)),
-            full: Mutex::default(),
+            earlier: Mutex::default(),
             folder,
         })
     }
@@ -69,8 +69,8 @@ impl ActiveJournal {
         self.free_removed();
         loop {
             while let Some(next) = self.next(current.0)? {
-                let (_, full) = mem::replace(&mut *current, next);
-                lock(&self.full).push(full);
+                let (_, earlier) = mem::replace(&mut *current, next);
+                lock(&self.earlier).push(earlier);
             }
             current.1.sync_data()?;
             if self.is_in_place(&current)? {
@@ -82,8 +82,8 @@ impl ActiveJournal {
     /// Releases the space of journals that fjall has removed. An open file retains its space, so it can be released in
     /// steps: freeing a whole journal at once would make commits wait for the file system.
     fn free_removed(&self) {
-        let mut full = lock(&self.full);
-        for file in full.extract_if(.., |file| is_removed(file)) {
+        let mut earlier = lock(&self.earlier);
+        for file in earlier.extract_if(.., |file| is_removed(file)) {
             // If no thread can be started, the space is released at once.
             drop(thread::Builder::new().spawn(move || free(&file)));
         }
@@ -324,7 +324,7 @@ pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
         cut(active, end).map_err(StoreError::Io)?;
     }
     // The disk may be full. Then fjall reads all of the journals. Any other error is reported when fjall opens.
-    if let Err(error) = leave_out(&folder, &found, &journals) {
+    if let Err(error) = drop_batches_in_tables(&folder, &found, &journals) {
         tracing::debug!(%error, "the journal contains rows of tables");
     }
     Ok(())
@@ -338,7 +338,7 @@ fn cut(journal: &Path, end: u64) -> io::Result<()> {
 
 /// Rewrites the journals without batches that are in tables, if these are large: fjall reads and encodes all of them
 /// whenever it opens. An interruption at any point leaves journals with all batches that are in no table.
-fn leave_out(
+fn drop_batches_in_tables(
     folder: &Path,
     batches: &[Batch<'_>],
     journals: &BTreeMap<u64, PathBuf>,

@@ -17,10 +17,10 @@ use self::journal::{ActiveJournal, prepare};
 use self::scratch::Scratch;
 use crate::creation_lock::{CreationLock, lock, locked};
 use crate::directory::{
-    DIRECTORY, create_directories, files, forget_cached, keep_private, sync_files, sync_names,
+    DIRECTORY, create_directories, files, forget_cached, restrict_modes, sync_files, sync_names,
 };
 use crate::disk::{Disk, ReadableRows, StoreOptions, not_opened_error};
-use crate::file_identity::FileIdentity;
+use crate::file_identity::FileIdentities;
 use crate::kind::{FJALL, StoreKind};
 use crate::kv::{GuardedIter, Kv, KvError, KvRow, Range, guard};
 use crate::rows::Rows;
@@ -92,7 +92,7 @@ pub struct Fjall {
     dir: PathBuf,
     name: String,
     options: StoreOptions,
-    presence: FileIdentity,
+    presence: FileIdentities,
     /// None while the database is opened again, and for as long as opening fails.
     open: RwLock<Option<OpenedFjall>>,
     /// The directory of a copy that is removed with the database.
@@ -151,7 +151,7 @@ impl OpenedFjall {
             Some(_) => Watermark::fresh(&path).map_err(StoreError::Io)?,
         };
         let opened = Self::at(&path, options, mark, name)?;
-        keep_private(&path).map_err(StoreError::Io)?;
+        restrict_modes(&path).map_err(StoreError::Io)?;
         if let Some(making) = making {
             let durable = sync_files(&path).and_then(|()| sync_names(&path, &created));
             durable
@@ -191,7 +191,7 @@ impl OpenedFjall {
         })
     }
 
-    fn presence(&self, path: &Path) -> Result<FileIdentity, StoreError> {
+    fn presence(&self, path: &Path) -> Result<FileIdentities, StoreError> {
         let lock = StoreKind::Fjall.lock_file();
         let tables = format!("{FJALL}/{TABLES}");
         let files = [
@@ -199,7 +199,7 @@ impl OpenedFjall {
             (&*tables, &self.tables),
             (MARK, &self.mark.file),
         ];
-        FileIdentity::of(path, &files).map_err(StoreError::Io)
+        FileIdentities::of(path, &files).map_err(StoreError::Io)
     }
 
     /// Waits for the workers as fjall would. fjall waits for ever if a worker ended with an error; this returns the
@@ -241,13 +241,13 @@ impl Disk for Fjall {
         FjallStore::open_with(dir, options)
     }
 
-    fn raw(path: &Path) -> Result<Self, StoreError> {
+    fn open_unchecked(path: &Path) -> Result<Self, StoreError> {
         create_directories(path).map_err(StoreError::Io)?;
         let options = StoreOptions::default();
         let name = path.display().to_string();
         let mark = Watermark::fresh(path).map_err(StoreError::Io)?;
         let opened = OpenedFjall::at(path, options, mark, &name)?;
-        keep_private(path).map_err(StoreError::Io)?;
+        restrict_modes(path).map_err(StoreError::Io)?;
         Ok(Self {
             dir: path.to_owned(),
             name,

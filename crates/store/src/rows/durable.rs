@@ -18,11 +18,11 @@ pub(super) struct Durability {
     /// The last group that is durable.
     synced: Mutex<u64>,
     /// Notified when `synced` changes, or after a write has failed.
-    moved: Condvar,
+    synced_changed: Condvar,
     /// Number of bytes that are applied and not durable yet.
     unsynced: Mutex<usize>,
     /// Notified when `unsynced` decreases.
-    fewer: Condvar,
+    unsynced_decreased: Condvar,
     /// How often the store was opened again. A group that was in flight at that time is not known to be durable.
     epoch: AtomicU64,
 }
@@ -33,9 +33,9 @@ impl Durability {
         Self {
             applied: AtomicU64::new(group),
             synced: Mutex::new(group),
-            moved: Condvar::new(),
+            synced_changed: Condvar::new(),
             unsynced: Mutex::new(0),
-            fewer: Condvar::new(),
+            unsynced_decreased: Condvar::new(),
             epoch: AtomicU64::new(0),
         }
     }
@@ -71,8 +71,8 @@ impl<K: Kv> Rows<K> {
         self.durability.applied.store(root.group, Ordering::SeqCst);
         *synced = root.group;
         *lock(&self.reader.failed) = None;
-        self.feed.forget();
-        self.durability.moved.notify_all();
+        self.feed.mark_all_changed();
+        self.durability.synced_changed.notify_all();
         Ok(())
     }
 
@@ -88,27 +88,27 @@ impl<K: Kv> Rows<K> {
     }
 
     /// Checks the store's files; see [`Store::check_present`].
-    pub(super) fn check_place(&self) -> Result<(), StoreError> {
+    pub(super) fn check_files(&self) -> Result<(), StoreError> {
         self.reader.kv.check_present().map_err(|error| {
             let error = self.fail(error);
             let _synced = lock(&self.durability.synced);
-            self.durability.moved.notify_all();
+            self.durability.synced_changed.notify_all();
             error
         })
     }
 
     /// Applies the batch and makes it durable. Releases the writer as soon as the next group can fill its own batch.
-    /// Calls `written` when the operating system has the batch.
+    /// Calls `on_flushed` when the operating system has the batch.
     pub(crate) fn make_durable(
         &self,
         writer: MutexGuard<'_, Writer>,
-        written: impl FnOnce(),
+        on_flushed: impl FnOnce(),
     ) -> Result<(), StoreError> {
-        let done = self.sync_group(writer, written);
+        let done = self.sync_group(writer, on_flushed);
         if done.is_err() {
             // Locked, so that a reader that has just checked for errors cannot begin to wait after this notification.
             let _synced = lock(&self.durability.synced);
-            self.durability.moved.notify_all();
+            self.durability.synced_changed.notify_all();
         }
         done
     }
@@ -116,13 +116,13 @@ impl<K: Kv> Rows<K> {
     fn sync_group(
         &self,
         mut writer: MutexGuard<'_, Writer>,
-        written: impl FnOnce(),
+        on_flushed: impl FnOnce(),
     ) -> Result<(), StoreError> {
         let group = writer.next_group(self.reader.kv.marked())?;
         let bytes = writer.batch.len();
         let _unsynced = UnsyncedBytes::new(
             &self.durability.unsynced,
-            &self.durability.fewer,
+            &self.durability.unsynced_decreased,
             bytes,
             K::MAX_UNSYNCED,
         );
@@ -149,7 +149,7 @@ impl<K: Kv> Rows<K> {
         self.feed.changed(writer.touched.drain(..));
         drop(writer);
         self.reader.kv.flush().map_err(|e| self.fail(e))?;
-        written();
+        on_flushed();
         let mut synced = lock(&self.durability.synced);
         // The sync of an earlier group may have failed meanwhile, and this group depends on it.
         self.check_writable()?;
@@ -158,7 +158,7 @@ impl<K: Kv> Rows<K> {
         if *synced < group {
             self.reader.kv.sync(group).map_err(|e| self.fail(e))?;
             *synced = group;
-            self.durability.moved.notify_all();
+            self.durability.synced_changed.notify_all();
         }
         Ok(())
     }
@@ -182,7 +182,7 @@ impl<K: Kv> Rows<K> {
                 return Ok(());
             }
             self.check_writable()?;
-            let woken = self.durability.moved.wait(synced);
+            let woken = self.durability.synced_changed.wait(synced);
             synced = woken.unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -192,23 +192,27 @@ impl<K: Kv> Rows<K> {
 /// unless a single group is larger.
 struct UnsyncedBytes<'a> {
     all: &'a Mutex<usize>,
-    fewer: &'a Condvar,
+    decreased: &'a Condvar,
     own: usize,
 }
 
 impl<'a> UnsyncedBytes<'a> {
     /// Waits until there is room for `own` bytes.
-    fn new(all: &'a Mutex<usize>, fewer: &'a Condvar, own: usize, most: usize) -> Self {
+    fn new(all: &'a Mutex<usize>, decreased: &'a Condvar, own: usize, most: usize) -> Self {
         let full = |all: &mut usize| *all > 0 && all.saturating_add(own) > most;
-        let unsynced = fewer.wait_while(lock(all), full);
+        let unsynced = decreased.wait_while(lock(all), full);
         *unsynced.unwrap_or_else(PoisonError::into_inner) += own;
-        Self { all, fewer, own }
+        Self {
+            all,
+            decreased,
+            own,
+        }
     }
 }
 
 impl Drop for UnsyncedBytes<'_> {
     fn drop(&mut self) {
         *lock(self.all) -= self.own;
-        self.fewer.notify_all();
+        self.decreased.notify_all();
     }
 }

@@ -63,12 +63,12 @@ impl<K: Kv> RowReader<K> {
 
     /// Prevents that a group is applied while the guard lives. Only for copying rows. A second guard on the same thread
     /// could cause a deadlock with a writer that waits for the first guard.
-    pub(crate) fn reading(&self) -> RwLockReadGuard<'_, ()> {
+    pub(crate) fn hold_groups(&self) -> RwLockReadGuard<'_, ()> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Allows this thread to seal and open secure values while the guard lives.
-    pub(super) fn sealing(&self) -> Sealing {
+    pub(super) fn sealing_guard(&self) -> Sealing {
         Sealing::with(self.key.get().cloned())
     }
 
@@ -117,7 +117,7 @@ impl<K: Kv> RowReader<K> {
         &self,
         key: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Option<Record>, StoreError> {
-        let _reading = self.reading();
+        let _reading = self.hold_groups();
         self.record_at(key)
     }
 
@@ -209,7 +209,7 @@ impl<K: Kv> RowReader<K> {
             write_key(&mut key, after);
             from = Bound::Excluded(key);
         }
-        let _reading = self.reading();
+        let _reading = self.hold_groups();
         let page = self.records((from, to)).take(limit).map(|row| {
             let (key, first) = row?;
             self.value(key.as_ref(), first.as_ref(), &decode)
@@ -239,7 +239,7 @@ impl<K: Kv> RowReader<K> {
         &self,
         run: &str,
     ) -> Result<Option<(StoredHeader, u32)>, StoreError> {
-        let _reading = self.reading();
+        let _reading = self.hold_groups();
         self.stored_header_locked(run)
     }
 

@@ -184,7 +184,7 @@ impl<K: Kv> RowReader<K> {
                 if parsed.piece > 0 || without.is_some() && parsed.run.as_deref() == without {
                     continue;
                 }
-                root.add(match family {
+                root.add_row(match family {
                     Family::Workflow | Family::State | Family::Header => {
                         codec::crc_of(value.as_ref())
                     }

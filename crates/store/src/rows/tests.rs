@@ -283,7 +283,7 @@ fn pieces_of_another_commit_are_not_taken_for_those_of_this_one() {
         let commit = commit("run", 2, text);
         let mut encoded = encode_group(std::slice::from_ref(&commit), usize::MAX, &mut None);
         let mut encoded = encoded.remove(0).unwrap();
-        store.write_pieces(&commit, &mut encoded).unwrap();
+        store.write_further_pieces(&commit, &mut encoded).unwrap();
         (commit, encoded)
     });
     // Each would replace pieces of the other while both write.

@@ -19,10 +19,10 @@ pub(super) fn check_end(path: &Path) -> Result<(), StoreError> {
         return Ok(());
     };
     let log = Log::open(path).map_err(StoreError::Io)?;
-    let Some(cut) = log.cut().map_err(StoreError::Io)? else {
+    let Some(end) = log.sled_end().map_err(StoreError::Io)? else {
         return Ok(());
     };
-    if log.is_indexed(cut) {
+    if log.is_indexed(end) {
         return Err(corrupt("its log cannot be read up to where its index ends"));
     }
     let group = |message: &Message<'_>| {
@@ -32,7 +32,7 @@ pub(super) fn check_end(path: &Path) -> Result<(), StoreError> {
         let root: Root = codec::decode(row.get(body)?).ok()?;
         Some(root.group)
     };
-    let last = log.newest(cut, group).map_err(StoreError::Io)?;
+    let last = log.newest(end, group).map_err(StoreError::Io)?;
     ends_too_early(acknowledged, last.unwrap_or(0)).map_or(Ok(()), Err)
 }
 

@@ -577,7 +577,7 @@ mod tests {
         let mut last = 0;
         let (mut pages, mut same) = (Pages::new(|_, _| true), Pages::new(|_, _| true));
         let log = crate::sled::log_reader::Log::open(path).unwrap();
-        assert_eq!(log.cut().unwrap(), None);
+        assert_eq!(log.sled_end().unwrap(), None);
         log.messages(u64::MAX, &mut report, |message| {
             last = message.lsn;
             assert!(pages.take(message) && same.take(message));
@@ -607,7 +607,7 @@ mod tests {
         let mut batch = WriteBatch::default();
         let mut written = 0;
         for round in 0..12_u64 {
-            let db = retry_while_locked(|| Sled::raw(dir.path())).unwrap();
+            let db = retry_while_locked(|| Sled::open_unchecked(dir.path())).unwrap();
             for group in 0..30 {
                 batch.clear();
                 for _ in 0..20 {

@@ -46,7 +46,7 @@ pub(super) struct Log<'a> {
     /// Offsets of the segments in the file, by segment number.
     segments: BTreeMap<u64, u64>,
     /// Offsets of segments without a valid header.
-    others: Vec<u64>,
+    headerless: Vec<u64>,
     /// Up to this position, the log was complete when its last segment was begun or its index was written.
     stable: u64,
     /// Up to this position, the log has an index.
@@ -63,7 +63,7 @@ impl<'a> Log<'a> {
             path,
             file: File::open(path.join("db"))?,
             segments: BTreeMap::new(),
-            others: Vec::new(),
+            headerless: Vec::new(),
             stable: 0,
             indexed: 0,
         };
@@ -83,7 +83,7 @@ impl<'a> Log<'a> {
                     log.segments.insert(number, at);
                     log.stable = log.stable.max(stable);
                 }
-                None => log.others.push(at),
+                None => log.headerless.push(at),
             }
         }
         Ok(log)
@@ -94,7 +94,7 @@ impl<'a> Log<'a> {
     /// # Errors
     /// If a segment cannot be read.
     pub fn find_lost(&mut self, report: &mut IntegrityReport) -> io::Result<()> {
-        for at in std::mem::take(&mut self.others) {
+        for at in std::mem::take(&mut self.headerless) {
             let segment = self.read(at)?;
             if let Some(found) = LogMessage::from(&segment, HEADER, None) {
                 note(report, at, &"its header is damaged");
@@ -178,9 +178,9 @@ impl<'a> Log<'a> {
     ///
     /// # Errors
     /// If a segment cannot be read.
-    pub fn cut(&self) -> io::Result<Option<u64>> {
+    pub fn sled_end(&self) -> io::Result<Option<u64>> {
         let mut newest = self.segments.keys().next_back().copied();
-        for at in &self.others {
+        for at in &self.headerless {
             let found = LogMessage::from(&self.read(*at)?, HEADER, None);
             newest = newest.max(found.map(|found| found.segment));
         }
@@ -208,8 +208,8 @@ impl<'a> Log<'a> {
             number += 1;
             end = place(number, 0);
         };
-        let cut = first_torn(&batches, end);
-        Ok((behind || cut < end).then_some(cut))
+        let first_torn_at = first_torn(&batches, end);
+        Ok((behind || first_torn_at < end).then_some(first_torn_at))
     }
 
     /// Returns true if the index of the log includes a position.

@@ -25,10 +25,10 @@ use self::log_reader::Log;
 use self::read_only::durable_snapshot;
 use crate::creation_lock::{CreationLock, lock, locked};
 use crate::directory::{
-    DIRECTORY, create_directories, file, forget_cached, keep_private, sync_files, sync_names,
+    DIRECTORY, create_directories, file, forget_cached, restrict_modes, sync_files, sync_names,
 };
 use crate::disk::{Disk, ReadableRows, StoreOptions, not_opened_error};
-use crate::file_identity::FileIdentity;
+use crate::file_identity::FileIdentities;
 use crate::kind::StoreKind;
 use crate::kv::{GuardedIter, Kv, KvError, KvRow, Range, guard};
 use crate::rows::Rows;
@@ -82,7 +82,7 @@ pub struct Sled {
     dir: PathBuf,
     name: String,
     options: StoreOptions,
-    presence: FileIdentity,
+    presence: FileIdentities,
     /// None while the database is opened again, and for as long as opening fails.
     open: RwLock<Option<OpenedSled>>,
 }
@@ -171,7 +171,7 @@ impl OpenedSled {
             Watermark::fresh(&path).map_err(StoreError::Io)?
         };
         let db = database(&path, options.cache_bytes, name)?;
-        keep_private(&path).map_err(StoreError::Io)?;
+        restrict_modes(&path).map_err(StoreError::Io)?;
         let file = file(&path, "db").map_err(StoreError::Io)?;
         let opened = Self { db, file, mark };
         if let Some(making) = making {
@@ -183,9 +183,9 @@ impl OpenedSled {
         Ok(opened)
     }
 
-    fn presence(&self, path: &Path) -> Result<FileIdentity, StoreError> {
+    fn presence(&self, path: &Path) -> Result<FileIdentities, StoreError> {
         let files = [("db", &self.file), (MARK, &self.mark.file)];
-        FileIdentity::of(path, &files).map_err(StoreError::Io)
+        FileIdentities::of(path, &files).map_err(StoreError::Io)
     }
 
     /// Makes the content and the name of a new store durable.
@@ -235,11 +235,11 @@ impl Disk for Sled {
         SledStore::open_with(dir, options)
     }
 
-    fn raw(path: &Path) -> Result<Self, StoreError> {
+    fn open_unchecked(path: &Path) -> Result<Self, StoreError> {
         create_directories(path).map_err(StoreError::Io)?;
         let name = path.display().to_string();
         let db = database(path, StoreOptions::default().cache_bytes, &name)?;
-        keep_private(path).map_err(StoreError::Io)?;
+        restrict_modes(path).map_err(StoreError::Io)?;
         let file = file(path, "db").map_err(StoreError::Io)?;
         let mark = Watermark::fresh(path).map_err(StoreError::Io)?;
         let opened = OpenedSled { db, file, mark };

@@ -79,11 +79,11 @@ fn read(path: &Path, most: u64) -> Result<Option<MemoryStore>, StoreError> {
         return Ok(None);
     };
     let mut log = Log::open(path).map_err(StoreError::Io)?;
-    let cut = log.cut().map_err(StoreError::Io)?;
-    if cut.is_some_and(|cut| log.is_indexed(cut)) {
+    let end = log.sled_end().map_err(StoreError::Io)?;
+    if end.is_some_and(|end| log.is_indexed(end)) {
         return Ok(None);
     }
-    let read = Pages::read(&mut log, cut.unwrap_or(u64::MAX));
+    let read = Pages::read(&mut log, end.unwrap_or(u64::MAX));
     let (pages, report) = read.map_err(StoreError::Io)?;
     if let Some(issue) = report.issues.first() {
         return Err(corrupt(&issue.error));

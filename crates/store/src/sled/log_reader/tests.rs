@@ -35,7 +35,7 @@ fn read(segments: &[Vec<u8>]) -> (Vec<(u64, Vec<u8>)>, IntegrityReport) {
     fs::write(dir.path().join("db"), log).unwrap();
     let (mut report, mut out) = (IntegrityReport::default(), Vec::new());
     let mut log = Log::open(dir.path()).unwrap();
-    log.cut().unwrap();
+    log.sled_end().unwrap();
     log.find_lost(&mut report).unwrap();
     log.messages(u64::MAX, &mut report, |message| {
         out.push((message.page, message.body.to_vec()));
@@ -240,7 +240,7 @@ fn cut_of(change: impl FnOnce(&mut Vec<u8>)) -> Option<u64> {
     change(&mut log);
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("db"), log).unwrap();
-    Log::open(dir.path()).unwrap().cut().unwrap()
+    Log::open(dir.path()).unwrap().sled_end().unwrap()
 }
 
 #[test]
@@ -276,9 +276,9 @@ fn laid_out(segments: &[Vec<u8>]) -> tempfile::TempDir {
     dir
 }
 
-fn cut(segments: &[Vec<u8>]) -> Option<u64> {
+fn sled_end(segments: &[Vec<u8>]) -> Option<u64> {
     let dir = laid_out(segments);
-    Log::open(dir.path()).unwrap().cut().unwrap()
+    Log::open(dir.path()).unwrap().sled_end().unwrap()
 }
 
 /// A header, a message and the end of the segment.
@@ -295,9 +295,9 @@ fn whole(number: u64) -> Vec<u8> {
 
 #[test]
 fn the_log_ends_before_a_segment_that_is_missing() {
-    assert_eq!(cut(&[whole(0)]), None);
-    assert_eq!(cut(&[whole(0), whole(1)]), None);
-    assert_eq!(cut(&[whole(0), whole(2)]), Some(STEP));
+    assert_eq!(sled_end(&[whole(0)]), None);
+    assert_eq!(sled_end(&[whole(0), whole(1)]), None);
+    assert_eq!(sled_end(&[whole(0), whole(2)]), Some(STEP));
 }
 
 /// What lies before the place up to which the log was whole is of no interest to its end.
@@ -310,11 +310,11 @@ fn the_end_is_looked_for_behind_what_was_whole() {
     };
     let stable = 2 * STEP + HEADER as u64;
     let last = || whole_after(3, stable);
-    assert_eq!(cut(&[whole(0), whole(1), whole(2), last()]), None);
+    assert_eq!(sled_end(&[whole(0), whole(1), whole(2), last()]), None);
     let before = [whole(0), damaged(whole(1)), whole(2), last()];
-    assert_eq!(cut(&before), None);
+    assert_eq!(sled_end(&before), None);
     let behind = [whole(0), whole(1), whole(2), damaged(last())];
-    assert_eq!(cut(&behind), Some(3 * STEP + HEADER as u64));
+    assert_eq!(sled_end(&behind), Some(3 * STEP + HEADER as u64));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::codec::{self, BadRecord};
 use crate::commit::Entry;
 use crate::compress;
 use crate::header::Bounds;
-use crate::journal::Line;
+use crate::journal::CommitReport;
 use crate::keys::{self, Family, LoopPath};
 use crate::kv::{Kv, prefixed};
 use crate::rows::{RowReader, corrupt};
@@ -39,17 +39,17 @@ const MAX_UNFINISHED: usize = 1_000;
 
 /// The list of a run's archive rows.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
-pub struct Chunks {
+pub struct ArchiveRows {
     /// The last number that was assigned to a row.
-    next: u64,
-    chunks: Vec<Chunk>,
+    last_number: u64,
+    rows: Vec<ArchiveRow>,
     /// The facts reported about iterations that have not ended, by the loop's path and the iteration.
     begun: BTreeMap<(String, u64), IterationFacts>,
 }
 
 /// An archive row.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
-struct Chunk {
+struct ArchiveRow {
     number: u64,
     crc: u32,
     bytes: u64,
@@ -73,9 +73,9 @@ enum Kind {
     Failed,
 }
 
-impl Chunks {
+impl ArchiveRows {
     pub fn is_empty(&self) -> bool {
-        self.chunks.is_empty() && self.begun.is_empty()
+        self.rows.is_empty() && self.begun.is_empty()
     }
 
     /// Returns the facts reported about the unfinished iterations of a loop.
@@ -86,20 +86,25 @@ impl Chunks {
     }
 
     pub fn has(&self, number: Option<u64>) -> bool {
-        self.chunks.iter().any(|chunk| Some(chunk.number) == number)
+        self.rows
+            .iter()
+            .any(|archive_row| Some(archive_row.number) == number)
     }
 
-    fn of(&self, path: &LoopPath) -> impl Iterator<Item = &Chunk> {
-        self.chunks.iter().filter(|chunk| {
-            let (first, last) = (chunk.outer.0.as_slice(), chunk.outer.1.as_slice());
-            chunk.names == path.names() && (first..=last).contains(&path.outer())
+    fn of(&self, path: &LoopPath) -> impl Iterator<Item = &ArchiveRow> {
+        self.rows.iter().filter(|archive_row| {
+            let (first, last) = (
+                archive_row.outer.0.as_slice(),
+                archive_row.outer.1.as_slice(),
+            );
+            archive_row.names == path.names() && (first..=last).contains(&path.outer())
         })
     }
 
     /// Returns the number for a new row.
     fn number(&mut self) -> u64 {
-        self.next += 1;
-        self.next
+        self.last_number += 1;
+        self.last_number
     }
 }
 
@@ -131,65 +136,67 @@ impl<K: Kv> RowReader<K> {
     pub(crate) fn archive_iterations(
         &self,
         entry: &mut Entry<'_>,
-        mut chunks: Chunks,
-        lines: &[Line],
-    ) -> Result<Chunks, StoreError> {
+        mut archive: ArchiveRows,
+        reports: &[CommitReport],
+    ) -> Result<ArchiveRows, StoreError> {
         let mut groups: BTreeMap<Vec<u8>, Vec<EndedRow<'_>>> = BTreeMap::new();
-        for line in lines {
-            for fact in reported_facts(&line.history) {
+        for report in reports {
+            for fact in reported_facts(&report.history) {
                 let key = (fact.path.to_owned(), fact.iteration);
-                chunks.begun.entry(key).or_default().add(&fact);
+                archive.begun.entry(key).or_default().add(&fact);
             }
-            for row in &line.iterations {
-                let facts = chunks.begun.remove(&(row.path.clone(), row.iteration));
+            for row in &report.iterations {
+                let facts = archive.begun.remove(&(row.path.clone(), row.iteration));
                 let names = LoopPath::new(&row.path).names().to_vec();
                 let group = groups.entry(names).or_default();
                 group.push((row, facts.unwrap_or_default()));
             }
         }
         for (names, mut group) in groups {
-            self.archive_rows(entry, &mut chunks, &names, &group)?;
+            self.archive_rows(entry, &mut archive, &names, &group)?;
             // Sort by loop path. The sort is stable, so iterations of a loop stay in the order in which they ended.
             group.sort_by(|(one, _), (other, _)| one.path.cmp(&other.path));
-            self.archive_cells(entry, &mut chunks, &names, &group)?;
+            self.archive_cells(entry, &mut archive, &names, &group)?;
         }
-        while chunks.begun.len() > MAX_UNFINISHED {
-            chunks.begun.pop_last();
+        while archive.begun.len() > MAX_UNFINISHED {
+            archive.begun.pop_last();
         }
-        Ok(chunks)
+        Ok(archive)
     }
 
     fn archive_cells(
         &self,
         entry: &mut Entry<'_>,
-        chunks: &mut Chunks,
+        archive: &mut ArchiveRows,
         names: &[u8],
         group: &[EndedRow<'_>],
     ) -> Result<(), StoreError> {
-        let own = |chunk: &Chunk| chunk.kind == Kind::Cells && chunk.names == names;
-        let open = chunks.chunks.iter().rposition(own);
+        let own = |archive_row: &ArchiveRow| {
+            archive_row.kind == Kind::Cells && archive_row.names == names
+        };
+        let open = archive.rows.iter().rposition(own);
         let open = open.filter(|at| {
-            let chunk = chunks.chunks.get(*at);
-            chunk.is_some_and(|chunk| {
-                chunk.count < MAX_CELLS && chunk.bytes < MAX_CELLS_BYTES as u64 / 4
+            let archive_row = archive.rows.get(*at);
+            archive_row.is_some_and(|archive_row| {
+                archive_row.count < MAX_CELLS && archive_row.bytes < MAX_CELLS_BYTES as u64 / 4
             })
         });
         let (mut cells, mut span, mut number) = (Cells::default(), Span::default(), None);
         if let Some(at) = open {
-            let chunk = chunks.chunks.remove(at);
-            cells = self.chunk(entry.run, &chunk, Cells::decode)?;
+            let archive_row = archive.rows.remove(at);
+            cells = self.read_archive_row(entry.run, &archive_row, Cells::decode)?;
             span = Span {
-                outer: Some(chunk.outer),
-                range: Some(chunk.range),
-                count: chunk.count,
+                outer: Some(archive_row.outer),
+                range: Some(archive_row.range),
+                count: archive_row.count,
             };
-            number = Some(chunk.number);
-            self.remove_chunk(entry, chunk.number)?;
+            number = Some(archive_row.number);
+            self.remove_archive_row(entry, archive_row.number)?;
         }
         let mut put = |cells: Cells, span| {
-            let number = number.take().unwrap_or_else(|| chunks.number());
+            let number = number.take().unwrap_or_else(|| archive.number());
             let put = |out: &mut Vec<u8>| cells.encode(out);
-            put_chunk(entry, chunks, (number, Kind::Cells, names), span, put)
+            put_archive_row(entry, archive, (number, Kind::Cells, names), span, put)
         };
         for (row, facts) in group {
             cells.push(row, facts);
@@ -210,14 +217,16 @@ impl<K: Kv> RowReader<K> {
     fn archive_rows(
         &self,
         entry: &mut Entry<'_>,
-        chunks: &mut Chunks,
+        archive: &mut ArchiveRows,
         names: &[u8],
         group: &[EndedRow<'_>],
     ) -> Result<(), StoreError> {
-        let first = |chunk: &&Chunk| chunk.kind == Kind::First && chunk.names == names;
-        let first = chunks.chunks.iter().filter(first);
-        let (count, bytes) = first.fold((0, 0), |(count, bytes), chunk| {
-            (count + chunk.count, bytes + chunk.bytes)
+        let first = |archive_row: &&ArchiveRow| {
+            archive_row.kind == Kind::First && archive_row.names == names
+        };
+        let first = archive.rows.iter().filter(first);
+        let (count, bytes) = first.fold((0, 0), |(count, bytes), archive_row| {
+            (count + archive_row.count, bytes + archive_row.bytes)
         });
         let left = if bytes < FIRST_ROWS_BYTES {
             FIRST_ROWS.saturating_sub(count)
@@ -226,16 +235,16 @@ impl<K: Kv> RowReader<K> {
         };
         let left = usize::try_from(left).unwrap_or(0).min(group.len());
         let (first, rest) = group.split_at_checked(left).unwrap_or((group, &[]));
-        self.write_rows(entry, chunks, (Kind::First, names), first.iter())?;
+        self.write_rows(entry, archive, (Kind::First, names), first.iter())?;
         let failed = rest.iter().filter(|(row, _)| is_failure(row.status));
-        self.write_rows(entry, chunks, (Kind::Failed, names), failed)?;
-        self.drop_failed(entry, chunks, names)
+        self.write_rows(entry, archive, (Kind::Failed, names), failed)?;
+        self.drop_failed(entry, archive, names)
     }
 
     fn write_rows<'r>(
         &self,
         entry: &mut Entry<'_>,
-        chunks: &mut Chunks,
+        archive: &mut ArchiveRows,
         (kind, names): (Kind, &[u8]),
         rows: impl Iterator<Item = &'r EndedRow<'r>>,
     ) -> Result<(), StoreError> {
@@ -252,9 +261,9 @@ impl<K: Kv> RowReader<K> {
                 codec::encode(&mut body, *row).map_err(|error| corrupt(&error.to_string()))?;
                 span.add(row);
             }
-            let number = chunks.number();
+            let number = archive.number();
             let count = span.count;
-            put_chunk(entry, chunks, (number, kind, names), span, |out| {
+            put_archive_row(entry, archive, (number, kind, names), span, |out| {
                 let mut whole = Vec::with_capacity(body.len() + 9);
                 codec::encode(&mut whole, &count)?;
                 whole.extend_from_slice(&body);
@@ -268,31 +277,35 @@ impl<K: Kv> RowReader<K> {
     fn drop_failed(
         &self,
         entry: &mut Entry<'_>,
-        chunks: &mut Chunks,
+        archive: &mut ArchiveRows,
         names: &[u8],
     ) -> Result<(), StoreError> {
-        let own = |chunk: &&Chunk| chunk.kind == Kind::Failed && chunk.names == names;
-        let failed: Vec<(u64, u64, u64)> = { chunks.chunks.iter().filter(own) }
-            .map(|chunk| (chunk.number, chunk.count, chunk.bytes))
+        let own = |archive_row: &&ArchiveRow| {
+            archive_row.kind == Kind::Failed && archive_row.names == names
+        };
+        let failed: Vec<(u64, u64, u64)> = { archive.rows.iter().filter(own) }
+            .map(|archive_row| (archive_row.number, archive_row.count, archive_row.bytes))
             .collect();
         // A row is removed if enough rows are before it and enough after it.
         let enough = |part: &[(u64, u64, u64)]| {
-            let (count, bytes) = part.iter().fold((0, 0), |(count, bytes), chunk| {
-                (count + chunk.1, bytes + chunk.2)
+            let (count, bytes) = part.iter().fold((0, 0), |(count, bytes), archive_row| {
+                (count + archive_row.1, bytes + archive_row.2)
             });
             count >= FAILED_ROWS || bytes >= FAILED_ROWS_BYTES
         };
         for (place, (number, ..)) in failed.iter().enumerate() {
             let (before, rest) = failed.split_at(place);
             if enough(before) && enough(rest.get(1..).unwrap_or_default()) {
-                self.remove_chunk(entry, *number)?;
-                chunks.chunks.retain(|chunk| chunk.number != *number);
+                self.remove_archive_row(entry, *number)?;
+                archive
+                    .rows
+                    .retain(|archive_row| archive_row.number != *number);
             }
         }
         Ok(())
     }
 
-    fn remove_chunk(&self, entry: &mut Entry<'_>, number: u64) -> Result<(), StoreError> {
+    fn remove_archive_row(&self, entry: &mut Entry<'_>, number: u64) -> Result<(), StoreError> {
         let mut key = Vec::new();
         keys::numbered_row(&mut key, Family::Iterations, entry.run, number);
         self.remove_under(entry.batch, &key)
@@ -305,17 +318,24 @@ impl<K: Kv> RowReader<K> {
     pub(super) fn archived_cells(
         &self,
         run: &str,
-        chunks: &Chunks,
+        archive: &ArchiveRows,
         path: &str,
     ) -> Result<Vec<Vec<u8>>, StoreError> {
         let of = LoopPath::new(path);
         let mut found = Vec::new();
-        for chunk in chunks.of(&of).filter(|chunk| chunk.kind == Kind::Cells) {
+        for archive_row in archive
+            .of(&of)
+            .filter(|archive_row| archive_row.kind == Kind::Cells)
+        {
             let read = |bytes: &[u8]| {
                 Cells::decode(bytes)?.check()?;
                 Ok(bytes.to_vec())
             };
-            found.extend(none_if_damaged(self.chunk(run, chunk, read))?);
+            found.extend(none_if_damaged(self.read_archive_row(
+                run,
+                archive_row,
+                read,
+            ))?);
         }
         Ok(found)
     }
@@ -324,19 +344,19 @@ impl<K: Kv> RowReader<K> {
     pub(super) fn archived_rows(
         &self,
         run: &str,
-        chunks: &Chunks,
+        archive: &ArchiveRows,
         path: &str,
         wanted: &[u64],
     ) -> Result<Vec<IterationRow>, StoreError> {
         let mut found = Vec::new();
         let of = LoopPath::new(path);
-        for chunk in chunks.of(&of) {
-            let (low, high) = chunk.range;
+        for archive_row in archive.of(&of) {
+            let (low, high) = archive_row.range;
             let any = wanted.iter().any(|number| (low..=high).contains(number));
-            if chunk.kind == Kind::Cells || !any {
+            if archive_row.kind == Kind::Cells || !any {
                 continue;
             }
-            let rows = none_if_damaged(self.chunk(run, chunk, whole_rows))?;
+            let rows = none_if_damaged(self.read_archive_row(run, archive_row, whole_rows))?;
             let rows = rows.unwrap_or_default().into_iter();
             found.extend(rows.filter(|row| row.path == path && wanted.contains(&row.iteration)));
         }
@@ -345,13 +365,13 @@ impl<K: Kv> RowReader<K> {
 
     /// Reads every archive row of a run.
     pub(crate) fn check_archive(&self, run: &str, bounds: &Bounds) -> Result<(), StoreError> {
-        let chunks = self.retained_rows(run, bounds)?.ended;
-        for chunk in &chunks.chunks {
-            self.check_chunk(run, chunk)?;
+        let archive = self.retained_rows(run, bounds)?.archive;
+        for archive_row in &archive.rows {
+            self.check_archive_row(run, archive_row)?;
         }
         let mut prefix = Vec::new();
         keys::of_run(&mut prefix, Family::Iterations, run);
-        match self.records(prefixed(&prefix)).count() == chunks.chunks.len() {
+        match self.records(prefixed(&prefix)).count() == archive.rows.len() {
             true => Ok(()),
             false => Err(corrupt(&format!(
                 "run {run} has rows of unknown iterations"
@@ -360,36 +380,41 @@ impl<K: Kv> RowReader<K> {
     }
 
     /// Removes unreadable rows from the list. Returns whether the list changed.
-    pub(crate) fn forget_unreadable(&self, run: &str, chunks: &mut Chunks) -> bool {
-        let before = chunks.chunks.len();
-        chunks
-            .chunks
-            .retain(|chunk| self.check_chunk(run, chunk).is_ok());
-        chunks.chunks.len() < before
+    pub(crate) fn forget_unreadable(&self, run: &str, archive: &mut ArchiveRows) -> bool {
+        let before = archive.rows.len();
+        archive
+            .rows
+            .retain(|archive_row| self.check_archive_row(run, archive_row).is_ok());
+        archive.rows.len() < before
     }
 
-    fn check_chunk(&self, run: &str, chunk: &Chunk) -> Result<(), StoreError> {
-        match chunk.kind {
-            Kind::Cells => self.chunk(run, chunk, |bytes| Cells::decode(bytes)?.check()),
-            Kind::First | Kind::Failed => self.chunk(run, chunk, whole_rows).map(drop),
+    fn check_archive_row(&self, run: &str, archive_row: &ArchiveRow) -> Result<(), StoreError> {
+        match archive_row.kind {
+            Kind::Cells => {
+                self.read_archive_row(run, archive_row, |bytes| Cells::decode(bytes)?.check())
+            }
+            Kind::First | Kind::Failed => self
+                .read_archive_row(run, archive_row, whole_rows)
+                .map(drop),
         }
     }
 
-    fn chunk<T>(
+    fn read_archive_row<T>(
         &self,
         run: &str,
-        chunk: &Chunk,
+        archive_row: &ArchiveRow,
         decode: impl FnOnce(&[u8]) -> Result<T, BadRecord>,
     ) -> Result<T, StoreError> {
         let wrong = || {
-            let number = chunk.number;
+            let number = archive_row.number;
             corrupt(&format!(
                 "iterations {number} of run {run} are not those written"
             ))
         };
-        let key =
-            |key: &mut Vec<u8>| keys::numbered_row(key, Family::Iterations, run, chunk.number);
-        self.read_with_crc(key, chunk.crc, decode)?
+        let key = |key: &mut Vec<u8>| {
+            keys::numbered_row(key, Family::Iterations, run, archive_row.number)
+        };
+        self.read_with_crc(key, archive_row.crc, decode)?
             .ok_or_else(wrong)
     }
 }
@@ -403,9 +428,9 @@ fn none_if_damaged<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreErr
     }
 }
 
-fn put_chunk(
+fn put_archive_row(
     entry: &mut Entry<'_>,
-    chunks: &mut Chunks,
+    archive: &mut ArchiveRows,
     (number, kind, names): (u64, Kind, &[u8]),
     span: Span,
     value: impl FnOnce(&mut Vec<u8>) -> Result<(), bincode::error::EncodeError>,
@@ -413,7 +438,7 @@ fn put_chunk(
     let run = entry.run;
     let key = |key: &mut Vec<u8>| keys::numbered_row(key, Family::Iterations, run, number);
     let put = entry.put(key, value)?;
-    chunks.chunks.push(Chunk {
+    archive.rows.push(ArchiveRow {
         number,
         crc: put.crc,
         bytes: put.bytes,
