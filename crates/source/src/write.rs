@@ -37,17 +37,17 @@ pub fn to_text(value: &Value) -> String {
     text
 }
 
-pub fn line(value: &Value, manner: WriteStyle) -> String {
+pub fn line(value: &Value, style: WriteStyle) -> String {
     let inner = WriteStyle {
         flow: true,
-        ..manner
+        ..style
     };
     match value {
         Value::Null => String::from("null"),
         Value::Bool(value) => value.to_string(),
-        Value::Number(value) if manner.portable => portable_number(value),
+        Value::Number(value) if style.portable => portable_number(value),
         Value::Number(value) => value.to_string(),
-        Value::String(text) => scalar(text, manner),
+        Value::String(text) => scalar(text, style),
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(|item| line(item, inner)).collect();
             format!("[{}]", items.join(", "))
@@ -61,21 +61,21 @@ pub fn line(value: &Value, manner: WriteStyle) -> String {
     }
 }
 
-fn entry(key: &str, value: &Value, manner: WriteStyle) -> String {
-    format!("{}: {}", scalar(key, manner), line(value, manner))
+fn entry(key: &str, value: &Value, style: WriteStyle) -> String {
+    format!("{}: {}", scalar(key, style), line(value, style))
 }
 
 /// Returns a text or a key, in quotes if a reader could read it as something else.
-pub fn scalar(text: &str, manner: WriteStyle) -> String {
-    if manner.json {
+pub fn scalar(text: &str, style: WriteStyle) -> String {
+    if style.json {
         return double(text);
     }
     let word = WORDS.iter().any(|word| word.eq_ignore_ascii_case(text));
-    if manner.portable {
+    if style.portable {
         return portable_scalar(text, word);
     }
     let begins = text.starts_with(|c: char| c.is_alphanumeric() || "_/.$-".contains(c));
-    let signs = match manner.flow {
+    let signs = match style.flow {
         true => " _-./+@%()$=<>'*!:",
         false => " _-./+@%(),$=<>'*![]{}\":",
     };
@@ -147,21 +147,21 @@ pub fn double(text: &str) -> String {
 }
 
 /// Returns a text as the lines of a block, after its key; `None` if the text does not fit a block.
-pub fn block(text: &str, indent: usize, manner: WriteStyle) -> Option<String> {
-    let fits = |c: char| match manner.portable {
+pub fn block(text: &str, indent: usize, style: WriteStyle) -> Option<String> {
+    let fits = |c: char| match style.portable {
         true => c == '\n' || !is_odd(c),
         false => c == '\n' || c == '\t' || !c.is_control(),
     };
     let body = text.trim_end_matches('\n');
     let ends = text.len() - body.len();
-    let is_block = body.contains('\n') || !manner.portable && !body.is_empty() && ends > 0;
+    let is_block = body.contains('\n') || !style.portable && !body.is_empty() && ends > 0;
     if !is_block || body.starts_with([' ', '\n', '\t']) || !text.chars().all(fits) {
         return None;
     }
     let header = match ends {
         0 => "|-",
         1 => "|",
-        _ if manner.portable => "|+",
+        _ if style.portable => "|+",
         _ => return None,
     };
     let mut out = String::from(header);
@@ -176,14 +176,14 @@ pub fn block(text: &str, indent: usize, manner: WriteStyle) -> Option<String> {
 }
 
 /// Returns true if a value is written on one line.
-pub fn is_line(value: &Value, manner: WriteStyle) -> bool {
+pub fn is_line(value: &Value, style: WriteStyle) -> bool {
     match value {
         Value::Object(members) if !members.is_empty() => {}
         Value::Array(items) if !items.is_empty() => {}
-        Value::String(text) => return manner.json || block(text, 0, manner).is_none(),
+        Value::String(text) => return style.json || block(text, 0, style).is_none(),
         _ => return true,
     }
-    !manner.portable && !has_lines(value) && line(value, manner).chars().count() <= WIDTH
+    !style.portable && !has_lines(value) && line(value, style).chars().count() <= WIDTH
 }
 
 fn has_lines(value: &Value) -> bool {
@@ -197,9 +197,9 @@ fn has_lines(value: &Value) -> bool {
 
 /// Returns a map or a list in several lines.
 /// The first begins where the text ends, the others have this indentation. The last one has no line break.
-pub fn lines(value: &Value, manner: WriteStyle, indent: usize) -> String {
-    if manner.json {
-        return json(value, manner, indent);
+pub fn lines(value: &Value, style: WriteStyle, indent: usize) -> String {
+    if style.json {
+        return json(value, style, indent);
     }
     let mut out = String::new();
     match value {
@@ -208,9 +208,9 @@ pub fn lines(value: &Value, manner: WriteStyle, indent: usize) -> String {
                 if number > 0 {
                     let _ = write!(out, "\n{:indent$}", "");
                 }
-                out.push_str(&scalar(key, manner));
+                out.push_str(&scalar(key, style));
                 out.push(':');
-                out.push_str(&value_after_key(value, manner, indent));
+                out.push_str(&value_after_key(value, style, indent));
             }
         }
         Value::Array(items) => {
@@ -219,61 +219,61 @@ pub fn lines(value: &Value, manner: WriteStyle, indent: usize) -> String {
                     let _ = write!(out, "\n{:indent$}", "");
                 }
                 out.push_str("- ");
-                out.push_str(&item_text(item, manner, indent));
+                out.push_str(&item_text(item, style, indent));
             }
         }
-        other => out.push_str(&line(other, manner)),
+        other => out.push_str(&line(other, style)),
     }
     out
 }
 
 /// Returns the text to write after a key with this indentation and its colon.
-pub fn value_after_key(value: &Value, manner: WriteStyle, indent: usize) -> String {
+pub fn value_after_key(value: &Value, style: WriteStyle, indent: usize) -> String {
     let inner = match value {
-        Value::Array(_) if manner.portable => indent,
+        Value::Array(_) if style.portable => indent,
         _ => indent + 2,
     };
     match value {
-        Value::String(text) if !manner.json => match block(text, inner, manner) {
+        Value::String(text) if !style.json => match block(text, inner, style) {
             Some(block) => format!(" {block}"),
-            None => format!(" {}", line(value, manner)),
+            None => format!(" {}", line(value, style)),
         },
-        value if manner.json || is_line(value, manner) => {
-            format!(" {}", item_text(value, manner, indent))
+        value if style.json || is_line(value, style) => {
+            format!(" {}", item_text(value, style, indent))
         }
-        value => format!("\n{:inner$}{}", "", lines(value, manner, inner)),
+        value => format!("\n{:inner$}{}", "", lines(value, style, inner)),
     }
 }
 
 /// Returns the text to write after a dash with this indentation.
-pub fn item_text(value: &Value, manner: WriteStyle, indent: usize) -> String {
+pub fn item_text(value: &Value, style: WriteStyle, indent: usize) -> String {
     match value {
-        Value::String(text) if !manner.json => {
-            block(text, indent + 2, manner).unwrap_or_else(|| line(value, manner))
+        Value::String(text) if !style.json => {
+            block(text, indent + 2, style).unwrap_or_else(|| line(value, style))
         }
-        value if is_line(value, manner) => line(value, manner),
-        value if manner.json => json(value, manner, indent),
-        value => lines(value, manner, indent + 2),
+        value if is_line(value, style) => line(value, style),
+        value if style.json => json(value, style, indent),
+        value => lines(value, style, indent + 2),
     }
 }
 
-fn json(value: &Value, manner: WriteStyle, indent: usize) -> String {
-    if is_line(value, manner) {
-        return line(value, manner);
+fn json(value: &Value, style: WriteStyle, indent: usize) -> String {
+    if is_line(value, style) {
+        return line(value, style);
     }
     let inner = indent + 2;
     let (open, close, members): (_, _, Vec<String>) = match value {
         Value::Object(members) => {
             let member = |(key, value): (&String, &Value)| {
-                format!("{}: {}", double(key), json(value, manner, inner))
+                format!("{}: {}", double(key), json(value, style, inner))
             };
             ('{', '}', members.iter().map(member).collect())
         }
         Value::Array(items) => {
-            let items = items.iter().map(|item| json(item, manner, inner));
+            let items = items.iter().map(|item| json(item, style, inner));
             ('[', ']', items.collect())
         }
-        other => return line(other, manner),
+        other => return line(other, style),
     };
     let members = members.join(&format!(",\n{:inner$}", ""));
     format!("{open}\n{:inner$}{members}\n{:indent$}{close}", "", "")

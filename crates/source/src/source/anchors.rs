@@ -18,7 +18,7 @@ pub(super) struct Anchors {
 struct Anchored {
     node: Node,
     /// The value as a key, if it is text.
-    key: Option<String>,
+    text_as_key: Option<String>,
     size: Size,
 }
 
@@ -55,7 +55,12 @@ impl Size {
 
 impl Anchors {
     /// Stores a value, unless its number is 0.
-    pub fn add(&mut self, number: usize, node: &Node, key: Option<String>) -> Result<(), Mistake> {
+    pub fn add(
+        &mut self,
+        number: usize,
+        node: &Node,
+        text_as_key: Option<String>,
+    ) -> Result<(), Mistake> {
         if number == 0 {
             return Ok(());
         }
@@ -63,7 +68,11 @@ impl Anchors {
         size.add(node, 0);
         self.count(size.nodes, size.bytes, node.span)?;
         let node = node.clone();
-        let anchored = Anchored { node, key, size };
+        let anchored = Anchored {
+            node,
+            text_as_key,
+            size,
+        };
         self.anchored.insert(number, anchored);
         Ok(())
     }
@@ -77,10 +86,14 @@ impl Anchors {
 
     /// Returns the key that an alias refers to; `None` if it is not text.
     pub fn key(&mut self, number: usize, span: Span) -> Result<Option<String>, Mistake> {
-        let length = self.find(number, span)?.key.as_ref().map_or(0, String::len);
+        let length = self
+            .find(number, span)?
+            .text_as_key
+            .as_ref()
+            .map_or(0, String::len);
         // The tree, the notation and the search for repeated keys each have a copy.
         self.count(0, 4 * length, span)?;
-        Ok(self.find(number, span)?.key.clone())
+        Ok(self.find(number, span)?.text_as_key.clone())
     }
 
     fn find(&self, number: usize, span: Span) -> Result<&Anchored, Mistake> {

@@ -14,12 +14,12 @@ pub(super) fn explain(content: &str, mistake: Mistake, open: Option<(Span, char)
     let near = lines.take(last).skip(last.saturating_sub(3));
     let lines: Vec<(usize, &str)> = near.collect();
     for (index, line) in lines.iter().rev() {
-        let at = |byte, length| at(*index, line, byte, length, mistake.span);
+        let span_at = |byte, length| span_in_line(*index, line, byte, length, mistake.span);
         if let Some(tab) = tab_indentation(*index, line, mistake.span) {
             return tab;
         }
         if let Some(start) = value_start(line, "{{") {
-            return unquoted_template(at(start, 2), Some(plain_value(line, start)));
+            return unquoted_template(span_at(start, 2), Some(plain_value(line, start)));
         }
         if let Some(start) = value_start(line, "@") {
             let rest = plain_value(line, start);
@@ -30,7 +30,7 @@ pub(super) fn explain(content: &str, mistake: Mistake, open: Option<(Span, char)
             };
             return Mistake::new(
                 "unquoted-expression",
-                at(start, rest.chars().count()),
+                span_at(start, rest.chars().count()),
                 "YAML allows no text without quotes to begin with `@`",
             )
             .hint(format!("quote it: {quoted}"));
@@ -38,7 +38,7 @@ pub(super) fn explain(content: &str, mistake: Mistake, open: Option<(Span, char)
         if let Some(start) = value_start(line, "`").or_else(|| value_start(line, "%")) {
             return Mistake::new(
                 "syntax",
-                at(start, 1),
+                span_at(start, 1),
                 "no text without quotes begins like this",
             )
             .hint("quote it");
@@ -93,7 +93,7 @@ fn is_unclosed(bracket: Span, mistake: &Mistake) -> bool {
 }
 
 /// Returns the span of a part of a line, which is given in bytes.
-fn at(index: usize, line: &str, byte: usize, length: usize, span: Span) -> Span {
+fn span_in_line(index: usize, line: &str, byte: usize, length: usize, span: Span) -> Span {
     let before = line.get(..byte).unwrap_or_default().chars().count();
     Span {
         line: u32::try_from(index + 1).unwrap_or(u32::MAX),
@@ -106,7 +106,7 @@ fn at(index: usize, line: &str, byte: usize, length: usize, span: Span) -> Span 
 fn tab_indentation(index: usize, line: &str, span: Span) -> Option<Mistake> {
     let indentation = line.len() - line.trim_start().len();
     let tab = line.get(..indentation)?.find('\t')?;
-    let span = at(index, line, tab, 1, span);
+    let span = span_in_line(index, line, tab, 1, span);
     Some(
         Mistake::new("tab-indentation", span, "a tab in the indentation")
             .hint("YAML is indented with spaces only"),
@@ -142,10 +142,10 @@ fn broken_key(lines: &[(usize, &str)], mistake: &Mistake) -> Option<Mistake> {
         let key = text.get(..*colon).unwrap_or_default();
         *colon + 1 < text.len() && key.starts_with(char::is_alphabetic) && key.chars().all(is_name)
     });
-    let span = at(*index, line, start, text.chars().count(), mistake.span);
+    let span = span_in_line(*index, line, start, text.chars().count(), mistake.span);
     match colon {
         Some(colon) if !text.get(colon + 1..)?.starts_with([' ', '/']) => {
-            let span = at(*index, line, start + colon, 1, mistake.span);
+            let span = span_in_line(*index, line, start + colon, 1, mistake.span);
             let what = "a space is missing behind the `:`";
             Some(Mistake::new("syntax", span, what).hint("write `key: value`"))
         }

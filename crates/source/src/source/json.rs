@@ -270,7 +270,7 @@ impl<'a> Reader<'a> {
 
     fn number(&mut self) -> Result<(Span, Kind), Mistake> {
         let (raw, span) =
-            self.take(|byte| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'));
+            self.take_while(|byte| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'));
         let digits = raw.strip_prefix('-').unwrap_or(raw);
         if digits.len() > 18
             && digits.bytes().all(|digit| digit.is_ascii_digit())
@@ -291,7 +291,7 @@ impl<'a> Reader<'a> {
     }
 
     fn word(&mut self) -> Result<(Span, Kind), Mistake> {
-        let (raw, span) = self.take(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let (raw, span) = self.take_while(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         let kind = match raw {
             "null" => Kind::Null,
             "true" => Kind::Bool(true),
@@ -306,11 +306,11 @@ impl<'a> Reader<'a> {
         Ok((span, kind))
     }
 
-    /// Reads the longest run of bytes that `belongs` accepts, and returns it with its position.
-    fn take(&mut self, belongs: impl Fn(u8) -> bool) -> (&'a str, Span) {
+    /// Reads the longest run of bytes that `is_accepted` accepts, and returns it with its position.
+    fn take_while(&mut self, is_accepted: impl Fn(u8) -> bool) -> (&'a str, Span) {
         let span = self.span();
         let rest = self.rest();
-        let length = rest.bytes().take_while(|byte| belongs(*byte)).count();
+        let length = rest.bytes().take_while(|byte| is_accepted(*byte)).count();
         let raw = rest.get(..length).unwrap_or_default();
         self.advance(raw.len());
         let length = u32::try_from(raw.len()).unwrap_or(1).max(1);

@@ -13,7 +13,7 @@ pub(super) struct Lookahead<'a> {
     count: Cell<usize>,
     /// Byte at which that event ends.
     from: Cell<usize>,
-    stopped: Cell<bool>,
+    limit_reached: Cell<bool>,
 }
 
 const fn is_sign(char: char) -> bool {
@@ -29,7 +29,7 @@ impl<'a> Lookahead<'a> {
             content,
             count: Cell::new(0),
             from: Cell::new(0),
-            stopped: Cell::new(false),
+            limit_reached: Cell::new(false),
         }
     }
 
@@ -51,9 +51,9 @@ impl<'a> Lookahead<'a> {
             .set(self.count.get() + usize::from(is_sign(next)));
         // A long scalar may contain this many signs, too, and is one event.
         if self.count.get() == MAX_AHEAD && self.is_flow() {
-            self.stopped.set(true);
+            self.limit_reached.set(true);
         }
-        !self.stopped.get()
+        !self.limit_reached.get()
     }
 
     fn is_flow(&self) -> bool {
@@ -67,13 +67,13 @@ impl<'a> Lookahead<'a> {
         }
     }
 
-    pub fn event(&self, ends: usize) {
+    pub fn restart_at(&self, ends: usize) {
         self.count.set(0);
         self.from.set(ends);
     }
 
-    pub fn is_stopped(&self) -> bool {
-        self.stopped.get()
+    pub fn is_limit_reached(&self) -> bool {
+        self.limit_reached.get()
     }
 
     pub fn mistake(&self, file: u16) -> Mistake {
@@ -82,7 +82,7 @@ impl<'a> Lookahead<'a> {
             file,
             ..Span::START
         };
-        let span = start.behind(before);
+        let span = start.after(before);
         let what = "too much text in one pair of brackets where a key may begin";
         Mistake::new("too-many-values", span, what)
             .hint("write it in lines that begin with `- `, or as JSON")

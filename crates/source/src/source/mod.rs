@@ -68,7 +68,7 @@ pub struct Mistake {
 
 impl Span {
     /// Returns the rest of a span after a part of its text.
-    fn behind(self, skipped: &str) -> Self {
+    fn after(self, skipped: &str) -> Self {
         let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let mut lines = skipped.split('\n').rev();
         let last = small(lines.next().unwrap_or_default().chars().count());
@@ -116,7 +116,7 @@ enum Schema {
     /// The core schema of YAML 1.2.
     Core,
     /// YAML 1.1, see [`yaml_1_1`].
-    Old,
+    Yaml11,
 }
 
 /// The tree, if the text has one, and all mistakes of the text.
@@ -134,7 +134,7 @@ pub fn parse(bundle: &Bundle, file: u16) -> Parsed {
 /// Like [`parse`], for a format whose reader uses YAML 1.1: words such as `no` and `1_000` are values.
 #[must_use]
 pub fn parse_yaml_1_1(bundle: &Bundle, file: u16) -> Parsed {
-    let (read, mistakes, _) = read(bundle, file, Schema::Old);
+    let (read, mistakes, _) = read(bundle, file, Schema::Yaml11);
     (read.map(|read| read.node), mistakes)
 }
 

@@ -8,24 +8,24 @@ pub(super) struct Properties {
     /// The byte after the last property.
     pub end: usize,
     /// The byte at which the value's content begins.
-    pub content: usize,
+    pub content_start: usize,
 }
 
 impl Properties {
     /// Reads an anchor (if its number is not 0) and a tag, in any order.
     pub fn read(text: &str, begin: usize, anchor: usize, tagged: bool) -> Self {
         let count = usize::from(anchor != 0) + usize::from(tagged);
-        let (mut end, mut content) = (begin, begin);
+        let (mut end, mut content_start) = (begin, begin);
         for _ in 0..count {
-            let rest = text.get(content..).unwrap_or_default();
+            let rest = text.get(content_start..).unwrap_or_default();
             let length = match rest.starts_with("!<") {
                 true => rest.find('>').map_or(rest.len(), |at| at + 1),
                 false => rest.find(ends_property).unwrap_or(rest.len()),
             };
-            end = content + length;
-            content = skip_blanks(text, end);
+            end = content_start + length;
+            content_start = skip_blanks(text, end);
         }
-        Self { end, content }
+        Self { end, content_start }
     }
 }
 
@@ -43,7 +43,7 @@ fn skip_blanks(text: &str, at: usize) -> usize {
 }
 
 /// Returns the position of a missing value: after `sign`, if only blanks and comments are before the sign.
-pub(super) fn behind_sign(text: &str, at: usize, sign: char) -> usize {
+pub(super) fn position_after_sign(text: &str, at: usize, sign: char) -> usize {
     let begin = skip_blanks(text, at);
     match text.get(begin..).is_some_and(|rest| rest.starts_with(sign)) {
         true => begin + 1,

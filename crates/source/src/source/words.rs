@@ -14,7 +14,7 @@ pub(super) fn value(word: &str, schema: Schema, span: Span) -> Result<Option<Kin
     match (&core, schema) {
         // Both schemas have the same words.
         (Some(Kind::Null | Kind::Bool(_)), _) | (_, Schema::Core) => Ok(core),
-        (_, Schema::Old) => yaml_1_1::value(word, span),
+        (_, Schema::Yaml11) => yaml_1_1::value(word, span),
     }
 }
 

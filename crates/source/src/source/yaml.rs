@@ -26,7 +26,7 @@ pub(super) fn parse(content: &str, file: u16, schema: Schema) -> (Option<ReadVal
         schema,
         char_index: 0,
         byte_index: 0,
-        last: 0,
+        last_end: 0,
         root: None,
         open: Vec::new(),
         anchors: Anchors::default(),
@@ -80,7 +80,7 @@ fn refused_character(content: &str, file: u16) -> Option<Mistake> {
         file,
         ..Span::START
     };
-    let span = start.behind(before);
+    let span = start.after(before);
     let code = u32::from(rest.chars().next()?);
     let what = format!("the character U+{code:04X} is not allowed in YAML");
     let hint = format!("in double quotes, write `\\u{code:04x}`");
@@ -95,7 +95,7 @@ struct Reader<'a> {
     char_index: usize,
     byte_index: usize,
     /// Byte at which the last value or key ends, or the inside of the last collection begins.
-    last: usize,
+    last_end: usize,
     root: Option<ReadValue>,
     open: Vec<Open>,
     anchors: Anchors,
@@ -151,11 +151,11 @@ impl Reader<'_> {
     ) -> Result<(), Mistake> {
         while let Some(next) = parser.next_event() {
             match next {
-                _ if lookahead.is_stopped() => break,
+                _ if lookahead.is_limit_reached() => break,
                 Ok((Event::StreamEnd, _)) => return Ok(()),
                 Ok((event, at)) => {
                     self.event(event, at)?;
-                    lookahead.event(self.byte(at.end));
+                    lookahead.restart_at(self.byte(at.end));
                 }
                 Err(error) => {
                     let span = self.span(*error.marker(), *error.marker());
@@ -166,7 +166,7 @@ impl Reader<'_> {
                 }
             }
         }
-        match lookahead.is_stopped() {
+        match lookahead.is_limit_reached() {
             true => Err(lookahead.mistake(self.file)),
             false => Ok(()),
         }
@@ -227,8 +227,8 @@ impl Reader<'_> {
         let whole = self.span(at.start, at.end);
         let (begin, end) = (self.byte(at.start), self.byte(at.end));
         let ScalarPlace { start, range } = self.place(&scalar, begin, end);
-        let span = whole.behind(self.content.get(begin..start).unwrap_or_default());
-        self.last = range.end;
+        let span = whole.after(self.content.get(begin..start).unwrap_or_default());
+        self.last_end = range.end;
         let Scalar {
             text,
             style,
@@ -267,15 +267,15 @@ impl Reader<'_> {
             return self.attach_key(Key { text, span, range }, is_merge);
         }
         let kind = match (kind, self.schema) {
-            (Err(mistake), Schema::Old) => {
+            (Err(mistake), Schema::Yaml11) => {
                 self.mistakes.push(mistake);
                 None
             }
             (kind, _) => kind?,
         };
-        let key = (anchor != 0).then(|| text.clone());
+        let text_as_key = (anchor != 0).then(|| text.clone());
         let node = node(text, kind);
-        self.anchors.add(anchor, &node, key)?;
+        self.anchors.add(anchor, &node, text_as_key)?;
         let form = Form::Scalar(style);
         let written = WrittenText { range, form };
         self.attach(ReadValue { node, written })
@@ -286,15 +286,17 @@ impl Reader<'_> {
         let text = self.content;
         let properties = Properties::read(text, begin, scalar.anchor, scalar.tag.is_some());
         let has_properties = properties.end > begin;
-        let content = properties.content.min(end);
+        let content = properties.content_start.min(end);
         let (start, range) = match scalar.style {
             Style::Plain if !scalar.text.is_empty() => (content, begin..end),
             Style::Plain if has_properties => (properties.end, begin..properties.end),
             Style::Plain => {
                 let at = match self.innermost() {
                     None => end,
-                    Some(Parts::List(_)) => notation::behind_sign(text, self.last, '-'),
-                    Some(Parts::Map { .. }) => notation::behind_sign(text, self.last, ':'),
+                    Some(Parts::List(_)) => notation::position_after_sign(text, self.last_end, '-'),
+                    Some(Parts::Map { .. }) => {
+                        notation::position_after_sign(text, self.last_end, ':')
+                    }
                 };
                 (begin, at..at)
             }
@@ -308,7 +310,7 @@ impl Reader<'_> {
                 (start, notation::trimmed(text, content..end))
             }
             Style::Block => {
-                let header = notation::block_header(text, self.last).unwrap_or(begin);
+                let header = notation::block_header(text, self.last_end).unwrap_or(begin);
                 (begin, notation::trimmed(text, header..end))
             }
         };
@@ -331,7 +333,7 @@ impl Reader<'_> {
     fn alias(&mut self, anchor: usize, at: saphyr_parser::Span) -> Result<(), Mistake> {
         let span = self.span(at.start, at.end);
         let range = self.byte(at.start)..self.byte(at.end);
-        self.last = range.end;
+        self.last_end = range.end;
         if self.awaits_key() {
             let text = self.anchors.key(anchor, span)?;
             let text = text.ok_or_else(|| bad_key(span))?;
@@ -366,9 +368,9 @@ impl Reader<'_> {
         if self.open.len() >= MAX_DEPTH {
             return Err(too_much(span, true));
         }
-        let inside = Properties::read(self.content, start, anchor, tag.is_some()).content;
+        let inside = Properties::read(self.content, start, anchor, tag.is_some()).content_start;
         let content = self.content.get(inside..).unwrap_or_default();
-        self.last = inside;
+        self.last_end = inside;
         self.open.push(Open {
             parts,
             span,
@@ -391,12 +393,12 @@ impl Reader<'_> {
         if open.flow || is_empty {
             let start = self.byte(at.start);
             let closing = self.content.get(start..).unwrap_or_default();
-            self.last = match closing.starts_with(['}', ']']) {
+            self.last_end = match closing.starts_with(['}', ']']) {
                 true => start + 1,
                 false => self.byte(at.end),
             };
         }
-        let range = open.inside..self.last.max(open.inside);
+        let range = open.inside..self.last_end.max(open.inside);
         let value = match open.parts {
             Parts::List(list) => list.finish(open.span, range, open.flow),
             Parts::Map { parts, .. } => {
