@@ -1,6 +1,6 @@
 //! Simplifies a tree of boxes: bare boxes dissolve, frames close, wrappers join what they wrap.
 
-use super::{BoxId, BoxShape, Detail, DrawnBox, Endpoints, Line, LineKind, ScopeDrawing};
+use super::{BoxId, BoxShape, Detail, DrawnBox, Line, LineKind, ScopeDrawing, ScopeEnd};
 use std::collections::{HashMap, HashSet};
 use windlass_model::model::Name;
 
@@ -54,13 +54,13 @@ impl ScopeDrawing {
     }
 
     /// Closes all frames except those for which `is_open` returns true.
-    pub(super) fn open(self, is_open: &dyn Fn(&DrawnBox) -> bool) -> Self {
+    pub(super) fn close_except(self, is_open: &dyn Fn(&DrawnBox) -> bool) -> Self {
         let boxes = self.boxes.into_iter().map(|drawn| {
             let open = is_open(&drawn);
             match drawn.shape {
                 BoxShape::Frame(inside) => DrawnBox {
                     shape: match open {
-                        true => BoxShape::Frame(inside.open(is_open)),
+                        true => BoxShape::Frame(inside.close_except(is_open)),
                         false => BoxShape::Closed,
                     },
                     ..drawn
@@ -94,7 +94,7 @@ impl ScopeDrawing {
                     renamed.insert(drawn.id, wrapped.id);
                     *drawn = wrapped;
                 }
-                Some((only, ends)) => drawn.shape = BoxShape::Frame(Self::hoisted(only, ends)),
+                Some((only, ends)) => drawn.shape = BoxShape::Frame(Self::unwrap_graph(only, ends)),
                 None => drawn.shape = BoxShape::Frame(inner),
             }
         }
@@ -121,7 +121,7 @@ impl ScopeDrawing {
     pub(super) fn into_program_drawing(self) -> Self {
         let mut inside = self.joined();
         inside = match inside.only_box() {
-            Some((drawn, ends)) => Self::hoisted(drawn, ends),
+            Some((drawn, ends)) => Self::unwrap_graph(drawn, ends),
             None => inside,
         };
         inside.find_ports();
@@ -166,7 +166,7 @@ impl ScopeDrawing {
     }
 
     /// Returns a drawing with only this box; for a graph, the content of the graph.
-    fn hoisted(drawn: DrawnBox, ends: Endpoints) -> Self {
+    fn unwrap_graph(drawn: DrawnBox, ends: ScopeEnd) -> Self {
         match drawn.shape {
             BoxShape::Frame(graph) if drawn.facts.kind == "graph" => graph.ending(ends),
             shape => Self::of_one(DrawnBox { shape, ..drawn }, ends),
@@ -175,7 +175,7 @@ impl ScopeDrawing {
 
     /// Removes and returns the only box, with how the line from it ends. Returns `None` if there are
     /// other boxes, or labels at its lines.
-    fn only_box(&mut self) -> Option<(DrawnBox, Endpoints)> {
+    fn only_box(&mut self) -> Option<(DrawnBox, ScopeEnd)> {
         let [first, second] = &*self.lines else {
             return None;
         };
@@ -193,7 +193,7 @@ impl ScopeDrawing {
         Some((self.boxes.pop()?, ends))
     }
 
-    fn of_one(drawn: DrawnBox, ends: Endpoints) -> Self {
+    fn of_one(drawn: DrawnBox, ends: ScopeEnd) -> Self {
         let into = Line::new(None, Some(drawn.id), "");
         let out = Line::new(Some(drawn.id), None, "");
         Self {
@@ -203,7 +203,7 @@ impl ScopeDrawing {
     }
 
     /// Sets how the lines to the end of the scope end.
-    fn ending(mut self, ends: Endpoints) -> Self {
+    fn ending(mut self, ends: ScopeEnd) -> Self {
         for line in self.lines.iter_mut().filter(|line| line.to.is_none()) {
             line.ends = ends;
         }

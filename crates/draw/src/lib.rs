@@ -118,20 +118,20 @@ struct Line {
     label: String,
     kind: LineKind,
     /// What ends with the scope, if the line leads to its end.
-    ends: Endpoints,
+    ends: ScopeEnd,
     /// The ports of a canvas that it connects.
     wires: Vec<Wire>,
 }
 
 /// What ends with the end of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Endpoints {
+enum ScopeEnd {
     Scope,
     Iteration,
     Loop,
 }
 
-impl Endpoints {
+impl ScopeEnd {
     fn word(self) -> &'static str {
         match self {
             Self::Scope => "",

@@ -204,7 +204,8 @@ pub fn graph(program: &Program, view: &View) -> Result<Graph, NoNode> {
         None => (None, inside),
         Some(root) => inside.into_inside_of(root),
     };
-    let inside = inside.open(&|drawn| open.as_ref().is_none_or(|open| open.contains(&drawn.id)));
+    let inside =
+        inside.close_except(&|drawn| open.as_ref().is_none_or(|open| open.contains(&drawn.id)));
     let (mut graph, _) = layout::layout(&inside, around.as_ref());
     graph.root = around.map(|drawn| Box::new(node(&drawn)));
     Ok(graph)

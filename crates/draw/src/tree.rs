@@ -2,7 +2,7 @@
 
 use super::wires::{Links, wires};
 use super::{
-    BoxId, BoxShape, DrawnBox, Endpoints, Facts, Line, LineKind, NodeLimits, ScopeDrawing, cut,
+    BoxId, BoxShape, DrawnBox, Facts, Line, LineKind, NodeLimits, ScopeDrawing, ScopeEnd, cut,
 };
 use std::collections::HashSet;
 use windlass_machine::program::duration_text;
@@ -217,9 +217,9 @@ impl Tree<'_> {
         label: &str,
     ) {
         let ends = match self.program.state(to).map(|state| &state.op) {
-            Some(Op::Repeat) => Endpoints::Iteration,
-            Some(Op::Break) => Endpoints::Loop,
-            _ => Endpoints::Scope,
+            Some(Op::Repeat) => ScopeEnd::Iteration,
+            Some(Op::Break) => ScopeEnd::Loop,
+            _ => ScopeEnd::Scope,
         };
         let line = Line::new(Some(from), end(self.program, to), label);
         drawn.lines.push(Line { kind, ends, ..line });
@@ -229,7 +229,7 @@ impl Tree<'_> {
 
     fn choice(&self, id: BoxId, state: &State, path: &str) -> DrawnBox {
         let facts = self.facts("choice", state, path);
-        let condition = asks(state);
+        let condition = tested_value(state);
         DrawnBox {
             id,
             facts: Facts {
@@ -332,7 +332,7 @@ impl Tree<'_> {
             }
             ScopeKind::Deadline { after } => limits.deadline = Some(duration_text(after)),
             ScopeKind::Block => {
-                condition = program.state(scope.body).and_then(asks);
+                condition = program.state(scope.body).and_then(tested_value);
                 summary = match &condition {
                     Some(condition) => cut(&format!("{kind} {condition}")),
                     None => String::new(),
@@ -390,7 +390,7 @@ impl Tree<'_> {
 }
 
 /// Returns the value that a choice tests, if it tests only one.
-fn asks(state: &State) -> Option<String> {
+fn tested_value(state: &State) -> Option<String> {
     match &state.op {
         Op::Branch(arms) => match &**arms {
             [(when, _)] => Some(when.text()),
@@ -460,7 +460,7 @@ impl Line {
             to,
             label: label.to_owned(),
             kind: LineKind::Next,
-            ends: Endpoints::Scope,
+            ends: ScopeEnd::Scope,
             wires: Vec::new(),
         }
     }

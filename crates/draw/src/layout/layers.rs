@@ -55,7 +55,7 @@ pub(super) struct Layers {
     /// The items first, in their order.
     pub vertices: Vec<Vertex>,
     pub hops: Vec<Hop>,
-    pub ways: Vec<LinkRoute>,
+    pub routes: Vec<LinkRoute>,
     pub layers: usize,
     /// Number of executed steps of inner loops.
     pub steps: u64,
@@ -82,18 +82,18 @@ impl Layers {
         let mut made = Self {
             vertices: items.iter().zip(&layer_of).map(vertex).collect(),
             hops: Vec::new(),
-            ways: Vec::with_capacity(links.len()),
+            routes: Vec::with_capacity(links.len()),
             layers,
             steps,
         };
-        let longest = most_passes(links, &back, &layer_of);
+        let longest = max_span(links, &back, &layer_of);
         for (link, back) in links.iter().zip(&back) {
             let span = span(link, &layer_of);
-            let way = match *back || span > longest {
+            let route = match *back || span > longest {
                 true => LinkRoute::Lane(*back),
                 false => made.hops_of(link, span),
             };
-            made.ways.push(way);
+            made.routes.push(route);
         }
         made
     }
@@ -140,7 +140,7 @@ fn span(link: &Link, layer_of: &[usize]) -> usize {
 
 /// Returns the maximum span of a link that is drawn through layers. It limits how many layers all links pass
 /// together, so that the work is in proportion to the graph. Longer links go around at the side.
-fn most_passes(links: &[Link], back: &[bool], layer_of: &[usize]) -> usize {
+fn max_span(links: &[Link], back: &[bool], layer_of: &[usize]) -> usize {
     let forward = links.iter().zip(back).filter(|(_, back)| !**back);
     let mut spans: Vec<usize> = forward.map(|(link, _)| span(link, layer_of)).collect();
     spans.sort_unstable();
@@ -226,7 +226,7 @@ fn layering(items: &[Item], links: &[Link], back: &[bool], steps: &mut u64) -> V
                 continue;
             };
             if let (Some(to), Some(waits)) = (layer.get_mut(link.to), waits.get_mut(link.to)) {
-                *to = (*to).max(from + least(link));
+                *to = (*to).max(from + min_layers(link));
                 *waits = waits.saturating_sub(1);
                 if *waits == 0 {
                     order.push(link.to);
@@ -239,7 +239,7 @@ fn layering(items: &[Item], links: &[Link], back: &[bool], steps: &mut u64) -> V
         let all = out.get(*item).into_iter().flatten().filter(|l| forward(l));
         let before = all.filter_map(|index| {
             let link = links.get(*index)?;
-            layer.get(link.to)?.checked_sub(least(link))
+            layer.get(link.to)?.checked_sub(min_layers(link))
         });
         if let (Some(before), Some(layer)) = (before.min(), layer.get_mut(*item)) {
             *layer = before;
@@ -253,6 +253,6 @@ fn layering(items: &[Item], links: &[Link], back: &[bool], steps: &mut u64) -> V
 }
 
 /// Returns the minimum number of layers from one end to the other; a label has a layer of its own.
-fn least(link: &Link) -> usize {
+fn min_layers(link: &Link) -> usize {
     if link.label > 0 { 2 } else { 1 }
 }

@@ -7,7 +7,7 @@ mod order;
 mod route;
 
 use super::picture::{Edge, Graph, Node, Port, node};
-use super::{BoxId, BoxShape, DrawnBox, Endpoints, Line, LineKind, ScopeDrawing, Wire};
+use super::{BoxId, BoxShape, DrawnBox, Line, LineKind, ScopeDrawing, ScopeEnd, Wire};
 use layers::{Item, Layers, Link};
 use route::Positions;
 use std::collections::HashMap;
@@ -143,7 +143,7 @@ impl<'a> Level<'a> {
         level.end = level.nodes.len();
         level.nodes.push(point("end"));
         level.within.push(None);
-        if inside.lines.iter().any(|line| line.ends == Endpoints::Loop) {
+        if inside.lines.iter().any(|line| line.ends == ScopeEnd::Loop) {
             level.nodes.push(point("break"));
             level.within.push(None);
         }
@@ -160,7 +160,7 @@ impl<'a> Level<'a> {
             };
             let to = match (line.to, line.ends) {
                 (Some(id), _) => self.place.get(&id).copied(),
-                (None, Endpoints::Loop) => Some(self.end + 1),
+                (None, ScopeEnd::Loop) => Some(self.end + 1),
                 (None, _) => Some(self.end),
             };
             let (Some(from), Some(to)) = (from, to) else {
@@ -235,7 +235,7 @@ impl<'a> Level<'a> {
 impl Line {
     fn kind(&self) -> &'static str {
         match (self.ends, self.kind) {
-            (Endpoints::Loop, _) => "break",
+            (ScopeEnd::Loop, _) => "break",
             (_, LineKind::Next) => "next",
             (_, LineKind::Branch) => "branch",
             (_, LineKind::Failed) => "failed",

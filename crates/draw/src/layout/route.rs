@@ -150,7 +150,7 @@ pub(super) fn route(
             points: vec![[from_x, from_y]],
             ..Route::default()
         };
-        match router.layers.ways.get(index) {
+        match router.layers.routes.get(index) {
             Some(LinkRoute::Hops(hops, label)) => {
                 for (run, y) in hops.iter().filter_map(|hop| bend(*hop)) {
                     route.points.extend([[run.above, y], [run.below, y]]);
@@ -237,8 +237,8 @@ impl Router<'_> {
             };
             matches!(way, LinkRoute::Lane(_)).then_some(side)
         };
-        let ways = self.layers.ways.iter().enumerate();
-        let mut sides: Vec<SideLink> = ways.filter_map(side).collect();
+        let routes = self.layers.routes.iter().enumerate();
+        let mut sides: Vec<SideLink> = routes.filter_map(side).collect();
         sides.sort_by_key(|side| (side.low - side.high, side.link));
         let few = sides.len() <= 2 * MANY;
         let mut columns: Vec<Vec<SideLink>> = Vec::new();
@@ -307,7 +307,7 @@ impl Router<'_> {
             let nets = self.nets(runs);
             let placed = match nets.len() <= MANY {
                 true => self.in_order(&nets),
-                false => self.anywhere(&nets),
+                false => self.first_free_tracks(&nets),
             };
             if let Some(tracks) = self.tracks.get_mut(channel) {
                 *tracks = placed.iter().max().map_or(0, |most| most + 1);
@@ -399,7 +399,7 @@ impl Router<'_> {
     }
 
     /// Assigns tracks to many nets: each gets the first free track, from the left.
-    fn anywhere(&mut self, nets: &[Net]) -> Vec<i64> {
+    fn first_free_tracks(&mut self, nets: &[Net]) -> Vec<i64> {
         let mut by_start: Vec<usize> = (0..nets.len()).collect();
         by_start.sort_by_key(|net| nets.get(*net).map_or(0, |net| net.from));
         let mut tracks = vec![0_i64; nets.len()];
