@@ -84,7 +84,7 @@ fn formats_do_not_know_each_other() {
 fn only_a_store_or_temporal_says_that_a_step_is_durable() {
     assert_eq!(
         files_with("Sealed for"),
-        ["store/lib.rs", "temporal/turn.rs"]
+        ["store/lib.rs", "temporal/run_execution.rs"]
     );
 }
 

@@ -165,10 +165,10 @@ impl Call {
             let begun = fold::read_run_start(wire, events.first())?;
             let loaded = loader.load_to_end(begun.program, &begun.source);
             let program = loaded.map_err(TemporalError::Unloadable)?.program;
-            let turn = fold::turn(wire, child, program, begun, &events)?;
+            let execution = fold::replay(wire, child, program, begun, &events)?;
             let missing =
                 || TemporalError::Payload(format!("run {child} has ended without an outcome"));
-            return turn.outcome().cloned().ok_or_else(missing);
+            return execution.outcome().cloned().ok_or_else(missing);
         }
     }
 

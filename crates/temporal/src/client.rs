@@ -1,6 +1,6 @@
 //! Starts runs on Temporal, and delivers commands to them, for the use cases of the engine.
 
-use super::connection::{Connection, of, one};
+use super::connection::{Connection, execution_id, single_payload};
 use super::inspect::{Folds, TemporalReader, blocking};
 use super::target::Target;
 use super::wire::{self, Command, MAX_PAYLOAD, RunStart, StartState, Wire};
@@ -159,7 +159,7 @@ impl Temporal {
             )));
         }
         let request = service::UpdateWorkflowExecutionRequest {
-            workflow_execution: Some(of(run, "")),
+            workflow_execution: Some(execution_id(run, "")),
             wait_policy: Some(WaitPolicy {
                 lifecycle_stage: UpdateWorkflowExecutionLifecycleStage::Completed.into(),
             }),
@@ -170,7 +170,7 @@ impl Temporal {
                 }),
                 input: Some(Input {
                     name: COMMAND.to_owned(),
-                    args: Some(one(payload)),
+                    args: Some(single_payload(payload)),
                     ..Default::default()
                 }),
                 ..Default::default()
@@ -222,7 +222,7 @@ pub fn start_request(
         workflow_type: Some(WorkflowType {
             name: WORKFLOW.to_owned(),
         }),
-        input: Some(one(wire::of_bytes(bytes))),
+        input: Some(single_payload(wire::of_bytes(bytes))),
         search_attributes: begun.searchable.then(marks),
         request_id: uuid(),
         workflow_id_reuse_policy: WorkflowIdReusePolicy::RejectDuplicate.into(),

@@ -117,7 +117,7 @@ impl Connection {
     ) -> Result<Page, TemporalError> {
         let request = service::GetWorkflowExecutionHistoryRequest {
             namespace: self.namespace(),
-            execution: Some(of(run, execution)),
+            execution: Some(execution_id(run, execution)),
             next_page_token: token,
             wait_new_event: wait,
             history_event_filter_type: filter.into(),
@@ -167,7 +167,7 @@ impl Connection {
     ) -> Result<Option<HistoryEvent>, TemporalError> {
         let request = service::GetWorkflowExecutionHistoryRequest {
             namespace: self.namespace(),
-            execution: Some(of(run, execution)),
+            execution: Some(execution_id(run, execution)),
             maximum_page_size: 1,
             skip_archival: true,
             ..Default::default()
@@ -182,7 +182,7 @@ impl Connection {
     pub async fn describe(&self, run: &str) -> Result<WorkflowExecutionInfo, TemporalError> {
         let request = service::DescribeWorkflowExecutionRequest {
             namespace: self.namespace(),
-            execution: Some(of(run, "")),
+            execution: Some(execution_id(run, "")),
         };
         let mut service = self.service();
         let answer = service.describe_workflow_execution(request.into_request());
@@ -265,7 +265,7 @@ impl Connection {
             namespace: self.namespace(),
             task_token: token.to_vec(),
             identity: self.inner.identity().to_owned(),
-            result: Some(one(answer)),
+            result: Some(single_payload(answer)),
             ..Default::default()
         };
         let mut service = self.service();
@@ -298,7 +298,7 @@ impl Connection {
     ) -> Result<bool, TemporalError> {
         let request = service::DescribeWorkflowExecutionRequest {
             namespace: self.namespace(),
-            execution: Some(of(run, execution)),
+            execution: Some(execution_id(run, execution)),
         };
         let mut service = self.service();
         let answer = service.describe_workflow_execution(request.into_request());
@@ -325,7 +325,7 @@ impl Connection {
     pub async fn cancel(&self, run: &str, reason: &str) -> Result<(), TemporalError> {
         let request = service::RequestCancelWorkflowExecutionRequest {
             namespace: self.namespace(),
-            workflow_execution: Some(of(run, "")),
+            workflow_execution: Some(execution_id(run, "")),
             identity: self.inner.identity().to_owned(),
             reason: reason.to_owned(),
             ..Default::default()
@@ -340,7 +340,7 @@ impl Connection {
     pub async fn delete(&self, run: &str, execution: &str) -> Result<(), TemporalError> {
         let request = service::DeleteWorkflowExecutionRequest {
             namespace: self.namespace(),
-            workflow_execution: Some(of(run, execution)),
+            workflow_execution: Some(execution_id(run, execution)),
         };
         let mut service = self.service();
         let deleted = service.delete_workflow_execution(request.into_request());
@@ -363,14 +363,14 @@ impl Connection {
 }
 
 /// Identifies an execution of a run. An empty `execution` is the last one.
-pub fn of(run: &str, execution: &str) -> WorkflowExecution {
+pub fn execution_id(run: &str, execution: &str) -> WorkflowExecution {
     WorkflowExecution {
         workflow_id: run.to_owned(),
         run_id: execution.to_owned(),
     }
 }
 
-pub fn one(payload: Payload) -> Payloads {
+pub fn single_payload(payload: Payload) -> Payloads {
     Payloads {
         payloads: vec![payload],
     }

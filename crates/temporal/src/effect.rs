@@ -3,9 +3,9 @@
 
 use super::TemporalError;
 use super::called::Call;
-use super::connection::of;
+use super::connection::execution_id;
 use super::fold;
-use super::turn::YIELD;
+use super::run_execution::YIELD;
 use super::wire::{self, ActivityInput, ActivityResult, MAX_PAYLOAD};
 use super::worker::{Shared, time};
 use std::collections::HashMap;
@@ -254,14 +254,14 @@ async fn large(
     let events = shared.connection.whole_history(run, execution).await?;
     let begun = fold::read_run_start(&shared.wire, events.first())?;
     let loaded = shared.load(begun.program, &begun.source)?;
-    let of = of(run, execution);
-    let turn = fold::turn(
+    let workflow = execution_id(run, execution);
+    let execution = fold::replay(
         &shared.wire,
-        &of.workflow_id,
+        &workflow.workflow_id,
         loaded.program,
         begun,
         &events,
     )?;
     let missing = || TemporalError::Payload(format!("the run does not ask for {}", id.0));
-    turn.request(id).ok_or_else(missing)
+    execution.request(id).ok_or_else(missing)
 }

@@ -1,7 +1,7 @@
 //! Reads a run from its history: folds the events of its executions through the machine, exactly as a worker does. This
 //! needs no worker, and never changes the run.
 
-use super::turn::{Input, Task, Turn};
+use super::run_execution::{Input, RunExecution, Task};
 use super::wire::{self, Command, RunStart, StartState, Wire};
 use super::worker::{lost, time};
 use super::{COMMAND, TemporalError};
@@ -36,24 +36,24 @@ pub fn read_run_start(
 }
 
 /// Returns a run's state after these events of an execution.
-pub fn turn(
+pub fn replay(
     wire: &Wire,
     run: &str,
     program: Arc<Program>,
     begun: RunStart,
     events: &[HistoryEvent],
-) -> Result<Turn, TemporalError> {
-    let mut turn = Turn::new(&Name::from(run), wire.clone(), program, begun);
+) -> Result<RunExecution, TemporalError> {
+    let mut execution = RunExecution::new(&Name::from(run), wire.clone(), program, begun);
     let mut tasks = Tasks::default();
     for event in events {
         if let Some(task) = tasks.event(wire, event)? {
-            turn.take(task, &mut |_, _, _| {})?;
+            execution.take(task, &mut |_, _, _| {})?;
         }
     }
     if let Some(task) = tasks.rest() {
-        turn.take(task, &mut |_, _, _| {})?;
+        execution.take(task, &mut |_, _, _| {})?;
     }
-    Ok(turn)
+    Ok(execution)
 }
 
 /// Splits a history into workflow tasks.
@@ -200,7 +200,7 @@ pub struct FoldState {
 }
 
 struct Execution {
-    turn: Turn,
+    run: RunExecution,
     tasks: Tasks,
     /// The id of the last event that was read.
     seen: i64,
@@ -301,7 +301,7 @@ impl FoldState {
             }
         }
         self.execution = Some(Execution {
-            turn: Turn::new(&self.run, wire.clone(), loaded.program, begun),
+            run: RunExecution::new(&self.run, wire.clone(), loaded.program, begun),
             tasks: Tasks::default(),
             seen: 0,
         });
@@ -337,7 +337,7 @@ impl FoldState {
             return Ok(());
         };
         let mut committed = Ok(());
-        let taken = one.turn.take(task, &mut |hosted, step, now| {
+        let taken = one.run.take(task, &mut |hosted, step, now| {
             if committed.is_ok() {
                 committed = self.commit_step(hosted, step, now, watchers);
             }

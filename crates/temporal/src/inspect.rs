@@ -23,7 +23,7 @@ use windlass_value::time::Timestamp;
 type ReadResult<T> = Result<T, EngineError>;
 
 /// All executions of a run.
-const EVERY: usize = usize::MAX;
+const ALL_EXECUTIONS: usize = usize::MAX;
 
 /// Number of histories that are read concurrently.
 const AT_A_TIME: usize = 8;
@@ -50,7 +50,7 @@ struct FoldedRun {
     /// Number of executions that were folded, including the last one.
     executions: usize,
     /// Whether all executions of the run were folded.
-    whole: bool,
+    has_all_executions: bool,
     /// Whether a task folds new events as they arrive.
     followed: bool,
 }
@@ -98,7 +98,7 @@ impl Folds {
                 folded: FoldState::new(run, self.store.clone()),
                 at: None,
                 executions: 0,
-                whole: false,
+                has_all_executions: false,
                 followed: false,
             }))
         });
@@ -120,7 +120,7 @@ impl Folds {
         match self.connection.describe(run).await {
             Ok(info) => {
                 self.catch_up(&mut known, run, &info, executions).await?;
-                Ok(known.whole)
+                Ok(known.has_all_executions)
             }
             Err(error) => {
                 if error.is_unknown() {
@@ -142,17 +142,18 @@ impl Folds {
         let execution = execution.map(|one| one.run_id.clone()).unwrap_or_default();
         let now = (execution.clone(), info.history_length);
         let first = known.at.as_ref().filter(|_| !known.folded.provisional);
-        let can_continue = first.is_some() && (known.whole || executions <= known.executions);
+        let can_continue =
+            first.is_some() && (known.has_all_executions || executions <= known.executions);
         if can_continue && known.at.as_ref() == Some(&now) {
             return Ok(());
         }
         let same = known.at.as_ref().is_some_and(|(at, _)| *at == execution);
         let mut next = match (can_continue, &known.at) {
-            (true, Some((at, _))) if same || known.whole => at.clone(),
+            (true, Some((at, _))) if same || known.has_all_executions => at.clone(),
             _ => {
                 self.reset(known, run);
-                let (first, whole) = self.back(run, info, executions).await?;
-                known.whole = whole;
+                let (first, has_all_executions) = self.back(run, info, executions).await?;
+                known.has_all_executions = has_all_executions;
                 first
             }
         };
@@ -199,7 +200,7 @@ impl Folds {
         if found == info.first_run_id {
             return Ok((found, true));
         }
-        if executions == EVERY && self.first(run, &info.first_run_id).await?.is_some() {
+        if executions == ALL_EXECUTIONS && self.first(run, &info.first_run_id).await?.is_some() {
             return Ok((info.first_run_id.clone(), true));
         }
         for _ in 1..executions {
@@ -432,7 +433,7 @@ impl RunReader for TemporalReader {
         match extent {
             Extent::Known => {}
             Extent::Latest(run) => drop(self.read_last(run, 1)?),
-            Extent::Entire(run) => drop(self.read_last(run, EVERY)?),
+            Extent::Entire(run) => drop(self.read_last(run, ALL_EXECUTIONS)?),
             Extent::Headers => {
                 let folds = Arc::clone(&self.0);
                 blocking(&self.0.tasks, async move { folds.refresh_all().await })?;

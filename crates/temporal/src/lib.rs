@@ -1,13 +1,13 @@
 //! Runs on Temporal: Temporal stores the events, and our machine decides what follows from them.
 //!
 //! ```text
-//!   history ─▶ workflow task ─▶ Turn::take ─▶ orders ─▶ history
+//!   history ─▶ workflow task ─▶ RunExecution::take ─▶ orders ─▶ history
 //!                                  │
 //!                         hosted ─▶ machine
 //! ```
 //!
 //! One workflow type hosts the machine. An event is the answer of an activity, a timer or an update; an effect is an
-//! activity. The same [`turn`] folds a history when a caller reads a run, so reading needs no worker.
+//! activity. The same [`run_execution`] folds a history when a caller reads a run, so reading needs no worker.
 //!
 //! This crate does not depend on a workflow format, and no other crate depends on Temporal.
 //!
@@ -24,8 +24,8 @@ mod connection;
 mod effect;
 mod fold;
 mod inspect;
+mod run_execution;
 mod target;
-mod turn;
 mod wire;
 mod worker;
 

@@ -3,7 +3,7 @@
 
 use super::connection::Connection;
 use super::effect::Effects;
-use super::turn::{Input, Order, Task, Turn};
+use super::run_execution::{Input, Order, RunExecution, Task};
 use super::wire::{self, Command, RunStart, Wire};
 use super::{COMMAND, EFFECT, TemporalError, WORKFLOW};
 use std::collections::{BTreeMap, HashMap};
@@ -88,7 +88,7 @@ pub struct Shared {
 
 /// A run in this worker's memory.
 struct HostedRun {
-    turn: Turn,
+    run: RunExecution,
     /// The activities in flight, by their numbers in Temporal.
     activities: BTreeMap<u32, EffectId>,
     next: u32,
@@ -136,7 +136,7 @@ impl Shared {
     /// Returns the request of an effect if the effect's run is in memory.
     pub fn request(&self, execution: &str, id: EffectId) -> Option<Request> {
         let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        runs.get(execution)?.turn.request(id)
+        runs.get(execution)?.run.request(id)
     }
 }
 
@@ -365,7 +365,7 @@ impl Shared {
             let hosting = runs.get_mut(&execution).ok_or_else(|| {
                 TemporalError::Worker(String::from("a run is not in this worker's memory"))
             })?;
-            for order in hosting.turn.take(task, &mut |_, _, _| {})? {
+            for order in hosting.run.take(task, &mut |_, _, _| {})? {
                 orders.extend(self.order(hosting, order));
             }
         }
@@ -379,7 +379,7 @@ impl Shared {
         let loaded = self.load(begun.program, &begun.source)?;
         let id = Name::from(begin.workflow_id.as_str());
         Ok(HostedRun {
-            turn: Turn::new(&id, self.wire.clone(), loaded.program, begun),
+            run: RunExecution::new(&id, self.wire.clone(), loaded.program, begun),
             activities: BTreeMap::new(),
             next: 0,
             cancelled: 0,

@@ -68,7 +68,7 @@ struct Fake {
     replays_each: bool,
     loader: Arc<dyn Loader>,
     begun: RunStart,
-    turn: Turn,
+    run: RunExecution,
     /// What the tasks of this execution brought.
     tasks: Vec<(Timestamp, u32, Vec<Input>)>,
     now: i64,
@@ -99,10 +99,10 @@ fn source(text: &str) -> ProgramSource {
     }
 }
 
-fn turn(loader: &Arc<dyn Loader>, begun: &RunStart) -> Turn {
+fn new_execution(loader: &Arc<dyn Loader>, begun: &RunStart) -> RunExecution {
     let loaded = loader.load(begun.program, &begun.source).unwrap();
     let id = Name::from("fake");
-    Turn::new(&id, Wire::default(), loaded.program, begun.clone())
+    RunExecution::new(&id, Wire::default(), loaded.program, begun.clone())
 }
 
 impl Fake {
@@ -127,7 +127,7 @@ impl Fake {
         Self {
             random: StdRng::seed_from_u64(seed),
             replays_each: true,
-            turn: turn(&loader, &begun),
+            run: new_execution(&loader, &begun),
             loader,
             begun,
             tasks: Vec::new(),
@@ -191,7 +191,7 @@ impl Fake {
         self.events += 6 + u32::try_from(inputs.len()).unwrap();
         self.tasks.push((Timestamp(self.now), self.events, inputs));
         let (now, length, inputs) = self.tasks.last().cloned().unwrap();
-        let orders = take(&mut self.turn, now, length, inputs);
+        let orders = take(&mut self.run, now, length, inputs);
         let leaves = |order: &Order| matches!(order, Order::CarryOver(_) | Order::Finish(_));
         if self.replays_each || orders.iter().any(leaves) {
             self.replay(&orders);
@@ -222,21 +222,21 @@ impl Fake {
 
     /// A worker without memory comes to the same.
     fn replay(&self, orders: &[Order]) {
-        let mut again = turn(&self.loader, &self.begun);
+        let mut again = new_execution(&self.loader, &self.begun);
         let mut last = Vec::new();
         for (now, length, inputs) in &self.tasks {
             // In whatever order they came.
             let inputs = inputs.iter().rev().cloned().collect();
             last = take(&mut again, *now, *length, inputs);
         }
-        assert_eq!(again.hosted.state(), self.turn.hosted.state());
+        assert_eq!(again.hosted.state(), self.run.hosted.state());
         assert_eq!(format!("{last:?}"), format!("{orders:?}"));
     }
 
     fn carry_over(&mut self, bytes: &[u8]) {
         assert!(self.running.is_empty(), "what is in flight may end first");
         self.begun = Wire::default().read(bytes).unwrap();
-        self.turn = turn(&self.loader, &self.begun);
+        self.run = new_execution(&self.loader, &self.begun);
         self.largest = self.largest.max(bytes.len());
         self.longest = self.longest.max(self.events);
         self.tasks.clear();
@@ -253,7 +253,7 @@ impl Fake {
         let mut outcome = self.task(Vec::new());
         for _ in 0..tasks {
             if let Some(outcome) = outcome {
-                return (outcome, self.turn.hosted.state().clone());
+                return (outcome, self.run.hosted.state().clone());
             }
             let inputs = match self.tasks.is_empty() {
                 true => Vec::new(),
@@ -261,18 +261,23 @@ impl Fake {
             };
             outcome = self.task(inputs);
         }
-        panic!("it does not end: {:?}", self.turn.hosted.state());
+        panic!("it does not end: {:?}", self.run.hosted.state());
     }
 }
 
-fn take(turn: &mut Turn, now: Timestamp, length: u32, inputs: Vec<Input>) -> Vec<Order> {
+fn take(
+    execution: &mut RunExecution,
+    now: Timestamp,
+    length: u32,
+    inputs: Vec<Input>,
+) -> Vec<Order> {
     let task = Task {
         now,
         length,
         suggested: false,
         inputs,
     };
-    turn.take(task, &mut |_, _, _| {}).unwrap()
+    execution.take(task, &mut |_, _, _| {}).unwrap()
 }
 
 #[test]
@@ -357,7 +362,7 @@ fn a_command_that_comes_too_late_is_refused() {
     fake.task(Vec::new());
     let cancel = || Input::Update(String::from("u"), Command::Cancel, true);
     assert!(fake.task(vec![cancel()]).is_some());
-    assert!(fake.turn.refusal(&Command::Pause).is_some());
+    assert!(fake.run.refusal(&Command::Pause).is_some());
 }
 
 /// A run that called another one has it cancelled, and ends when Temporal has that in its history: what is ordered in the
@@ -366,19 +371,19 @@ fn a_command_that_comes_too_late_is_refused() {
 fn a_run_that_ends_has_what_it_called_cancelled_first() {
     let text = "name: fake\nactions: { a: { type: workflow, workflow: other } }\n";
     let mut fake = Fake::of(text, 1, u32::MAX);
-    let started = take(&mut fake.turn, Timestamp(1), 3, Vec::new());
+    let started = take(&mut fake.run, Timestamp(1), 3, Vec::new());
     assert!(matches!(started[..], [Order::Start(..)]), "{started:?}");
     let cancel = || Input::Update(String::from("u"), Command::Cancel, true);
-    let cancelled = take(&mut fake.turn, Timestamp(2), 9, vec![cancel()]);
+    let cancelled = take(&mut fake.run, Timestamp(2), 9, vec![cancel()]);
     match &cancelled[..] {
         [Order::CancelRun(run), Order::Answer(..), Order::Mark(_)] => {
             assert!(run.starts_with("fake.a-"), "{run}");
         }
         other => panic!("{other:?}"),
     }
-    let late = take(&mut fake.turn, Timestamp(3), 12, vec![cancel()]);
+    let late = take(&mut fake.run, Timestamp(3), 12, vec![cancel()]);
     assert!(matches!(late[..], [Order::Refuse(..)]), "{late:?}");
-    let ended = take(&mut fake.turn, Timestamp(4), 15, vec![Input::RunCancelled]);
+    let ended = take(&mut fake.run, Timestamp(4), 15, vec![Input::RunCancelled]);
     assert!(matches!(ended[..], [Order::Finish(_)]), "{ended:?}");
 }
 

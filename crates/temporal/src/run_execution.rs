@@ -129,7 +129,7 @@ enum CarryOver {
 }
 
 /// A run in one execution.
-pub struct Turn {
+pub struct RunExecution {
     wire: Wire,
     hosted: RunHost,
     begun: RunStart,
@@ -150,7 +150,7 @@ pub struct Turn {
     /// The number of the next timer.
     next_timer: u32,
     /// Whether steps remain that continue after [`YIELD`].
-    cut: bool,
+    has_remaining_steps: bool,
     /// Whether [`YIELD`] was started and has not ended.
     yields: bool,
     carry_over: CarryOver,
@@ -161,7 +161,7 @@ pub struct Turn {
     marked: RunStatus,
 }
 
-impl Turn {
+impl RunExecution {
     /// Creates a run at the beginning of an execution.
     pub fn new(id: &Name, wire: Wire, program: Arc<Program>, begun: RunStart) -> Self {
         let hosted = match &begun.from {
@@ -182,7 +182,7 @@ impl Turn {
             timers: BTreeMap::new(),
             fired: BTreeSet::new(),
             next_timer: 1,
-            cut: false,
+            has_remaining_steps: false,
             yields: false,
             carry_over: CarryOver::Later,
             steps: 0,
@@ -292,7 +292,7 @@ impl Turn {
             Input::Cancel => self.step(Event::CancelRequested, now, sink, orders)?,
             Input::Done(YIELD, _) => {
                 self.yields = false;
-                self.cut = false;
+                self.has_remaining_steps = false;
                 self.step(Event::Continued, now, sink, orders)?;
             }
             Input::Done(id, result) => {
@@ -354,7 +354,7 @@ impl Turn {
             self.steps += 1;
             self.all_steps = self.all_steps.saturating_add(1);
             if self.steps >= STEPS_A_TASK {
-                self.cut = true;
+                self.has_remaining_steps = true;
                 return Ok(());
             }
             event = Event::Continued;
@@ -466,7 +466,7 @@ impl Turn {
                 orders.push(Order::Start(id, self.ask(request)?));
                 self.in_flight.insert(id);
             }
-            if self.cut && !std::mem::replace(&mut self.yields, true) {
+            if self.has_remaining_steps && !std::mem::replace(&mut self.yields, true) {
                 orders.push(Order::Start(YIELD, Vec::new()));
             }
         }
