@@ -6,7 +6,7 @@ use super::cursor::{Language, Region, TypedToken, UnescapedText};
 use super::iteration_context::IterationContext;
 use super::names::Names;
 use super::schema::{Schema, types};
-use super::sketch::{Kind, LocationKind, Scalar, SketchLocation, read, spot};
+use super::sketch::{Kind, LocationKind, Scalar, SketchLocation, locate, read};
 use super::{Format, Lines, Position, TextRange, dialect};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -47,7 +47,7 @@ pub fn hover(
     let root = read(text);
     let format = format.unwrap_or_else(|| dialect(bundle, None, &root, text).into());
     let names = Names::of(&root, text, format.dialect);
-    let spot = spot(&root, at);
+    let location = locate(&root, at);
     let request = HoverRequest {
         text,
         names: &names,
@@ -64,17 +64,17 @@ pub fn hover(
             ..Hover::default()
         });
     }
-    let (range, text, value) = match spot.at {
+    let (range, text, value) = match location.at {
         LocationKind::Key(member) => {
             let schema = Schema::new(format.schema?, text);
-            let description = of_key(schema, &root, &spot, &member.name)?;
+            let description = of_key(schema, &root, &location, &member.name)?;
             (member.key.clone(), description, None)
         }
         LocationKind::Value(part) => {
             let Kind::Text(scalar) = &part.kind else {
                 return None;
             };
-            request.of_text(&spot, scalar, past)?
+            request.of_text(&location, scalar, past)?
         }
     };
     let (value, error) = match value {
@@ -94,10 +94,10 @@ pub fn hover(
 fn of_key(
     schema: Schema<'_>,
     root: &super::sketch::SketchNode,
-    spot: &SketchLocation<'_>,
+    location: &SketchLocation<'_>,
     name: &str,
 ) -> Option<String> {
-    let rules = schema.at(root, &spot.path);
+    let rules = schema.at(root, &location.path);
     let description = rules.iter().find_map(|rule| schema.describe(rule));
     let mut kinds: Vec<&str> = rules
         .iter()
@@ -161,7 +161,7 @@ impl HoverRequest<'_> {
 
     fn of_text(
         &self,
-        spot: &SketchLocation<'_>,
+        location: &SketchLocation<'_>,
         scalar: &Scalar,
         past: Option<&IterationContext>,
     ) -> Option<HoverText> {
@@ -170,7 +170,7 @@ impl HoverRequest<'_> {
         let limit = scalar.inner.end;
         let bytes =
             |range: &Range<usize>| meant.byte(range.start, limit)..meant.byte(range.end, limit);
-        let Some(region) = meant.region(index, self.dialect, is_bare(&spot.keys())) else {
+        let Some(region) = meant.region(index, self.dialect, is_bare(&location.keys())) else {
             // The value is a name of an action, as in `runAfter` or an edge.
             let word = self.text.get(scalar.inner.clone())?.trim();
             let action = self.names.action(word)?;

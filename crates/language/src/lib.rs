@@ -61,7 +61,7 @@ const MARK: char = '\u{e000}';
 /// Returns the format of a text, even if the text has mistakes.
 fn dialect(bundle: &Bundle, explicit: Option<Dialect>, root: &SketchNode, text: &str) -> Dialect {
     if let Some(found) = explicit.or_else(|| {
-        let named = root.word("dialect", text)?;
+        let named = root.member_text("dialect", text)?;
         Dialect::parse(named)
     }) {
         return found;

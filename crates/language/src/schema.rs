@@ -167,7 +167,7 @@ impl<'t> Schema<'t> {
         let required = rule.get("required").and_then(Value::as_array);
         let there = |key: &Value| key.as_str().is_some_and(|key| part.get(key).is_some());
         let typed = |key: &str| {
-            let word = part.word(key, self.text);
+            let word = part.member_text(key, self.text);
             word.is_some_and(|word| word.contains(super::MARK))
         };
         let mut properties = rule

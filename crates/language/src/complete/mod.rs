@@ -9,7 +9,7 @@ use super::cursor::UnescapedText;
 use super::names::{Action, Names};
 use super::schema::{Rule, Schema, types};
 use super::sketch::{
-    Kind, LocationKind, Scalar, SketchLocation, SketchNode, Step, Style, read, spot,
+    Kind, LocationKind, Scalar, SketchLocation, SketchNode, Step, Style, locate, read,
 };
 use super::{Format, Lines, MARK, Position, TextRange, dialect};
 use expression::{action_item, named_items, variables};
@@ -182,12 +182,12 @@ impl CompletionRequest<'_> {
     }
 
     fn items(&self) -> (Range<usize>, Vec<CompletionItem>) {
-        let spot = spot(self.root, self.at);
-        let keys = spot.keys();
-        match spot.at {
+        let location = locate(self.root, self.at);
+        let keys = location.keys();
+        match location.at {
             LocationKind::Key(member) => {
                 let line = self.own_line(member.key.start);
-                let items = self.keys(&spot, member.complete, member.quoted, line);
+                let items = self.keys(&location, member.complete, member.quoted, line);
                 (member.key.clone(), items)
             }
             LocationKind::Value(part) => {
@@ -202,11 +202,11 @@ impl CompletionRequest<'_> {
                         return found;
                     }
                 }
-                let mut items = self.values(&spot, scalar);
+                let mut items = self.values(&location, scalar);
                 // A word alone on its line may become a key.
                 let line = self.own_line(part.range.start);
                 if scalar.style == Style::Plain && line && !self.json {
-                    items.extend(self.keys(&spot, false, false, true));
+                    items.extend(self.keys(&location, false, false, true));
                 }
                 (scalar.inner.clone(), items)
             }
@@ -223,20 +223,20 @@ impl CompletionRequest<'_> {
     /// Returns the keys that the map at the end of the path may have.
     fn keys(
         &self,
-        spot: &SketchLocation<'_>,
+        location: &SketchLocation<'_>,
         complete: bool,
         quoted: bool,
         line: bool,
     ) -> Vec<CompletionItem> {
-        let keyed = matches!(spot.at, LocationKind::Key(_));
+        let keyed = matches!(location.at, LocationKind::Key(_));
         let path = match keyed {
-            true => spot
+            true => location
                 .path
-                .get(..spot.path.len().saturating_sub(1))
+                .get(..location.path.len().saturating_sub(1))
                 .unwrap_or_default(),
-            false => &spot.path,
+            false => &location.path,
         };
-        let map = match (keyed, spot.path.last(), &spot.at) {
+        let map = match (keyed, location.path.last(), &location.at) {
             (true, Some((map, _)), _) => *map,
             (_, _, LocationKind::Value(part)) => part,
             _ => self.root,
@@ -350,10 +350,10 @@ impl CompletionRequest<'_> {
     }
 
     /// Returns the possible values.
-    fn values(&self, spot: &SketchLocation<'_>, scalar: &Scalar) -> Vec<CompletionItem> {
-        let mut items = self.references(spot);
+    fn values(&self, location: &SketchLocation<'_>, scalar: &Scalar) -> Vec<CompletionItem> {
+        let mut items = self.references(location);
         if let Some(schema) = self.schema {
-            for rule in schema.at(self.root, &spot.path) {
+            for rule in schema.at(self.root, &location.path) {
                 items.extend(values_of(rule));
             }
         }
@@ -370,24 +370,28 @@ impl CompletionRequest<'_> {
     }
 
     /// Returns the possible values if a value refers to a name in the text.
-    fn references(&self, spot: &SketchLocation<'_>) -> Vec<CompletionItem> {
-        let keys = spot.keys();
+    fn references(&self, location: &SketchLocation<'_>) -> Vec<CompletionItem> {
+        let keys = location.keys();
         let Some(last) = keys.last().copied() else {
             return Vec::new();
         };
-        let map = spot.path.iter().rev().find_map(|(part, step)| match step {
-            Step::Key(_) => Some(*part),
-            Step::Index(_) => None,
-        });
+        let map = location
+            .path
+            .iter()
+            .rev()
+            .find_map(|(part, step)| match step {
+                Step::Key(_) => Some(*part),
+                Step::Index(_) => None,
+            });
         let names = self.names();
         match self.dialect {
             Dialect::Loom | Dialect::Azure if last.eq_ignore_ascii_case("runAfter") => {
-                let path = spot.path.len();
-                let steps = spot
+                let path = location.path.len();
+                let steps = location
                     .path
                     .iter()
                     .rposition(|(_, step)| matches!(step, Step::Key(_)));
-                let path = spot
+                let path = location
                     .path
                     .get(..steps.map_or(path, |at| at + 1))
                     .unwrap_or_default();
@@ -441,7 +445,7 @@ impl CompletionRequest<'_> {
                 .collect::<Vec<_>>()
         };
         let named = |key: &str| {
-            let name = map.and_then(|map| map.word(key, self.text))?;
+            let name = map.and_then(|map| map.member_text(key, self.text))?;
             names.action(name)
         };
         let ports = |node: Option<&Action>, prefix: &str, outputs: bool| {
@@ -466,10 +470,12 @@ impl CompletionRequest<'_> {
                     nodes.flat_map(|node| ports(Some(node), &format!("{}.", node.name), true));
                 ports.collect()
             }
-            "name" if is("source") => match map.and_then(|map| map.word("type", self.text)) {
-                Some("builtin") => vec![CompletionItem::new("iteration_count", Is::Variable)],
-                _ => ports(within, "", false),
-            },
+            "name" if is("source") => {
+                match map.and_then(|map| map.member_text("type", self.text)) {
+                    Some("builtin") => vec![CompletionItem::new("iteration_count", Is::Variable)],
+                    _ => ports(within, "", false),
+                }
+            }
             "workflowRef" | "workflowPath" => {
                 let files = self.bundle.files.iter().skip(1);
                 files

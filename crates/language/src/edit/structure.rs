@@ -310,7 +310,7 @@ pub(super) fn delete(document: &mut Document, node: &str) -> Result<(), String> 
         Dialect::Tea => {
             remove(&mut value, &found.pointer);
             if found.among == "/nodes" {
-                bridge(&mut value, &found.name);
+                redirect_edges(&mut value, &found.name);
             }
         }
         Dialect::Canvas => {
@@ -334,7 +334,7 @@ pub(super) fn delete(document: &mut Document, node: &str) -> Result<(), String> 
 }
 
 /// Redirects the edges that end at a node to the node that follows it.
-fn bridge(value: &mut Value, name: &str) {
+fn redirect_edges(value: &mut Value, name: &str) {
     let Some(edges) = value.get_mut("edges").and_then(Value::as_array_mut) else {
         return;
     };

@@ -96,7 +96,7 @@ impl SketchNode {
     }
 
     /// Returns the text of a member.
-    pub fn word<'t>(&self, key: &str, text: &'t str) -> Option<&'t str> {
+    pub fn member_text<'t>(&self, key: &str, text: &'t str) -> Option<&'t str> {
         self.get(key)?.text(text).map(str::trim)
     }
 }
@@ -133,7 +133,7 @@ impl SketchLocation<'_> {
 }
 
 /// Returns the location of a byte: the innermost part, or the enclosing part if the byte is between two parts.
-pub(super) fn spot(root: &SketchNode, at: usize) -> SketchLocation<'_> {
+pub(super) fn locate(root: &SketchNode, at: usize) -> SketchLocation<'_> {
     let mut path = Vec::new();
     let mut part = root;
     loop {
