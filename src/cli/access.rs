@@ -31,7 +31,7 @@ pub async fn owner_or<T>(
     let deadline = Instant::now() + RETRY_TIME;
     loop {
         // The socket may be left over from a killed process of another user. In that case, the store has no owner.
-        let barred = match Client::on(state).await {
+        let barred = match Client::for_state_dir(state).await {
             Ok(Some(client)) => return Ok(OwnerOrStore::Owner(client)),
             Ok(None) => None,
             Err(error @ ClientError::Socket(_)) => Some(error),
@@ -59,7 +59,7 @@ pub fn remote(global: &Global) -> Result<Option<Client>, Failure> {
         return Ok(None);
     };
     let token = inputs::token(global.token_file.as_deref())?;
-    let client = Client::at(url, token, global.allow_plain_http);
+    let client = Client::for_url(url, token, global.allow_plain_http);
     client.map(Some).map_err(Failure::Usage)
 }
 
@@ -74,7 +74,7 @@ fn check_store_kind(global: &Global) -> Result<(), Failure> {
 /// Returns whether another process owns the store, or a server is used.
 pub async fn is_owned(global: &Global) -> Result<bool, Failure> {
     check_store_kind(global)?;
-    Ok(global.server.is_some() || Client::on(&global.state).await?.is_some())
+    Ok(global.server.is_some() || Client::for_state_dir(&global.state).await?.is_some())
 }
 
 /// Sends a request to the server or the owner, else does the work here. Retries errors that `is_passing` accepts.

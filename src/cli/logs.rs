@@ -73,7 +73,7 @@ pub async fn logs(global: &Global, screen: Screen, args: &LogsArgs) -> Result<Ex
 async fn owner(global: &Global) -> Result<Option<Client>, Failure> {
     match remote(global)? {
         Some(client) => Ok(Some(client)),
-        None => Ok(Client::on(&global.state).await?),
+        None => Ok(Client::for_state_dir(&global.state).await?),
     }
 }
 

@@ -193,7 +193,7 @@ pub(super) async fn require_server(setup: &Setup) -> Result<(), Failure> {
         return Ok(());
     }
     let state = &setup.state;
-    let client = Client::on(state).await?;
+    let client = Client::for_state_dir(state).await?;
     match client.as_ref().and_then(Client::owner) {
         Some(owner) if owner.serves => Ok(()),
         Some(owner) => Err(Failure::Taken(format!(

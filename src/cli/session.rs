@@ -109,7 +109,9 @@ impl Setup {
     pub async fn client(&self) -> Result<Client, ClientError> {
         match &self.server {
             Some(server) => Ok(server.clone()),
-            None => Client::on(&self.state).await?.ok_or(ClientError::Lost),
+            None => Client::for_state_dir(&self.state)
+                .await?
+                .ok_or(ClientError::Lost),
         }
     }
 }

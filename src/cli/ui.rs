@@ -16,7 +16,7 @@ const PAGE: &str = "console.html";
 pub async fn ui(global: &Global, screen: Screen, args: &UiArgs) -> Result<Exit, Failure> {
     let url = match &global.server {
         Some(url) => format!("{}/ui/", url.trim_end_matches('/')),
-        None => match Client::on(&global.state).await? {
+        None => match Client::for_state_dir(&global.state).await? {
             Some(owner) => owner.ticket().await?.url,
             None => {
                 let message = format!(

@@ -145,7 +145,7 @@ impl Bench<'_> {
         name: &impl Fn(&str) -> String,
         state: &Path,
     ) -> Result<(), Failure> {
-        let owner = windlass_server::client::Client::on(state).await?;
+        let owner = windlass_server::client::Client::for_state_dir(state).await?;
         let Some(owner) = owner else {
             let gone = "the server does not own its store";
             return Err(Failure::Machine(io::Error::other(gone)));

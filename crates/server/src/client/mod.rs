@@ -77,7 +77,7 @@ impl Client {
     /// # Errors
     /// If the URL is not an http or https URL, or if the token would be sent to another machine in plain text and
     /// `allow_plain` is false.
-    pub fn at(url: &str, token: Option<String>, allow_plain: bool) -> Result<Self, String> {
+    pub fn for_url(url: &str, token: Option<String>, allow_plain: bool) -> Result<Self, String> {
         let parsed =
             Url::parse(url).map_err(|error| format!("`{url}` is not a valid URL: {error}"))?;
         if !matches!(parsed.scheme(), "http" | "https") || parsed.host().is_none() {
@@ -107,7 +107,7 @@ impl Client {
     /// # Errors
     /// [`ClientError::Silent`], [`ClientError::Foreign`], and [`ClientError::Socket`] if the socket belongs to another
     /// user.
-    pub async fn on(state: &Path) -> Result<Option<Self>, ClientError> {
+    pub async fn for_state_dir(state: &Path) -> Result<Option<Self>, ClientError> {
         let Ok(directory) = StateDirectory::open(state) else {
             return Ok(None);
         };

@@ -192,7 +192,7 @@ impl App {
     }
 
     /// Refuses a long request that would end at once because the server stops.
-    pub(super) fn answers_long(&self, caller: Caller) -> Result<(), Problem> {
+    pub(super) fn check_accepts_long(&self, caller: Caller) -> Result<(), Problem> {
         match self.phase() {
             Phase::Starting => Ok(()),
             Phase::Ready | Phase::Stopping | Phase::Draining => self.check_accepts_work(caller),
@@ -208,7 +208,7 @@ impl App {
     }
 
     /// Checks whether the store accepts writes.
-    pub(super) async fn ready(&self) -> Result<(), Problem> {
+    pub(super) async fn check_writable(&self) -> Result<(), Problem> {
         let inspector = self.engine.inspector().clone();
         on_thread(&CHECKS, move || Ok(inspector.check_writable()?)).await
     }

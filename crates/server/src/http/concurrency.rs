@@ -45,13 +45,13 @@ struct Slot {
     stalls: bool,
     /// Since when the server has been waiting for the client, if it does.
     since: Instant,
-    ousted: Arc<Eviction>,
+    eviction: Arc<Eviction>,
 }
 
 /// Whether a connection must be closed.
 #[derive(Default)]
 struct Eviction {
-    is: AtomicBool,
+    is_evicted: AtomicBool,
     waker: AtomicWaker,
 }
 
@@ -73,8 +73,8 @@ impl Slots {
         let Some(slot) = longest.and_then(|number| self.taken.remove(&number)) else {
             return false;
         };
-        slot.ousted.is.store(true, Ordering::Release);
-        slot.ousted.waker.wake();
+        slot.eviction.is_evicted.store(true, Ordering::Release);
+        slot.eviction.waker.wake();
         true
     }
 }
@@ -97,14 +97,14 @@ impl Connections {
             false if slots.has_room(Kind::Spare, SPARE) => Kind::Spare,
             false => return None,
         };
-        let ousted = Arc::<Eviction>::default();
+        let eviction = Arc::<Eviction>::default();
         let slot = Slot {
             kind,
             busy: 0,
             sends: false,
             stalls: false,
             since: Instant::now(),
-            ousted: Arc::clone(&ousted),
+            eviction: Arc::clone(&eviction),
         };
         let number = slots.next;
         slots.next += 1;
@@ -112,7 +112,7 @@ impl Connections {
         Some(Arc::new(Connection {
             all: Arc::clone(self),
             number,
-            ousted,
+            eviction,
         }))
     }
 
@@ -126,7 +126,7 @@ impl Connections {
 pub(super) struct Connection {
     all: Arc<Connections>,
     number: u64,
-    ousted: Arc<Eviction>,
+    eviction: Arc<Eviction>,
 }
 
 impl Drop for Connection {
@@ -148,20 +148,20 @@ impl Connection {
 
     /// Returns ready when the connection must be closed.
     pub fn poll_evicted(&self, cx: &Context<'_>) -> Poll<()> {
-        self.ousted.waker.register(cx.waker());
-        match self.ousted.is.load(Ordering::Acquire) {
+        self.eviction.waker.register(cx.waker());
+        match self.eviction.is_evicted.load(Ordering::Acquire) {
             true => Poll::Ready(()),
             false => Poll::Pending,
         }
     }
 
     /// Sets whether the client reads what the server sends.
-    pub fn set_takes(&self, takes: bool) {
+    pub fn set_reading(&self, is_reading: bool) {
         self.slot(|slot| {
-            if !takes && !slot.stalls {
+            if !is_reading && !slot.stalls {
                 slot.since = Instant::now();
             }
-            slot.stalls = !takes;
+            slot.stalls = !is_reading;
         });
     }
 

@@ -60,7 +60,7 @@ pub(super) async fn events(
     ValidatedQuery(query): ValidatedQuery<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    app.answers_long(info.caller)?;
+    app.check_accepts_long(info.caller)?;
     let known = match headers.get("last-event-id") {
         Some(value) => Some(value.to_str().unwrap_or("-").to_owned()),
         None => query.after,

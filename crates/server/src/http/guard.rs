@@ -129,7 +129,7 @@ impl Guard {
         wanted: Access,
     ) -> Result<Admitted, Problem> {
         let host = self.host(uri, headers)?;
-        let console = self.has_console() && ui::is_its(uri.path());
+        let console = self.has_console() && ui::is_console_path(uri.path());
         if !(console && opens_shell(method, uri, headers)) {
             self.origin(&host, headers)?;
         }

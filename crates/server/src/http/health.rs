@@ -38,7 +38,7 @@ pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, 
         let detail = format!("no run has moved for {} seconds", held_up.as_secs());
         return Err(Problem::new(ErrorCode::Unavailable, detail));
     }
-    app.ready().await?;
+    app.check_writable().await?;
     Ok("ready\n")
 }
 

@@ -216,12 +216,12 @@ impl Io {
         if written.is_ready() {
             self.sent = true;
             if self.write_by.take().is_some() {
-                self.connection.set_takes(true);
+                self.connection.set_reading(true);
             }
             return written;
         }
         if self.write_by.is_none() {
-            self.connection.set_takes(false);
+            self.connection.set_reading(false);
         }
         if self.connection.poll_evicted(cx).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));

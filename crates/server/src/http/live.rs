@@ -100,7 +100,7 @@ pub(super) async fn live(
     ValidatedQuery(query): ValidatedQuery<LiveQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    app.answers_long(info.caller)?;
+    app.check_accepts_long(info.caller)?;
     let bad = |detail: String| Problem::new(ErrorCode::BadRequest, detail);
     let hz = query.max_hz.unwrap_or(USUAL_HZ);
     if !(0.1..=MAX_HZ).contains(&hz) {
@@ -306,11 +306,11 @@ struct StreamPosition {
     /// The named runs, which are sent with their statuses.
     runs: BTreeSet<Name>,
     unsent: PendingRuns,
-    /// The runs that are sent next. When all of them were sent, the client knows the changes up to `then`.
+    /// The runs that are sent next. When all of them were sent, the client knows the changes up to `mark_when_sent`.
     pending: VecDeque<Name>,
-    then: EventId,
+    mark_when_sent: EventId,
     /// Runs whose latest state was not sent yet, because an older row was reused.
-    again: BTreeSet<Name>,
+    stale: BTreeSet<Name>,
     /// How long a row is reused.
     lasts: Duration,
 }
@@ -347,12 +347,12 @@ impl StreamPosition {
             runs,
             unsent,
             pending: VecDeque::new(),
-            then: EventId {
+            mark_when_sent: EventId {
                 server,
                 number: 0,
                 at: Timestamp(0),
             },
-            again: BTreeSet::new(),
+            stale: BTreeSet::new(),
             lasts: every / 2,
         }
     }
@@ -363,13 +363,13 @@ impl StreamPosition {
             let at = now();
             let (pending, number) =
                 runs.run_index(|index| (self.changed(index), index.number()))?;
-            let mut again = std::mem::take(&mut self.again);
+            let mut stale = std::mem::take(&mut self.stale);
             for run in &pending {
-                again.remove(run);
+                stale.remove(run);
             }
             self.pending = pending;
-            self.pending.extend(again);
-            self.then = EventId {
+            self.pending.extend(stale);
+            self.mark_when_sent = EventId {
                 server: self.server,
                 number,
                 at,
@@ -383,7 +383,7 @@ impl StreamPosition {
             .cloned()
             .collect();
         let (rows, newer) = live.rows(runs, &page, self.lasts)?;
-        self.again.extend(newer);
+        self.stale.extend(newer);
         let there: BTreeSet<&str> = rows.iter().map(|row| row.summary.run.as_str()).collect();
         let gone = page.iter().filter(|run| !there.contains(&***run));
         let gone = gone.map(ToString::to_string).collect();
@@ -399,7 +399,7 @@ impl StreamPosition {
             statuses,
             gone,
             // A client that reconnects with this mark receives all later changes.
-            mark: (self.pending.is_empty() && self.again.is_empty()).then_some(self.then),
+            mark: (self.pending.is_empty() && self.stale.is_empty()).then_some(self.mark_when_sent),
             outage: runs.check_writable().err().map(|error| error.to_string()),
         })
     }
@@ -418,7 +418,11 @@ impl StreamPosition {
                 let index = index
                     .all()
                     .filter(|entry| entry.updated_at.plus(OVERLAP) >= *at || entry.is_parked());
-                index.map(|entry| &entry.id).filter(meant).cloned().collect()
+                index
+                    .map(|entry| &entry.id)
+                    .filter(meant)
+                    .cloned()
+                    .collect()
             }
         }
     }
@@ -486,7 +490,7 @@ impl LiveStream {
         let rest = self
             .place
             .as_ref()
-            .is_none_or(|place| place.pending.is_empty() && place.again.is_empty());
+            .is_none_or(|place| place.pending.is_empty() && place.stale.is_empty());
         if self.greeted && rest {
             // An error means that the engine has ended; then the server stops.
             let _ = tokio::time::timeout(CHECK_INTERVAL, self.changes.changed()).await;

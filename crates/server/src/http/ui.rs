@@ -38,7 +38,7 @@ const HEADERS: [(HeaderName, &str); 5] = [
 
 /// The cache lifetime of a file that never changes at its URL, and of a file that may change.
 const FOREVER: &str = "public, max-age=31536000, immutable";
-const CHECKED: &str = "no-cache";
+const REVALIDATE: &str = "no-cache";
 
 /// An embedded file.
 struct File {
@@ -83,7 +83,7 @@ impl File {
             false => format!("\"{}\"", self.version),
         };
         let fixed = query.and_then(|query| query.strip_prefix("v=")) == Some(&*self.version);
-        let cache = if fixed { FOREVER } else { CHECKED };
+        let cache = if fixed { FOREVER } else { REVALIDATE };
         let known = text(header::IF_NONE_MATCH)
             .split(',')
             .any(|one| one.trim().trim_start_matches("W/") == tag);
@@ -221,7 +221,7 @@ static SHELL: LazyLock<File> = LazyLock::new(|| {
 });
 
 /// Returns true if a path belongs to the console.
-pub(super) fn is_its(path: &str) -> bool {
+pub(super) fn is_console_path(path: &str) -> bool {
     is_shell(path) || path.starts_with("/ui/")
 }
 

@@ -4,7 +4,7 @@ use crate::api::Problem;
 use windlass_engine::ErrorCode;
 
 /// Returns false: there are no such paths.
-pub(super) fn is_its(_path: &str) -> bool {
+pub(super) fn is_console_path(_path: &str) -> bool {
     false
 }
 
