@@ -11,7 +11,7 @@ const LOOM: Rules = Rules {
     creates_variables: true,
     cases_are_text: true,
     env_variable: false,
-    not_run: UnrunActionValue::Cancelled,
+    unrun_value: UnrunActionValue::Cancelled,
     lists_iterations: false,
     http_codes: false,
     reports_nodes: false,
@@ -30,7 +30,7 @@ pub fn rules(dialect: Dialect) -> Rules {
             mode: Mode::Azure,
             creates_variables: false,
             cases_are_text: false,
-            not_run: UnrunActionValue::Skipped,
+            unrun_value: UnrunActionValue::Skipped,
             lists_iterations: true,
             http_codes: true,
             ..LOOM
@@ -40,7 +40,7 @@ pub fn rules(dialect: Dialect) -> Rules {
             case_sensitive: true,
             bare_seconds: true,
             missing_is_null: true,
-            not_run: UnrunActionValue::Error,
+            unrun_value: UnrunActionValue::Error,
             reports_nodes: true,
             reports_checks: true,
             exit_words: &[
@@ -52,7 +52,7 @@ pub fn rules(dialect: Dialect) -> Rules {
         Dialect::Canvas => Rules {
             bare_seconds: true,
             env_variable: true,
-            not_run: UnrunActionValue::Error,
+            unrun_value: UnrunActionValue::Error,
             shows_ports: true,
             closed_nodes: &["loop", "map", "component"],
             exit_words: &[("loop", "count", "limit")],

@@ -41,7 +41,7 @@ impl<'a> View<'a> {
     /// The action then reads as the format defines: as skipped, or, only after a timeout of the scope, as cancelled.
     /// Reading any other action that has not run is an error.
     pub fn is_left_unrun(&self, id: ActionId) -> bool {
-        let skips = match self.program.rules.not_run {
+        let skips = match self.program.rules.unrun_value {
             UnrunActionValue::Error => return false,
             UnrunActionValue::Cancelled => false,
             UnrunActionValue::Skipped => true,
@@ -73,7 +73,7 @@ impl<'a> View<'a> {
     }
 
     pub fn skipped_view(&self, id: ActionId) -> ActionView {
-        let (status, code) = match self.program.rules.not_run {
+        let (status, code) = match self.program.rules.unrun_value {
             UnrunActionValue::Skipped => (Status::Skipped, "ActionSkipped"),
             UnrunActionValue::Cancelled | UnrunActionValue::Error => {
                 (Status::Cancelled, "ActionFailed")

@@ -6,7 +6,7 @@ use super::env::FEEDBACK;
 use super::reader::LoopRef;
 use super::transition::IterationHandler;
 use windlass_expression::{Env, Lookup, Object, Reference, Value};
-use windlass_model::model::{Name, Status, Take, sha256};
+use windlass_model::model::{CollectMode, Name, Status, sha256};
 use windlass_value::first_bytes;
 
 const UNCHANGED: &str = "$unchanged";
@@ -112,7 +112,7 @@ impl<'a> IterationHandler<'_, 'a> {
             let record = self.read().run.records_of(cursor)?.get(&one.of);
             let ran = record.is_some_and(|record| record.status == Status::Succeeded);
             let wanted = match one.take {
-                Take::First => {
+                CollectMode::First => {
                     ran && self
                         .read()
                         .loop_state(this)?
@@ -120,8 +120,8 @@ impl<'a> IterationHandler<'_, 'a> {
                         .get(&one.name)
                         .is_none()
                 }
-                Take::Last => ran,
-                Take::All => true,
+                CollectMode::Last => ran,
+                CollectMode::All => true,
             };
             if !wanted {
                 continue;
@@ -130,7 +130,7 @@ impl<'a> IterationHandler<'_, 'a> {
                 true => self.read().eval(cursor, &one.value)?,
                 false => Value::Null,
             };
-            let append = one.take == Take::All;
+            let append = one.take == CollectMode::All;
             self.collect(this, one.name.clone(), value, append)?;
         }
         Ok(())

@@ -7,7 +7,7 @@ use super::build::{
 use super::play::{Case, fails, failure, json, ok};
 use windlass_machine::RunStatus;
 use windlass_model::hir::{Block, Keep, Outputs, RetryPolicy, StepKind};
-use windlass_model::model::{AssignOp, Backoff, Dialect, Fault, Name, Take};
+use windlass_model::model::{AssignOp, Backoff, CollectMode, Dialect, Fault, Name};
 
 #[test]
 fn a_cycle_runs_until_an_edge_leads_out() {
@@ -393,7 +393,7 @@ fn branches_give_their_steps_by_name() {
 /// The last value stays alone, even where it is a list itself.
 #[test]
 fn what_a_loop_keeps_of_its_iterations() {
-    let kept = |take: Take| {
+    let kept = |take: CollectMode| {
         let ask = loop_while("l", "@equals(1, 1)", 3, vec![call("ask")]);
         let StepKind::Loop(mut spec) = ask.kind else {
             unreachable!();
@@ -411,9 +411,9 @@ fn what_a_loop_keeps_of_its_iterations() {
         let case = Case::hir(&built).world(|call| ok(&format!("[{}]", call.n)));
         case.play().output()
     };
-    assert_eq!(kept(Take::First), r#"{"l":[0]}"#);
-    assert_eq!(kept(Take::Last), r#"{"l":[2]}"#);
-    assert_eq!(kept(Take::All), r#"{"l":[[0],[1],[2]]}"#);
+    assert_eq!(kept(CollectMode::First), r#"{"l":[0]}"#);
+    assert_eq!(kept(CollectMode::Last), r#"{"l":[2]}"#);
+    assert_eq!(kept(CollectMode::All), r#"{"l":[[0],[1],[2]]}"#);
 }
 
 /// A cycle without a request keeps nobody else waiting: it goes on in the next transition.

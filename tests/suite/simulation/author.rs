@@ -11,8 +11,8 @@ use windlass_model::hir::{
     RetryPolicy, Step, StepKind, Wait, Workflow,
 };
 use windlass_model::model::{
-    AssignOp, AwaitedSignal, Backoff, Delay, Dialect, Jitter, Name, OnError, OnLimit, OnMissing,
-    OnRepeat, Pages, Status, Take, Test, Unchanged,
+    AssignOp, AwaitedSignal, Backoff, CollectMode, Delay, Dialect, Jitter, Name, OnError, OnLimit,
+    OnMissing, OnRepeat, Pages, Status, Test, Unchanged,
 };
 use windlass_source::source::Span;
 
@@ -356,7 +356,7 @@ impl Author {
         let keep = match body.steps().next() {
             Some(first) if self.chance(3) => vec![Keep {
                 name: Name::from("kept"),
-                take: self.one_of(&[Take::First, Take::Last, Take::All]),
+                take: self.one_of(&[CollectMode::First, CollectMode::Last, CollectMode::All]),
                 of: first.name.clone(),
                 value: template("@variables('n')"),
             }],

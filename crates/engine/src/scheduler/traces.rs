@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use windlass_machine::program::{Program, ScopeKind};
 use windlass_machine::{Event, HistoryKind, RunState, printable};
-use windlass_model::model::{Name, SpanOf, Status, path_part};
+use windlass_model::model::{Name, SpanSubject, Status, path_part};
 use windlass_store::Commit;
 use windlass_value::time::Timestamp;
 
@@ -11,9 +11,9 @@ use windlass_value::time::Timestamp;
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceSpan {
     pub run: Name,
-    pub of: SpanOf,
+    pub of: SpanSubject,
     /// The enclosing span.
-    pub parent: Option<SpanOf>,
+    pub parent: Option<SpanSubject>,
     /// The name of the run, iteration or action.
     pub name: String,
     pub started_at: Timestamp,
@@ -74,7 +74,7 @@ impl Traces {
             let path = printable(&row.path);
             sink(TraceSpan {
                 run: header.id.clone(),
-                of: SpanOf::Iteration(format!("{path}#{}", row.iteration)),
+                of: SpanSubject::Iteration(format!("{path}#{}", row.iteration)),
                 parent: Some(enclosing_span(&path, program)),
                 name: format!("{}#{}", row.path, row.iteration),
                 started_at: row.started_at,
@@ -101,7 +101,7 @@ impl Traces {
             if let HistoryKind::RunFinished { status } = event.what {
                 sink(TraceSpan {
                     run: header.id.clone(),
-                    of: SpanOf::Run,
+                    of: SpanSubject::Run,
                     parent: None,
                     name: header.workflow.to_string(),
                     started_at: header.started_at,
@@ -130,7 +130,7 @@ impl Attempts {
                 ended: false,
                 span: TraceSpan {
                     run: run.id.clone(),
-                    of: SpanOf::Attempt(request.key.clone(), request.attempt),
+                    of: SpanSubject::Attempt(request.key.clone(), request.attempt),
                     parent: Some(enclosing_span(place, program)),
                     name: request.action.to_string(),
                     started_at: effect.requested_at,
@@ -150,7 +150,7 @@ impl Attempts {
 
 /// Returns the innermost iteration of a loop that encloses a place, or the run. A place is the part of an idempotency
 /// key after the run. Items of a foreach have no span.
-fn enclosing_span(place: &str, program: &Program) -> SpanOf {
+fn enclosing_span(place: &str, program: &Program) -> SpanSubject {
     let inside = place.rsplit_once('/').map_or("", |(inside, _)| inside);
     let mut steps: Vec<&str> = inside.split('/').collect();
     while let Some(step) = steps.last() {
@@ -163,11 +163,11 @@ fn enclosing_span(place: &str, program: &Program) -> SpanOf {
             })
         };
         if step.contains('#') && is_loop(&Name::from(name)) {
-            return SpanOf::Iteration(steps.join("/"));
+            return SpanSubject::Iteration(steps.join("/"));
         }
         steps.pop();
     }
-    SpanOf::Run
+    SpanSubject::Run
 }
 
 fn is_failure(status: Status) -> bool {

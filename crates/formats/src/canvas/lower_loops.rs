@@ -10,7 +10,7 @@ use crate::reader::Reader;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use windlass_expression::{Binding, Condition, Template, Value};
 use windlass_model::hir::{Block, ForEach, Keep, Loop, StepKind};
-use windlass_model::model::{Delay, LinkKind, Name, OnError, OnLimit, Take};
+use windlass_model::model::{CollectMode, Delay, LinkKind, Name, OnError, OnLimit};
 
 impl Lowerer<'_, '_> {
     pub(super) fn repeated(
@@ -195,11 +195,11 @@ impl Lowerer<'_, '_> {
     }
 }
 
-fn take_word(take: Take) -> &'static str {
+fn take_word(take: CollectMode) -> &'static str {
     match take {
-        Take::First => "first",
-        Take::Last => "last",
-        Take::All => "all",
+        CollectMode::First => "first",
+        CollectMode::Last => "last",
+        CollectMode::All => "all",
     }
 }
 
@@ -260,7 +260,7 @@ fn of_loop(reader: &Reader<'_>, node: &Node, repeated: &LoopNode) -> Template {
 /// Makes the outputs of a map, from the list of the items' outputs.
 fn of_map(node: &Node, repeated: &LoopNode, bounded: Option<&Template>) -> Template {
     let wdl = |name: &str, of: Template| Template::call(name, vec![of.clone()]).unwrap_or(of);
-    let of_items = |target: &str, take: Take| {
+    let of_items = |target: &str, take: CollectMode| {
         let outcome = repeated.results.iter().find(|one| *one.target == *target);
         let place = outcome.and_then(|outcome| outcome.from.as_ref());
         let all = place.and_then(|place| {
@@ -270,9 +270,9 @@ fn of_map(node: &Node, repeated: &LoopNode, bounded: Option<&Template>) -> Templ
         });
         let all = all.unwrap_or_else(|| Template::constant(Value::Null));
         match take {
-            Take::All => all,
-            Take::First => wdl("first", all),
-            Take::Last => wdl("last", all),
+            CollectMode::All => all,
+            CollectMode::First => wdl("first", all),
+            CollectMode::Last => wdl("last", all),
         }
     };
     loop_input_sources(node, repeated, of_items, |name| match (name, bounded) {
@@ -293,7 +293,7 @@ fn of_map(node: &Node, repeated: &LoopNode, bounded: Option<&Template>) -> Templ
 fn loop_input_sources(
     node: &Node,
     repeated: &LoopNode,
-    mapped: impl Fn(&str, Take) -> Template,
+    mapped: impl Fn(&str, CollectMode) -> Template,
     built_in: impl Fn(&str) -> Template,
 ) -> Template {
     let members = node.outputs.list.iter().map(|socket| {

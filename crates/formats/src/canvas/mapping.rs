@@ -7,7 +7,7 @@ use super::tree::{Graph, Mapping, MappingPhase, Origin, Outcome, PortRef, Ports,
 use crate::fields::Fields;
 use std::collections::HashMap;
 use windlass_expression::{Port, PortKind};
-use windlass_model::model::{Name, Take};
+use windlass_model::model::{CollectMode, Name};
 use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Node, Span};
 
@@ -304,7 +304,7 @@ impl Canvas<'_> {
                     let hint = "use the same type for both";
                     self.error("type-mismatch", span, what, hint);
                 }
-                Some(socket) if result.take == Take::All && is_single(&socket.port) => {
+                Some(socket) if result.take == CollectMode::All && is_single(&socket.port) => {
                     let what = format!(
                         "{} accepts one value, and `take: all` returns a list",
                         socket.port.shown
@@ -360,15 +360,15 @@ impl Canvas<'_> {
         let target = fields.required(self, "target", node.span, OUTPUT);
         let take = fields.non_null(self, "take");
         fields.finish(self);
-        let take = take.map_or(Some(Take::Last), |entry| self.take(entry));
+        let take = take.map_or(Some(CollectMode::Last), |entry| self.take(entry));
         let source = source.and_then(|entry| self.result(entry, around));
         let target = target?;
         let text = self.text(target, "the name of an output")?;
         let (from, built_in, kind) = source?;
         let take = take?;
         let kind = match take {
-            Take::All => PortKind::Any,
-            Take::First | Take::Last => kind,
+            CollectMode::All => PortKind::Any,
+            CollectMode::First | CollectMode::Last => kind,
         };
         let outcome = Outcome {
             from,
@@ -379,11 +379,11 @@ impl Canvas<'_> {
         Some((outcome, kind, target.value.span))
     }
 
-    fn take(&mut self, entry: &Entry) -> Option<Take> {
+    fn take(&mut self, entry: &Entry) -> Option<CollectMode> {
         let known = [
-            ("last", Take::Last),
-            ("first", Take::First),
-            ("all", Take::All),
+            ("last", CollectMode::Last),
+            ("first", CollectMode::First),
+            ("all", CollectMode::All),
         ];
         self.choice(entry, &known, |text| format!("`{text}` accepts no inputs"))
     }

@@ -3,7 +3,7 @@
 
 use crate::reader::Mention;
 use windlass_expression::{Comparison, Extract, Port, PortKind, Template, Value};
-use windlass_model::model::{Name, Take};
+use windlass_model::model::{CollectMode, Name};
 use windlass_source::source::Span;
 
 /// Nodes and edges: a workflow, or the inside of a node.
@@ -176,7 +176,7 @@ pub(super) struct Outcome {
     /// If `from` is `None`: `iteration_count` or `status`.
     pub builtin: &'static str,
     pub target: Name,
-    pub take: Take,
+    pub take: CollectMode,
 }
 
 impl Graph {

@@ -12,7 +12,7 @@ use crate::reader::Reader;
 use std::sync::Arc;
 use windlass_expression::{Binding, Condition, Template, Value};
 use windlass_model::hir::{Block, Call, Keep, Loop, StepKind};
-use windlass_model::model::{Expect, Name, OnLimit, OnRepeat, Pages, Take};
+use windlass_model::model::{CollectMode, Expect, Name, OnLimit, OnRepeat, Pages};
 use windlass_value::time::format_duration;
 
 /// Maximum number of pages; with more, the action fails.
@@ -121,8 +121,8 @@ impl ActionReader<'_, LogicApps> {
             on_limit: OnLimit::Fail,
             on_timeout: OnLimit::Fail,
             keep: vec![
-                keep("first", Take::First, outputs()),
-                keep("rows", Take::All, rows),
+                keep("first", CollectMode::First, outputs()),
+                keep("rows", CollectMode::All, rows),
             ],
             pages: Some(Pages {
                 token: next,

@@ -7,7 +7,7 @@ use crate::builder::{expression, object};
 use crate::reader::Reader;
 use windlass_expression::{Binding, Template};
 use windlass_model::hir::{Block, Keep, Step, StepKind};
-use windlass_model::model::{Name, Take, Test};
+use windlass_model::model::{CollectMode, Name, Test};
 use windlass_source::source::{Entry, Kind, Node};
 use windlass_value::words;
 
@@ -99,7 +99,7 @@ fn every_result(body: &Block) -> Option<Keep> {
     let members = steps.iter().map(|step| (&*step.name, outputs(&step.name)));
     Some(Keep {
         name: Name::from(RESULTS),
-        take: Take::All,
+        take: CollectMode::All,
         of: first,
         value: object(members),
     })

@@ -2,9 +2,9 @@
 //! Only names in it are unresolved. Nothing here runs.
 
 use crate::model::{
-    AssignOp, AwaitedSignal, Backoff, Concurrency, Delay, Dialect, EventTriggers, Expect,
-    HANDLER_NAMES, Handler, HostRate, Input, InputKind, Link, Name, NamedSpans, OnError, OnLimit,
-    OnMissing, Pages, RetryOn, Rules, Schedule, Secured, Status, Take, Test, Trigger, Unchanged,
+    AssignOp, AwaitedSignal, Backoff, CollectMode, Concurrency, Delay, Dialect, EventTriggers,
+    Expect, HANDLER_NAMES, Handler, HostRate, Input, InputKind, Link, Name, NamedSpans, OnError,
+    OnLimit, OnMissing, Pages, RetryOn, Rules, Schedule, Secured, Status, Test, Trigger, Unchanged,
 };
 use windlass_expression::{Condition, Reference, Template, Value, environment_secret};
 use windlass_source::source::Span;
@@ -527,7 +527,7 @@ pub struct Keep<Of = Name> {
     /// Its name under `kept`.
     pub name: Name,
     /// The iterations that it is collected from.
-    pub take: Take,
+    pub take: CollectMode,
     /// The step of the body that it depends on.
     /// An iteration in which this step did not succeed has no value, which is null in an array.
     pub of: Of,

@@ -32,7 +32,7 @@ pub use request::{
 };
 pub use rules::{Rules, UnrunActionValue};
 pub use schedule::{Frequency, Missed, Overlap, Recurrence, Schedule, When};
-pub use trace::{SpanOf, trace_id, traceparent};
+pub use trace::{SpanSubject, trace_id, traceparent};
 
 use bincode::{Decode, Encode};
 use std::fmt;
@@ -414,7 +414,7 @@ pub struct Unchanged {
 
 /// The iterations of a loop whose values are available after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Take {
+pub enum CollectMode {
     First,
     Last,
     /// The values of all iterations, as an array.

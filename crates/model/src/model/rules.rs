@@ -21,7 +21,7 @@ pub struct Rules {
     /// Whether a variable may be called `env`.
     pub env_variable: bool,
     /// How an action reads that did not run and never will.
-    pub not_run: UnrunActionValue,
+    pub unrun_value: UnrunActionValue,
     /// Whether an action of a foreach's body reads, after the foreach, as the list of its outputs.
     pub lists_iterations: bool,
     /// Whether an action's code is the word for the HTTP status in its output.

@@ -5,7 +5,7 @@ use super::sha256;
 use std::fmt::Write as _;
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum SpanOf {
+pub enum SpanSubject {
     /// The run itself.
     Run,
     /// An iteration: `outer#2/inner#7`.
@@ -14,7 +14,7 @@ pub enum SpanOf {
     Attempt(String, u32),
 }
 
-impl SpanOf {
+impl SpanSubject {
     /// Returns the id of the span, in hexadecimal digits.
     #[must_use]
     pub fn id(&self, run: &str) -> String {
@@ -37,7 +37,7 @@ pub fn trace_id(run: &str) -> String {
 #[must_use]
 pub fn traceparent(key: &str, attempt: u32) -> String {
     let run = key.split('/').next().unwrap_or_default();
-    let span = SpanOf::Attempt(key.to_owned(), attempt).id(run);
+    let span = SpanSubject::Attempt(key.to_owned(), attempt).id(run);
     format!("00-{}-{span}-01", trace_id(run))
 }
 
