@@ -59,7 +59,8 @@ impl Server {
             let mut lines = BufReader::new(errors).lines();
             while let Some(line) = lines.next().transpose()? {
                 if let Some(url) = line.strip_prefix("ready at ") {
-                    let client = Client::for_url(url.trim(), None, false).map_err(io::Error::other)?;
+                    let client =
+                        Client::for_url(url.trim(), None, false).map_err(io::Error::other)?;
                     // Read all output of the server, so that it never waits for a reader.
                     thread::spawn(move || lines.for_each(drop));
                     return Ok(Self { process, client });

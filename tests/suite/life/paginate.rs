@@ -397,11 +397,22 @@ fn mistakes_in_an_expression_are_shown_in_the_flag() {
     let next = folder.run(&line).left(2, &["unexpected end", "--next:1:"]);
     assert!(!next.err.contains("actions.look"), "{next:?}");
     // It is in several actions of the file.
-    let items = ["paginate", "http://127.0.0.1:1/", "--to", "f", "--items", "bodi.a"];
-    let items = folder.run(&items).left(2, &["nothing here is called `bodi`"]);
+    let items = [
+        "paginate",
+        "http://127.0.0.1:1/",
+        "--to",
+        "f",
+        "--items",
+        "bodi.a",
+    ];
+    let items = folder
+        .run(&items)
+        .left(2, &["nothing here is called `bodi`"]);
     assert_eq!(items.err.matches("`bodi`").count(), 1, "{items:?}");
     let url = ["poll", "http://127.0.0.1:1/", "--until", "body.done"];
-    folder.run(&url).left(2, &["tip: write `--url http://127.0.0.1:1/`"]);
+    folder
+        .run(&url)
+        .left(2, &["tip: write `--url http://127.0.0.1:1/`"]);
 }
 
 #[test]
@@ -410,7 +421,9 @@ fn what_is_not_a_list_of_rows_is_refused_in_the_words_of_the_line() {
     let (base, _) = serve(|_| (200, vec![], json!({ "items": { "0": "a" }, "next": null })));
     let mut line = vec!["paginate", &base];
     line.extend(ITEMS);
-    let said = folder.run(&line).left(1, &["`--items` must be the list of rows", "body.items"]);
+    let said = folder
+        .run(&line)
+        .left(1, &["`--items` must be the list of rows", "body.items"]);
     assert!(!said.err.contains("`rows`"), "{said:?}");
 }
 

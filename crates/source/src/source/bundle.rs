@@ -19,7 +19,9 @@ impl SourceFile {
     /// Returns the text without a byte order mark, as lines and columns count it.
     #[must_use]
     pub fn content(&self) -> &str {
-        self.text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.text)
+        self.text
+            .strip_prefix(BYTE_ORDER_MARK)
+            .unwrap_or(&self.text)
     }
 }
 
