@@ -78,7 +78,7 @@ fn formats_do_not_know_each_other() {
     }
 }
 
-/// Who can say it is by type: nobody else has a value of a type that is `Durable`. For Temporal, what was
+/// Who can say it is by type: nothing else has a value of a type that is `Durable`. For Temporal, what was
 /// read from its history is recorded there.
 #[test]
 fn only_a_store_or_temporal_says_that_a_step_is_durable() {
@@ -101,7 +101,7 @@ fn the_machine_knows_no_format() {
 #[test]
 fn only_apply_changes_a_run() {
     // `advance` is given the run, and `transition` adds changes to it; `rewind` makes the run of a retry, which is
-    // none yet. Nobody else takes one to change it.
+    // none yet. Nothing else takes one to change it.
     assert_eq!(files_with("'a mut RunState"), ["machine/transition/mod.rs"]);
     assert_eq!(
         files_with("&mut RunState"),

@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 use windlass_engine::Engine;
 use windlass_expression::Value;
 
-/// Runs an example with these inputs beside `base` and gives its outputs and the server's log.
+/// Runs an example with these inputs in addition to `base` and gives its outputs and the server's log.
 async fn run(example: &str, inputs: Json) -> (Json, Json) {
     let base = support::serve(app::router(app::Options::default())).await;
     let store = tempfile::tempdir().unwrap();
@@ -50,7 +50,7 @@ async fn polling_until_complete() {
 }
 
 #[tokio::test]
-#[allow(clippy::disallowed_methods)] // It measures what the server asked for.
+#[allow(clippy::disallowed_methods)] // It measures the server's `Retry-After`.
 async fn polling_with_retry() {
     let given = json!({ "job": "x", "fails": 2, "after": 1, "pause": "PT0.01S" });
     let begin = std::time::Instant::now();
@@ -58,7 +58,7 @@ async fn polling_with_retry() {
     assert_eq!(outputs["calls"], 3);
     assert_eq!(outputs["polls"], 6);
     assert_eq!(requests(&log, "/flaky"), 3);
-    // The server asked for a second, twice; the policy alone would have waited 0.3 seconds.
+    // The server sent `Retry-After: 1` twice; the policy alone would have waited 0.3 seconds.
     assert!(begin.elapsed() >= std::time::Duration::from_secs(2));
 }
 

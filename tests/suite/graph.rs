@@ -146,8 +146,8 @@ fn no_box_or_line_of_any_workflow_lies_on_another() {
         // What is closed is the same node as what is open.
         for node in &closed.nodes {
             let same = open.nodes.iter().find(|other| other.id == node.id).unwrap();
-            let told = |node: &Node| (node.name.clone(), node.path.clone(), node.kind.clone());
-            assert_eq!(told(node), told(same));
+            let identity = |node: &Node| (node.name.clone(), node.path.clone(), node.kind.clone());
+            assert_eq!(identity(node), identity(same));
         }
         // Each frame can be drawn alone.
         for frame in open.nodes.iter().filter(|node| node.frame) {

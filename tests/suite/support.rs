@@ -14,7 +14,7 @@ use windlass_store::{DiskStore, MemoryStore, StoreError, StoreKind, StoreOptions
 
 /// What a store may not be opened with.
 pub trait Locks {
-    /// Whether it says that somebody has the store.
+    /// Whether it says that another process has the store.
     fn is_locked(&self) -> bool;
 }
 
@@ -64,7 +64,7 @@ pub fn seen(dir: &Path) -> Result<Option<MemoryStore>, StoreError> {
     }
 }
 
-/// Does something with a store that nobody has any more: as often as it takes while another test that
+/// Does something with a store that no process has any more: as often as it takes while another test that
 /// starts a process has its lock too, until that process is another program.
 pub fn alone<T, E: Locks>(mut what: impl FnMut() -> Result<T, E>) -> Result<T, E> {
     for _ in 0..100_000 {
@@ -94,7 +94,7 @@ pub async fn serve_at(address: SocketAddr, router: Router) -> String {
 pub struct Once {
     pub url: String,
     /// A request's head has arrived.
-    pub asked: oneshot::Receiver<()>,
+    pub head_arrived: oneshot::Receiver<()>,
     /// The other side has closed.
     pub closed: oneshot::Receiver<()>,
 }
@@ -105,19 +105,23 @@ pub struct Once {
 pub async fn serve_once(answer: &'static [u8]) -> Once {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
-    let (has_asked, asked) = oneshot::channel();
-    let (has_closed, closed) = oneshot::channel();
+    let (head_sender, head_arrived) = oneshot::channel();
+    let (close_sender, closed) = oneshot::channel();
     tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         read_head(&mut stream).await;
         stream.write_all(answer).await.unwrap();
-        let _ = has_asked.send(());
+        let _ = head_sender.send(());
         let mut rest = Vec::new();
         // A reset is a close as well.
         let _ = stream.read_to_end(&mut rest).await;
-        let _ = has_closed.send(());
+        let _ = close_sender.send(());
     });
-    Once { url, asked, closed }
+    Once {
+        url,
+        head_arrived,
+        closed,
+    }
 }
 
 /// Takes one connection, reads a request's head, answers with this head and this many MiB, and

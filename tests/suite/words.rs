@@ -326,10 +326,11 @@ fn anchors(page: &str) -> Vec<String> {
     });
     let anchor = |heading: &str| -> String {
         let text = heading.trim_start_matches('#').trim().to_lowercase();
-        let kept = text
+        let letters = text
             .chars()
             .filter(|sign| sign.is_alphanumeric() || " _-".contains(*sign));
-        kept.map(|sign| if sign == ' ' { '-' } else { sign })
+        letters
+            .map(|sign| if sign == ' ' { '-' } else { sign })
             .collect()
     };
     headings.map(anchor).collect()
@@ -431,9 +432,9 @@ fn every_option_is_on_a_page() {
                 .unwrap_or_default()
                 .trim_end_matches('-');
             let flag = format!("--{name}");
-            let told = pages.split(&flag).skip(1);
-            let told = told.filter(|rest| rest.starts_with(ends)).count();
-            if !name.is_empty() && told == 0 && !matches!(name, "help" | "version") {
+            let parts = pages.split(&flag).skip(1);
+            let mentions = parts.filter(|rest| rest.starts_with(ends)).count();
+            if !name.is_empty() && mentions == 0 && !matches!(name, "help" | "version") {
                 missing.insert(name.to_owned(), command.clone());
             }
         }

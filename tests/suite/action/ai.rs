@@ -16,15 +16,15 @@ use windlass_model::model::Fault;
 /// Status, headers and body.
 type Answer = (StatusCode, Vec<(&'static str, &'static str)>, String);
 
-/// A server that answers from a list and keeps what it was asked.
+/// A server that answers from a list and stores the requests.
 #[derive(Clone, Default)]
 pub struct Model {
     answers: Arc<Mutex<VecDeque<Answer>>>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<Received>>>,
 }
 
 #[derive(Clone)]
-pub struct Asked {
+pub struct Received {
     pub path: String,
     pub headers: HeaderMap,
     pub body: Json,
@@ -53,15 +53,15 @@ impl Model {
         support::serve(Router::new().fallback(answer).with_state(self.clone())).await
     }
 
-    pub fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+    pub fn requests(&self) -> Vec<Received> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
 async fn answer(State(model): State<Model>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     let body = serde_json::from_slice(&body).unwrap_or(Json::Null);
     let path = uri.to_string();
-    model.asked.lock().unwrap().push(Asked {
+    model.requests.lock().unwrap().push(Received {
         path,
         headers,
         body,
@@ -100,7 +100,7 @@ async fn a_question_in_openai_s_protocol() {
         given.unwrap(),
         json!({ "content": "Hello.", "usage": usage })
     );
-    let first = &model.asked()[0];
+    let first = &model.requests()[0];
     assert_eq!(first.path, "/v1/chat/completions");
     assert_eq!(first.headers["idempotency-key"], "run-1/loop[3]/an_action");
     assert!(first.headers.get("authorization").is_none());
@@ -124,7 +124,7 @@ async fn a_question_in_openai_s_protocol() {
     });
     ask(&url, inputs).await.unwrap();
     assert_eq!(
-        model.asked()[1].body,
+        model.requests()[1].body,
         json!({
             "model": "m", "messages": messages, "stream": false, "max_tokens": 9,
             "response_format": { "type": "json_object" },
@@ -156,24 +156,24 @@ async fn ollama_and_azure_have_forms_of_their_own() {
         soon(attempt("ai", inputs)).await.unwrap()["content"],
         "Yes."
     );
-    let asked = model.asked();
-    assert_eq!(asked[0].path, "/api/chat");
+    let requests = model.requests();
+    assert_eq!(requests[0].path, "/api/chat");
     assert_eq!(
-        asked[0].body,
+        requests[0].body,
         json!({
             "model": "m", "messages": [{ "role": "user", "content": "Hi" }], "stream": false,
             "options": { "temperature": 0.7, "num_predict": 5 },
         })
     );
     assert_eq!(
-        asked[1].path,
+        requests[1].path,
         "/openai/deployments/dep%20loy/chat/completions?api-version=2024-10-21"
     );
-    assert_eq!(asked[1].headers["api-key"], "k-e-y");
+    assert_eq!(requests[1].headers["api-key"], "k-e-y");
 }
 
 #[tokio::test]
-async fn a_busy_server_is_asked_again_when_it_says() {
+async fn a_busy_server_is_retried_after_its_delay() {
     let model = Model::default()
         .then(429, &[("retry-after", "0")], "{}")
         .then(503, &[("retry-after", "0")], "busy")
@@ -181,7 +181,7 @@ async fn a_busy_server_is_asked_again_when_it_says() {
     let url = model.serve().await;
     let given = ask(&url, json!({ "prompt": "Hi", "max_retries": 2 })).await;
     assert_eq!(given.unwrap()["content"], "At last.");
-    assert_eq!(model.asked().len(), 3);
+    assert_eq!(model.requests().len(), 3);
 
     // Without retries, and when it asks for more than an attempt should wait, the policy decides.
     let model = Model::default()
@@ -200,7 +200,7 @@ async fn a_busy_server_is_asked_again_when_it_says() {
         gist(&fault.unwrap_err()),
         json!(["http", "429", true, 3_600_000])
     );
-    assert_eq!(model.asked().len(), 2);
+    assert_eq!(model.requests().len(), 2);
 }
 
 #[tokio::test]
@@ -212,7 +212,7 @@ async fn an_error_of_the_question_is_not_repeated() {
         gist(&fault.unwrap_err()),
         json!(["http", "400", false, null])
     );
-    assert_eq!(model.asked().len(), 1);
+    assert_eq!(model.requests().len(), 1);
 }
 
 #[tokio::test]
@@ -315,8 +315,8 @@ async fn a_key_is_sent_and_never_seen() {
     }
     let given = ask(&url, inputs.clone()).await.unwrap();
     assert_eq!(given["content"], "Your key is ***.");
-    for asked in model.asked() {
-        assert_eq!(asked.headers["authorization"], "Bearer sk-very-secret");
+    for request in model.requests() {
+        assert_eq!(request.headers["authorization"], "Bearer sk-very-secret");
     }
     std::fs::write(&file, "").unwrap();
     let fault = ask(&url, inputs).await.unwrap_err();
@@ -436,7 +436,7 @@ async fn a_model_judges() {
             "suggestions": ["more"],
         })
     );
-    let messages = model.asked()[0].body["messages"].clone();
+    let messages = model.requests()[0].body["messages"].clone();
     assert_eq!(messages[0]["role"], "system");
     assert_eq!(messages[1], json!({ "role": "user", "content": "a" }));
     assert_eq!(

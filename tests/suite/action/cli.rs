@@ -60,8 +60,8 @@ async fn three_languages_over_one_state() {
     let output = windlass(folder.path(), &run, &[]).await;
     let state: Json = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(state, json!({ "n": 1, "m": 2, "k": 3 }));
-    let told = text(&output.stderr);
-    assert!(told.contains("printed by python"), "{told}");
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("printed by python"), "{stderr}");
     let quiet = ["run", "flow.yaml", "--state", "store"];
     let output = windlass(folder.path(), &quiet, &[]).await;
     assert!(output.status.success());
@@ -69,7 +69,7 @@ async fn three_languages_over_one_state() {
 }
 
 #[tokio::test]
-async fn a_language_that_is_missing_is_told_when_the_file_is_loaded() {
+async fn a_missing_interpreter_is_reported_when_the_file_is_loaded() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("flow.yaml"), SCRIPTS).unwrap();
     let empty = folder.path().join("bin");
@@ -78,7 +78,7 @@ async fn a_language_that_is_missing_is_told_when_the_file_is_loaded() {
     let run = ["run", "flow.yaml", "--state", "store"];
     let output = windlass(folder.path(), &run, &path).await;
     assert!(!output.status.success());
-    let told = text(&output.stderr);
+    let stderr = text(&output.stderr);
     for words in [
         "error[missing-interpreter]: `python` is a script in python",
         "flow.yaml:4:11",
@@ -87,9 +87,9 @@ async fn a_language_that_is_missing_is_told_when_the_file_is_loaded() {
         "`swipl` is not installed on this machine; install it (Debian: apt-get install \
          swi-prolog-nox)",
     ] {
-        assert!(told.contains(words), "{words}\n{told}");
+        assert!(stderr.contains(words), "{words}\n{stderr}");
     }
-    assert_eq!(told.matches("missing-interpreter").count(), 2, "{told}");
+    assert_eq!(stderr.matches("missing-interpreter").count(), 2, "{stderr}");
 }
 
 const QUESTION: &str = r#"
@@ -103,7 +103,7 @@ outputs: { said: "@body('ask').content" }
 "#;
 
 #[tokio::test]
-async fn a_model_is_asked_and_its_key_stays_nowhere() {
+async fn a_model_is_called_and_its_key_is_stored_nowhere() {
     const KEY: &str = "sk-in-the-environment";
     let model = Model::default()
         .then(
@@ -120,9 +120,9 @@ async fn a_model_is_asked_and_its_key_stays_nowhere() {
     let env = [("OPENAI_API_KEY", KEY), ("OPENAI_BASE_URL", url.as_str())];
     let run = ["run", "flow.yaml", "--state", "store", "-vv"];
     let fine = windlass(folder.path(), &run, &env).await;
-    let said: Json = serde_json::from_slice(&fine.stdout).unwrap();
+    let report: Json = serde_json::from_slice(&fine.stdout).unwrap();
     assert_eq!(
-        said,
+        report,
         json!({ "said": "I know ***." }),
         "{}",
         text(&fine.stderr)
@@ -134,13 +134,13 @@ async fn a_model_is_asked_and_its_key_stays_nowhere() {
         "{}",
         text(&failed.stderr)
     );
-    assert_eq!(model.asked().len(), 4);
-    for asked in model.asked() {
-        assert_eq!(asked.path, "/chat/completions");
-        assert_eq!(asked.headers["authorization"], format!("Bearer {KEY}"));
+    assert_eq!(model.requests().len(), 4);
+    for request in model.requests() {
+        assert_eq!(request.path, "/chat/completions");
+        assert_eq!(request.headers["authorization"], format!("Bearer {KEY}"));
     }
-    let kept = [fine.stdout, fine.stderr, failed.stdout, failed.stderr];
-    for bytes in kept
+    let printed = [fine.stdout, fine.stderr, failed.stdout, failed.stderr];
+    for bytes in printed
         .into_iter()
         .chain([bytes_below(&folder.path().join("store"))])
     {

@@ -55,7 +55,7 @@ async fn a_closure_gets_its_context() {
 }
 
 #[tokio::test]
-async fn the_input_is_input_or_everything_beside_the_name() {
+async fn the_input_is_input_or_everything_except_the_name() {
     let mut registry = Registry::new();
     registry.register("it", |context, _: Value| async move { Ok(context.input) });
     for (inputs, expected) in [

@@ -241,12 +241,12 @@ async fn redirects_are_followed() {
     let url = support::serve(router).await;
     let call = |path: &str| json!({ "method": "POST", "uri": format!("{url}{path}"), "body": "b" });
 
-    let kept = attempt("http", call("/moved")).await.unwrap()["body"].clone();
+    let response = attempt("http", call("/moved")).await.unwrap()["body"].clone();
     assert_eq!(
-        (&kept["method"], &kept["body"]),
+        (&response["method"], &response["body"]),
         (&json!("POST"), &json!("b"))
     );
-    assert_eq!(kept["query"], json!({ "from": "moved" }));
+    assert_eq!(response["query"], json!({ "from": "moved" }));
     let seen_other = attempt("http", call("/other")).await.unwrap();
     assert_eq!(seen_other["body"]["method"], "GET");
 

@@ -128,7 +128,7 @@ async fn a_timeout_cuts_a_hanging_server() {
         let server = support::serve_once(answer).await;
         let mut hanging = request("http", json!({ "uri": server.url }));
         hanging.timeout_ms = Some(200);
-        // Kept, so that it is not the end of the registry that closes the connection.
+        // Stored, so that it is not the end of the registry that closes the connection.
         let registry = Registry::new();
         let fault = soon(registry.execute(&hanging)).await.unwrap_err();
         assert_eq!(gist(&fault), json!(["timeout", null, true, null]));
@@ -144,7 +144,7 @@ async fn a_dropped_attempt_closes_its_connection() {
     let hanging = request("http", json!({ "uri": server.url }));
     tokio::select! {
         given = registry.execute(&hanging) => panic!("{given:?}"),
-        asked = soon(server.asked) => asked.unwrap(),
+        arrived = soon(server.head_arrived) => arrived.unwrap(),
     }
     soon(&mut server.closed).await.unwrap();
 }
@@ -213,8 +213,8 @@ async fn json_of_many_small_values_is_weighed_before_it_is_read() {
     let mut registry = windlass_actions::Registry::new();
     let target = windlass_model::model::HandlerTarget::Url(format!("{url}/json"));
     registry.register_handler("far", target);
-    let asked = super::request("activity", json!({ "activityType": "far" }));
-    let fault = registry.execute(&asked).await.unwrap_err();
+    let activity = super::request("activity", json!({ "activityType": "far" }));
+    let fault = registry.execute(&activity).await.unwrap_err();
     assert_eq!(gist(&fault), refused, "{fault:?}");
 }
 

@@ -28,7 +28,7 @@ fn gives(result: Json, returned: bool, state: Json, locals: Json) -> Json {
 }
 
 /// Kind, code and message.
-fn told(fault: Fault) -> (String, String, String) {
+fn fault_parts(fault: Fault) -> (String, String, String) {
     let code = fault.code.as_deref().unwrap_or_default().to_owned();
     (fault.kind.to_string(), code, fault.message)
 }
@@ -189,7 +189,7 @@ async fn what_python_raises_names_the_line_of_the_script() {
     for (code, class, message) in cases {
         let fault = python(code).await.unwrap_err();
         assert!(fault.transient, "{code}");
-        assert_eq!(told(fault), raised(class, message), "{code}");
+        assert_eq!(fault_parts(fault), raised(class, message), "{code}");
     }
 }
 
@@ -349,17 +349,26 @@ async fn a_worker_that_died_in_between_costs_nothing() {
 async fn memory_is_bounded_by_the_script() {
     let inputs = |megabytes: i64| json!({ "code": "x = bytearray(300 << 20)\nreturn len(x)", "memory_mb": megabytes });
     let fault = script("python", inputs(200)).await.unwrap_err();
-    assert_eq!(told(fault), raised("MemoryError", "MemoryError (line 1)"));
+    assert_eq!(
+        fault_parts(fault),
+        raised("MemoryError", "MemoryError (line 1)")
+    );
     assert_eq!(
         script("python", inputs(500)).await.unwrap()["result"],
         300 << 20
     );
     let fault = script("lua", json!({ "code": "x = ('a'):rep(100 << 20)" })).await;
     let words = "MemoryError: more memory than the limit";
-    assert_eq!(told(fault.unwrap_err()), raised("MemoryError", words));
+    assert_eq!(
+        fault_parts(fault.unwrap_err()),
+        raised("MemoryError", words)
+    );
     let table = "local t = {} while true do t[#t + 1] = {} end";
     let fault = script("lua", json!({ "code": table, "memory_mb": 4 })).await;
-    assert_eq!(told(fault.unwrap_err()), raised("MemoryError", words));
+    assert_eq!(
+        fault_parts(fault.unwrap_err()),
+        raised("MemoryError", words)
+    );
     let fault = script("lua", json!({ "code": "return 1", "memory_mb": 0 })).await;
     assert_eq!(&*fault.unwrap_err().kind, "input");
 }
@@ -583,7 +592,7 @@ async fn what_goes_wrong_in_lua() {
     ];
     for (code, class, message) in cases {
         let fault = lua(code).await.unwrap_err();
-        assert_eq!(told(fault), raised(class, message), "{code}");
+        assert_eq!(fault_parts(fault), raised(class, message), "{code}");
     }
     for code in [
         "local t = {} t.t = t return t",

@@ -230,8 +230,8 @@ fn a_swipl_that_breaks_costs_one_fault() {
     let test = "action::script_prolog::scripts_of_a_swipl_that_breaks";
     let output = with_fake(folder.path(), test, "").output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains("1 passed"), "{said}");
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(stdout.contains("1 passed"), "{stdout}");
 }
 
 #[tokio::test]

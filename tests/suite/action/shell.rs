@@ -46,7 +46,7 @@ async fn a_command_gets_its_words_as_they_are() {
 }
 
 #[tokio::test]
-async fn files_are_there_while_the_command_runs_and_for_nobody_else() {
+async fn files_exist_while_the_command_runs_and_only_for_its_user() {
     let output = shell(json!({
         "run": "cat \"$A\" \"$B\"; echo; stat -c %a $(dirname \"$A\"); echo $A",
         "files": { "A": "text", "B": { "n": [1] } },
@@ -210,9 +210,9 @@ async fn output_is_bounded() {
     assert_eq!(fault.message, "more than 16 MiB on standard output");
 
     let stderr = "head -c 3000000 /dev/zero | tr '\\0' x >&2; echo end >&2";
-    let kept = run(stderr).await["stderr"].as_str().unwrap().to_owned();
-    assert_eq!(kept.len(), 1 << 20);
-    assert!(kept.ends_with("xend\n"));
+    let stored = run(stderr).await["stderr"].as_str().unwrap().to_owned();
+    assert_eq!(stored.len(), 1 << 20);
+    assert!(stored.ends_with("xend\n"));
 }
 
 #[tokio::test]
@@ -242,7 +242,7 @@ impl Alive {
         }
     }
 
-    /// A process has opened it and said so.
+    /// A process has opened it and reported that.
     async fn begun(&mut self) {
         let mut line = String::new();
         soon(self.fifo.read_line(&mut line)).await.unwrap();

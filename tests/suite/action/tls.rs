@@ -69,9 +69,9 @@ async fn call(url: &str, certificates: &Path, is_trusted: bool) {
         .env_remove("SSL_CERT_DIR");
     let ended = tokio::task::spawn_blocking(move || caller.output());
     let output = super::soon(ended).await.unwrap().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    assert!(said.contains("1 passed"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}");
+    assert!(printed.contains("1 passed"), "{printed}");
 }
 
 #[tokio::test]

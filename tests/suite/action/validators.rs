@@ -88,7 +88,7 @@ async fn data_is_validated_with_paths() {
 }
 
 #[tokio::test]
-async fn a_schema_names_documents_beside_it_and_nothing_else() {
+async fn a_schema_may_reference_only_sibling_documents() {
     let person = json!({
         "type": "object",
         "properties": { "age": { "$ref": "parts/number.json#/definitions/age" } },
@@ -330,7 +330,7 @@ async fn probes_ask_a_model() {
         "Is {{ object }} the mother of Eve?"
     );
     assert_eq!(given["errors"][0]["type"], "semantic_probe_failed");
-    assert_eq!(model.asked().len(), 2);
+    assert_eq!(model.requests().len(), 2);
     let fault = soon(attempt("validate.extraction", inputs))
         .await
         .unwrap_err();

@@ -78,10 +78,10 @@ fn play(case: &Value) -> Result<(), String> {
         args.extend(["--input", "input.json"]);
     }
     let output = windlass(folder, &args);
-    let told = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     let refused = texts("refused");
     if !refused.is_empty() {
-        let all = refused.iter().all(|text| told.contains(text));
+        let all = refused.iter().all(|text| stderr.contains(text));
         return match all && output.status.code() == Some(3) {
             true => Ok(()),
             false => Err(format!("{output:?}")),
@@ -93,9 +93,9 @@ fn play(case: &Value) -> Result<(), String> {
             folder,
             &["validate", "workflow.json", "--stub", "stubs.json"],
         );
-        let told = String::from_utf8_lossy(&checked.stderr);
-        if let Some(missing) = warnings.iter().find(|text| !told.contains(*text)) {
-            return Err(format!("`{missing}` is not in {told}"));
+        let stderr = String::from_utf8_lossy(&checked.stderr);
+        if let Some(missing) = warnings.iter().find(|text| !stderr.contains(*text)) {
+            return Err(format!("`{missing}` is not in {stderr}"));
         }
     }
     let given: Value =
@@ -105,7 +105,7 @@ fn play(case: &Value) -> Result<(), String> {
     let took = case["took_ms"].is_null() || given["took_ms"] == case["took_ms"];
     match ended && took {
         true => Ok(()),
-        false => Err(format!("{given} {told}")),
+        false => Err(format!("{given} {stderr}")),
     }
 }
 

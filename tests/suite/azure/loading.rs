@@ -26,8 +26,8 @@ pub(super) async fn out(folder: &Path, file: &str, flags: &[&str]) -> Value {
     let mut args = vec!["run", file, "--state", &state, "-o", "json"];
     args.extend(flags);
     let ran = windlass(strings(&args)).await;
-    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-    assert!(ran.status.success(), "{said}");
+    let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(ran.status.success(), "{stderr}");
     document(&ran)
 }
 
@@ -141,15 +141,15 @@ async fn deployment_functions_give_what_the_reference_says() {
     for count in [json!(-1), json!("3"), json!(801), json!(1.5)] {
         let path = file(dir.path(), "copy.json", &template(&copied(&count)));
         let refused = windlass(strings(&["validate", &path])).await;
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(
-            said.contains("must be a whole number from 0 to 800"),
-            "{count}: {said}"
+            stderr.contains("must be a whole number from 0 to 800"),
+            "{count}: {stderr}"
         );
     }
     let whole = template(&json!([workflow("w", &json!({}))]));
     let path = file(dir.path(), "whole.json", &whole);
-    for (given, told) in [
+    for (given, message) in [
         (json!({ "nam": { "value": "x" } }), "did you mean `name`?"),
         (
             json!({ "count": { "value": "2" } }),
@@ -160,21 +160,21 @@ async fn deployment_functions_give_what_the_reference_says() {
     ] {
         let given = file(dir.path(), "given.json", &json!({ "parameters": given }));
         let refused = windlass(strings(&["validate", &path, "--parameters", &given])).await;
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(said.contains(told), "{said}");
+        let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(stderr.contains(message), "{stderr}");
     }
-    for (wrong, told) in [
+    for (wrong, message) in [
         ("[format('{1}', 'a')]", "`format` has no argument for `{1}`"),
         ("[createObject('a')]", "needs keys and values in turn"),
     ] {
         let resources = json!([workflow("w", &json!({ "x": wrong }))]);
         let path = file(dir.path(), "wrong.json", &template(&resources));
         let refused = windlass(strings(&["validate", &path])).await;
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert_eq!(
-            (refused.status.code(), said.contains(told)),
+            (refused.status.code(), stderr.contains(message)),
             (Some(3), true),
-            "{said}"
+            "{stderr}"
         );
     }
 }
@@ -198,8 +198,11 @@ async fn one_of_several_workflows_is_chosen_by_name() {
     let path = file(dir.path(), "template.json", &template(&resources));
     let refused = windlass(strings(&["run", &path])).await;
     assert_eq!(refused.status.code(), Some(3));
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(said.contains("--workflow NAME: first, second"), "{said}");
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        stderr.contains("--workflow NAME: first, second"),
+        "{stderr}"
+    );
     let outputs = out(dir.path(), &path, &["--workflow", "second"]).await;
     assert_eq!(outputs["all"], "night");
     let both = windlass(strings(&["validate", &path, "-o", "json"])).await;
@@ -214,7 +217,7 @@ async fn one_of_several_workflows_is_chosen_by_name() {
 }
 
 #[tokio::test]
-async fn what_a_template_lacks_is_told_once_and_written_as_stubs() {
+async fn missing_parts_of_a_template_are_reported_once_and_written_as_stubs() {
     let dir = tempfile::tempdir().unwrap();
     let mut inner = workflow("w", &json!("@parameters('to')"));
     let definition = &mut inner["properties"]["definition"];
@@ -246,17 +249,17 @@ async fn what_a_template_lacks_is_told_once_and_written_as_stubs() {
     });
     let path = file(dir.path(), "template.json", &template(&json!([inner])));
     let refused = windlass(strings(&["validate", &path])).await;
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(
-        said.matches("error[missing-parameter]").count(),
+        stderr.matches("error[missing-parameter]").count(),
         1,
-        "{said}"
+        "{stderr}"
     );
 
     let stubs = dir.path().join("stubs.json").to_str().unwrap().to_owned();
     let written = windlass(strings(&["validate", &path, "--write-stubs", &stubs])).await;
     assert!(written.status.success(), "{written:?}");
-    // Neither a workflow nor answers that somebody has filled in are written over.
+    // Neither a workflow nor answers that a user has filled in are overwritten.
     for there in [&path, &stubs] {
         let before = std::fs::read(there).unwrap();
         let refused = windlass(strings(&["validate", &path, "--write-stubs", there])).await;
@@ -284,8 +287,8 @@ async fn what_a_template_lacks_is_told_once_and_written_as_stubs() {
     );
     let failed = windlass(strings(&["run", &path, "--stub", &down])).await;
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
-    let said = String::from_utf8_lossy(&failed.stderr).into_owned();
-    assert!(said.contains("answered 503"), "{said}");
+    let stderr = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert!(stderr.contains("answered 503"), "{stderr}");
 
     // One name is enough: of the connector, the operation or the type.
     let by = json!({
@@ -355,19 +358,20 @@ async fn a_standard_app_brings_parameters_connections_and_settings() {
     );
     let path = app.to_str().unwrap();
     let several = windlass(strings(&["run", path])).await;
-    let said = String::from_utf8_lossy(&several.stderr).into_owned();
-    assert!(said.contains("--workflow NAME: Order, Other"), "{said}");
+    let stderr = String::from_utf8_lossy(&several.stderr).into_owned();
+    assert!(stderr.contains("--workflow NAME: Order, Other"), "{stderr}");
 
     let flags = ["--workflow", "order", "--stub", &stub];
     let mut args = vec!["validate", path];
     args.extend(flags);
     let missing = windlass(strings(&args)).await;
-    let said = String::from_utf8_lossy(&missing.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&missing.stderr).into_owned();
     assert_eq!(
-        said.matches("the app setting `Region` has no value")
+        stderr
+            .matches("the app setting `Region` has no value")
             .count(),
         1,
-        "{said}"
+        "{stderr}"
     );
 
     let settings = write(dir.path(), "settings.json", r#"{ "Region": "north" }"#);
@@ -382,7 +386,7 @@ async fn a_standard_app_brings_parameters_connections_and_settings() {
     );
     let outputs = out(dir.path(), path, &flags).await;
     assert_eq!(outputs["all"], json!(["west-1", "p", "west"]));
-    // Nothing that the workflow does not read is kept with its runs.
+    // Nothing that the workflow does not read is stored with its runs.
     let state = dir.path().join("state").to_str().unwrap().to_owned();
     let dump = windlass(strings(&["list", "--state", &state, "-o", "json"])).await;
     let shown = String::from_utf8_lossy(&dump.stdout).into_owned();
@@ -390,7 +394,7 @@ async fn a_standard_app_brings_parameters_connections_and_settings() {
 }
 
 #[tokio::test]
-async fn a_bad_file_of_an_app_is_told_and_none_is_read_from_elsewhere() {
+async fn a_bad_file_of_an_app_is_reported_and_none_is_read_from_outside() {
     let dir = tempfile::tempdir().unwrap();
     let app = dir.path().join("app");
     std::fs::create_dir_all(app.join("Only")).unwrap();
@@ -400,34 +404,40 @@ async fn a_bad_file_of_an_app_is_told_and_none_is_read_from_elsewhere() {
         &json!({ "definition": definition(&json!({})), "kind": "Stateful" }),
     );
     let path = app.to_str().unwrap();
-    let said = async || {
-        let told = windlass(strings(&["validate", path])).await;
-        let said = String::from_utf8_lossy(&told.stderr).into_owned();
-        (told.status.success(), said)
+    let validate_app = async || {
+        let validated = windlass(strings(&["validate", path])).await;
+        let stderr = String::from_utf8_lossy(&validated.stderr).into_owned();
+        (validated.status.success(), stderr)
     };
-    assert!(said().await.0);
+    assert!(validate_app().await.0);
     for name in ["connections.json", "local.settings.json", "parameters.json"] {
         let place = app.join(name);
         for text in ["{\n  \"a\": 1,\n  bad\n}", "[1]"] {
             write(&app, name, text);
-            let (fine, told) = said().await;
-            assert!(!fine && told.contains(name), "{told}");
-            assert!(text == "[1]" || told.contains('3'), "no line: {told}");
+            let (fine, stderr) = validate_app().await;
+            assert!(!fine && stderr.contains(name), "{stderr}");
+            assert!(text == "[1]" || stderr.contains('3'), "no line: {stderr}");
             let secret = name != "parameters.json";
             assert!(
-                !secret || !told.contains("bad\n"),
-                "its text is told: {told}"
+                !secret || !stderr.contains("bad\n"),
+                "its text is printed: {stderr}"
             );
         }
         std::fs::remove_file(&place).unwrap();
         nix::unistd::mkfifo(&place, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        let (fine, told) = said().await;
-        assert!(!fine && told.contains("it is not a regular file"), "{told}");
+        let (fine, stderr) = validate_app().await;
+        assert!(
+            !fine && stderr.contains("it is not a regular file"),
+            "{stderr}"
+        );
         std::fs::remove_file(&place).unwrap();
         write(dir.path(), name, "{}");
         std::os::unix::fs::symlink(dir.path().join(name), &place).unwrap();
-        let (fine, told) = said().await;
-        assert!(!fine && told.contains("leads out of the folder"), "{told}");
+        let (fine, stderr) = validate_app().await;
+        assert!(
+            !fine && stderr.contains("leads out of the folder"),
+            "{stderr}"
+        );
         std::fs::remove_file(&place).unwrap();
     }
 }
@@ -450,10 +460,10 @@ async fn a_managed_identity_gets_its_token_from_a_handler() {
     let sent = json!("@body('Call')['headers']['authorization']");
     call["outputs"] = json!({ "sent": { "type": "String", "value": sent } });
     let path = file(dir.path(), "call.json", &call);
-    let told = windlass(strings(&["validate", &path])).await;
-    assert!(told.status.success(), "{told:?}");
-    let said = String::from_utf8_lossy(&told.stderr).into_owned();
-    assert!(said.contains("warning[missing-token]"), "{said}");
+    let validated = windlass(strings(&["validate", &path])).await;
+    assert!(validated.status.success(), "{validated:?}");
+    let stderr = String::from_utf8_lossy(&validated.stderr).into_owned();
+    assert!(stderr.contains("warning[missing-token]"), "{stderr}");
     let stub = write(
         dir.path(),
         "stub.json",
@@ -470,15 +480,15 @@ async fn a_managed_identity_gets_its_token_from_a_handler() {
     assert_eq!(outputs["sent"], "Bearer t1");
     let state = dir.path().join("none").to_str().unwrap().to_owned();
     let failed = windlass(strings(&["run", &path, "--state", &state])).await;
-    let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&failed.stderr).into_owned();
     assert!(
-        said.contains("register a handler `ManagedServiceIdentity`"),
-        "{said}"
+        stderr.contains("register a handler `ManagedServiceIdentity`"),
+        "{stderr}"
     );
 }
 
 #[tokio::test]
-async fn hints_speak_the_words_of_a_definition_and_secure_values_are_told_once() {
+async fn hints_use_the_terms_of_a_definition_and_secure_values_are_reported_once() {
     let dir = tempfile::tempdir().unwrap();
     let mut bad = definition(&json!({ "Untyped": { "inputs": 1, "runAfter": {} } }));
     bad["parameters"] = json!({
@@ -486,14 +496,18 @@ async fn hints_speak_the_words_of_a_definition_and_secure_values_are_told_once()
         "two": { "type": "securestring", "defaultValue": "b" }
     });
     let path = file(dir.path(), "bad.json", &bad);
-    let told = windlass(strings(&["validate", &path])).await;
-    let said = String::from_utf8_lossy(&told.stderr).into_owned();
+    let validated = windlass(strings(&["validate", &path])).await;
+    let stderr = String::from_utf8_lossy(&validated.stderr).into_owned();
     assert!(
-        said.contains("InitializeVariable") && !said.contains("doUntil"),
-        "{said}"
+        stderr.contains("InitializeVariable") && !stderr.contains("doUntil"),
+        "{stderr}"
     );
-    assert_eq!(said.matches("warning[secure-value]").count(), 1, "{said}");
-    assert!(said.contains("`one`, `two`"), "{said}");
+    assert_eq!(
+        stderr.matches("warning[secure-value]").count(),
+        1,
+        "{stderr}"
+    );
+    assert!(stderr.contains("`one`, `two`"), "{stderr}");
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ const BASE: &str = "http://127.0.0.1:8080";
 type Polls = Arc<Mutex<HashMap<String, u32>>>;
 type Queries = Query<HashMap<String, String>>;
 
-/// The server of the examples, with answers of any status and work that goes on after a 202.
+/// The server of the examples, with answers of any status and work that continues after a 202.
 async fn server() -> String {
     let more = Router::new()
         .route("/async/start", post(start))
@@ -65,7 +65,7 @@ async fn status(State(polls): State<Polls>, Query(query): Queries) -> Response {
     (end, Json(json!({ "polls": polls }))).into_response()
 }
 
-/// Runs the binary while the server goes on.
+/// Runs the binary while the server continues.
 pub(super) async fn windlass(args: Vec<String>) -> Output {
     let run = move || {
         Command::new(env!("CARGO_BIN_EXE_windlass"))
@@ -140,8 +140,12 @@ async fn check(what: &str, definition: &str, case: &Value) {
         "Cancelled" => (Some("Cancelled"), 6),
         other => (Some(other), 1),
     };
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{what}: {result} {said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(
+        output.status.code(),
+        Some(code),
+        "{what}: {result} {stderr}"
+    );
     if let Some(status) = status {
         assert_eq!(result["status"], status, "{what}");
     }
@@ -190,14 +194,18 @@ const STUBS: &str = r#"{
 }"#;
 
 #[tokio::test]
-async fn a_stub_answers_for_connectors_that_nobody_registered() {
+async fn a_stub_answers_for_unregistered_connectors() {
     let dir = tempfile::tempdir().unwrap();
     let stub = write(dir.path(), "stub.json", STUBS);
     let state = dir.path().join("state").to_str().unwrap().to_owned();
     let without = windlass(strings(&["validate", connectors()])).await;
     assert_eq!(without.status.code(), Some(3));
-    let said = String::from_utf8_lossy(&without.stderr);
-    assert_eq!(said.matches("error[missing-handler]").count(), 1, "{said}");
+    let stderr = String::from_utf8_lossy(&without.stderr);
+    assert_eq!(
+        stderr.matches("error[missing-handler]").count(),
+        1,
+        "{stderr}"
+    );
     let with = windlass(strings(&["validate", connectors(), "--stub", &stub])).await;
     assert!(with.status.success(), "{with:?}");
 
@@ -333,9 +341,9 @@ async fn files_of_parameters_and_stubs_that_are_wrong_are_explained() {
         ),
     ] {
         let output = windlass(strings(&args)).await;
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{args:?} {said}");
-        assert!(said.contains(expected), "{args:?} {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{args:?} {stderr}");
+        assert!(stderr.contains(expected), "{args:?} {stderr}");
     }
     for (text, expected) in [
         (r#"[1]"#, "a map from handlers"),
@@ -348,8 +356,8 @@ async fn files_of_parameters_and_stubs_that_are_wrong_are_explained() {
     ] {
         let stub = file(text);
         let output = windlass(strings(&["validate", poll, "--stub", &stub])).await;
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{text} {said}");
-        assert!(said.contains(expected), "{text} {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{text} {stderr}");
+        assert!(stderr.contains(expected), "{text} {stderr}");
     }
 }

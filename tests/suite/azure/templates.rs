@@ -15,28 +15,32 @@ fn template(parameters: &Value, resources: &Value) -> Value {
 }
 
 /// What `validate` says about a file.
-async fn said(path: &str, flags: &[&str]) -> (Option<i32>, String) {
+async fn exit_and_stderr(path: &str, flags: &[&str]) -> (Option<i32>, String) {
     let mut args = vec!["validate", path];
     args.extend(flags);
     let ran = windlass(strings(&args)).await;
-    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-    (ran.status.code(), said)
+    let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
+    (ran.status.code(), stderr)
 }
 
 /// The template must be refused, with these words.
-async fn refused(folder: &Path, template: &Value, told: &str) {
+async fn refused(folder: &Path, template: &Value, message: &str) {
     let path = file(folder, "refused.json", template);
-    let (code, said) = said(&path, &[]).await;
+    let (code, stderr) = exit_and_stderr(&path, &[]).await;
     assert_eq!(
-        (code, said.contains(told)),
+        (code, stderr.contains(message)),
         (Some(3), true),
-        "{told}: {said}\n{template}"
+        "{message}: {stderr}\n{template}"
     );
-    assert_eq!(said.matches(told).count(), 1, "told once: {said}");
+    assert_eq!(
+        stderr.matches(message).count(),
+        1,
+        "reported once: {stderr}"
+    );
 }
 
-/// Every expression must have the value beside it, and every other must be refused with the words
-/// beside it.
+/// Every expression must have the value next to it, and every other must be refused with the words
+/// next to it.
 async fn gives(values: &[(&str, Value)], wrong: &[(&str, &str)]) {
     let dir = tempfile::tempdir().unwrap();
     let (texts, expected): (Vec<Value>, Vec<Value>) = values
@@ -47,9 +51,9 @@ async fn gives(values: &[(&str, Value)], wrong: &[(&str, &str)]) {
     let path = file(dir.path(), "t.json", &template(&json!({}), &resources));
     let outputs = out(dir.path(), &path, &[]).await;
     assert_eq!(outputs["all"], json!(expected));
-    for (text, told) in wrong {
+    for (text, message) in wrong {
         let resources = json!([workflow("w", &json!(text))]);
-        refused(dir.path(), &template(&json!({}), &resources), told).await;
+        refused(dir.path(), &template(&json!({}), &resources), message).await;
     }
 }
 
@@ -99,7 +103,7 @@ async fn a_value_that_a_template_does_not_allow_is_refused() {
         let resources = json!([workflow("w", &json!("[parameters('p')]"))]);
         template(&json!({ "p": declared }), &resources)
     };
-    for (declared, value, told) in [
+    for (declared, value, message) in [
         (
             json!({ "type": "int", "minValue": 3 }),
             json!(2),
@@ -140,22 +144,22 @@ async fn a_value_that_a_template_does_not_allow_is_refused() {
         let path = file(dir.path(), "given.json", &whole(&declared));
         let given = json!({ "p": { "value": value } });
         let given = file(dir.path(), "values.json", &given);
-        let (code, said) = said(&path, &["--parameters", &given]).await;
-        assert!(code == Some(3) && said.contains(told), "{said}");
+        let (code, stderr) = exit_and_stderr(&path, &["--parameters", &given]).await;
+        assert!(code == Some(3) && stderr.contains(message), "{stderr}");
 
         let mut defaulted = declared.clone();
         defaulted["defaultValue"] = value.clone();
-        refused(dir.path(), &whole(&defaulted), told).await;
+        refused(dir.path(), &whole(&defaulted), message).await;
 
         defaulted["defaultValue"] = json!("[variables('v')]");
         let mut computed = whole(&defaulted);
         computed["variables"] = json!({ "v": value });
-        refused(dir.path(), &computed, told).await;
+        refused(dir.path(), &computed, message).await;
 
         let inner = nested(&json!({ "p": { "value": value } }), &whole(&declared));
-        refused(dir.path(), &template(&json!({}), &json!([inner])), told).await;
+        refused(dir.path(), &template(&json!({}), &json!([inner])), message).await;
     }
-    for (declared, told) in [
+    for (declared, message) in [
         (
             json!({ "defaultValue": 1 }),
             "the parameter `p` has no type",
@@ -169,7 +173,7 @@ async fn a_value_that_a_template_does_not_allow_is_refused() {
             "`minValue` of the parameter `p` must be a whole number",
         ),
     ] {
-        refused(dir.path(), &whole(&declared), told).await;
+        refused(dir.path(), &whole(&declared), message).await;
     }
     for declared in [
         json!({ "type": "array", "defaultValue": ["a"], "allowedValues": ["a", "b"] }),
@@ -178,8 +182,8 @@ async fn a_value_that_a_template_does_not_allow_is_refused() {
         json!({ "type": "string", "defaultValue": "[resourceGroup().location]", "allowedValues": ["x"] }),
     ] {
         let path = file(dir.path(), "good.json", &whole(&declared));
-        let (code, said) = said(&path, &[]).await;
-        assert_eq!((code, said.as_str()), (Some(0), ""), "{declared}");
+        let (code, stderr) = exit_and_stderr(&path, &[]).await;
+        assert_eq!((code, stderr.as_str()), (Some(0), ""), "{declared}");
     }
 }
 
@@ -206,7 +210,7 @@ async fn a_nested_deployment_is_given_values_or_the_error() {
         &json!([workflow("w", &json!("[parameters('p')]"))]),
     );
     let whole = |given: &Value| template(&parameters, &json!([nested(given, &inner)]));
-    for (given, told) in [
+    for (given, message) in [
         (
             json!({ "p": { "value": "[parameters('c')]" } }),
             "the parameter `c` has no value",
@@ -225,17 +229,17 @@ async fn a_nested_deployment_is_given_values_or_the_error() {
         ),
         (json!({}), "no value for its parameter `p`"),
     ] {
-        refused(dir.path(), &whole(&given), told).await;
+        refused(dir.path(), &whole(&given), message).await;
     }
-    // Nobody asks for what has no value, and what only Azure knows may be a number there.
+    // What has no value is not requested, and what only Azure knows may be a number there.
     for given in [
         json!({ "p": { "value": 1 }, "unused": { "value": "[parameters('c')]" } }),
         json!({ "p": { "value": "[reference('x').outputs.count.value]" } }),
         json!({ "p": "[if(true(), createObject('value', 2), createObject('value', 3))]" }),
     ] {
         let path = file(dir.path(), "good.json", &whole(&given));
-        let (code, said) = said(&path, &[]).await;
-        assert_eq!((code, said.as_str()), (Some(0), ""), "{given}");
+        let (code, stderr) = exit_and_stderr(&path, &[]).await;
+        assert_eq!((code, stderr.as_str()), (Some(0), ""), "{given}");
     }
 }
 
@@ -248,14 +252,14 @@ async fn a_condition_is_computed_or_the_error() {
         maybe["condition"] = json!(condition);
         template(&parameters, &json!([workflow("w", &json!(1)), maybe]))
     };
-    for (condition, told) in [
+    for (condition, message) in [
         ("[nope()]", "unknown deployment function `nope`"),
         ("[parameters('d')]", "unknown parameter `d`"),
         ("[parameters('c')]", "the parameter `c` has no value"),
         ("[greater('a', 1)]", "has no value here"),
         ("[null()]", "neither true nor false"),
     ] {
-        refused(dir.path(), &when(condition), told).await;
+        refused(dir.path(), &when(condition), message).await;
     }
     // What only Azure knows may be true, and other resources do not matter.
     let mut unknown = when("[reference('x').enabled]");
@@ -293,8 +297,8 @@ async fn a_nested_deployment_is_copied() {
         &template(&json!({}), &json!([copied])),
     );
     let ran = windlass(strings(&["run", &path])).await;
-    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-    assert!(said.contains("--workflow NAME: w5, w7"), "{said}");
+    let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(stderr.contains("--workflow NAME: w5, w7"), "{stderr}");
     let outputs = out(dir.path(), &path, &["--workflow", "w7"]).await;
     assert_eq!(outputs["all"], 7);
 }
@@ -393,7 +397,7 @@ async fn functions_refuse_arguments_that_they_do_not_take() {
             "parameters": [{ "name": "x", "type": "int" }],
             "output": { "type": "int", "value": "[mul(parameters('x'), 2)]" }
         } } }]);
-        let told = format!("`ns.twice` needs 1 arguments, and has {has}");
-        refused(dir.path(), &own, &told).await;
+        let message = format!("`ns.twice` needs 1 arguments, and has {has}");
+        refused(dir.path(), &own, &message).await;
     }
 }

@@ -1,5 +1,5 @@
 //! A canvas on the real binary: killed between the nodes of an iteration and between iterations,
-//! it goes on with the same previous outputs and sessions; and what the commands show of it
+//! it resumes with the same previous outputs and sessions; and what the commands show of it
 //! meanwhile.
 
 use crate::support::serve;
@@ -61,9 +61,9 @@ edges:
   - { source: coder, target: review, sourceHandle: "output:code", targetHandle: "input:code" }
 "#;
 
-/// What was asked, by its key, and which keys get no answer the first time.
+/// The requests, by key, and which keys get no answer the first time.
 #[derive(Clone)]
-struct Asked {
+struct Requests {
     all: Arc<Mutex<Vec<(String, Value)>>>,
     held: Arc<BTreeSet<&'static str>>,
     /// The last key that got no answer.
@@ -71,19 +71,19 @@ struct Asked {
 }
 
 async fn ask(
-    State(asked): State<Asked>,
+    State(requests): State<Requests>,
     headers: HeaderMap,
     Json(body): Json<Value>,
 ) -> Json<Value> {
     let key = headers["idempotency-key"].to_str().unwrap().to_owned();
     let first = {
-        let mut all = asked.all.lock().unwrap();
+        let mut all = requests.all.lock().unwrap();
         let first = !all.iter().any(|(known, _)| *known == key);
         all.push((key.clone(), body.clone()));
         first
     };
-    if first && asked.held.contains(key.as_str()) {
-        asked.hanging.send_replace(key);
+    if first && requests.held.contains(key.as_str()) {
+        requests.hanging.send_replace(key);
         std::future::pending::<()>().await;
     }
     let prompt = body["prompt"].as_str().unwrap();
@@ -136,7 +136,7 @@ async fn killed_at(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_anywhere_it_goes_on_with_the_same_previous_outputs_and_session() {
+async fn killed_anywhere_it_resumes_with_the_same_previous_outputs_and_session() {
     let held = [
         "run-1/review-loop#0/review",
         "run-1/review-loop#1/coder",
@@ -145,14 +145,14 @@ async fn killed_anywhere_it_goes_on_with_the_same_previous_outputs_and_session()
         "run-1/review-loop#2/review",
     ];
     let (hanging, mut hangs) = watch::channel(String::new());
-    let asked = Asked {
+    let requests = Requests {
         all: Arc::default(),
         held: Arc::new(BTreeSet::from(held)),
         hanging,
     };
     let router = Router::new()
         .route("/ask", post(ask))
-        .with_state(asked.clone());
+        .with_state(requests.clone());
     let base = serve(router).await;
 
     let dir = tempfile::tempdir().unwrap();
@@ -178,27 +178,29 @@ async fn killed_anywhere_it_goes_on_with_the_same_previous_outputs_and_session()
     killed_at(held[1], resume(), &mut hangs, || {}).await;
     killed_at(held[2], resume(), &mut hangs, || shown(&state)).await;
     killed_at(held[3], resume(), &mut hangs, || {}).await;
-    // Whoever resumes sees what people call the nodes, not their ids.
+    // `resume` shows the names of the nodes, not their ids.
     let mut resumed = windlass(&["resume", "run-1", "-v"], &state);
     let mut resumed = resumed.spawn().unwrap();
     let lines = BufReader::new(resumed.stderr.take().unwrap()).lines();
     let reading = tokio::task::spawn_blocking(move || {
-        let mut said = Vec::new();
+        let mut lines_read = Vec::new();
         for line in lines {
-            said.push(line.unwrap());
-            if said[said.len() - 1].starts_with("Code Review Loop  iteration 3/5  Reviewer") {
+            lines_read.push(line.unwrap());
+            if lines_read[lines_read.len() - 1]
+                .starts_with("Code Review Loop  iteration 3/5  Reviewer")
+            {
                 return Ok(());
             }
         }
-        Err(said)
+        Err(lines_read)
     });
-    let asked_again = hangs.wait_for(|at| at == held[4]);
-    let both = async { (reading.await, asked_again.await.is_ok()) };
-    let told = tokio::time::timeout(Duration::from_secs(60), both).await;
+    let held_again = hangs.wait_for(|at| at == held[4]);
+    let both = async { (reading.await, held_again.await.is_ok()) };
+    let waited = tokio::time::timeout(Duration::from_secs(60), both).await;
     resumed.kill().unwrap();
     resumed.wait().unwrap();
-    let (told, asked_again) = told.expect("the reviewer is never told of");
-    assert_eq!((told.unwrap(), asked_again), (Ok(()), true));
+    let (read, held_again) = waited.expect("the reviewer is never reported");
+    assert_eq!((read.unwrap(), held_again), (Ok(()), true));
     let output: Output = windlass(&["resume", "run-1", "-o", "json"], &state)
         .output()
         .unwrap();
@@ -216,7 +218,7 @@ async fn killed_anywhere_it_goes_on_with_the_same_previous_outputs_and_session()
     );
 
     // Every call was made; the five that were cut were made again, the same in every respect.
-    let all = asked.all.lock().unwrap().clone();
+    let all = requests.all.lock().unwrap().clone();
     let calls = |key: &str| -> Vec<Value> {
         let of_key = all.iter().filter(|(known, _)| known == key);
         of_key.map(|(_, body)| body.clone()).collect()
@@ -252,7 +254,7 @@ fn joins_its_owner(state: &Path) {
     assert_eq!(output["second"]["sum"], 21);
 }
 
-/// What the commands show in the second iteration, while the reviewer is asked.
+/// What the commands show in the second iteration, while the reviewer's request is pending.
 fn shown(state: &Path) {
     let status = printed(&["status", "run-1"], state);
     assert!(
@@ -322,7 +324,7 @@ fn shown(state: &Path) {
 
 /// The runner's path is from the folder that tests run in.
 #[test]
-fn a_run_tells_which_node_it_is_in() {
+fn a_run_reports_its_current_node() {
     let file = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/examples/canvas/code-review.yaml"
@@ -334,14 +336,17 @@ fn a_run_tells_which_node_it_is_in() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
-    let told = String::from_utf8(output.stderr).unwrap();
-    let told: Vec<&str> = told.lines().filter(|line| line.contains("Loop")).collect();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let loop_lines: Vec<&str> = stderr
+        .lines()
+        .filter(|line| line.contains("Loop"))
+        .collect();
     assert_eq!(
-        told[told.len() - 3],
+        loop_lines[loop_lines.len() - 3],
         "Code Review Loop  iteration 3/5  Coder"
     );
     assert_eq!(
-        told[told.len() - 2],
+        loop_lines[loop_lines.len() - 2],
         "Code Review Loop  iteration 3/5  Reviewer"
     );
 }
@@ -363,12 +368,12 @@ fn a_stub_answers_for_an_agent() {
     std::fs::write(&stubs, answers.to_string()).unwrap();
     let (file, stubs) = (file.to_str().unwrap(), stubs.to_str().unwrap());
     let run = ["run", file, "-i", "task=t"];
-    let said = printed(&[&run[..], &["--stub", stubs]].concat(), dir.path());
-    let result: Value = serde_json::from_str(&said).unwrap();
+    let stub_result = printed(&[&run[..], &["--stub", stubs]].concat(), dir.path());
+    let result: Value = serde_json::from_str(&stub_result).unwrap();
     assert_eq!(result["review-loop"]["feedback"], json!(["no", "good"]));
     let output = windlass(&run, dir.path()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("unknown runner `scripted`"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(stderr.contains("unknown runner `scripted`"), "{stderr}");
 }
 
 #[test]

@@ -131,7 +131,10 @@ fn differences(came: &Json, expected: &Json) -> Vec<String> {
         wrong.push(format!("output: {}", came["output"]));
     }
     let warnings = expected.get("warnings").cloned().unwrap_or(json!([]));
-    if came.get("warnings").is_some_and(|told| *told != warnings) {
+    if came
+        .get("warnings")
+        .is_some_and(|reported| *reported != warnings)
+    {
         wrong.push(format!("warnings: {}", came["warnings"]));
     }
     let part = |whole: &Json, part: &Json| {
@@ -152,14 +155,14 @@ fn differences(came: &Json, expected: &Json) -> Vec<String> {
     }
     let none = Vec::new();
     if let Some(wanted) = expected.get("refused").map(|all| all.as_array().unwrap()) {
-        let told = came["refused"].as_array().unwrap();
-        let all = wanted.len() == told.len()
+        let refusals = came["refused"].as_array().unwrap();
+        let all = wanted.len() == refusals.len()
             && wanted
                 .iter()
-                .zip(told)
-                .all(|(wanted, told)| part(told, wanted));
+                .zip(refusals)
+                .all(|(wanted, refusal)| part(refusal, wanted));
         if !all {
-            wrong.push(format!("refused: {told:#?}"));
+            wrong.push(format!("refused: {refusals:#?}"));
         }
     }
     let mut events = came["events"].as_array().unwrap_or(&none).iter();
@@ -240,7 +243,7 @@ fn the_schema_takes_the_cases() {
     }
 }
 
-/// The example of the format's document, as it stands, with the runner that comes with it.
+/// The example of the format's document, unchanged, with the runner that comes with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_documents_code_review_loop() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -345,7 +348,7 @@ nodes:
     let run = engine.start(&workflow, input).await.unwrap();
     let output = run.result::<Value>().await.unwrap().to_json();
     assert_eq!(output, r#"{"review":{"approved":true,"feedback":"fine"}}"#);
-    let messages = model.asked()[0].body["messages"].clone();
+    let messages = model.requests()[0].body["messages"].clone();
     assert_eq!(
         messages,
         json!([

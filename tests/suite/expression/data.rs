@@ -86,8 +86,8 @@ fn parse_json_knows_the_words_of_draft_4() {
     assert!(parse(r#"{"n": 0}"#).unwrap_err().contains("/n"));
     assert!(parse(r#"{"list": [1]}"#).unwrap_err().contains("/list/0"));
     let wrong = json(r#"{"properties": {"a": {"type": "objekt"}}}"#);
-    let told = Template::parse_json(Template::constant(Value::from("1")), Some(&wrong));
-    assert!(told.unwrap_err().contains("/properties/a/type"));
+    let parsed = Template::parse_json(Template::constant(Value::from("1")), Some(&wrong));
+    assert!(parsed.unwrap_err().contains("/properties/a/type"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use windlass_expression::inexact_json;
 
 #[test]
 fn what_no_value_holds_is_named_with_its_place() {
-    let told = |text: &str| inexact_json(text.as_bytes());
+    let inexact = |text: &str| inexact_json(text.as_bytes());
     for good in [
         "[9223372036854775807, -9223372036854775808, 1e300, 0e999, -0, 0.1]",
         r#"{"a": "18446744073709551616 1e999", "b": "\ud83d\ude00 \\ud800 \"\u00e9"}"#,
@@ -12,7 +12,7 @@ fn what_no_value_holds_is_named_with_its_place() {
         "[18446744073709551616",
         "",
     ] {
-        assert_eq!(told(good), None, "{good}");
+        assert_eq!(inexact(good), None, "{good}");
     }
     for (bad, what) in [
         (
@@ -35,7 +35,7 @@ fn what_no_value_holds_is_named_with_its_place() {
         (r#""\udc00\ud800""#, "`\\udc00` is half of a character"),
         (r#""\ud800\u0041""#, "`\\ud800` is half of a character"),
     ] {
-        let told = told(bad).unwrap_or_default();
-        assert!(told.contains(what), "{bad}: {told}");
+        let message = inexact(bad).unwrap_or_default();
+        assert!(message.contains(what), "{bad}: {message}");
     }
 }

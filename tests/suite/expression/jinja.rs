@@ -408,6 +408,6 @@ fn the_state_is_not_converted() {
     assert_eq!(
         env.0.get(),
         1,
-        "only the names a template reads are asked for, each once"
+        "only the names a template reads are requested, each once"
     );
 }

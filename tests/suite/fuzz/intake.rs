@@ -213,7 +213,7 @@ fn workflows() -> Vec<(char, PathBuf)> {
     all
 }
 
-/// Writes what the targets in `fuzz/` begin with, beside the inputs that were faults once; the format of
+/// Writes what the targets in `fuzz/` begin with, next to the inputs that were faults once; the format of
 /// records may have changed. One of each few is enough: a fuzzer finds the others' pieces by itself.
 /// `WINDLASS_SEEDS_TO` names a folder for all of them.
 #[test]
@@ -383,7 +383,7 @@ fn binary() -> (std::ffi::OsString, i64, i64) {
     }
 }
 
-/// Not a test by itself: runs a command and tells what that took.
+/// Not a test on its own: runs a command and prints what that took.
 #[test]
 #[ignore = "the process whose children are measured"]
 fn measured() {
@@ -410,8 +410,8 @@ fn used_by(args: &[&str]) -> (i64, i64, i64) {
         .env(ARGS, serde_json::to_string(args).unwrap())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = said
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = stdout
         .split_once("USED ")
         .unwrap_or_else(|| panic!("{output:?}"))
         .1;
@@ -581,7 +581,7 @@ fn bombs_in_each_format_are_refused_within_a_second_and_a_hundred_megabytes() {
     }
 }
 
-/// What is said in few bytes, or said again and again, takes no more memory and time than what is written
+/// What is written in few bytes, or repeated, takes no more memory and time than what is written
 /// out.
 #[test]
 fn what_is_small_in_a_file_is_not_large_in_memory() {

@@ -163,18 +163,18 @@ fn replay(target: &str, check: fn(&[u8]) -> bool, end: fn()) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds");
     let entries = fs::read_dir(folder.join(target)).unwrap();
     let paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let all = paths.clone();
     let checking = thread::spawn(move || {
         for path in &all {
-            tell.send(check(&fs::read(path).unwrap())).unwrap();
+            sender.send(check(&fs::read(path).unwrap())).unwrap();
         }
         end();
     });
     let mut taken = 0;
     for path in &paths {
         // A second, in a build that is fast on a machine with nothing else to do.
-        match told.recv_timeout(Duration::from_secs(30)) {
+        match receiver.recv_timeout(Duration::from_secs(30)) {
             Ok(yes) => taken += usize::from(yes),
             Err(error) => panic!("{}: {error}", path.display()),
         }

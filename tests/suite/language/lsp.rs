@@ -95,12 +95,12 @@ impl Editor {
         answer["result"].clone()
     }
 
-    /// What is wrong with a text, when that is told.
+    /// The diagnostics of a text, when they are published.
     fn diagnostics(&mut self, uri: &str) -> Vec<Value> {
         loop {
             let message = self.read();
-            let told = message["method"] == "textDocument/publishDiagnostics";
-            if told && message["params"]["uri"] == uri {
+            let is_published = message["method"] == "textDocument/publishDiagnostics";
+            if is_published && message["params"]["uri"] == uri {
                 return message["params"]["diagnostics"].as_array().unwrap().clone();
             }
         }
@@ -173,13 +173,13 @@ fn an_editor_gets_mistakes_fixes_completions_hovers_and_symbols() {
     let first = &found["items"][0];
     assert_eq!(first["label"], "status", "{found}");
     assert_eq!(first["textEdit"]["newText"], "status");
-    let told = editor.ask("textDocument/hover", at(URI, 5, 20));
+    let hover = editor.ask("textDocument/hover", at(URI, 5, 20));
     assert!(
-        told["contents"]["value"]
+        hover["contents"]["value"]
             .as_str()
             .unwrap()
             .starts_with("equals(left, right)"),
-        "{told}"
+        "{hover}"
     );
     let symbols = editor.ask("textDocument/documentSymbol", at(URI, 0, 0));
     assert_eq!(symbols[0]["name"], "poll");

@@ -1,4 +1,4 @@
-//! What an editor is told of a text, at a place marked with `‸`: right texts, texts that are being typed,
+//! What an editor gets for a text, at a place marked with `‸`: right texts, texts that are being typed,
 //! and all kinds of broken ones.
 
 mod lsp;
@@ -21,13 +21,13 @@ fn marked(text: &str) -> (Bundle, Position, String) {
     (Bundle::single("w.yaml", bare.clone()), place, bare)
 }
 
-fn asked(text: &str) -> Completion {
+fn completion(text: &str) -> Completion {
     let (bundle, at, _) = marked(text);
     complete(&bundle, None, at)
 }
 
 fn labels(text: &str) -> Vec<String> {
-    let found = asked(text);
+    let found = completion(text);
     found.items.into_iter().map(|item| item.label).collect()
 }
 
@@ -108,7 +108,7 @@ fn keys_and_values_are_those_of_the_schema() {
 #[test]
 fn a_new_action_comes_with_what_it_needs() {
     let text = "actions:\n  a: { type: compose, inputs: 1 }\n  ‸\n";
-    let found = asked(text);
+    let found = completion(text);
     let until = found
         .items
         .iter()
@@ -185,7 +185,7 @@ fn expressions_know_the_names_of_the_text() {
 
 #[test]
 fn a_text_that_is_being_typed_is_understood() {
-    // No quote is closed, no bracket, and the next line goes on.
+    // No quote is closed, no bracket, and the next line continues.
     offers(
         "variables: { n: 1 }\nactions:\n  a:\n    type: compose\n    inputs: \"@variables('‸\n  b:\n    type: compose\n",
         &["n"],
@@ -293,7 +293,7 @@ edges:
     );
 }
 
-fn told(text: &str) -> String {
+fn hover_text(text: &str) -> String {
     let (bundle, at, _) = marked(text);
     hover(&bundle, None, at, None)
         .map(|hover| hover.text)
@@ -302,27 +302,31 @@ fn told(text: &str) -> String {
 
 #[test]
 fn hovers_tell_what_keys_names_and_functions_are() {
-    assert!(told(&LOOP.replace("    condition:", "    cond‸ition:")).starts_with("condition"));
-    let function = told(&LOOP.replace("@equals(", "@equ‸als("));
+    assert!(
+        hover_text(&LOOP.replace("    condition:", "    cond‸ition:")).starts_with("condition")
+    );
+    let function = hover_text(&LOOP.replace("@equals(", "@equ‸als("));
     assert!(function.starts_with("equals(left, right)"), "{function}");
     assert!(
         function.contains("equals(1, 1.0) returns true"),
         "{function}"
     );
     assert_eq!(
-        told(&LOOP.replace("body('fetch')", "body('fe‸tch')")),
+        hover_text(&LOOP.replace("body('fetch')", "body('fe‸tch')")),
         "fetch: http\nin a run: poll/fetch"
     );
     assert_eq!(
-        told(&LOOP.replace("  poll:\n", "  po‸ll:\n")),
+        hover_text(&LOOP.replace("  poll:\n", "  po‸ll:\n")),
         "poll: until\nPoll it"
     );
     assert_eq!(
-        told(&LOOP.replace("{inputs('job')}", "{inputs('jo‸b')}")),
+        hover_text(&LOOP.replace("{inputs('job')}", "{inputs('jo‸b')}")),
         "input job: string\nwhich job"
     );
-    assert!(told(&at("{{ n | up‸per }}")).starts_with("upper\nfor example {{ 'ab' | upper }}"));
-    assert_eq!(told(&at("plain te‸xt")), "");
+    assert!(
+        hover_text(&at("{{ n | up‸per }}")).starts_with("upper\nfor example {{ 'ab' | upper }}")
+    );
+    assert_eq!(hover_text(&at("plain te‸xt")), "");
 }
 
 #[test]
@@ -381,7 +385,7 @@ fn number(seed: &mut u64, below: usize) -> usize {
 #[test]
 fn nothing_panics_on_broken_texts() {
     let mut seed = 7;
-    let mut asked = 0;
+    let mut requests = 0;
     for path in files(&["examples", "tests/diagnostics", "tests/tea", "tests/canvas"]) {
         let Ok(text) = std::fs::read_to_string(&path) else {
             continue;
@@ -414,13 +418,13 @@ fn nothing_panics_on_broken_texts() {
                     let bytes = lines.bytes(found.range);
                     assert!(broken.get(bytes).is_some());
                     let _ = hover(&bundle, format, at, None);
-                    asked += 1;
+                    requests += 1;
                 }
             }
             let _ = symbols(&bundle, None, None);
         }
     }
-    assert!(asked > 1000, "{asked}");
+    assert!(requests > 1000, "{requests}");
 }
 
 #[test]
@@ -459,7 +463,7 @@ fn every_function_has_a_signature_and_an_example() {
         let function = wdl_functions()
             .iter()
             .find(|function| function.name == name);
-        let function = function.unwrap_or_else(|| panic!("{name} is not told"));
+        let function = function.unwrap_or_else(|| panic!("{name} has no hover text"));
         assert!(
             !function.example.is_empty() && !function.gives.is_empty(),
             "{name}"

@@ -1,5 +1,5 @@
-//! A run that a crash left is nobody's but `resume`'s and `serve`'s, and it never fails for what the
-//! process that goes on with it was not given.
+//! Only `resume` and `serve` take up a run that a crash left, and it never fails for what the
+//! process that resumes it was not given.
 
 use super::process::Place;
 use serde_json::json;
@@ -47,7 +47,7 @@ fn a_run_leaves_those_of_others_as_they_are() {
 }
 
 #[test]
-fn a_run_that_lacks_its_handlers_or_secrets_stands_still() {
+fn a_run_without_its_handlers_or_secrets_is_parked() {
     let place = Place::new();
     let file = place.file("greets.yaml", GREETS);
     let handlers = place.file("handlers.yaml", "greet: { command: [echo, '\"hello\"'] }");
@@ -69,9 +69,9 @@ fn a_run_that_lacks_its_handlers_or_secrets_stands_still() {
         ),
     ] {
         let refused = place.run(args);
-        let said = String::from_utf8_lossy(&refused.stderr);
-        assert_eq!(refused.status.code(), Some(3), "{said}");
-        assert!(said.contains(what), "{said}");
+        let stderr = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(3), "{stderr}");
+        assert!(stderr.contains(what), "{stderr}");
     }
     let resumed = place.follow(&[&["resume", "g"], &given[..]].concat());
     assert_eq!(resumed.result(), json!("hello"));

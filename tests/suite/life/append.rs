@@ -20,7 +20,7 @@ actions:
 outputs: "@outputs('two').length"
 "#;
 
-/// A run that appends as often as it is told.
+/// A run that appends a given number of times.
 const ONCE: &str = r#"
 name: once
 inputs: { file: { type: string } }
@@ -33,12 +33,15 @@ fn add(path: &Path, text: &str) {
     file.write_all(text.as_bytes()).unwrap();
 }
 
-/// The run fails, because somebody else wrote.
+/// The run fails, because another program wrote.
 fn refused(place: &Place, args: &[&str]) {
     let output = place.run(args);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("was changed by another program"), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(
+        stderr.contains("was changed by another program"),
+        "{stderr}"
+    );
 }
 
 #[test]
@@ -68,8 +71,11 @@ fn what_others_wrote_meanwhile_stays() {
             assert!(other.status.success(), "{other:?}");
             assert!(place.run(&["signal", id, "go"]).status.success());
             let lines = std::iter::from_fn(|| run.line());
-            let told = lines.last().unwrap()["result"].to_string();
-            assert!(told.contains("was changed by another program"), "{told}");
+            let result = lines.last().unwrap()["result"].to_string();
+            assert!(
+                result.contains("was changed by another program"),
+                "{result}"
+            );
         }
         let theirs = if killed { 9 } else { 1 };
         let all = format!("0\n1\n{theirs}\n");
@@ -87,7 +93,7 @@ fn what_others_wrote_meanwhile_stays() {
 }
 
 #[test]
-fn a_killed_run_goes_on_where_it_was() {
+fn a_killed_run_resumes_where_it_was() {
     let place = Place::new();
     let twice = place.file("twice.yaml", TWICE);
     let path = place.dir.path().join("rows.jsonl");
@@ -123,8 +129,8 @@ fn a_file_is_one_file_however_it_is_called() {
         }
         let file = place.file("called.yaml", &text);
         place.follow_from(&here, &["run", &file]).result();
-        let kept = if replace { "" } else { "0\n" };
-        let all = format!("{kept}0\n1\n2\n3\n4\n5\n6\n7\n");
+        let initial = if replace { "" } else { "0\n" };
+        let all = format!("{initial}0\n1\n2\n3\n4\n5\n6\n7\n");
         assert_eq!(fs::read_to_string(here.join("rows")).unwrap(), all);
     }
 }
@@ -147,8 +153,8 @@ fn a_link_that_was_turned_is_a_fault() {
     );
     let file = place.file("turned.yaml", &text);
     let output = place.run(&["run", &file]);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("is another file than before"), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("is another file than before"), "{stderr}");
     assert_eq!(fs::read_to_string(here.join("other")).unwrap(), "theirs\n");
 }
 
@@ -175,8 +181,8 @@ async fn two_first_appends_at_once_lose_nothing_without_a_word() {
         match ended {
             Ok(_) => assert_eq!(rows, "1\n1\n"),
             Err(failure) => {
-                let told = failure.to_string();
-                assert!(told.contains("at the same time"), "{told}");
+                let message = failure.to_string();
+                assert!(message.contains("at the same time"), "{message}");
                 assert_eq!(rows, "1\n");
             }
         }
@@ -203,7 +209,7 @@ async fn only_what_a_repeated_append_left_itself_is_cut_off() {
     for (left, again, fits) in [
         ("", false, true),
         ("", true, true),
-        // Equal rows of somebody else, at the first attempt.
+        // Equal rows of another program, at the first attempt.
         ("10\n", false, false),
         // What a crash left.
         ("10\n", true, true),
@@ -211,7 +217,7 @@ async fn only_what_a_repeated_append_left_itself_is_cut_off() {
         ("10\n11\n", true, true),
         ("1\0\0\0\0", true, true),
         ("\0\0\0\0\0\0", true, true),
-        // Of somebody else.
+        // Of another program.
         ("11\n", true, false),
         ("10\n11\n1", true, false),
         ("10\n\u{1}", true, false),
@@ -226,8 +232,8 @@ async fn only_what_a_repeated_append_left_itself_is_cut_off() {
             Ok(_) => assert!(fits && after == "ä\n10\n11\n", "{left:?} {after:?}"),
             Err(fault) => {
                 assert!(!fits && after == before, "{left:?} {fault:?} {after:?}");
-                let told = "this run left it with 3 bytes, and it has";
-                assert!(fault.message.contains(told), "{fault:?}");
+                let message = "this run left it with 3 bytes, and it has";
+                assert!(fault.message.contains(message), "{fault:?}");
                 assert_eq!(&*fault.kind, "input");
             }
         }
@@ -285,20 +291,20 @@ async fn a_tea_loop_keeps_all_its_rows() {
     let run = engine.start(&workflow, Value::Null).await.unwrap();
     let state = run.result::<Value>().await.unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "old\n1\n2\n3\n");
-    let kept = state.get("kept").unwrap().to_json();
+    let rows = state.get("kept").unwrap().to_json();
     assert_eq!(
-        kept,
+        rows,
         format!("{{\"path\":{path:?},\"length\":10,\"rows\":1}}")
     );
 
-    let anew = text.replace("row: \"", "replace: true, row: \"");
-    let workflow = engine.load_text("anew.yaml", &anew).unwrap();
+    let replacing = text.replace("row: \"", "replace: true, row: \"");
+    let workflow = engine.load_text("anew.yaml", &replacing).unwrap();
     let run = engine.start(&workflow, Value::Null).await.unwrap();
     run.result::<Value>().await.unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "1\n2\n3\n");
 }
 
-/// A backfill that writes a file anew: three rows, and what it does then.
+/// A backfill that rewrites a file: three rows, and what it does then.
 fn backfill(path: &Path, then: &str) -> String {
     format!(
         "name: backfill\n\
@@ -325,12 +331,12 @@ fn a_backfill_that_fails_leaves_the_good_file_alone() {
     let output = place.run(&["run", &file, "--id", "bad"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let new = format!("{}.bad.new", real.display());
-    let told = format!(
+    let message = format!(
         "{} was not touched: the new rows are in {new}",
         real.display()
     );
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(stderr.contains(&told), "{stderr}");
+    assert!(stderr.contains(&message), "{stderr}");
     let status = place.run(&["status", "bad"]);
     let status = String::from_utf8_lossy(&status.stdout).into_owned();
     assert!(status.contains(&new), "{status}");
@@ -360,7 +366,7 @@ fn a_backfill_that_fails_leaves_the_good_file_alone() {
 }
 
 #[test]
-fn a_file_that_is_written_anew_is_replaced_after_a_kill_and_a_retry() {
+fn a_rewritten_file_is_replaced_after_a_kill_and_a_retry() {
     let place = Place::new();
     let path = place.dir.path().canonicalize().unwrap().join("rows");
     fs::write(&path, "good\n").unwrap();
@@ -400,13 +406,13 @@ fn a_file_that_is_written_anew_is_replaced_after_a_kill_and_a_retry() {
 }
 
 #[test]
-fn a_file_that_is_gone_is_not_made_anew() {
+fn a_deleted_file_is_not_created_again() {
     let place = Place::new();
     let here = place.dir.path().canonicalize().unwrap();
-    let anew = TWICE
+    let replacing = TWICE
         .replace("row: 1 }", "row: 1, replace: true }")
         .replace("[1, 2] }", "[1, 2], replace: true }");
-    for (id, text) in [("plain", TWICE), ("anew", anew.as_str())] {
+    for (id, text) in [("plain", TWICE), ("anew", replacing.as_str())] {
         let file = place.file("w.yaml", text);
         let path = here.join(id);
         let mut run = place.follow(&[
@@ -428,10 +434,10 @@ fn a_file_that_is_gone_is_not_made_anew() {
         fs::remove_file(&written).unwrap();
         assert!(place.run(&["signal", id, "go"]).status.success());
         let lines = std::iter::from_fn(|| run.line());
-        let told = lines.last().unwrap()["result"].to_string();
+        let result = lines.last().unwrap()["result"].to_string();
         assert!(
-            told.contains("is gone: this run left it with 2 bytes"),
-            "{told}"
+            result.contains("is gone: this run left it with 2 bytes"),
+            "{result}"
         );
         assert!(!written.exists() && !path.exists());
     }
@@ -450,12 +456,12 @@ fn a_file_is_appended_to_or_replaced_but_not_both() {
         );
         let file = place.file("both.yaml", &text);
         let output = place.run(&["run", &file]);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(told.contains("both appends to"), "{told}");
-        let kept = if first { "good\n" } else { "good\n1\n" };
-        assert_eq!(fs::read_to_string(&path).unwrap(), kept);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains("both appends to"), "{stderr}");
+        let content = if first { "good\n" } else { "good\n1\n" };
+        assert_eq!(fs::read_to_string(&path).unwrap(), content);
     }
-    for (key, told) in [
+    for (key, message) in [
         ("append: true", "says nothing"),
         ("append: false", "`replace: true` rewrites the file"),
         ("replace: maybe", "must be true or false"),
@@ -463,15 +469,15 @@ fn a_file_is_appended_to_or_replaced_but_not_both() {
         let text = format!("actions: {{ a: {{ type: appendFile, path: x, row: 1, {key} }} }}");
         let file = place.file("key.yaml", &text);
         let output = place.run(&["validate", &file]);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned()
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned()
             + &String::from_utf8_lossy(&output.stdout);
-        assert!(said.contains(told), "{key}: {said}");
+        assert!(printed.contains(message), "{key}: {printed}");
     }
 }
 
 /// The process dies between the new name and the commit that says so.
 #[tokio::test]
-async fn a_file_is_replaced_once_however_often_it_is_asked_for() {
+async fn a_file_is_replaced_once_for_repeated_requests() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().canonicalize().unwrap().join("rows");
     let sibling = format!("{}.r.new", target.display());

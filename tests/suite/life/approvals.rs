@@ -53,12 +53,12 @@ fn in_folder(place: &Place, text: &str) -> String {
     text.replace("DIR", place.dir.path().to_str().unwrap())
 }
 
-fn said(output: &Output) -> String {
+fn stderr_of(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// A run of the question that a kill left.
-fn asked(place: &Place) {
+fn kill_at_question(place: &Place) {
     let file = place.file("release.yaml", RELEASE);
     let mut run = place.follow(&["run", &file, "--id", "r"]);
     run.until("RunStarted", "");
@@ -74,7 +74,7 @@ fn asked(place: &Place) {
 #[test]
 fn a_question_is_shown_and_accepts_what_it_asks_for() {
     let place = Place::new();
-    asked(&place);
+    kill_at_question(&place);
     let status = place.json(&["status", "r", "-o", "json"]);
     let doing = &status["doing"][0];
     assert_eq!(doing["signal"], "ask", "{status}");
@@ -116,7 +116,11 @@ fn a_question_is_shown_and_accepts_what_it_asks_for() {
     ] {
         let refused = place.run(&[&["signal", "r"], args].concat());
         assert_eq!(refused.status.code(), Some(2), "{args:?}: {refused:?}");
-        assert!(said(&refused).contains(says), "{says}: {}", said(&refused));
+        assert!(
+            stderr_of(&refused).contains(says),
+            "{says}: {}",
+            stderr_of(&refused)
+        );
     }
     let given = r#"{"choice": "approve", "ticket": 7, "answeredBy": "mallory"}"#;
     let sent = place.run(&["signal", "r", "ask", "--payload", given]);
@@ -138,7 +142,7 @@ fn a_question_is_shown_and_accepts_what_it_asks_for() {
 #[test]
 fn a_terminal_asks_for_the_fields() {
     let place = Place::new();
-    asked(&place);
+    kill_at_question(&place);
     let line = format!(
         "{} signal r --state {}",
         env!("CARGO_BIN_EXE_windlass"),
@@ -208,12 +212,12 @@ fn the_files_of_questions_are_checked() {
         let file = place.file("bad.yaml", &text);
         let checked = place.run(&["validate", &file]);
         assert_eq!(checked.status.code(), Some(3), "{text}: {checked:?}");
-        let all = String::from_utf8_lossy(&checked.stdout).into_owned() + &said(&checked);
+        let all = String::from_utf8_lossy(&checked.stdout).into_owned() + &stderr_of(&checked);
         assert!(all.contains(says), "{says}: {all}");
     }
 }
 
-/// Starts a run beside a server, and reads the address that it wrote.
+/// Starts a run next to a server, and reads the address that it wrote.
 fn linked(place: &Place, id: &str, inputs: &[&str]) -> String {
     let file = place.file("linked.yaml", &in_folder(place, LINKED));
     let link = place.dir.path().join("link");
@@ -240,19 +244,19 @@ fn path_of(link: &str) -> String {
 }
 
 async fn page(server: &Server, path: &str) -> (u16, String) {
-    let asked = server
+    let request = server
         .ask(Method::GET, path)
         .header("accept", "text/html,*/*");
-    let shown = asked.send().await.unwrap();
+    let shown = request.send().await.unwrap();
     let policy = shown.headers()["content-security-policy"].to_str().unwrap();
     assert!(policy.contains("default-src 'none'"), "{policy}");
     (shown.status().as_u16(), shown.text().await.unwrap())
 }
 
 async fn send(server: &Server, path: &str, body: &str) -> (u16, Value) {
-    let asked = server.ask(Method::POST, path);
+    let request = server.ask(Method::POST, path);
     answer(
-        asked
+        request
             .header("content-type", "application/json")
             .body(body.to_owned()),
     )
@@ -310,7 +314,7 @@ async fn an_address_answers_once_without_a_token_also_after_a_kill() {
     assert!(status == 409, "{problem}");
     assert_eq!(page(&server, &path).await.0, 409);
     server.kill();
-    // Whoever has a used address cannot fill the audit log.
+    // A used address cannot fill the audit log.
     let audit = place.json(&["audit", "--action", "answer", "-o", "json"]);
     let results: Vec<&Value> = audit
         .as_array()
@@ -425,14 +429,18 @@ fn mistakes_in_a_question_are_found_before_the_run() {
         let file = place.file("bad.yaml", &text);
         let checked = place.run(&["validate", &file]);
         assert_eq!(checked.status.code(), Some(3), "{text}: {checked:?}");
-        assert!(said(&checked).contains(says), "{says}: {}", said(&checked));
+        assert!(
+            stderr_of(&checked).contains(says),
+            "{says}: {}",
+            stderr_of(&checked)
+        );
     }
     let text = LINKED.replace("callbackUrl('ask'", "callbackUrl('ASK'");
     let file = place.file("case.yaml", &text);
     let checked = place.run(&["validate", &file]);
     assert_eq!(checked.status.code(), Some(3), "{checked:?}");
     assert!(
-        said(&checked).contains("unknown signal `ASK`"),
+        stderr_of(&checked).contains("unknown signal `ASK`"),
         "{checked:?}"
     );
 }
@@ -484,9 +492,9 @@ fn without_a_server_an_address_is_a_fault() {
     let failed = place.run(&["run", &file]);
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
     assert!(
-        said(&failed).contains("windlass serve"),
+        stderr_of(&failed).contains("windlass serve"),
         "{}",
-        said(&failed)
+        stderr_of(&failed)
     );
 }
 

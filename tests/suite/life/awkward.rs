@@ -401,8 +401,8 @@ async fn a_poll_that_ends_at_a_limit_shows_the_last_answer() {
         let mut line = until.to_vec();
         line.extend(limit);
         let shown = "; the last answer was 200: {\"status\":\"running\",\"more\":\"xxx";
-        let told = folder.run(&line).left(code, &[shown]);
-        assert!(told.err.len() < 600, "{}", told.err);
+        let printed = folder.run(&line).left(code, &[shown]);
+        assert!(printed.err.len() < 600, "{}", printed.err);
     }
     // The same of a command.
     let command = [

@@ -1,5 +1,5 @@
-//! Copies of a store: made beside a server that works, and without one; what is in them is what was
-//! acknowledged, and runs go on from there. What other tools copy opens, or is refused with a word.
+//! Copies of a store: made next to a busy server, and without one; what is in them is what was
+//! acknowledged, and runs resume from there. What other tools copy opens, or is refused with a word.
 
 use super::process::Place;
 use super::prune::fill;
@@ -47,7 +47,7 @@ fn runs(state: &Path) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_beside_a_busy_server_has_what_was_acknowledged() {
+async fn a_backup_of_a_busy_server_has_what_was_acknowledged() {
     let place = Place::new();
     // So that copying takes its time, and runs make steps meanwhile.
     fill(&place.state(), 100, 3);
@@ -91,7 +91,7 @@ async fn a_backup_beside_a_busy_server_has_what_was_acknowledged() {
     assert_eq!(again.status.code(), Some(2), "{again:?}");
     server.kill();
 
-    // The runs go on from there.
+    // The runs resume from there.
     let dest = place.dir.path().join("backup-4");
     let copied = at(&dest, &["dump", &begun[0], "-o", "json"]);
     let before = count(&serde_json::from_slice(&copied.stdout).unwrap());
@@ -103,11 +103,11 @@ async fn a_backup_beside_a_busy_server_has_what_was_acknowledged() {
         }
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    panic!("the run stands still");
+    panic!("the run makes no progress");
 }
 
 #[test]
-fn a_copy_is_restored_and_replaces_only_what_it_is_told_to() {
+fn a_copy_is_restored_and_replaces_only_what_is_named() {
     let place = Place::new();
     let file = place.file("count.yaml", COUNT);
     for id in ["one", "two"] {
@@ -115,18 +115,18 @@ fn a_copy_is_restored_and_replaces_only_what_it_is_told_to() {
         assert_eq!(done.status.code(), Some(0), "{done:?}");
     }
     let dest = place.dir.path().join("deep/backup");
-    let told = place.run(&["backup", dest.to_str().unwrap()]);
-    let said = String::from_utf8_lossy(&told.stdout).into_owned();
-    assert_eq!(told.status.code(), Some(0), "{told:?}");
-    assert!(said.contains("2 runs copied to"), "{said}");
+    let printed = place.run(&["backup", dest.to_str().unwrap()]);
+    let stdout = String::from_utf8_lossy(&printed.stdout).into_owned();
+    assert_eq!(printed.status.code(), Some(0), "{printed:?}");
+    assert!(stdout.contains("2 runs copied to"), "{stdout}");
     assert_eq!(runs(&dest), runs(&place.state()));
     let three = place.run(&["run", &file, "--id", "three"]);
     assert_eq!(three.status.code(), Some(0), "{three:?}");
 
     let refused = place.run(&["restore", dest.to_str().unwrap()]);
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(refused.status.code(), Some(2), "{said}");
-    assert!(said.contains("--replace"), "{said}");
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("--replace"), "{stderr}");
     assert_eq!(runs(&place.state()).len(), 3);
 
     let replaced = place.json(&["restore", dest.to_str().unwrap(), "--replace", "-o", "json"]);
@@ -167,8 +167,8 @@ async fn a_store_in_use_is_not_replaced() {
     let server = Server::start(&place.state());
     server.begin(SLEEP, json!({})).await;
     let dest = other.dir.path().join("backup");
-    let told = place.run(&["backup", dest.to_str().unwrap()]);
-    assert_eq!(told.status.code(), Some(0), "{told:?}");
+    let printed = place.run(&["backup", dest.to_str().unwrap()]);
+    assert_eq!(printed.status.code(), Some(0), "{printed:?}");
     for args in [
         &["restore", dest.to_str().unwrap(), "--replace"][..],
         &["prune", "--compact"],
@@ -219,10 +219,10 @@ async fn a_plain_copy_of_a_live_store_opens_or_is_refused_with_a_word() {
             }
         }
         let listed = at(&to, &["status", &done]);
-        let said = String::from_utf8_lossy(&listed.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&listed.stderr).into_owned();
         match listed.status.code() {
             Some(0) => opened += 1,
-            Some(8) if said.contains("windlass backup") => refused += 1,
+            Some(8) if stderr.contains("windlass backup") => refused += 1,
             _ => panic!("{names:?}: {listed:?}"),
         }
     }

@@ -49,6 +49,6 @@ fn a_directory_that_is_not_there_is_named() {
     let place = Place::new();
     let done = place.run(&["bench", "start", "--dir", "/nowhere/at/all"]);
     assert_eq!(done.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert!(said.contains("/nowhere/at/all"), "{said}");
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    assert!(stderr.contains("/nowhere/at/all"), "{stderr}");
 }

@@ -25,7 +25,7 @@ fn ids(listed: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn many_runs_are_told_at_once() {
+fn many_runs_are_commanded_at_once() {
     let place = Place::new();
     let file = place.file("waits.yaml", WAITS);
     let hangs = place.file(
@@ -51,7 +51,7 @@ fn many_runs_are_told_at_once() {
     let newest = place.json(&["status", "-o", "json"]);
     assert_eq!(newest["run"], "h");
 
-    let told = place.json(&[
+    let report = place.json(&[
         "pause",
         "--label",
         "team=a",
@@ -60,9 +60,9 @@ fn many_runs_are_told_at_once() {
         "-o",
         "json",
     ]);
-    assert_eq!(ids(&told["done"]), ["a1", "a2"]);
+    assert_eq!(ids(&report["done"]), ["a1", "a2"]);
     assert!(
-        told["done"]
+        report["done"]
             .as_array()
             .unwrap()
             .iter()
@@ -80,18 +80,18 @@ fn many_runs_are_told_at_once() {
     ]);
     assert_eq!(ids(&would), ["a1", "a2"]);
 
-    let told = place.json(&["cancel", "--stuck", "1ms", "-o", "json"]);
-    assert_eq!(ids(&told["done"]), ["h"]);
-    let told = place.json(&["cancel", "--workflow", "waits", "-o", "json"]);
-    assert_eq!(ids(&told["done"]), ["a1", "a2", "b1"]);
-    let told = place.json(&["cancel", "--workflow", "waits", "-o", "json"]);
-    assert_eq!(told["done"], Value::Array(Vec::new()));
+    let report = place.json(&["cancel", "--stuck", "1ms", "-o", "json"]);
+    assert_eq!(ids(&report["done"]), ["h"]);
+    let report = place.json(&["cancel", "--workflow", "waits", "-o", "json"]);
+    assert_eq!(ids(&report["done"]), ["a1", "a2", "b1"]);
+    let report = place.json(&["cancel", "--workflow", "waits", "-o", "json"]);
+    assert_eq!(report["done"], Value::Array(Vec::new()));
     let would = place.json(&["retry", "--label", "team=a", "--dry-run", "-o", "json"]);
     assert_eq!(ids(&would), ["a1", "a2", "h"]);
     all.into_iter().for_each(super::process::Following::kill);
     hanging.kill();
 
-    // The same in a store that nobody owns.
+    // The same in a store without an owner.
     let pruned = place.json(&[
         "prune",
         "--label",

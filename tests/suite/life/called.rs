@@ -1,4 +1,4 @@
-//! Workflows that start others as runs of their own (`type: workflow`): kills, cancels, pauses, faults, and what is said of
+//! Workflows that start others as runs of their own (`type: workflow`): kills, cancels, pauses, faults, and what is reported of
 //! mistakes.
 
 use super::first_use::Folder;
@@ -151,12 +151,12 @@ fn a_pause_a_cancel_and_a_timeout_go_down() {
     let child = wait_for_child(&folder, "r", "Waiting");
     let doing = status(&folder, "r")["doing"][0].clone();
     assert_eq!(doing["child"], *child);
-    let said = folder.run(&["status", "r"]).left(0, &[]).out;
+    let printed = folder.run(&["status", "r"]).left(0, &[]).out;
     assert!(
-        said.contains(&format!(
+        printed.contains(&format!(
             "call (workflow child.yaml)  waits for run {child}"
         )),
-        "{said}"
+        "{printed}"
     );
     folder.run(&["pause", "r"]).left(0, &[]);
     assert_eq!(wait_for_child(&folder, "r", "Paused"), child);

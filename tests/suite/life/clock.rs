@@ -114,12 +114,12 @@ fn a_run_without_a_terminal_says_each_minute_what_it_waits_for() {
         .env("FAKETIME", "+0 x20");
     let ran = command.output().unwrap();
     assert!(ran.status.success(), "{ran:?}");
-    let said = String::from_utf8(ran.stderr).unwrap();
-    let lines: Vec<&str> = said
+    let stderr = String::from_utf8(ran.stderr).unwrap();
+    let lines: Vec<&str> = stderr
         .lines()
         .filter(|line| line.starts_with("run r  nap (wait)  until in "))
         .collect();
-    assert_eq!(lines.len(), 2, "{said}");
+    assert_eq!(lines.len(), 2, "{stderr}");
 }
 
 #[tokio::test]
@@ -141,6 +141,6 @@ async fn all_runs_that_wait_are_followed_to_their_ends() {
     clock.set("+7200s");
     let resumed = clock.command(&["resume", "-o", "jsonl"]).output().unwrap();
     assert!(resumed.status.success(), "{resumed:?}");
-    let said = String::from_utf8(resumed.stdout).unwrap();
-    assert_eq!(said.lines().count(), RUNS);
+    let stdout = String::from_utf8(resumed.stdout).unwrap();
+    assert_eq!(stdout.lines().count(), RUNS);
 }

@@ -1,4 +1,4 @@
-//! Many runs at once: more than one part of a driver's turn, and handles that nobody looks at. One alone, whose
+//! Many runs at once: more than one part of a driver's turn, and handles that are not polled. One alone, whose
 //! requests the driver's own thread sends.
 
 use crate::life::first_use::Folder;
@@ -47,7 +47,7 @@ async fn of_many_runs_each_ends_with_its_own_result_and_others_get_through() {
         });
     }
     let runs = runs.join_all().await;
-    // In the midst of them one is started, paused, and goes on.
+    // In the midst of them one is started, paused, and resumed.
     let paused = engine.start(&workflow, to(5_000)).await.unwrap();
     let id = paused.id().to_owned();
     engine.pause(&id).await.unwrap();
@@ -83,7 +83,7 @@ async fn who_does_not_look_misses_steps_but_not_the_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_asked_of_busy_runs_waits_for_the_step_that_is_being_stored() {
+async fn commands_to_busy_runs_wait_for_the_step_that_is_being_stored() {
     let at = tempfile::tempdir().unwrap();
     let engine = Arc::new(engine(at.path()));
     let text = COUNTS.replace(
@@ -99,7 +99,7 @@ async fn what_is_asked_of_busy_runs_waits_for_the_step_that_is_being_stored() {
             run.id().to_owned()
         });
     }
-    // One at a time: while nobody else asks, busy runs go on in one turn of the driver, and of two
+    // One at a time: without other commands, busy runs continue in one turn of the driver, and of two
     // steps of a run on their way at once the later could be stored first.
     for id in runs.join_all().await.into_iter().take(100) {
         engine
@@ -112,7 +112,7 @@ async fn what_is_asked_of_busy_runs_waits_for_the_step_that_is_being_stored() {
 }
 
 /// Answers one request on each connection and closes it, though it does not say so before.
-fn closes_after_each(told: mpsc::Sender<()>) -> std::net::SocketAddr {
+fn closes_after_each(closed: mpsc::Sender<()>) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -127,7 +127,7 @@ fn closes_after_each(told: mpsc::Sender<()>) -> std::net::SocketAddr {
             let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
             stream.write_all(answer).unwrap();
             drop(stream);
-            told.send(()).unwrap();
+            closed.send(()).unwrap();
         }
     });
     at
@@ -135,8 +135,8 @@ fn closes_after_each(told: mpsc::Sender<()>) -> std::net::SocketAddr {
 
 #[test]
 fn a_connection_that_was_closed_between_two_requests_is_not_used_again() {
-    let (tell, told) = mpsc::channel();
-    let at = closes_after_each(tell);
+    let (sender, receiver) = mpsc::channel();
+    let at = closes_after_each(sender);
     let folder = Folder::new();
     let file = folder.file(
         "w.yaml",
@@ -153,5 +153,5 @@ fn a_connection_that_was_closed_between_two_requests_is_not_used_again() {
         ),
     );
     folder.run(&["run", file.to_str().unwrap()]).left(0, &[]);
-    assert_eq!(told.try_iter().count(), 10);
+    assert_eq!(receiver.try_iter().count(), 10);
 }

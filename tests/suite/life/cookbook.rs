@@ -67,7 +67,7 @@ async fn temporal() {
     let status = tokio::task::block_in_place(|| {
         let (base, file) = (format!("base={base}"), file.to_str().unwrap());
         let mut running = place.start(&["run", file, "-i", &base, "-i", "every=10ms", "--id", "t"]);
-        // A signal that comes early is kept; before the run is in the store, there is nobody to keep it.
+        // A signal that arrives early is stored, but not before the run is in the store.
         let payload = r#"{"by": "ada"}"#;
         let signal = ["signal", "t", "approve", "--payload", payload];
         while place.run(&signal).code != Some(0) {

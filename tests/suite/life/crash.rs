@@ -339,9 +339,9 @@ async fn budgets_of_an_agent_survive_kills() {
     assert!(output.status.success(), "{output:?}");
     assert_eq!(kills, most, "the run ended before all kills");
 
-    // Forty iterations and not one more, whatever was killed: the server would have said
+    // Forty iterations and not one more, whatever was killed: the server would have reported
     // `complete` only at the two hundredth poll.
-    let asked = |polls: &Polls| {
+    let request_counts = |polls: &Polls| {
         let mut keys = polls.keys.lock().unwrap().clone();
         let all = keys.len();
         keys.dedup();
@@ -353,12 +353,12 @@ async fn budgets_of_an_agent_survive_kills() {
         keys
     };
     let wanted: Vec<String> = (0..40).map(|n| format!("agent/ask#{n}/poll")).collect();
-    assert_eq!(asked(&polls), wanted);
+    assert_eq!(request_counts(&polls), wanted);
     // Thirty corrections are thirty-one validations.
     let wanted: Vec<String> = (0..31)
         .map(|n| format!("agent/check#{n}/check.validate"))
         .collect();
-    assert_eq!(asked(&checks), wanted);
+    assert_eq!(request_counts(&checks), wanted);
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     let seen: Vec<usize> = (1..=40).collect();
     assert_eq!(result["seen"], json!(seen));

@@ -82,7 +82,7 @@ impl Issuer {
     }
 }
 
-/// Runs a file beside a folder `secrets`; gives what it printed.
+/// Runs a file next to a folder `secrets`; returns what it printed.
 fn run(place: &Place, text: &str, base: &str, more: &[&str]) -> Output {
     let file = place.file("flow.yaml", text);
     let base = format!("base={base}");
@@ -106,7 +106,7 @@ fn outputs(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn printed_by(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
@@ -192,7 +192,7 @@ actions:
             secret: "${secret:CLIENT}"
 "#;
     let output = run(&place, text, &base, &["--secrets", &secrets]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", printed_by(&output));
     assert_eq!(issuer.given.load(Ordering::SeqCst), 1);
     assert_eq!(issuer.calls.load(Ordering::SeqCst), 30);
     let form = issuer.forms.lock().unwrap()[0].clone();
@@ -204,27 +204,35 @@ actions:
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn why_no_token_came_is_told() {
+async fn the_reason_for_a_missing_token_is_reported() {
     let base = Issuer::default().serve().await;
     let (place, secrets) = with_secrets(&[("CLIENT", "another")]);
     let output = run(&place, POLL, &base, &["--secrets", &secrets]);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", printed_by(&output));
     let words = "no token for the call: ";
-    assert!(said(&output).contains(words), "{}", said(&output));
+    assert!(
+        printed_by(&output).contains(words),
+        "{}",
+        printed_by(&output)
+    );
     let words = "/token answered 401: invalid_client: no such client";
-    assert!(said(&output).contains(words), "{}", said(&output));
+    assert!(
+        printed_by(&output).contains(words),
+        "{}",
+        printed_by(&output)
+    );
 }
 
 #[test]
-fn a_slip_in_the_authentication_is_told_before_the_run() {
+fn a_mistake_in_the_authentication_is_reported_before_the_run() {
     let place = Place::new();
     let file = place.file("slip.yaml", &POLL.replace("clientSecret", "clientsecret_"));
     let output = place.run(&["validate", &file]);
-    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(3), "{}", printed_by(&output));
     assert!(
-        said(&output).contains("did you mean `clientSecret`"),
+        printed_by(&output).contains("did you mean `clientSecret`"),
         "{}",
-        said(&output)
+        printed_by(&output)
     );
 }
 
@@ -403,8 +411,17 @@ async fn a_call_has_a_ca_and_a_certificate_of_its_own() {
     ] {
         let other = Place::new();
         let output = run(&other, &text(tls), &base, &["--secrets", &secrets]);
-        assert_eq!(output.status.code(), Some(1), "{tls}: {}", said(&output));
-        assert!(said(&output).contains(words), "{tls}: {}", said(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(1),
+            "{tls}: {}",
+            printed_by(&output)
+        );
+        assert!(
+            printed_by(&output).contains(words),
+            "{tls}: {}",
+            printed_by(&output)
+        );
     }
     let half = place.file(
         "half.yaml",
@@ -412,9 +429,9 @@ async fn a_call_has_a_ca_and_a_certificate_of_its_own() {
     );
     let output = place.run(&["validate", &half]);
     assert!(
-        said(&output).contains("`tls` needs `certificate`"),
+        printed_by(&output).contains("`tls` needs `certificate`"),
         "{}",
-        said(&output)
+        printed_by(&output)
     );
 }
 
@@ -443,12 +460,16 @@ fn a_command_gives_secrets() {
         json!({ "length": length, "said": "got ***" })
     );
     assert_hidden(&place, &output);
-    let asked = std::fs::read_to_string(place.dir.path().join("asked")).unwrap();
-    assert_eq!(asked, "asked\n");
+    let calls = std::fs::read_to_string(place.dir.path().join("asked")).unwrap();
+    assert_eq!(calls, "asked\n");
     // A name where the line wants it, and what the command says of one that it does not know.
     let line = format!("sh {vault} x$1");
     let output = place.run(&["run", &file, "--id", "s", "--secret-command", &line]);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", printed_by(&output));
     let words = "--secret-command gave no secret `db.key`: exit status: 3: no entry xdb.key";
-    assert!(said(&output).contains(words), "{}", said(&output));
+    assert!(
+        printed_by(&output).contains(words),
+        "{}",
+        printed_by(&output)
+    );
 }

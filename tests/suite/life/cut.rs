@@ -15,9 +15,9 @@ use windlass_machine::{Change, Cursor, CursorId, Records, Wait};
 /// Answers the first iteration, and hangs in the second one if it is to be cut there.
 async fn busy(
     Path(at): Path<String>,
-    Query(asked): Query<HashMap<String, String>>,
+    Query(query): Query<HashMap<String, String>>,
 ) -> axum::Json<Value> {
-    if at == "flight" && asked["n"] == "1" {
+    if at == "flight" && query["n"] == "1" {
         std::future::pending::<()>().await;
     }
     axum::Json(json!({ "state": "busy" }))
@@ -48,7 +48,7 @@ outputs: \"@outputs('expired')\"
 ";
 
 /// Runs it with a cut there; with `killed`, the process dies before the deadline and another one
-/// goes on with the run after it.
+/// continues with the run after it.
 #[allow(clippy::disallowed_methods)] // A deadline passes on the clock of this machine.
 fn outcome(base: &str, at: &str, killed: bool) -> Value {
     let place = Place::new();
@@ -102,7 +102,7 @@ async fn the_outcome_of_a_loop_that_timed_out_is_the_same_wherever_the_cut_fell(
 }
 
 #[test]
-#[allow(clippy::disallowed_methods)] // What walks for ever is told by the clock alone.
+#[allow(clippy::disallowed_methods)] // Only the clock shows an endless walk.
 fn a_run_whose_cursor_forked_itself_can_be_looked_at() {
     let place = Place::new();
     let itself = |parent: u64| Cursor {

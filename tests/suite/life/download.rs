@@ -186,7 +186,7 @@ impl Files {
     }
 
     /// Whether a request is for a part of the file.
-    fn asked_for_rest(&self) -> Vec<bool> {
+    fn is_range_request(&self) -> Vec<bool> {
         let seen = self.seen.lock().unwrap();
         let heads = seen.0.iter();
         heads.map(|head| head.contains("\nrange:")).collect()
@@ -282,12 +282,12 @@ async fn a_download_survives_four_kills_without_a_byte_twice() {
     assert_eq!(left(&folder), Vec::<PathBuf>::new());
     assert_eq!(files.requests(), 5);
     assert_eq!(files.sent(), bytes.len());
-    let told = output(&ran.out);
-    assert_eq!(told["size"], bytes.len());
-    assert_eq!(told["sha256"], digest(&bytes));
-    assert_eq!(told["file"], "out.bin");
-    assert_eq!(told["statusCode"], 206);
-    assert_eq!(told.get("body"), None);
+    let report = output(&ran.out);
+    assert_eq!(report["size"], bytes.len());
+    assert_eq!(report["sha256"], digest(&bytes));
+    assert_eq!(report["file"], "out.bin");
+    assert_eq!(report["statusCode"], 206);
+    assert_eq!(report.get("body"), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -312,7 +312,7 @@ async fn a_connection_that_breaks_is_continued_by_the_next_attempt() {
         folder.file("get.yaml", workflow(&url, ""));
         let ran = folder.run(&["run", "get.yaml"]).left(0, &[]);
         assert!(saved(&folder) == bytes, "other bytes: {validators}");
-        assert_eq!(files.asked_for_rest()[1], continued, "{validators}");
+        assert_eq!(files.is_range_request()[1], continued, "{validators}");
         let whole = !continued || ranges == Ranges::Ignored;
         let sent = bytes.len() + if whole { MEBIBYTE } else { 0 };
         assert_eq!(files.sent(), sent, "{validators}");
@@ -427,9 +427,9 @@ async fn an_error_leaves_the_file_as_it_was() {
         .left(1, &["404", "no such file"]);
     folder.file("get.yaml", workflow(&url, ", check: false"));
     let ran = folder.run(&["run", "get.yaml"]).left(0, &[]);
-    let told = output(&ran.out);
+    let report = output(&ran.out);
     assert_eq!(
-        (&told["statusCode"], &told["body"]),
+        (&report["statusCode"], &report["body"]),
         (&json!(404), &json!("no such file"))
     );
     folder.file("get.yaml", workflow(&format!("{url}/none"), ""));

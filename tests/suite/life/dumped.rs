@@ -85,8 +85,8 @@ fn check(schema: &jsonschema::Validator, dump: &Value) {
 
 async fn until(server: &Server, run: &str, status: &str) {
     for _ in 0..1_200 {
-        let (_, told) = server.get(&format!("/v1/runs/{run}")).await;
-        if told["status"] == status {
+        let (_, response) = server.get(&format!("/v1/runs/{run}")).await;
+        if response["status"] == status {
             return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -122,7 +122,7 @@ async fn a_dump_is_as_its_schema_says_in_every_state() {
         let run = place.run(&["run", &file, "--id", id, "--detach", "--label", "a=yes"]);
         assert!(run.status.success(), "{id}: {run:?}");
     }
-    // A fault that comes while the run stands still is raised when it goes on.
+    // A fault that arrives while the run is paused is raised when it resumes.
     assert!(place.run(&["pause", "stands"]).status.success());
     assert!(place.run(&["cancel", "cancelled"]).status.success());
     let payload = ["--payload", "{\"by\": [1.5, null]}"];
@@ -165,8 +165,8 @@ async fn a_dump_is_as_its_schema_says_in_every_state() {
     // Without its handler the run is parked.
     let server = Start::new(&place.state()).args(&["--grace", "0s"]).spawn();
     for _ in 0..1_200 {
-        let (_, told) = server.get("/v1/runs/lacks").await;
-        if told["labels"]["windlass.parked"].is_string() {
+        let (_, response) = server.get("/v1/runs/lacks").await;
+        if response["labels"]["windlass.parked"].is_string() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -234,9 +234,9 @@ fn short_waits_are_listed_and_counts_are_of_all() {
         assert!(run["next_due_at"].is_string(), "{run}");
     }
     let listed = place.run(&["list", "--limit", "1"]);
-    let said = String::from_utf8(listed.stderr).unwrap();
-    assert!(said.contains("and 2 more"), "{said}");
-    assert!(said.contains("3 here"), "{said}");
+    let stderr = String::from_utf8(listed.stderr).unwrap();
+    assert!(stderr.contains("and 2 more"), "{stderr}");
+    assert!(stderr.contains("3 here"), "{stderr}");
     // While it is in memory as well.
     let server = Server::start(&place.state());
     let (_, page) = tokio::runtime::Runtime::new()
@@ -273,16 +273,16 @@ fn history_says_what_it_no_longer_has() {
         "-o",
         "json",
     ]);
-    let kept = report["iterations"].as_array().unwrap().len() as u64;
+    let stored = report["iterations"].as_array().unwrap().len() as u64;
     let gone = report["forgotten"].as_u64().unwrap();
-    assert!(gone > 0, "{kept}");
-    assert_eq!(kept + gone, 2600);
+    assert!(gone > 0, "{stored}");
+    assert_eq!(stored + gone, 2600);
     assert_eq!(report["iterations"][0]["iteration"], gone);
-    let said = place.run(&["history", "r"]).stderr;
-    let said = String::from_utf8(said).unwrap();
+    let stderr_bytes = place.run(&["history", "r"]).stderr;
+    let stderr = String::from_utf8(stderr_bytes).unwrap();
     assert!(
-        said.contains(&format!("the first {gone} iterations are no longer stored")),
-        "{said}"
+        stderr.contains(&format!("the first {gone} iterations are no longer stored")),
+        "{stderr}"
     );
     // Nothing is missed of one that has all.
     let few = place.run(&["run", &file, "--id", "few", "--max-count", "5000"]);

@@ -1,5 +1,5 @@
 //! A GET that follows from answers to GETs leaves while the disk syncs the step that asks for it; nothing
-//! else does. strace tells the order of the calls, and lets a sync fail.
+//! else does. strace prints the order of the calls, and makes a sync fail.
 
 use super::outage::{disturbed, outcome};
 use super::process::Place;
@@ -33,10 +33,10 @@ outputs: "@variables('seen')"
 /// A server that says how many calls of different keys it had, and those keys.
 async fn counts() -> (String, Arc<Mutex<Vec<String>>>) {
     let keys: Arc<Mutex<Vec<String>>> = Arc::default();
-    let kept = keys.clone();
+    let counted = keys.clone();
     let poll = move |headers: HeaderMap| async move {
         let key = headers["idempotency-key"].to_str().unwrap().to_owned();
-        let mut keys = kept.lock().unwrap();
+        let mut keys = counted.lock().unwrap();
         if !keys.contains(&key) {
             keys.push(key.clone());
         }
@@ -121,7 +121,7 @@ async fn what_follows_from_a_limit_leaves_when_that_is_synced() {
     assert_eq!(requests(&limited, "GET").await, (0, POLLS));
 }
 
-/// What left before the sync is called off, and asked for again.
+/// Effects that started before the sync are aborted, and started again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_get_that_left_before_a_sync_that_failed_leaves_again() {
     if !strace_works() {
@@ -134,8 +134,8 @@ async fn a_get_that_left_before_a_sync_that_failed_leaves_again() {
     let outcome = outcome(&server, &run).await;
     let seen: Vec<usize> = (1..=POLLS).collect();
     assert_eq!(outcome["output"], json!(seen), "{outcome}");
-    let (_, said) = server.stop();
-    assert!(said.contains("the store refused"), "{said}");
+    let (_, stderr) = server.stop();
+    assert!(stderr.contains("the store refused"), "{stderr}");
     let keys: Vec<Value> = keys.lock().unwrap().iter().map(|key| json!(key)).collect();
     let wanted = (0..POLLS).map(|at| json!(format!("{run}/wait#{at}/check")));
     assert_eq!(keys, wanted.collect::<Vec<_>>());

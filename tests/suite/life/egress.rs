@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// An address of somebody's on the public internet; here it is the loopback's.
+/// An address on the public internet; here it is the loopback's.
 const PUBLIC: &str = "11.22.33.44";
 
 /// Names, as `/etc/hosts` has them inside.
@@ -45,7 +45,7 @@ fn unshare() -> Command {
     command
 }
 
-/// Whether this machine lets its users have networks of their own.
+/// Whether this machine allows its users networks of their own.
 fn can_unshare() -> bool {
     let mut command = unshare();
     command.args([
@@ -72,10 +72,10 @@ fn a_guest_is_led_nowhere_else() {
         .args(inner.get_args())
         .env("HOSTS_FILE", hosts);
     let output = command.output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}\n{said}");
-    assert!(told.contains("1 passed"), "{told}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stdout}\n{stderr}");
+    assert!(stdout.contains("1 passed"), "{stdout}");
 }
 
 const CALL: &str = "

@@ -1,4 +1,4 @@
-//! What a file of the house format reads of the environment: what the operator lets through.
+//! What a file of the house format reads of the environment: what the operator allows.
 
 use super::process::Place;
 use crate::serve::Start;
@@ -32,10 +32,10 @@ fn an_operators_file_reads_what_is_named() {
     };
     let refused = run(&["--allow-env", "OTHER"]);
     assert_eq!(refused.status.code(), Some(3), "{refused:?}");
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
-        said.contains("hint: --allow-env GREETING allows it"),
-        "{said}"
+        stderr.contains("hint: --allow-env GREETING allows it"),
+        "{stderr}"
     );
     let given = run(&["--allow-env", "GREET*,NOBODY"]);
     assert!(given.status.success(), "{given:?}");
@@ -68,8 +68,8 @@ fn a_key_of_the_environment_is_a_secret() {
         "\"***\"\n",
         "{given:?}"
     );
-    let kept = place.file("kept.yaml", "actions: {}\noutputs: \"@env('MY_TOKEN')\"");
-    let refused = place.run(&["validate", &kept]);
+    let workflow_file = place.file("kept.yaml", "actions: {}\noutputs: \"@env('MY_TOKEN')\"");
+    let refused = place.run(&["validate", &workflow_file]);
     assert_eq!(refused.status.code(), Some(3), "{refused:?}");
 }
 
@@ -85,9 +85,9 @@ async fn a_guest_reads_what_is_named_where_its_run_starts() {
     };
     // Who may run commands may not read more by that.
     let server = with(&["--allow-shell"]);
-    let (status, told) = server.post("/v1/runs", &json!({ "text": READS })).await;
-    assert_eq!(status, 422, "{told}");
-    assert_eq!(told["diagnostics"][0]["code"], "denied", "{told}");
+    let (status, response) = server.post("/v1/runs", &json!({ "text": READS })).await;
+    assert_eq!(status, 422, "{response}");
+    assert_eq!(response["diagnostics"][0]["code"], "denied", "{response}");
     server.kill();
     let server = with(&["--allow-env", "GREETING,NOBODY"]);
     let run = server.begin(READS, json!({})).await;
@@ -101,7 +101,7 @@ async fn a_guest_reads_what_is_named_where_its_run_starts() {
 }
 
 #[test]
-fn a_command_may_fail_where_nobody_checks() {
+fn a_command_may_fail_where_its_exit_code_is_not_checked() {
     let place = Place::new();
     let file = place.file(
         "check.yaml",

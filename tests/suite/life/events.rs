@@ -167,12 +167,12 @@ async fn one_connection_has_all_events() {
     let rate = format!("{host}=2/1h");
     let args = ["run", "read.yaml", "--strict", "--rate", &rate];
     let ran = folder.run(&args).left(0, &[]);
-    let told = output(&ran.out);
+    let report = output(&ran.out);
     assert_eq!(
-        told["body"],
+        report["body"],
         json!({ "id": "1000", "event": "message", "data": { "n": 1000 } })
     );
-    assert_eq!(told["statusCode"], 200);
+    assert_eq!(report["statusCode"], 200);
     assert_eq!(rows(&folder), (1..=1000).collect::<Vec<_>>());
     assert_eq!(server.connections(), 1);
     let head = server.heads.lock().unwrap().concat();
@@ -305,11 +305,11 @@ outputs: {{ next: \"@outputs('next')\", count: \"@outputs('read').iterations\" }
         ),
     );
     let ran = folder.run(&["run", "read.yaml"]).left(0, &[]);
-    let told = output(&ran.out);
-    assert_eq!(told["count"], 2);
-    assert_eq!(told["next"]["statusCode"], 204);
-    assert_eq!(told["next"]["body"], Value::Null);
-    assert_eq!(told["next"]["position"], json!({ "uri": url, "id": "1" }));
+    let report = output(&ran.out);
+    assert_eq!(report["count"], 2);
+    assert_eq!(report["next"]["statusCode"], 204);
+    assert_eq!(report["next"]["body"], Value::Null);
+    assert_eq!(report["next"]["position"], json!({ "uri": url, "id": "1" }));
     assert_eq!(server.last_ids(), texts(&[None, Some("1")]));
 }
 

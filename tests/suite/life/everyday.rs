@@ -37,8 +37,8 @@ variables: { n: 0 }
     let validated = folder.run(&["validate", file]).left(0, &[]);
     assert!(validated.out.contains("after 100ms, doubling up to 400ms"));
     folder.run(&["run", file, "--id", "r"]).left(0, &[]);
-    let told = folder.run(&["history", "r", "-o", "json"]).left(0, &[]);
-    let times = times(&serde_json::from_str(&told.out).unwrap());
+    let printed = folder.run(&["history", "r", "-o", "json"]).left(0, &[]);
+    let times = times(&serde_json::from_str(&printed.out).unwrap());
     let waits: Vec<i64> = times.windows(2).map(|two| two[1].0 - two[0].1).collect();
     assert_eq!(waits.len(), 4, "{waits:?}");
     for (wait, least) in waits.iter().zip([100, 200, 400, 400]) {
@@ -51,8 +51,8 @@ fn serve(pages: usize) -> (String, Arc<std::sync::atomic::AtomicUsize>) {
     use std::sync::atomic::{AtomicUsize, Ordering};
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
-    let asked = Arc::new(AtomicUsize::new(0));
-    let (own, hits) = (base.clone(), Arc::clone(&asked));
+    let request_count = Arc::new(AtomicUsize::new(0));
+    let (own, hits) = (base.clone(), Arc::clone(&request_count));
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
@@ -66,13 +66,13 @@ fn serve(pages: usize) -> (String, Arc<std::sync::atomic::AtomicUsize>) {
             let number = hits.fetch_add(1, Ordering::SeqCst) + 1;
             let path = head.split(' ').nth(1).unwrap();
             let given = ["page=", "offset="].iter();
-            let asked = given
+            let position = given
                 .filter_map(|name| Some(path.split_once(name)?.1))
                 .next();
-            let asked = asked.unwrap_or("1");
+            let position = position.unwrap_or("1");
             let page: usize = match path.contains("offset") {
-                true => asked.parse::<usize>().unwrap() / 10 + 1,
-                false => asked.parse().unwrap(),
+                true => position.parse::<usize>().unwrap() / 10 + 1,
+                false => position.parse().unwrap(),
             };
             let first = (page - 1) * 10;
             let items: Vec<Value> = match page <= pages {
@@ -120,7 +120,7 @@ fn serve(pages: usize) -> (String, Arc<std::sync::atomic::AtomicUsize>) {
             .unwrap();
         }
     });
-    (base, asked)
+    (base, request_count)
 }
 
 #[test]
@@ -151,11 +151,13 @@ fn a_poll_of_one_line_runs_until_its_command_succeeds() {
         "true",
     ];
     folder.run(&line).left(0, &[]);
-    let told = "it must begin with http:// or https://";
-    folder.run(&["poll", "--url", "nowhere"]).left(2, &[told]);
+    let message = "it must begin with http:// or https://";
+    folder
+        .run(&["poll", "--url", "nowhere"])
+        .left(2, &[message]);
     folder
         .run(&["paginate", "ftp://x/y", "--next", "link", "--to", "f"])
-        .left(2, &[told]);
+        .left(2, &[message]);
     let line = ["poll", "--every", "9s..5s", "--", "true"];
     folder
         .run(&line)
@@ -179,9 +181,9 @@ fn words_of_a_command_are_no_expressions() {
     ];
     let mut line = vec!["try", "--", "printf", "%s,"];
     line.extend(words);
-    let told = folder.run(&line).left(0, &[]);
+    let printed = folder.run(&line).left(0, &[]);
     assert_eq!(
-        told.out.trim_end(),
+        printed.out.trim_end(),
         words.map(|word| format!("{word},")).concat()
     );
 }
@@ -191,11 +193,11 @@ fn what_a_command_gives_is_passed_on_as_it_is() {
     let folder = Folder::new();
     for text in ["id\tname\r\n", "x", "\u{1b}[1m\u{0}", ""] {
         let octal: String = text.bytes().map(|byte| format!("\\0{byte:03o}")).collect();
-        let told = folder.run(&["try", "--", "printf", "%b", &octal]);
-        assert_eq!(told.left(0, &[]).out, text);
+        let printed = folder.run(&["try", "--", "printf", "%b", &octal]);
+        assert_eq!(printed.left(0, &[]).out, text);
     }
-    let told = folder.run(&["try", "--", "printf", "%b", "\\0377"]);
-    told.left(0, &["is not all UTF-8"]);
+    let printed = folder.run(&["try", "--", "printf", "%b", "\\0377"]);
+    printed.left(0, &["is not all UTF-8"]);
 }
 
 #[test]
@@ -223,14 +225,14 @@ fn a_try_of_one_line_stops_at_the_first_success_or_after_all_attempts() {
         "-c",
         "echo no >&2; exit 3",
     ];
-    let told = ["exit code 3: no", "at action `look` (try-sh"];
-    folder.run(&line).left(1, &told);
+    let messages = ["exit code 3: no", "at action `look` (try-sh"];
+    folder.run(&line).left(1, &messages);
 }
 
 #[test]
 fn a_poll_of_an_address_reads_its_answer() {
     let folder = Folder::new();
-    let (base, asked) = serve(1);
+    let (base, requests) = serve(1);
     let url = format!("{base}/poll");
     let until = "body.status == 'done'";
     let line = [
@@ -242,41 +244,41 @@ fn a_poll_of_an_address_reads_its_answer() {
         "--every",
         "20ms..40ms",
     ];
-    let told = folder.run(&line).left(0, &[]);
-    assert!(told.out.contains("done"), "{told:?}");
-    assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 4);
+    let printed = folder.run(&line).left(0, &[]);
+    assert!(printed.out.contains("done"), "{printed:?}");
+    assert_eq!(requests.load(std::sync::atomic::Ordering::SeqCst), 4);
 }
 
 #[test]
 fn a_poll_of_an_address_without_an_expression_ends_when_it_answers() {
     let folder = Folder::new();
-    let (base, asked) = serve(1);
+    let (base, requests) = serve(1);
     let url = format!("{base}/ready");
     let line = ["poll", "--url", &url, "--every", "20ms"];
-    let told = folder.run(&line).left(0, &[]);
-    assert!(told.out.contains("items"), "{told:?}");
-    assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 2);
-    for (value, told) in [("Bearer x", 1), ("Bearer ${secret:TOKEN}", 0)] {
+    let printed = folder.run(&line).left(0, &[]);
+    assert!(printed.out.contains("items"), "{printed:?}");
+    assert_eq!(requests.load(std::sync::atomic::Ordering::SeqCst), 2);
+    for (value, count) in [("Bearer x", 1), ("Bearer ${secret:TOKEN}", 0)] {
         let header = format!("authorization: {value}");
         let line = ["poll", "--url", &url, "-H", &header, "--print"];
-        let said = folder.run(&line).left(0, &[]).err;
-        assert_eq!(said.matches("${secret:NAME}").count(), told, "{said}");
+        let stderr = folder.run(&line).left(0, &[]).err;
+        assert_eq!(stderr.matches("${secret:NAME}").count(), count, "{stderr}");
     }
     let line = ["poll", "--url", &url, "--until", "items == 1"];
-    let told = [
+    let messages = [
         "nothing here is called `items`",
         "can read body, statusCode, headers",
     ];
-    folder.run(&line).left(2, &told);
+    folder.run(&line).left(2, &messages);
     // An expression may look at any status.
-    let (base, asked) = serve(1);
+    let (base, requests) = serve(1);
     let url = format!("{base}/ready");
     let until = "statusCode == 200 and body.items";
     let line = ["poll", "--url", &url, "--every", "20ms", "--until", until];
     folder.run(&line).left(0, &[]);
-    assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 2);
+    assert_eq!(requests.load(std::sync::atomic::Ordering::SeqCst), 2);
     // What is not there yet is looked for again.
-    let (base, asked) = serve(1);
+    let (base, requests) = serve(1);
     let url = format!("{base}/ready");
     let line = [
         "poll",
@@ -288,7 +290,7 @@ fn a_poll_of_an_address_without_an_expression_ends_when_it_answers() {
         "body.items",
     ];
     folder.run(&line).left(0, &[]);
-    assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 2);
+    assert_eq!(requests.load(std::sync::atomic::Ordering::SeqCst), 2);
 }
 
 #[test]
@@ -346,7 +348,7 @@ fn pages_begin_where_the_address_says_and_end_when_they_stay_the_same() {
             "paginate", &url, "--next", next, "--items", items, "--to", to,
         ]
     };
-    for (line, told) in [
+    for (line, message) in [
         (line("offset", without, "rows"), "has a filter"),
         (
             line("Link", "body.items", "rows"),
@@ -358,7 +360,7 @@ fn pages_begin_where_the_address_says_and_end_when_they_stay_the_same() {
             "the rows go to a file",
         ),
     ] {
-        folder.run(&line).left(2, &[told]);
+        folder.run(&line).left(2, &[message]);
     }
     let line = [
         "paginate",
@@ -436,14 +438,14 @@ fn json_by_another_name_is_json() {
         folder.run(&line).left(0, &[]);
         assert_eq!(folder.read(&file), rows);
         let line = ["poll", "--url", &url, "--until", "body.items[0].id == 0"];
-        let told = folder.run(&line).left(0, &[]);
-        assert!(!told.err.contains("an attempt failed"), "{told:?}");
+        let printed = folder.run(&line).left(0, &[]);
+        assert!(!printed.err.contains("an attempt failed"), "{printed:?}");
         let url = format!("{base}/{name}?page=1");
         let action = format!("{{ type: http, inputs: {{ uri: \"{url}\" }}, expect: json }}");
         let text = format!("actions: {{ a: {action} }}\noutputs: \"@body('a').items[1].id\"\n");
         folder.file("names.yaml", &text);
-        let told = folder.run(&["run", "names.yaml"]).left(0, &[]);
-        assert_eq!(told.out.trim(), "1");
+        let printed = folder.run(&["run", "names.yaml"]).left(0, &[]);
+        assert_eq!(printed.out.trim(), "1");
     }
     // Who parses it has the text.
     let url = format!("{base}/text");
@@ -454,7 +456,7 @@ fn json_by_another_name_is_json() {
 }
 
 #[test]
-fn the_same_line_after_a_kill_goes_on() {
+fn the_same_line_after_a_kill_resumes() {
     let folder = Folder::new();
     let (base, _) = serve(60);
     let to = [
@@ -478,8 +480,8 @@ fn the_same_line_after_a_kill_goes_on() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    let told = folder.run(&line).left(0, &["resuming paginate-"]);
-    assert!(told.out.contains("\"rows\": 600"), "{told:?}");
+    let printed = folder.run(&line).left(0, &["resuming paginate-"]);
+    assert!(printed.out.contains("\"rows\": 600"), "{printed:?}");
     let expected: String = (0..600).map(|id| format!("{{\"id\":{id}}}\n")).collect();
     assert_eq!(folder.read("rows.ndjson"), expected);
 }
@@ -491,9 +493,9 @@ async fn serve_what_is_sent() -> (String, Arc<Mutex<Vec<String>>>) {
     let answer = move |method: Method, body: String| {
         let all = Arc::clone(&all);
         async move {
-            let asked: Value = serde_json::from_str(&body).unwrap_or_default();
+            let request: Value = serde_json::from_str(&body).unwrap_or_default();
             all.lock().unwrap().push(format!("{method} {body}"));
-            let page = &asked["page"];
+            let page = &request["page"];
             let cursor = page["after"].as_u64().or(page.as_u64());
             let next = cursor.unwrap_or(0) + 1;
             let rows = if next < 4 { json!([next]) } else { json!([]) };
@@ -525,7 +527,7 @@ async fn a_line_sends_data_and_pages_go_on_in_it() {
     folder.run(&line).left(0, &[]);
     assert_eq!(taken(), ["POST a=b"]);
     let cases = [
-        // The first page is asked for without a token.
+        // The first page is requested without a token.
         (
             "body.cursor",
             Some("page.after"),
@@ -543,7 +545,7 @@ async fn a_line_sends_data_and_pages_go_on_in_it() {
             [r#"POST {"page":2}"#, r#"POST {"page":3}"#, ""],
         ),
     ];
-    for (next, param, data, asked) in cases {
+    for (next, param, data, expected) in cases {
         let mut line = vec![
             "paginate",
             &base,
@@ -557,10 +559,10 @@ async fn a_line_sends_data_and_pages_go_on_in_it() {
         line.extend(["--to", "rows.ndjson"]);
         line.extend(param.into_iter().flat_map(|param| ["--param", param]));
         folder.run(&line).left(0, &[]);
-        let asked: Vec<&str> = asked.into_iter().filter(|one| !one.is_empty()).collect();
-        assert_eq!(taken(), asked);
+        let expected: Vec<&str> = expected.into_iter().filter(|one| !one.is_empty()).collect();
+        assert_eq!(taken(), expected);
     }
-    for (data, param, told) in [
+    for (data, param, message) in [
         (r#"{"a""#, "page", "`--data` is not valid JSON"),
         ("@file", "page", "does not name a file here"),
         (r#"{"a":"${secret:K}"}"#, "page", "send it in a header"),
@@ -579,12 +581,12 @@ async fn a_line_sends_data_and_pages_go_on_in_it() {
     ] {
         let mut line = vec!["paginate", &base, "-d", data, "--next", "page"];
         line.extend(["--param", param, "--to", "rows.ndjson"]);
-        folder.run(&line).left(2, &[told]);
+        folder.run(&line).left(2, &[message]);
     }
     assert_eq!(taken(), [""; 0]);
 }
 
-/// A server of pages that keeps who asked it for what. Its second page leads to the third by an address of
+/// A server of pages that records its requests. Its second page leads to the third by an address of
 /// its own alone, the third to `elsewhere`.
 async fn serve_pages(elsewhere: Option<String>) -> (String, Arc<Mutex<Vec<String>>>) {
     let sent: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -592,18 +594,18 @@ async fn serve_pages(elsewhere: Option<String>) -> (String, Arc<Mutex<Vec<String
     let answer = move |method: Method, uri: axum::http::Uri, headers: axum::http::HeaderMap| {
         let (all, elsewhere) = (Arc::clone(&all), elsewhere.clone());
         async move {
-            let told = |name: &str| {
+            let header = |name: &str| {
                 let values = headers.get_all(name).iter();
                 let texts: Vec<&str> = values.map(|value| value.to_str().unwrap()).collect();
                 texts.join("+")
             };
-            let asked = format!(
+            let request = format!(
                 "{method} {uri} {} {} {}",
-                told("authorization"),
-                told("x-one"),
-                told("content-length")
+                header("authorization"),
+                header("x-one"),
+                header("content-length")
             );
-            all.lock().unwrap().push(asked);
+            all.lock().unwrap().push(request);
             let next = match uri.path() {
                 "/a/1" => json!("2?x=y"),
                 "/a/2" => elsewhere.map_or(Value::Null, Value::from),
@@ -632,9 +634,12 @@ async fn what_a_line_sends_stays_with_its_server() {
         "body.rows",
     ];
     line.extend(["-H", "X-One: 1", "-H", "x-one: 2", "--to", "rows"]);
-    let told = folder.run(&line).left(0, &["the password in the URL"]);
+    let printed = folder.run(&line).left(0, &["the password in the URL"]);
     // Neither is a part of the run's id.
-    assert!(told.err.contains("run paginate-127.0.0.1-"), "{told:?}");
+    assert!(
+        printed.err.contains("run paginate-127.0.0.1-"),
+        "{printed:?}"
+    );
     assert_eq!(folder.lines("rows"), 3);
     let taken = || std::mem::take(&mut *sent.lock().unwrap());
     let basic = "Basic bWU6bXkgd29yZA==";
@@ -655,15 +660,19 @@ async fn what_a_line_sends_stays_with_its_server() {
 
 /// A line without a terminal says why it waits, and the same once a minute.
 #[test]
-fn a_failed_attempt_of_a_line_is_told() {
+fn a_failed_attempt_of_a_line_is_reported() {
     let folder = Folder::new();
     let mut line = vec!["try", "--every", "10ms", "--times", "4", "--"];
     line.extend(["sh", "-c", "exit 3"]);
-    let told = folder.run(&line).left(
+    let printed = folder.run(&line).left(
         1,
         &["an attempt failed: the command ended with exit code 3"],
     );
-    assert_eq!(told.err.matches("an attempt failed").count(), 1, "{told:?}");
+    assert_eq!(
+        printed.err.matches("an attempt failed").count(),
+        1,
+        "{printed:?}"
+    );
 }
 
 /// What two stores draw for the same run is different, and the same after a restart.

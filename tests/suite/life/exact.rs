@@ -1,5 +1,5 @@
 //! What JSON says and no value holds is never changed silently: it is refused by name, and the text
-//! is kept.
+//! is stored.
 
 use super::process::Place;
 use crate::serve::Server;
@@ -19,13 +19,13 @@ const BAD: [(&str, &str); 4] = [
 fn refused(place: &Place, args: &[&str], code: i32, number: &str) -> String {
     let output = place.run(args);
     assert_eq!(output.status.code(), Some(code), "{args:?}: {output:?}");
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains(number), "{args:?}: {said}");
-    said
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains(number), "{args:?}: {stderr}");
+    stderr
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_fails_the_action_and_is_kept_as_text() {
+async fn an_answer_fails_the_action_and_is_stored_as_text() {
     for (body, number) in BAD {
         let router = Router::new().route(
             "/",
@@ -49,8 +49,8 @@ async fn an_answer_fails_the_action_and_is_kept_as_text() {
             ),
         );
         let output = place.run(&["run", &caught, "-o", "json"]);
-        let kept: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(kept, json!(body), "{output:?}");
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report, json!(body), "{output:?}");
     }
 }
 
@@ -71,8 +71,8 @@ fn a_command_and_a_handler_fail_and_lone_numbers_are_text() {
     let text = "actions: { a: { type: shell, run: 'echo 18446744073709551616' } }\n\
                 outputs: \"@body('a')\"\n";
     let file = place.file("lone.yaml", text);
-    let kept = place.json(&["run", &file, "-o", "json"]);
-    assert_eq!(kept, json!("18446744073709551616"));
+    let report = place.json(&["run", &file, "-o", "json"]);
+    assert_eq!(report, json!("18446744073709551616"));
     let text = "nodes:\n  - { name: a, run: 'return {\"n\": 2 ** 70}' }\n";
     let file = place.file("script.yaml", text);
     refused(&place, &["run", &file], 1, "64 bits");

@@ -1,4 +1,4 @@
-//! What a workflow does about failures: it catches them, goes on without what failed, tells somebody at
+//! What a workflow does about failures: it catches them, continues without what failed, notifies a person at
 //! its end, and takes the items that failed up again.
 
 use crate::life::first_use::Folder;
@@ -65,7 +65,7 @@ fn a_timeout_says_what_had_failed_meanwhile() {
 }
 
 #[test]
-fn what_was_answered_stands_although_the_run_fails_later() {
+fn a_sent_response_remains_although_the_run_fails_later() {
     let folder = Folder::new();
     let definition = json!({ "definition": {
         "$schema": "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#",
@@ -140,7 +140,7 @@ outputs: { code: "@outputs('work').exitCode" }
 "#;
 
 #[test]
-fn the_end_of_a_run_is_told_also_through_a_kill_and_stays_what_it_was() {
+fn the_end_of_a_run_is_reported_also_through_a_kill_and_does_not_change() {
     let folder = Folder::new();
     let file = folder.file("w.yaml", ENDS);
     let file = text(&file);
@@ -159,10 +159,10 @@ fn the_end_of_a_run_is_told_also_through_a_kill_and_stays_what_it_was() {
     assert_eq!(out["error"]["code"], "5");
     assert_eq!(out["error"]["line"], 4);
     assert_eq!((folder.lines("failed"), folder.lines("finished")), (2, 2));
-    let told = folder.read("failed");
-    let told: Value = serde_json::from_str(told.lines().next().unwrap()).unwrap();
-    assert_eq!(told["status"], "Failed");
-    assert_eq!(told["action"], "work");
+    let lines = folder.read("failed");
+    let event: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    assert_eq!(event["status"], "Failed");
+    assert_eq!(event["action"], "work");
 }
 
 /// A poll that gave up leaves with the code of its limit, although its alert went out.
@@ -186,7 +186,7 @@ on_failure: { type: shell, run: "echo \"$KIND\" >> alert", env: { KIND: "@{varia
 }
 
 #[test]
-fn a_run_that_ends_itself_tells_its_end_too() {
+fn a_run_that_terminates_itself_reports_its_end() {
     let folder = Folder::new();
     let workflow = |status: &str| {
         format!(
@@ -250,7 +250,7 @@ fn alerting(folder: &Folder, alert: &str) -> PathBuf {
 }
 
 #[test]
-fn one_line_tells_a_webhook() {
+fn one_line_notifies_a_webhook() {
     let folder = Folder::new();
     let (hook, bodies) = webhook(&[204]);
     let file = alerting(&folder, &hook);
@@ -352,7 +352,7 @@ outputs:
 "#;
 
 #[test]
-fn a_foreach_goes_on_without_what_failed_and_takes_that_up_again() {
+fn a_foreach_continues_without_failed_items_and_retries_them() {
     let folder = Folder::new();
     let file = folder.file("w.yaml", EACH);
     let ran = folder.run(&["run", text(&file), "--id", "r"]);
@@ -404,9 +404,9 @@ fn a_foreach_goes_on_without_what_failed_and_takes_that_up_again() {
     none.left(2, &["no item of a foreach failed"]);
 }
 
-/// What failed in a foreach that went on is told as well where the run fails for another reason.
+/// Failed items of a foreach that continued are also reported where the run fails for another reason.
 #[test]
-fn failed_items_of_a_run_that_fails_later_are_told() {
+fn failed_items_of_a_run_that_fails_later_are_reported() {
     let folder = Folder::new();
     let end = "{ type: terminate, runStatus: Failed, runError: { message: enough } }";
     let text_of = EACH.replace(
@@ -414,12 +414,12 @@ fn failed_items_of_a_run_that_fails_later_are_told() {
         end,
     );
     let file = folder.file("w.yaml", text_of);
-    let told = "2 of 5 items of `each` failed";
+    let message = "2 of 5 items of `each` failed";
     folder
         .run(&["run", text(&file), "--id", "r"])
-        .left(1, &["enough", told]);
+        .left(1, &["enough", message]);
     let status = folder.run(&["status", "r"]).left(0, &[]);
-    assert!(status.out.contains(told), "{status:?}");
+    assert!(status.out.contains(message), "{status:?}");
     // Both commands help, and the first one works.
     let next = "windlass retry r --from failed   |   windlass retry r --failed-items   |";
     assert!(status.out.contains(next), "{status:?}");
@@ -460,13 +460,13 @@ outputs: "@length(outputs('last').failed)"
 fn of_several_foreaches_with_failed_items_one_is_chosen() {
     let folder = Folder::new();
     let file = folder.file("w.yaml", SEVERAL);
-    let told = [
+    let messages = [
         "in the items of `outer` 2 items failed; 1 of 2 items of `inner` failed",
         "1 of 2 items of `last` failed",
     ];
     folder
         .run(&["run", text(&file), "--id", "r"])
-        .left(0, &told);
+        .left(0, &messages);
     folder.file("mended", "");
     let places = [
         "failed-items/outer#0/inner",
@@ -488,9 +488,9 @@ fn of_several_foreaches_with_failed_items_one_is_chosen() {
     assert_eq!(ran("failed-items/last", "c"), "last1");
     let other = folder.run(&["retry", "r", "--from", "failed-items-of"]);
     other.left(2, &["is Succeeded"]);
-    // What failed before it began is told, and is a matter of the run before it.
+    // What failed before it began is reported, and belongs to the run before it.
     let status = folder.run(&["status", "c"]).left(0, &[]);
-    assert!(status.out.contains(told[0]), "{status:?}");
+    assert!(status.out.contains(messages[0]), "{status:?}");
     let again = folder.run(&["retry", "c", "--failed-items"]);
     again.left(2, &["those of an earlier run are retried from that"]);
 }
@@ -519,9 +519,9 @@ fn the_items_that_failed_are_taken_up_again_through_a_kill_and_of_a_run_that_fai
 }
 
 #[test]
-fn mistakes_in_what_is_done_about_failures_are_told() {
+fn mistakes_in_failure_handlers_are_reported() {
     let folder = Folder::new();
-    for (workflow, said) in [
+    for (workflow, message) in [
         (
             "actions: { a: { type: compose, inputs: 1, catch: { type: compose, inputs: 2 }, continue_on_error: true } }",
             "conflict",
@@ -544,11 +544,11 @@ fn mistakes_in_what_is_done_about_failures_are_told() {
         ),
     ] {
         let file = folder.file("w.yaml", workflow);
-        let told = folder.run(&["validate", text(&file)]);
-        assert_eq!(told.code, Some(3), "{told:?}");
+        let printed = folder.run(&["validate", text(&file)]);
+        assert_eq!(printed.code, Some(3), "{printed:?}");
         assert!(
-            told.err.contains(said) || told.out.contains(said),
-            "{told:?}"
+            printed.err.contains(message) || printed.out.contains(message),
+            "{printed:?}"
         );
     }
 }
@@ -688,8 +688,8 @@ fn alert_is_sent_again_until_its_server_answers() {
     let text_of =
         format!("actions: {{ work: {{ type: shell, run: 'exit 5' }} }}\non_failure: {address}\n");
     let file = folder.file("w.yaml", text_of);
-    let told = folder.run(&["run", text(&file), "--id", "r"]).left(1, &[]);
-    assert!(!told.err.contains("warning"), "{told:?}");
+    let printed = folder.run(&["run", text(&file), "--id", "r"]).left(1, &[]);
+    assert!(!printed.err.contains("warning"), "{printed:?}");
     assert_eq!(called.load(std::sync::atomic::Ordering::SeqCst), 3);
 }
 

@@ -12,8 +12,8 @@ fn naming(paths: &[&str]) -> String {
     format!("nodes:\n{nodes}")
 }
 
-/// What is said of the files that are named.
-fn said(error: Option<LoadError>) -> Vec<String> {
+/// The messages about missing files.
+fn missing_files(error: Option<LoadError>) -> Vec<String> {
     let Some(LoadError::Refused { diagnostics, .. }) = error else {
         return Vec::new();
     };
@@ -28,7 +28,7 @@ fn said(error: Option<LoadError>) -> Vec<String> {
 fn refused(folder: &Path, main: &str) -> Vec<String> {
     let path = folder.join("main.yaml");
     std::fs::write(&path, main).unwrap();
-    said(load(&path, &LoadOptions::default()).err())
+    missing_files(load(&path, &LoadOptions::default()).err())
 }
 
 #[test]
@@ -55,9 +55,9 @@ fn what_lies_outside_of_the_folder_is_never_read() {
         ("folder.yaml", "it is not a regular file"),
         ("nowhere.yaml", "No such file"),
     ] {
-        let said = refused(&folder, &naming(&[path]));
-        assert_eq!(said.len(), 1, "{path}: {said:?}");
-        assert!(said[0].contains(why), "{path}: {said:?}");
+        let messages = refused(&folder, &naming(&[path]));
+        assert_eq!(messages.len(), 1, "{path}: {messages:?}");
+        assert!(messages[0].contains(why), "{path}: {messages:?}");
     }
 }
 
@@ -68,9 +68,12 @@ fn files_name_further_ones_from_their_own_folder() {
     std::fs::create_dir_all(folder.join("parts/deep")).unwrap();
     std::fs::write(folder.join("parts/a.yaml"), naming(&["deep/b.yaml"])).unwrap();
     std::fs::write(folder.join("parts/deep/b.yaml"), naming(&["c.yaml"])).unwrap();
-    let said = refused(folder, &naming(&["parts/a.yaml"]));
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].starts_with("`c.yaml` cannot be read"), "{said:?}");
+    let messages = refused(folder, &naming(&["parts/a.yaml"]));
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert!(
+        messages[0].starts_with("`c.yaml` cannot be read"),
+        "{messages:?}"
+    );
     std::fs::write(folder.join("parts/deep/c.yaml"), naming(&[])).unwrap();
     assert_eq!(refused(folder, &naming(&["parts/a.yaml"])), [""; 0]);
 }
@@ -84,27 +87,30 @@ fn their_number_and_size_are_bounded() {
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     assert_eq!(refused(top.path(), &naming(&names[..64])), [""; 0]);
-    let said = refused(top.path(), &naming(&names));
-    assert_eq!(said, ["`n64.yaml` is one file too many"]);
+    let messages = refused(top.path(), &naming(&names));
+    assert_eq!(messages, ["`n64.yaml` is one file too many"]);
 
     let large = "#".repeat(9 << 20);
     std::fs::write(top.path().join("n0.yaml"), &large).unwrap();
     assert_eq!(refused(top.path(), &naming(&names[..1])), [""; 0]);
     std::fs::write(top.path().join("n1.yaml"), &large).unwrap();
-    let said = refused(top.path(), &naming(&names[..3]));
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].contains("`n1.yaml` cannot be read"), "{said:?}");
-    assert!(said[0].contains("have more than"), "{said:?}");
+    let messages = refused(top.path(), &naming(&names[..3]));
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert!(
+        messages[0].contains("`n1.yaml` cannot be read"),
+        "{messages:?}"
+    );
+    assert!(messages[0].contains("have more than"), "{messages:?}");
 }
 
 #[tokio::test]
 async fn text_has_no_folder() {
     let engine = Engine::builder().in_memory().unwrap();
-    let said = said(engine.load_text("main.yaml", &naming(&["a.yaml"])).err());
-    assert_eq!(said.len(), 1);
+    let messages = missing_files(engine.load_text("main.yaml", &naming(&["a.yaml"])).err());
+    assert_eq!(messages.len(), 1);
     assert!(
-        said[0].contains("came as text, without a folder"),
-        "{said:?}"
+        messages[0].contains("came as text, without a folder"),
+        "{messages:?}"
     );
     engine.stop().await;
 }

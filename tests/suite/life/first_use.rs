@@ -1,5 +1,5 @@
-//! What somebody meets who uses the binary for the first time: mistyped flags, keys, inputs and
-//! labels, and what is told of them.
+//! What a new user of the binary meets: mistyped flags, keys, inputs and
+//! labels, and what is reported of them.
 
 use crate::serve::{Server, Start, answer, with};
 use serde_json::{Value, json};
@@ -67,25 +67,25 @@ impl Folder {
     }
 
     /// Runs the binary there.
-    pub fn run(&self, args: &[&str]) -> Told {
+    pub fn run(&self, args: &[&str]) -> Printed {
         let output = Command::new(env!("CARGO_BIN_EXE_windlass"))
             .args(args)
             .current_dir(self.0.path())
             .env_remove("WINDLASS_STATE")
             .output();
-        Told::new(&output.unwrap())
+        Printed::new(&output.unwrap())
     }
 }
 
-/// What a command said, and with which code it left.
+/// What a command printed, and its exit code.
 #[derive(Debug)]
-pub struct Told {
+pub struct Printed {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
 }
 
-impl Told {
+impl Printed {
     fn new(output: &Output) -> Self {
         Self {
             code: output.status.code(),
@@ -177,7 +177,7 @@ fn inputs_keep_the_type_that_they_are_given_with() {
 }
 
 #[test]
-fn a_store_that_somebody_names_is_there_when_runs_are_listed() {
+fn a_named_store_must_exist_when_runs_are_listed() {
     let folder = Folder::new();
     assert_eq!(folder.run(&["list"]).left(0, &[]).out, "no runs\n");
     folder
@@ -191,10 +191,10 @@ fn a_history_says_what_it_leaves_out_and_which_loops_there_are() {
     let file = folder.file("w.yaml", THIRTY);
     let begun = folder.run(&["run", file.to_str().unwrap(), "--id", "r"]);
     begun.left(0, &[]);
-    let told = folder
+    let printed = folder
         .run(&["history", "r"])
         .left(0, &["and 10 earlier: --iterations all"]);
-    assert_eq!(told.out.lines().count(), 21, "{told:?}");
+    assert_eq!(printed.out.lines().count(), 21, "{printed:?}");
     let all = folder
         .run(&["history", "r", "--iterations", "all"])
         .left(0, &[]);
@@ -208,7 +208,7 @@ fn a_history_says_what_it_leaves_out_and_which_loops_there_are() {
 }
 
 #[test]
-fn each_file_gets_a_verdict_and_each_mistake_is_told() {
+fn each_file_gets_a_verdict_and_each_mistake_is_reported() {
     let folder = Folder::new();
     folder.file("good.yaml", THIRTY);
     folder.file("bytes.yaml", b"name: \xff\xfe\n");
@@ -267,41 +267,44 @@ async fn a_server_refuses_labels_of_its_own_and_says_what_allows_a_command() {
     let file = folder.file("w.yaml", THIRTY);
     let path = file.to_str().unwrap();
     let label = "windlass.parked=x";
-    let told = folder.run(&["run", path, "--label", label]);
-    told.left(2, &["`windlass.parked`"]);
+    let printed = folder.run(&["run", path, "--label", label]);
+    printed.left(2, &["`windlass.parked`"]);
     let server: Server = Start::new(&folder.0.path().join("state")).spawn();
     let body = json!({ "text": THIRTY, "labels": { "windlass.x": "y" } });
-    let (status, told): (_, Value) = server.post("/v1/runs", &body).await;
-    assert_eq!(status, 400, "{told}");
-    assert!(told.to_string().contains("`windlass.x`"), "{told}");
+    let (status, response): (_, Value) = server.post("/v1/runs", &body).await;
+    assert_eq!(status, 400, "{response}");
+    assert!(response.to_string().contains("`windlass.x`"), "{response}");
     folder.file("shell.yaml", "actions: { a: { type: shell, run: id } }");
     let url = server.url.clone();
     let refused = folder.run(&["run", "shell.yaml", "--server", &url]);
     refused.left(3, &["may not use `shell`", "hint: ", "--allow-shell"]);
-    // A script that no interpreter takes is not kept.
+    // A script that does not compile is not saved.
     let text = "name: s\nnodes: [{ name: a, language: lua, run: \"local x = return x\" }]";
-    let (status, told) = server.post("/v1/validate", &json!({ "text": text })).await;
-    assert_eq!(status, 200, "{told}");
-    let told = (&told["valid"], &told["diagnostics"][0]["code"]);
-    assert_eq!(told, (&json!(false), &json!("bad-script")));
+    let (status, response) = server.post("/v1/validate", &json!({ "text": text })).await;
+    assert_eq!(status, 200, "{response}");
+    let verdict = (&response["valid"], &response["diagnostics"][0]["code"]);
+    assert_eq!(verdict, (&json!(false), &json!("bad-script")));
     let put = server.ask(reqwest::Method::PUT, "/v1/workflows/s");
-    let (status, told) = answer(with(put, &json!({ "text": text }))).await;
-    assert_eq!(status, 422, "{told}");
-    assert_eq!(told["diagnostics"][0]["code"], "bad-script", "{told}");
+    let (status, response) = answer(with(put, &json!({ "text": text }))).await;
+    assert_eq!(status, 422, "{response}");
+    assert_eq!(
+        response["diagnostics"][0]["code"], "bad-script",
+        "{response}"
+    );
 }
 
 #[test]
-fn a_limit_that_is_no_failure_is_told_all_the_same() {
+fn a_limit_that_is_not_a_failure_is_still_reported() {
     let folder = Folder::new();
     let text = THIRTY.replace("count: 100", "count: 3").replace(
         "    type: until\n",
         "    type: until\n    on_limit: continue\n",
     ) + "outputs: { done: true }\n";
     let file = folder.file("w.yaml", text);
-    let told = folder.run(&["run", file.to_str().unwrap(), "--id", "r"]);
+    let printed = folder.run(&["run", file.to_str().unwrap(), "--id", "r"]);
     let what = "loop `turn` ended at its count limit, after 3 iterations";
-    let told = told.left(0, &["warning: ", what]);
-    assert_eq!(told.out, "{\n  \"done\": true\n}\n");
+    let printed = printed.left(0, &["warning: ", what]);
+    assert_eq!(printed.out, "{\n  \"done\": true\n}\n");
     let status = folder.run(&["status", "r"]).left(0, &[]).out;
     assert!(status.contains(&format!("limit     {what}\n")), "{status}");
     let status = folder.run(&["status", "r", "-o", "json"]).out;
@@ -309,7 +312,7 @@ fn a_limit_that_is_no_failure_is_told_all_the_same() {
     let limit = json!({ "loop": "turn", "title": null, "type": "until", "limit": "count",
                         "iterations": 3, "times": 1 });
     assert_eq!(status["outcome"]["limits"], json!([limit]), "{status}");
-    // One that failed has said so, and one that was done has nothing to say.
+    // One that failed has reported that, and one that was done has nothing to report.
     let file = folder.file("f.yaml", THIRTY.replace("count: 100", "count: 3"));
     let failed = folder.run(&["run", file.to_str().unwrap()]);
     assert!(!failed.left(4, &[]).err.contains("warning"));
@@ -341,15 +344,15 @@ fn waiting(folder: &Folder, text: &str) -> Child {
 }
 
 #[test]
-fn a_run_that_nobody_moves_says_so_and_what_to_do() {
+fn a_run_without_an_owner_says_so_and_what_to_do() {
     let folder = Folder::new();
     let text = "actions: { hold: { type: waitForSignal, inputs: { signal: go } } }";
     let mut run = waiting(&folder, text);
-    let beside = folder.run(&["status", "r"]).left(0, &[]).out;
-    assert!(!beside.contains("stopped"), "{beside}");
+    let status_text = folder.run(&["status", "r"]).left(0, &[]).out;
+    assert!(!status_text.contains("stopped"), "{status_text}");
     assert!(
-        beside.contains("next        windlass signal r go --payload …   |"),
-        "{beside}"
+        status_text.contains("next        windlass signal r go --payload …   |"),
+        "{status_text}"
     );
     assert_eq!(folder.run(&["list"]).err, "");
     run.kill().unwrap();
@@ -363,7 +366,7 @@ fn a_run_that_nobody_moves_says_so_and_what_to_do() {
     folder
         .run(&["list"])
         .left(0, &["no run moves", "`windlass resume`", "1 here"]);
-    // One that has ended needs nobody.
+    // One that has ended needs no owner.
     folder.run(&["cancel", "r"]).left(0, &[]);
     let ended = folder.run(&["status", "r"]).left(0, &[]).out;
     assert!(!ended.contains("stopped"), "{ended}");
@@ -371,7 +374,7 @@ fn a_run_that_nobody_moves_says_so_and_what_to_do() {
 }
 
 #[test]
-fn branches_of_one_name_are_told_apart() {
+fn branches_of_one_name_are_distinguished() {
     let folder = Folder::new();
     let text = "
 actions:
@@ -448,10 +451,10 @@ fn a_place_where_no_store_can_be_is_named() {
     let file = folder.file("w.yaml", THIRTY);
     let file = file.to_str().unwrap();
     for place in [file, "w.yaml/deeper", "/proc/nowhere"] {
-        let told = folder.run(&["run", file, "--state", place]);
-        let told = told.left(8, &[&format!("the store in {place} cannot be opened")]);
-        assert!(told.err.contains("hint: --state"), "{told:?}");
-        assert!(!told.err.contains("free disk space"), "{told:?}");
+        let printed = folder.run(&["run", file, "--state", place]);
+        let printed = printed.left(8, &[&format!("the store in {place} cannot be opened")]);
+        assert!(printed.err.contains("hint: --state"), "{printed:?}");
+        assert!(!printed.err.contains("free disk space"), "{printed:?}");
     }
 }
 
@@ -485,7 +488,7 @@ fn flags_that_lead_to_nothing_are_refused() {
 }
 
 #[test]
-fn scripts_that_no_interpreter_takes_are_told_before_anything_runs() {
+fn scripts_that_do_not_compile_are_reported_before_anything_runs() {
     let folder = Folder::new();
     let text = r#"
 name: s
@@ -528,7 +531,7 @@ nodes:
 "#;
     folder.file("s.yaml", text);
     for command in [&["validate", "s.yaml"][..], &["run", "s.yaml"]] {
-        let told = folder.run(command).left(
+        let printed = folder.run(command).left(
             3,
             &[
                 "error[bad-script]: SyntaxError",
@@ -544,7 +547,7 @@ nodes:
                 "--> s.yaml:23:7",
             ],
         );
-        assert_eq!(told.err.matches("error[").count(), 3, "{told:?}");
+        assert_eq!(printed.err.matches("error[").count(), 3, "{printed:?}");
     }
     let text = r#"
 dialect: canvas
@@ -562,7 +565,7 @@ edges: []
 "#;
     folder.file("c.yaml", text);
     for command in [&["validate", "c.yaml"][..], &["run", "c.yaml"]] {
-        let told = folder.run(command).left(
+        let printed = folder.run(command).left(
             3,
             &[
                 "--> c.yaml:9:9",
@@ -571,13 +574,13 @@ edges: []
                 "line 1 of this script in python",
             ],
         );
-        assert_eq!(told.err.matches("error[").count(), 2, "{told:?}");
+        assert_eq!(printed.err.matches("error[").count(), 2, "{printed:?}");
     }
     assert!(!folder.0.path().join("state").exists());
 }
 
 #[test]
-fn what_a_definition_would_do_in_azure_and_not_here_is_said() {
+fn differences_of_a_definition_from_azure_are_reported() {
     let folder = Folder::new();
     let schema = "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#";
     let definition = json!({ "definition": {
@@ -591,7 +594,7 @@ fn what_a_definition_would_do_in_azure_and_not_here_is_said() {
         } },
     } });
     folder.file("d.json", definition.to_string());
-    let told = folder.run(&["validate", "d.json"]).left(
+    let printed = folder.run(&["validate", "d.json"]).left(
         3,
         &[
             "the parameter `key` has no value",
@@ -599,24 +602,24 @@ fn what_a_definition_would_do_in_azure_and_not_here_is_said() {
             "`EnableSchemaValidation` does nothing here",
         ],
     );
-    // One mistake is told once.
-    assert_eq!(told.err.matches("error[").count(), 1, "{told:?}");
+    // One mistake is reported once.
+    assert_eq!(printed.err.matches("error[").count(), 1, "{printed:?}");
 }
 
 #[test]
-fn what_an_answer_said_is_seen_before_its_headers() {
+fn the_body_of_an_answer_is_shown_before_its_headers() {
     let folder = Folder::new();
     let answer = "{ statusCode: 200, headers: { server: some, date: today }, body: { n: 1 } }";
     let text = THIRTY.replace("inputs: 1 }", &format!("inputs: {answer} }}"));
     let file = folder.file("w.yaml", text);
     let begun = folder.run(&["run", file.to_str().unwrap(), "--id", "r"]);
     begun.left(0, &[]);
-    let told = folder.run(&["history", "r", "--iterations", "1"]).out;
+    let printed = folder.run(&["history", "r", "--iterations", "1"]).out;
     let brief = r#"{"c":{"statusCode":200,"body":{"n":1}}}"#;
-    assert!(told.contains(brief), "{told}");
+    assert!(printed.contains(brief), "{printed}");
     // For programs all of it is there.
-    let told = folder.run(&["history", "r", "-o", "json"]).out;
-    assert!(told.contains(r#""server":"some""#), "{told}");
+    let printed = folder.run(&["history", "r", "-o", "json"]).out;
+    assert!(printed.contains(r#""server":"some""#), "{printed}");
 }
 
 #[test]
@@ -629,7 +632,7 @@ fn a_variable_that_is_set_to_nothing_says_nothing() {
         .env_remove("WINDLASS_STATE")
         .env("WINDLASS_SERVER", "")
         .output();
-    Told::new(&output.unwrap()).left(0, &[]);
+    Printed::new(&output.unwrap()).left(0, &[]);
 }
 
 #[test]
@@ -664,7 +667,7 @@ fn strict_refuses_what_only_looks_wrong() {
         .current_dir(folder.0.path())
         .env("WINDLASS_STRICT", "1")
         .output();
-    Told::new(&by_environment.unwrap()).left(3, &["error[plain-text]"]);
+    Printed::new(&by_environment.unwrap()).left(3, &["error[plain-text]"]);
     assert!(
         !folder.0.path().join("state").exists(),
         "nothing was started"
@@ -676,7 +679,7 @@ fn strict_refuses_what_only_looks_wrong() {
 }
 
 #[test]
-fn a_key_that_nobody_knows_is_an_error_and_in_a_definition_a_warning() {
+fn an_unknown_key_is_an_error_and_in_a_definition_a_warning() {
     let folder = Folder::new();
     let run = |name: &str, text: &str| {
         let file = folder.file(name, text);
@@ -702,7 +705,7 @@ fn a_key_that_nobody_knows_is_an_error_and_in_a_definition_a_warning() {
     run("d.json", azure).left(0, &["warning[unknown-key]", "it is ignored"]);
 }
 
-/// Whoever has the machine may count further than one who sends a workflow to it.
+/// The operator's workflow may count further than a guest's.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guest_may_ask_for_fewer_iterations_than_the_owner() {
     let folder = Folder::new();
@@ -711,14 +714,14 @@ async fn a_guest_may_ask_for_fewer_iterations_than_the_owner() {
     let file = folder.file("most.yaml", &most);
     let (file, state) = (file.to_str().unwrap(), folder.0.path().join("served"));
     folder.run(&["run", file]).left(0, &[]);
-    for (more, told) in [
+    for (more, message) in [
         ("{ count: 1000001 }", "cap of 1000000"),
         ("{ timeout: P31D }", "cap of 30d"),
     ] {
         let file = folder.file("more.yaml", asking(more));
         folder
             .run(&["run", file.to_str().unwrap()])
-            .left(3, &["error[over-cap]", told]);
+            .left(3, &["error[over-cap]", message]);
     }
     let valid = async |server: &Server, text: &str| {
         let (status, checked) = server.post("/v1/validate", &json!({ "text": text })).await;
@@ -728,13 +731,13 @@ async fn a_guest_may_ask_for_fewer_iterations_than_the_owner() {
     let server = Start::new(&state).spawn();
     let whole = valid(&server, &asking("{ count: 10000, timeout: P1D }")).await;
     assert_eq!(whole["valid"], true, "{whole}");
-    for (more, told) in [
+    for (more, message) in [
         ("{ count: 10001 }", "cap of 10000"),
         ("{ timeout: P2D }", "cap of 1d"),
     ] {
         let refused = valid(&server, &asking(more)).await;
         assert_eq!(refused["valid"], false, "{refused}");
-        assert!(refused.to_string().contains(told), "{refused}");
+        assert!(refused.to_string().contains(message), "{refused}");
     }
     server.stop();
     let server = Start::new(&state).args(&["--max-count", "20000"]).spawn();
@@ -743,19 +746,20 @@ async fn a_guest_may_ask_for_fewer_iterations_than_the_owner() {
 }
 
 #[test]
-fn what_is_no_actions_fault_is_told_by_its_own_name_and_place() {
+fn a_fault_outside_of_actions_is_reported_by_its_own_name_and_place() {
     let folder = Folder::new();
     let run = |text: &str, args: &[&str]| {
         let file = folder.file("w.yaml", text);
         folder.run(&[&["run", file.to_str().unwrap(), "-o", "json"], args].concat())
     };
     let actions = "actions:\n  fetch: { type: compose, inputs: 1 }\n";
-    let error = |told: &Told| serde_json::from_str::<Value>(&told.out).unwrap()["error"].clone();
-    let told = run(
+    let error =
+        |printed: &Printed| serde_json::from_str::<Value>(&printed.out).unwrap()["error"].clone();
+    let printed = run(
         &format!("{actions}outputs:\n  a: 1\n  b: \"@div(1, 0)\"\n"),
         &[],
     );
-    let outputs = error(&told);
+    let outputs = error(&printed);
     assert_eq!(
         (&outputs["action"], &outputs["line"]),
         (&Value::Null, &json!(5))
@@ -787,14 +791,14 @@ fn what_shows_nothing_or_is_not_used_is_reported() {
     assert!(events.left(0, &[]).out.contains("RunFinished"));
     // A copy goes where nothing is, and no other command is recommended.
     folder.run(&["backup", "copy"]).left(0, &[]);
-    let told = folder
+    let printed = folder
         .run(&["backup", "copy"])
         .left(2, &["choose another directory"]);
-    assert!(!told.err.contains("restore"), "{told:?}");
+    assert!(!printed.err.contains("restore"), "{printed:?}");
     let item = "actions: { a: { type: compose, inputs: \"@item()\" } }\n";
     let item = folder.file("item.yaml", item);
-    let told = folder.run(&["validate", item.to_str().unwrap()]);
-    told.left(3, &["`item` is known only inside of a foreach"]);
+    let printed = folder.run(&["validate", item.to_str().unwrap()]);
+    printed.left(3, &["`item` is known only inside of a foreach"]);
 }
 
 #[test]

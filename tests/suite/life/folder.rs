@@ -1,4 +1,4 @@
-//! Relative paths of a run are from the folder that it was started in, wherever it goes on.
+//! Relative paths of a run are from the folder that it was started in, wherever it resumes.
 
 use super::process::Place;
 use serde_json::json;
@@ -42,7 +42,7 @@ fn folders(place: &Place) -> (PathBuf, PathBuf) {
 }
 
 #[test]
-fn a_run_goes_on_in_its_own_folder() {
+fn a_run_resumes_in_its_own_folder() {
     let place = Place::new();
     let (here, elsewhere) = folders(&place);
     let file = place.file("placed.yaml", WORKFLOW);
@@ -60,7 +60,7 @@ fn a_run_goes_on_in_its_own_folder() {
 }
 
 #[test]
-fn an_owner_elsewhere_does_the_work_where_it_was_asked_for() {
+fn an_owner_elsewhere_works_in_the_folder_of_the_client() {
     let place = Place::new();
     let (here, elsewhere) = folders(&place);
     let waits = place.file("waits.yaml", "type: waitForSignal\nsignal: end");

@@ -1,4 +1,4 @@
-//! The state directory goes away under a live process: what it writes then goes to files that nobody
+//! The state directory goes away under a live process: what it writes then goes to files that no process
 //! finds again. So it says so and ends, and acknowledges nothing more.
 
 use super::process::Place;
@@ -43,11 +43,11 @@ fn end(child: &mut Child) -> (ExitStatus, Duration) {
     }
 }
 
-/// A run that it began would be found by nobody.
+/// A run that it began could not be found.
 async fn begins_no_run(server: &Server, what: &str) {
     let body = json!({ "text": COUNT, "input": {} });
-    let asked = with(server.ask(Method::POST, "/v1/runs"), &body);
-    let status = asked.send().await.map(|answer| answer.status().as_u16());
+    let request = with(server.ask(Method::POST, "/v1/runs"), &body);
+    let status = request.send().await.map(|answer| answer.status().as_u16());
     assert!(
         status.as_ref().map_or(true, |status| *status >= 500),
         "{what}: {status:?}"
@@ -64,8 +64,8 @@ async fn a_server_whose_store_went_away_acknowledges_nothing_and_ends() {
         take_away(&state, how);
         // At once, not only when it was noticed.
         begins_no_run(&server, how).await;
-        let asked = client().get(format!("{}/readyz", server.url)).send().await;
-        let status = asked.map(|answer| answer.status().as_u16());
+        let response = client().get(format!("{}/readyz", server.url)).send().await;
+        let status = response.map(|answer| answer.status().as_u16());
         assert!(
             status.as_ref().map_or(true, |status| *status == 503),
             "{how}: {status:?}"
@@ -74,13 +74,13 @@ async fn a_server_whose_store_went_away_acknowledges_nothing_and_ends() {
         assert_eq!(status.code(), Some(8), "{how}");
         // It waits for what is in flight for a moment.
         assert!(after < 2 * NOTICED, "{how}: after {after:?}");
-        let (_, said) = server.ended();
-        assert!(said.contains("the store is gone"), "{how}: {said}");
+        let (_, stderr) = server.ended();
+        assert!(stderr.contains("the store is gone"), "{how}: {stderr}");
         assert!(!state.join("store").exists(), "{how}: another one was made");
     }
 }
 
-/// What is written goes to a file that nobody finds again.
+/// What is written goes to a file that cannot be found again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_whose_log_went_away_acknowledges_nothing_and_ends() {
     let parts: &[&str] = match kind() {
@@ -102,8 +102,8 @@ async fn a_server_whose_log_went_away_acknowledges_nothing_and_ends() {
             begins_no_run(&server, part).await;
             let (status, _) = end(&mut server.child);
             assert_eq!(status.code(), Some(8), "{part}");
-            let (_, said) = server.ended();
-            assert!(said.contains("the store is gone"), "{part}: {said}");
+            let (_, stderr) = server.ended();
+            assert!(stderr.contains("the store is gone"), "{part}: {stderr}");
         }
     }
 }
@@ -129,10 +129,10 @@ fn a_run_whose_store_went_away_ends() {
         run.until("TimerSet", "nap");
         take_away(&place.state(), how);
         let (status, after) = end(&mut run.child);
-        let said = run.said();
-        assert_eq!(status.code(), Some(8), "{how}: {said}");
+        let stderr = run.stderr_text();
+        assert_eq!(status.code(), Some(8), "{how}: {stderr}");
         assert!(after < 2 * NOTICED, "{how}: after {after:?}");
-        assert!(said.contains("the store is gone"), "{how}: {said}");
+        assert!(stderr.contains("the store is gone"), "{how}: {stderr}");
         assert!(
             !place.state().join("store").exists(),
             "{how}: another one was made"

@@ -34,25 +34,25 @@ const DEFINITION: &str = r#"{
   }
 }"#;
 
-/// What the service was asked, in order.
+/// The requests to the service, in order.
 #[allow(clippy::disallowed_methods)] // A test's server is a task of its own.
 async fn service() -> (String, UnboundedReceiver<(&'static str, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
-    let (asked, received) = unbounded_channel();
-    type Asked = UnboundedSender<(&'static str, Value)>;
-    let begin = async |State(asked): State<Asked>, Json(body): Json<Value>| {
-        asked.send(("begin", body)).unwrap();
+    let (sender, received) = unbounded_channel();
+    type RequestSender = UnboundedSender<(&'static str, Value)>;
+    let begin = async |State(sender): State<RequestSender>, Json(body): Json<Value>| {
+        sender.send(("begin", body)).unwrap();
         "subscribed"
     };
-    let end = async |State(asked): State<Asked>, Json(body): Json<Value>| {
-        asked.send(("end", body)).unwrap();
+    let end = async |State(sender): State<RequestSender>, Json(body): Json<Value>| {
+        sender.send(("end", body)).unwrap();
         "unsubscribed"
     };
     let router = Router::new()
         .route("/begin", post(begin))
         .route("/end", post(end))
-        .with_state(asked);
+        .with_state(sender);
     tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
     (base, received)
 }
@@ -68,7 +68,7 @@ async fn begun(
     place: &Place,
     id: &str,
     base: &str,
-    asked: &mut UnboundedReceiver<(&'static str, Value)>,
+    requests: &mut UnboundedReceiver<(&'static str, Value)>,
 ) -> String {
     let file = place.file("order.json", &DEFINITION.replace("BASE", base));
     let run = ["run", &file, "--id", id, "--detach"];
@@ -76,7 +76,7 @@ async fn begun(
     assert!(run.status.success(), "{run:?}");
     let body = loop {
         // One of a run before may be late.
-        if let ("begin", body) = asked.recv().await.unwrap() {
+        if let ("begin", body) = requests.recv().await.unwrap() {
             break body;
         }
     };
@@ -100,10 +100,10 @@ async fn call_back(server: &Server, path: &str, body: &Value) -> u16 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_waits_for_a_request_to_its_address_also_after_a_kill() {
-    let (base, mut asked) = service().await;
+    let (base, mut requests) = service().await;
     let place = Place::new();
     let server = start(&place);
-    let path = begun(&place, "one", &base, &mut asked).await;
+    let path = begun(&place, "one", &base, &mut requests).await;
     server.kill();
     let server = start(&place);
     let body = json!({ "state": "paid", "count": 3 });
@@ -118,18 +118,21 @@ async fn a_webhook_waits_for_a_request_to_its_address_also_after_a_kill() {
     assert_eq!(call_back(&server, &path, &body).await, 409);
     server.stop();
     // It was called back, and unsubscribes from nothing.
-    assert_eq!(asked.try_recv().ok(), None);
+    assert_eq!(requests.try_recv().ok(), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_that_is_cancelled_unsubscribes() {
-    let (base, mut asked) = service().await;
+    let (base, mut requests) = service().await;
     let place = Place::new();
     let server = start(&place);
-    let path = begun(&place, "two", &base, &mut asked).await;
+    let path = begun(&place, "two", &base, &mut requests).await;
     let cancelled = place.run(&["cancel", "two"]);
     assert!(cancelled.status.success(), "{cancelled:?}");
-    assert_eq!(asked.recv().await.unwrap(), ("end", json!({ "order": 7 })));
+    assert_eq!(
+        requests.recv().await.unwrap(),
+        ("end", json!({ "order": 7 }))
+    );
     assert_eq!(call_back(&server, &path, &json!({})).await, 409);
     server.stop();
 }
@@ -152,20 +155,20 @@ fn webhooks_at_the_same_time_are_refused() {
     let at_once = inner.replace("CONFIG", "");
     let file = place.file("each.json", &at_once.replace("BASE", "https://example.com"));
     let checked = place.run(&["validate", &file]);
-    let said = String::from_utf8(checked.stderr).unwrap();
+    let stderr = String::from_utf8(checked.stderr).unwrap();
     assert!(
-        said.contains("`Order` is in a foreach that runs several items"),
-        "{said}"
+        stderr.contains("`Order` is in a foreach that runs several items"),
+        "{stderr}"
     );
     let one = r#""runtimeConfiguration": { "concurrency": { "repetitions": 1 } },"#;
     let in_turn = inner.replace("CONFIG", one);
     let file = place.file("turn.json", &in_turn.replace("BASE", "https://example.com"));
     let checked = place.run(&["validate", &file]);
-    let said = String::from_utf8(checked.stderr).unwrap();
-    assert!(!said.contains("several items"), "{said}");
+    let stderr = String::from_utf8(checked.stderr).unwrap();
+    assert!(!stderr.contains("several items"), "{stderr}");
     assert!(
-        said.contains("`unsubscribe` of `Order` may not be sent in a foreach"),
-        "{said}"
+        stderr.contains("`unsubscribe` of `Order` may not be sent in a foreach"),
+        "{stderr}"
     );
     // One without it has nothing to be warned of.
     let at = in_turn.find(r#""unsubscribe""#).unwrap();
@@ -175,19 +178,19 @@ fn webhooks_at_the_same_time_are_refused() {
     let file = place.file("one.json", &without.replace("BASE", "https://example.com"));
     let checked = place.run(&["validate", &file]);
     assert!(checked.status.success(), "{checked:?}");
-    let said = String::from_utf8(checked.stderr).unwrap();
-    assert!(!said.contains("unsubscribe"), "{said}");
+    let stderr = String::from_utf8(checked.stderr).unwrap();
+    assert!(!stderr.contains("unsubscribe"), "{stderr}");
 }
 
 /// Each sender learns the result: an answer is stored, or refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_and_an_answer_at_once_agree() {
-    let (base, mut asked) = service().await;
+    let (base, mut requests) = service().await;
     let place = Place::new();
     let server = start(&place);
     for round in 0..40 {
         let id = format!("r{round}");
-        let path = begun(&place, &id, &base, &mut asked).await;
+        let path = begun(&place, &id, &base, &mut requests).await;
         let body = json!({ "state": "paid", "count": round });
         let cancel = server
             .ask(reqwest::Method::POST, &format!("/v1/runs/{id}/cancel"))
@@ -196,7 +199,7 @@ async fn a_cancel_and_an_answer_at_once_agree() {
         let history = place.run(&["history", &id, "--events"]);
         let answered = String::from_utf8_lossy(&history.stdout).contains("Answered");
         assert_eq!(called == 200, answered, "{id}: {called}");
-        while asked.try_recv().is_ok() {}
+        while requests.try_recv().is_ok() {}
     }
     server.stop();
 }

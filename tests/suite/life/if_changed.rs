@@ -134,9 +134,9 @@ async fn an_answer_without_news_keeps_the_last_body() {
         let ran = folder
             .run(&["run", "wait.yaml", "--secrets", "."])
             .left(0, &[]);
-        let told = output(&ran.out);
-        assert_eq!(told["states"], json!(STATES), "{headers:?}");
-        assert_eq!(told["body"]["path"], "/***", "{headers:?}");
+        let report = output(&ran.out);
+        assert_eq!(report["states"], json!(STATES), "{headers:?}");
+        assert_eq!(report["body"]["path"], "/***", "{headers:?}");
         assert_eq!(
             job.statuses(),
             [200, 304, 304, 200, 304, 200],

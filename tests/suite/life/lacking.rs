@@ -17,9 +17,9 @@ actions:
 
 async fn until_parked(server: &Server, run: &str) -> Value {
     for _ in 0..1_200 {
-        let (_, told) = server.get(&format!("/v1/runs/{run}")).await;
-        if told["labels"]["windlass.parked"].is_string() {
-            return told;
+        let (_, response) = server.get(&format!("/v1/runs/{run}")).await;
+        if response["labels"]["windlass.parked"].is_string() {
+            return response;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -48,9 +48,9 @@ async fn a_run_that_lacks_something_is_ended_by_the_server_that_lacks_it() {
         .args(&["--allow-secret", "WORD"])
         .spawn();
     for run in &all {
-        let told = until_parked(&server, run).await;
-        let why = told["labels"]["windlass.parked"].as_str().unwrap();
-        assert!(why.contains("the handler `mark`"), "{told}");
+        let run_report = until_parked(&server, run).await;
+        let why = run_report["labels"]["windlass.parked"].as_str().unwrap();
+        assert!(why.contains("the handler `mark`"), "{run_report}");
     }
     let shown = place.run(&["status", &all[0]]);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
@@ -59,32 +59,35 @@ async fn a_run_that_lacks_something_is_ended_by_the_server_that_lacks_it() {
         unreachable!()
     };
     // Going on is still refused, and says why.
-    let (status, told) = server
+    let (status, response) = server
         .post(&format!("/v1/runs/{by_http}/resume"), &json!({}))
         .await;
     assert_eq!(
-        (status, &told["type"]),
+        (status, &response["type"]),
         (409, &json!("urn:windlass:not-loaded"))
     );
-    assert!(told.to_string().contains("the handler `mark`"), "{told}");
+    assert!(
+        response.to_string().contains("the handler `mark`"),
+        "{response}"
+    );
 
-    let (status, told) = server.get(&format!("/v1/runs/{by_http}/dump")).await;
-    assert_eq!(status, 200, "{told}");
-    let (status, told) = server
+    let (status, response) = server.get(&format!("/v1/runs/{by_http}/dump")).await;
+    assert_eq!(status, 200, "{response}");
+    let (status, response) = server
         .post(&format!("/v1/runs/{by_http}/cancel"), &json!({}))
         .await;
     assert_eq!(
-        (status, &told["status"]),
+        (status, &response["status"]),
         (200, &json!("Cancelled")),
-        "{told}"
+        "{response}"
     );
     let cancelled = place.run(&["cancel", by_socket]);
     assert!(cancelled.status.success(), "{cancelled:?}");
     for run in [by_http, by_socket] {
         assert_eq!(server.end(run).await["status"], "Cancelled");
-        let told = place.json(&["status", run, "-o", "json"]);
-        assert_eq!(told["status"], "Cancelled");
-        assert_eq!(told["labels"]["windlass.parked"], Value::Null, "{told}");
+        let report = place.json(&["status", run, "-o", "json"]);
+        assert_eq!(report["status"], "Cancelled");
+        assert_eq!(report["labels"]["windlass.parked"], Value::Null, "{report}");
         let dumped = place.json(&["dump", run, "-o", "json"]);
         assert_eq!(
             dumped["runs"][0]["header"]["status"], "Cancelled",
@@ -108,10 +111,10 @@ async fn a_run_that_lacks_something_is_ended_by_the_server_that_lacks_it() {
         .spawn_with(|command| {
             command.env("WINDLASS_SECRET_WORD", "open");
         });
-    let (status, told) = server
+    let (status, response) = server
         .post(&format!("/v1/runs/{left}/resume"), &json!({}))
         .await;
-    assert_eq!(status, 200, "{told}");
+    assert_eq!(status, 200, "{response}");
     assert_eq!(server.end(left).await["status"], "Succeeded");
     assert!(mark.exists());
 }

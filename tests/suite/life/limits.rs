@@ -1,5 +1,5 @@
-//! How much goes on at a time and how large things may get; and that a run which cannot go on
-//! keeps nobody else from it.
+//! How much runs at a time and how large things may get; and that a run which cannot continue
+//! delays no other run.
 
 use super::process::Place;
 use crate::serve::{COUNT, Server, Start};
@@ -39,11 +39,11 @@ async fn slow(State(crowd): State<Arc<Crowd>>) -> &'static str {
     ANSWER
 }
 
-/// What a model answers, and whoever else is asked.
+/// What a model answers, and every other service.
 const ANSWER: &str = r#"{"choices": [{"message": {"role": "assistant", "content": "done"}}]}"#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_gets_so_many_calls_at_a_time_whoever_makes_them() {
+async fn a_host_gets_at_most_the_maximum_of_calls_of_all_runs() {
     for action in [
         "{ type: http, uri: \"BASE/\" }",
         "{ type: ai, inputs: { model: m, prompt: hello, base_url: \"BASE/v1\", api_key: k } }",
@@ -214,11 +214,11 @@ async fn a_run_that_cannot_be_loaded_is_parked_and_the_others_go_on() {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let said = reason.as_str().unwrap_or_default();
-    let (_, told) = server.stop();
-    assert!(said.contains("cannot be loaded"), "{reason} {told}");
+    let error = reason.as_str().unwrap_or_default();
+    let (_, stderr) = server.stop();
+    assert!(error.contains("cannot be loaded"), "{reason} {stderr}");
 
-    // Nothing looks at it after a restart, before somebody asks.
+    // Nothing reads it after a restart, before a request.
     let store = open_again(&place.state());
     assert!(store.runnable().unwrap().is_empty());
     drop(store);
@@ -226,7 +226,7 @@ async fn a_run_that_cannot_be_loaded_is_parked_and_the_others_go_on() {
     assert_eq!(resumed.status.code(), Some(3), "{resumed:?}");
 }
 
-/// A program of which the engine dies when it reads it, beside those that it can read.
+/// A program of which the engine dies when it reads it, next to those that it can read.
 struct Fragile;
 
 impl Loader for Fragile {
@@ -266,16 +266,16 @@ async fn a_run_that_the_engine_panics_over_is_parked_after_three_tries() {
         "{reason}"
     );
     assert!(store.runnable().unwrap().is_empty());
-    // Whoever asks for it is told, and the scheduler is still there.
+    // A request for it gets the error, and the scheduler still runs.
     let refused = scheduler.deliver("broken", Event::Resumed).await;
     assert!(refused.is_err());
     assert!(scheduler.recover(false).await.unwrap().is_empty());
     scheduler.stop().await;
 }
 
-/// The driver's thread is gone: whoever serves must hear of it, because no run goes on any more.
+/// The driver's thread has ended: the server must be notified, because no run continues.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_driver_that_dies_is_told() {
+async fn a_driver_that_dies_is_reported() {
     let caps = Caps {
         count: u64::MAX,
         timeout: Duration::from_secs(3600),
@@ -289,7 +289,7 @@ async fn a_driver_that_dies_is_told() {
         Rates::default(),
         false,
         Some(Arc::new(|_| {
-            panic!("spans are told on the driver's thread")
+            panic!("spans are reported on the driver's thread")
         })),
     )
     .unwrap();
@@ -314,10 +314,10 @@ async fn a_driver_that_dies_is_told() {
 }
 
 /// The machine panics over this run where `panic-in-one-run` is planted (tests/faults): it is
-/// parked, and nobody else notices.
+/// parked, and no other run is affected.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "is about a planted panic"]
-async fn a_panic_in_one_run_is_nobody_elses() {
+async fn a_panic_in_one_run_affects_no_other_run() {
     let place = Place::new();
     let server = Server::start(&place.state());
     let mut others = Vec::new();
@@ -325,7 +325,7 @@ async fn a_panic_in_one_run_is_nobody_elses() {
         others.push(server.begin(COUNT, json!({ "to": 400 })).await);
     }
     let fragile = json!({ "text": COUNT, "input": { "to": 400 }, "run": "fragile" });
-    let (status, told) = server.post("/v1/runs", &fragile).await;
+    let (status, response) = server.post("/v1/runs", &fragile).await;
     for _ in 0..3 {
         others.push(server.begin(COUNT, json!({ "to": 400 })).await);
     }
@@ -343,7 +343,7 @@ async fn a_panic_in_one_run_is_nobody_elses() {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let reason = parked.unwrap_or_else(|| panic!("{status}: {told}: it is not parked"));
+    let reason = parked.unwrap_or_else(|| panic!("{status}: {response}: it is not parked"));
     assert!(reason.contains("planted"), "{reason}");
     let (status, _) = server.stop();
     assert!(status.success());
@@ -362,7 +362,7 @@ actions:
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn runs_that_spin_keep_nobody_else_waiting() {
+async fn runs_that_spin_do_not_delay_others() {
     let place = Place::new();
     let state = place.state();
     let server = Start::new(&state).args(&["--max-count", "1000000"]).spawn();
@@ -377,13 +377,13 @@ async fn runs_that_spin_keep_nobody_else_waiting() {
     for run in spinning {
         let (_, status) = server.get(&format!("/v1/runs/{run}")).await;
         assert_eq!(status["status"], "Running", "{status}");
-        let (code, told) = server
+        let (code, response) = server
             .post(&format!("/v1/runs/{run}/cancel"), &json!({}))
             .await;
         assert_eq!(
-            (code, &told["status"]),
+            (code, &response["status"]),
             (200, &json!("Cancelled")),
-            "{told}"
+            "{response}"
         );
     }
 }
@@ -399,7 +399,7 @@ async fn nested(uri: axum::http::Uri) -> axum::response::Response {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_nests_too_deep_is_a_fault_and_never_text() {
     let base = serve(Router::new().fallback(nested)).await;
-    let told = tokio::task::spawn_blocking(move || {
+    let report = tokio::task::spawn_blocking(move || {
         let place = Place::new();
         let http = |depth| format!("{{ type: http, uri: \"{base}/{depth}\" }}");
         let lists = |depth| format!("{}0{}", "[".repeat(depth), "]".repeat(depth));
@@ -437,12 +437,12 @@ async fn what_nests_too_deep_is_a_fault_and_never_text() {
             }
         }
     });
-    told.await.unwrap();
+    report.await.unwrap();
 }
 
-/// Where no variable has the name, the values are those of where the loop stands.
+/// Where no variable has the name, the values are those of the loop's block.
 #[test]
-fn a_condition_is_told_with_all_that_it_reads() {
+fn a_condition_is_reported_with_all_that_it_reads() {
     let place = Place::new();
     let file = place.file(
         "reads.yaml",
@@ -501,12 +501,12 @@ fn text_of_many_small_values_stays_text() {
             format!("actions:\n  list: {{ type: shell, run: \"{heavy}\" }}\n  values: {inside}\n");
         let file = place.file("heavy.yaml", &text);
         let ran = place.run(&["run", &file, "-o", "json"]);
-        let told = String::from_utf8_lossy(&ran.stdout);
-        assert_eq!(ran.status.code(), Some(1), "{name}: {told} {ran:?}");
+        let stdout = String::from_utf8_lossy(&ran.stdout);
+        assert_eq!(ran.status.code(), Some(1), "{name}: {stdout} {ran:?}");
         let of = "values would need about";
         assert!(
-            told.contains(of) || told.contains("values of the content would"),
-            "{name}: {told}"
+            stdout.contains(of) || stdout.contains("values of the content would"),
+            "{name}: {stdout}"
         );
     }
 }

@@ -17,7 +17,7 @@ struct Agent {
     process: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
-    asked: u64,
+    last_id: u64,
     /// The notifications that it received.
     notifications: Vec<Value>,
 }
@@ -49,7 +49,7 @@ impl Agent {
             process,
             input,
             output,
-            asked: 0,
+            last_id: 0,
             notifications: Vec::new(),
         };
         let hello = json!({
@@ -57,8 +57,8 @@ impl Agent {
             "capabilities": capabilities,
             "clientInfo": { "name": "a test", "version": "1" },
         });
-        let told = agent.ask("initialize", &hello);
-        assert_eq!(told["serverInfo"]["name"], "windlass", "{told}");
+        let response = agent.ask("initialize", &hello);
+        assert_eq!(response["serverInfo"]["name"], "windlass", "{response}");
         agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         agent
     }
@@ -69,8 +69,8 @@ impl Agent {
 
     /// A request and its result.
     fn ask(&mut self, method: &str, params: &Value) -> Value {
-        self.asked += 1;
-        let id = self.asked;
+        self.last_id += 1;
+        let id = self.last_id;
         self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         loop {
             let message = self.read();
@@ -90,19 +90,19 @@ impl Agent {
 
     /// Calls a tool: whether it failed, and its text.
     fn call(&mut self, tool: &str, arguments: Value) -> (bool, String) {
-        let told = self.ask(
+        let response = self.ask(
             "tools/call",
             &json!({ "name": tool, "arguments": arguments }),
         );
-        let text = told["content"][0]["text"].as_str().unwrap().to_owned();
-        (told["isError"] == true, text)
+        let text = response["content"][0]["text"].as_str().unwrap().to_owned();
+        (response["isError"] == true, text)
     }
 
     /// What a tool gives.
     fn get(&mut self, tool: &str, arguments: Value) -> Value {
-        let (failed, text) = self.call(tool, arguments);
-        assert!(!failed, "{text}");
-        serde_json::from_str(&text).unwrap()
+        let (failed, message) = self.call(tool, arguments);
+        assert!(!failed, "{message}");
+        serde_json::from_str(&message).unwrap()
     }
 
     /// Waits for the notification that a task has a status.
@@ -144,24 +144,24 @@ async fn job(checks: usize) -> String {
 
 /// The task of a call.
 fn task(agent: &mut Agent, tool: &str, arguments: &Value) -> String {
-    let told = agent.ask(
+    let response = agent.ask(
         "tools/call",
         &json!({ "name": tool, "arguments": arguments }),
     );
-    assert_eq!(told["resultType"], "task", "{told}");
-    told["taskId"].as_str().unwrap().to_owned()
+    assert_eq!(response["resultType"], "task", "{response}");
+    response["taskId"].as_str().unwrap().to_owned()
 }
 
 /// Asks for a task until it has this status.
 fn until(agent: &mut Agent, task: &str, status: &str) -> Value {
     loop {
-        let told = agent.ask("tasks/get", &json!({ "taskId": task }));
-        if told["status"] == status {
-            return told;
+        let response = agent.ask("tasks/get", &json!({ "taskId": task }));
+        if response["status"] == status {
+            return response;
         }
         assert!(
-            ["working", "input_required"].contains(&told["status"].as_str().unwrap()),
-            "{told}"
+            ["working", "input_required"].contains(&response["status"].as_str().unwrap()),
+            "{response}"
         );
     }
 }
@@ -175,18 +175,21 @@ async fn a_task_survives_its_client_and_its_server() {
         let allow = ["--allow-private-network"];
         let mut agent = Agent::with_tasks(&folder, &allow);
         let id = task(&mut agent, "poll", &poll);
-        let told = agent.ask("tasks/get", &json!({ "taskId": id }));
+        let response = agent.ask("tasks/get", &json!({ "taskId": id }));
         assert!(
-            told["statusMessage"].as_str().unwrap().contains(&id),
-            "{told}"
+            response["statusMessage"].as_str().unwrap().contains(&id),
+            "{response}"
         );
-        assert!(told["pollIntervalMs"].as_u64().unwrap() >= 1000, "{told}");
+        assert!(
+            response["pollIntervalMs"].as_u64().unwrap() >= 1000,
+            "{response}"
+        );
         // A call that is repeated joins the wait.
         assert_eq!(task(&mut agent, "poll", &poll), id);
         agent.kill();
         let mut agent = Agent::with_tasks(&folder, &allow);
-        let told = until(&mut agent, &id, "completed");
-        let text = told["result"]["content"][0]["text"].as_str().unwrap();
+        let response = until(&mut agent, &id, "completed");
+        let text = response["result"]["content"][0]["text"].as_str().unwrap();
         let result: Value = serde_json::from_str(text).unwrap();
         assert_eq!(result["status"], "Succeeded", "{result}");
         assert_eq!(result["output"]["checks"], 30, "{result}");
@@ -216,14 +219,14 @@ fn a_hundred_kills_lose_no_task() {
     }
     let mut agent = Agent::with_tasks(&folder, &[]);
     for id in accepted {
-        let told = until(&mut agent, &id, "completed");
-        let text = told["result"]["content"][0]["text"].as_str().unwrap();
+        let response = until(&mut agent, &id, "completed");
+        let text = response["result"]["content"][0]["text"].as_str().unwrap();
         let result: Value = serde_json::from_str(text).unwrap();
         assert_eq!(result["output"]["n"], 5, "{result}");
         // The result stays, so a client that did not receive it asks again.
         assert_eq!(
             until(&mut agent, &id, "completed")["result"],
-            told["result"]
+            response["result"]
         );
     }
     agent.leave();
@@ -243,18 +246,21 @@ actions:
 outputs: \"@outputs('ask')\"
 ";
     let id = task(&mut agent, "start_run", &json!({ "text": text }));
-    let told = until(&mut agent, &id, "input_required");
-    let requests = told["inputRequests"].as_object().unwrap();
+    let response = until(&mut agent, &id, "input_required");
+    let requests = response["inputRequests"].as_object().unwrap();
     let (key, request) = requests.iter().next().unwrap();
-    assert_eq!(request["method"], "elicitation/create", "{told}");
-    assert_eq!(request["params"]["message"], "Deploy?", "{told}");
+    assert_eq!(request["method"], "elicitation/create", "{response}");
+    assert_eq!(request["params"]["message"], "Deploy?", "{response}");
     let schema = &request["params"]["requestedSchema"];
     assert_eq!(
         schema["properties"]["choice"]["enum"],
         json!(["yes", "no"]),
-        "{told}"
+        "{response}"
     );
-    assert_eq!(schema["properties"]["ticket"]["type"], "integer", "{told}");
+    assert_eq!(
+        schema["properties"]["ticket"]["type"], "integer",
+        "{response}"
+    );
     // A person may decline; the run continues to wait.
     let key = key.clone();
     let decline = json!({ &key: { "action": "decline" } });
@@ -267,8 +273,8 @@ outputs: \"@outputs('ask')\"
         json!({ &key: { "action": "accept", "content": { "choice": "yes", "ticket": 7 } } });
     let update = json!({ "taskId": id, "inputResponses": accept });
     agent.ask("tasks/update", &update);
-    let told = until(&mut agent, &id, "completed");
-    let text = told["result"]["content"][0]["text"].as_str().unwrap();
+    let response = until(&mut agent, &id, "completed");
+    let text = response["result"]["content"][0]["text"].as_str().unwrap();
     let result: Value = serde_json::from_str(text).unwrap();
     assert_eq!(result["output"]["ticket"], 7, "{result}");
     // The same answer again is that of no question.
@@ -293,8 +299,8 @@ actions:
     let id = task(&mut agent, "start_run", &json!({ "text": text }));
     let mut keys = Vec::new();
     for choice in ["continue", "cancel"] {
-        let told = until(&mut agent, &id, "input_required");
-        let (key, request) = told["inputRequests"]
+        let response = until(&mut agent, &id, "input_required");
+        let (key, request) = response["inputRequests"]
             .as_object()
             .unwrap()
             .iter()
@@ -369,7 +375,7 @@ struct HttpAgent {
     server: Server,
     token: &'static str,
     session: Option<String>,
-    asked: u64,
+    last_id: u64,
 }
 
 impl HttpAgent {
@@ -378,15 +384,18 @@ impl HttpAgent {
             server,
             token,
             session: None,
-            asked: 0,
+            last_id: 0,
         };
         let hello = json!({
             "protocolVersion": "2025-06-18",
             "capabilities": { "extensions": { "io.modelcontextprotocol/tasks": {} } },
             "clientInfo": { "name": "a test", "version": "1" },
         });
-        let told = agent.ask("initialize", &hello).await;
-        assert_eq!(told["result"]["serverInfo"]["name"], "windlass", "{told}");
+        let response = agent.ask("initialize", &hello).await;
+        assert_eq!(
+            response["result"]["serverInfo"]["name"], "windlass",
+            "{response}"
+        );
         let done = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         assert_eq!(agent.send(&done).await.status(), 202);
         agent
@@ -407,9 +416,9 @@ impl HttpAgent {
 
     /// A request and its answer, which is the last event.
     async fn ask(&mut self, method: &str, params: &Value) -> Value {
-        self.asked += 1;
+        self.last_id += 1;
         let message =
-            json!({ "jsonrpc": "2.0", "id": self.asked, "method": method, "params": params });
+            json!({ "jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params });
         let answer = self.send(&message).await;
         assert_eq!(answer.status(), 200);
         if let Some(session) = answer.headers().get("mcp-session-id") {
@@ -437,23 +446,23 @@ async fn a_server_speaks_to_agents_with_the_rights_of_their_tokens() {
     let refused = start().ask(reqwest::Method::POST, "/mcp").send().await;
     assert_eq!(refused.unwrap().status(), 401);
     let mut agent = HttpAgent::new(start(), "looks-token").await;
-    let told = agent.ask("tools/call", &call).await;
-    assert_eq!(told["result"]["isError"], true, "{told}");
-    let text = told["result"]["content"][0]["text"].as_str().unwrap();
+    let response = agent.ask("tools/call", &call).await;
+    assert_eq!(response["result"]["isError"], true, "{response}");
+    let text = response["result"]["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("operate"), "{text}");
     drop(agent);
     let mut agent = HttpAgent::new(start(), "works-token").await;
-    let told = agent.ask("tools/call", &call).await;
-    assert_eq!(told["result"]["resultType"], "task", "{told}");
-    let id = told["result"]["taskId"].as_str().unwrap().to_owned();
+    let response = agent.ask("tools/call", &call).await;
+    assert_eq!(response["result"]["resultType"], "task", "{response}");
+    let id = response["result"]["taskId"].as_str().unwrap().to_owned();
     agent.server.kill();
     let mut agent = HttpAgent::new(start(), "works-token").await;
     loop {
-        let told = agent.ask("tasks/get", &json!({ "taskId": id })).await;
-        if told["result"]["status"] == "completed" {
+        let response = agent.ask("tasks/get", &json!({ "taskId": id })).await;
+        if response["result"]["status"] == "completed" {
             break;
         }
-        assert_eq!(told["result"]["status"], "working", "{told}");
+        assert_eq!(response["result"]["status"], "working", "{response}");
     }
     let ended = agent
         .server
@@ -467,9 +476,12 @@ async fn a_server_speaks_to_agents_with_the_rights_of_their_tokens() {
         .arg(&state)
         .output()
         .unwrap();
-    let text = String::from_utf8(audit.stdout).unwrap();
+    let stdout = String::from_utf8(audit.stdout).unwrap();
     // The start has the name of the token.
-    assert!(text.contains("operate") && text.contains(&id), "{text}");
+    assert!(
+        stdout.contains("operate") && stdout.contains(&id),
+        "{stdout}"
+    );
 }
 
 /// The stream of a session has the notifications of its tasks, and ends with the server.
@@ -495,7 +507,7 @@ async fn a_session_over_http_is_notified_of_its_tasks() {
     let text = "actions: { ask: { type: waitForSignal, signal: go } }";
     let call = json!({ "name": "start_run", "arguments": { "text": text, "id": "asking" } });
     agent.ask("tools/call", &call).await;
-    let mut said = String::new();
+    let mut events = String::new();
     for status in ["input_required", "completed"] {
         let is_it = |line: &str| {
             let message = line.strip_prefix("data: ").unwrap_or_default();
@@ -505,9 +517,9 @@ async fn a_session_over_http_is_notified_of_its_tasks() {
                 && params["taskId"] == "asking"
                 && params["status"] == status
         };
-        while !said.lines().any(is_it) {
+        while !events.lines().any(is_it) {
             let chunk = stream.chunk().await.unwrap();
-            said += std::str::from_utf8(&chunk.expect("the stream ended")).unwrap();
+            events += std::str::from_utf8(&chunk.expect("the stream ended")).unwrap();
         }
         let go = json!({ "name": "signal_run", "arguments": { "run": "asking", "name": "go" } });
         agent.ask("tools/call", &go).await;
@@ -530,8 +542,8 @@ async fn kills_of_a_server_lose_no_task() {
         let id = format!("r{round}");
         let arguments = json!({ "text": COUNT, "inputs": { "to": 5 }, "id": id });
         let call = json!({ "name": "start_run", "arguments": arguments });
-        let told = agent.ask("tools/call", &call).await;
-        assert_eq!(told["result"]["taskId"], id, "{told}");
+        let response = agent.ask("tools/call", &call).await;
+        assert_eq!(response["result"]["taskId"], id, "{response}");
         accepted.push(id);
         std::thread::sleep(Duration::from_millis(round * 7 % 50));
         agent.server.kill();
@@ -539,10 +551,10 @@ async fn kills_of_a_server_lose_no_task() {
     let mut agent = HttpAgent::new(start(), "works-token").await;
     for id in accepted {
         let result = loop {
-            let told = agent.ask("tasks/get", &json!({ "taskId": id })).await;
-            match told["result"]["status"].as_str() {
-                Some("completed") => break told["result"]["result"].clone(),
-                status => assert_eq!(status, Some("working"), "{told}"),
+            let response = agent.ask("tasks/get", &json!({ "taskId": id })).await;
+            match response["result"]["status"].as_str() {
+                Some("completed") => break response["result"]["result"].clone(),
+                status => assert_eq!(status, Some("working"), "{response}"),
             }
         };
         let text = result["content"][0]["text"].as_str().unwrap();
@@ -581,8 +593,8 @@ async fn a_server_has_so_many_sessions_of_agents_and_no_more() {
     // On a slow machine the first ones have ended by now.
     assert!(last.status() == 503 && begun >= 1_000, "{begun}: {last:?}");
     agent.session = session;
-    let told = agent.ask("tools/list", &json!({})).await;
-    assert!(told["result"]["tools"].is_array(), "{told}");
+    let response = agent.ask("tools/list", &json!({})).await;
+    assert!(response["result"]["tools"].is_array(), "{response}");
 }
 
 /// Who may start runs may choose their ids, also the one that the next call of a line would have.
@@ -602,8 +614,8 @@ fn a_line_joins_no_run_of_another_workflow() {
         "start_run",
         &json!({ "text": other, "id": next }),
     );
-    let (failed, told) = agent.call("wait_for", wait);
-    assert!(failed && told.contains("another workflow"), "{told}");
+    let (failed, message) = agent.call("wait_for", wait);
+    assert!(failed && message.contains("another workflow"), "{message}");
     agent.leave();
 }
 
@@ -618,8 +630,8 @@ fn an_agent_reads_references_and_schemas() {
     let listed = listed["resources"].as_array().unwrap();
     assert_eq!(listed.len(), 19, "{listed:?}");
     for resource in listed {
-        let told = agent.ask("resources/read", &json!({ "uri": resource["uri"] }));
-        let text = told["contents"][0]["text"].as_str().unwrap();
+        let response = agent.ask("resources/read", &json!({ "uri": resource["uri"] }));
+        let text = response["contents"][0]["text"].as_str().unwrap();
         let about = resource["uri"].as_str().unwrap();
         match about.starts_with("windlass://schema/") {
             true => assert!(text.contains("json-schema.org"), "{about}: {text}"),
@@ -644,13 +656,16 @@ actions:
 outputs: \"@body('ask')\"
 ";
     let stubs = json!({ "ask": [{ "state": "busy" }, { "state": "done" }] });
-    let (failed, told) = agent.call("test_workflow", json!({ "text": text, "stubs": stubs }));
-    assert!(!failed && told.contains("succeeded after 10s"), "{told}");
-    let (failed, told) = agent.call("test_workflow", json!({ "text": text }));
-    assert!(!failed && told.contains("stopped"), "{told}");
+    let (failed, message) = agent.call("test_workflow", json!({ "text": text, "stubs": stubs }));
+    assert!(
+        !failed && message.contains("succeeded after 10s"),
+        "{message}"
+    );
+    let (failed, message) = agent.call("test_workflow", json!({ "text": text }));
+    assert!(!failed && message.contains("stopped"), "{message}");
     let wrong = text.replace("doUntil", "doUntill");
-    let (failed, told) = agent.call("test_workflow", json!({ "text": wrong }));
-    assert!(failed && told.contains("doUntill"), "{told}");
+    let (failed, message) = agent.call("test_workflow", json!({ "text": wrong }));
+    assert!(failed && message.contains("doUntill"), "{message}");
     let asks = "
 state: { since: 1 }
 actions:
@@ -662,23 +677,23 @@ outputs: \"@outputs('note').statusCode\"
         "text": asks, "signals": { "ask": { "choice": "no" } }, "state": { "since": 4 },
         "stubs": { "note": { "statusCode": 500 } },
     });
-    let (failed, told) = agent.call("test_workflow", arguments);
+    let (failed, message) = agent.call("test_workflow", arguments);
     assert!(
-        !failed && told.contains("https://example.org/4/no"),
-        "{told}"
+        !failed && message.contains("https://example.org/4/no"),
+        "{message}"
     );
-    assert!(told.contains("output 500"), "{told}");
+    assert!(message.contains("output 500"), "{message}");
     // How a long one ends is not cut.
     let long = text
         .replace("count: 10", "count: 2000")
         .replace("10s", "1s");
     let stubs = json!({ "ask": { "state": "busy" } });
-    let (failed, told) = agent.call("test_workflow", json!({ "text": long, "stubs": stubs }));
+    let (failed, message) = agent.call("test_workflow", json!({ "text": long, "stubs": stubs }));
     assert!(
-        !failed && told.contains("(cut here: ") && told.len() < 70_000,
-        "{told}"
+        !failed && message.contains("(cut here: ") && message.len() < 70_000,
+        "{message}"
     );
-    let last = told.trim_end().lines().last().unwrap();
+    let last = message.trim_end().lines().last().unwrap();
     assert!(!last.contains("https://"), "{last}");
     // A stub answers as a server would, also about a long operation and with relative addresses.
     let export = "actions: { export: { type: operation, uri: \"https://example.org/exports\" } }
@@ -688,14 +703,14 @@ outputs: \"@body('export')\"
         "export.start": { "statusCode": 202, "headers": { "Location": "/exports/7" } },
         "export.status": [{ "body": { "status": "running" } }, { "body": { "status": "succeeded", "rows": 4 } }],
     });
-    let (failed, told) = agent.call("test_workflow", json!({ "text": export, "stubs": stubs }));
+    let (failed, message) = agent.call("test_workflow", json!({ "text": export, "stubs": stubs }));
     assert!(
-        !failed && told.contains("https://example.org/exports/7"),
-        "{told}"
+        !failed && message.contains("https://example.org/exports/7"),
+        "{message}"
     );
     assert!(
-        told.contains("\"rows\":4") && told.contains("succeeded after"),
-        "{told}"
+        message.contains("\"rows\":4") && message.contains("succeeded after"),
+        "{message}"
     );
     // A relative address in the answer of the start begins there, also for the cancel.
     let ends = "
@@ -711,12 +726,12 @@ actions:
         "export.status": { "body": { "status": "running" } },
         "export.cancel": { "statusCode": 200 },
     });
-    let (_, told) = agent.call("test_workflow", json!({ "text": ends, "stubs": stubs }));
+    let (_, message) = agent.call("test_workflow", json!({ "text": ends, "stubs": stubs }));
     assert!(
-        told.contains(
+        message.contains(
             "\"page\":\"exports/7/cancel\",\"page_base\":\"https://example.org/exports\""
         ),
-        "{told}"
+        "{message}"
     );
     let definition = json!({ "definition": {
         "$schema": "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#",
@@ -724,16 +739,19 @@ actions:
         "actions": { "Say": { "type": "Compose", "inputs": "@concat('a', 'b')", "runAfter": {} } },
         "outputs": { "said": { "type": "String", "value": "@outputs('Say')" } }
     } });
-    let (failed, told) = agent.call("test_workflow", json!({ "text": definition.to_string() }));
-    assert!(!failed && told.contains("\"said\":\"ab\""), "{told}");
+    let (failed, message) = agent.call("test_workflow", json!({ "text": definition.to_string() }));
+    assert!(!failed && message.contains("\"said\":\"ab\""), "{message}");
     let context = json!({ "vars": { "n": 2 }, "actions": { "a": { "outputs": { "body": 5 } } } });
     let read = json!({ "expression": "@body('a')", "context": context });
     assert_eq!(agent.call("evaluate", read), (false, String::from("5")));
     let context = json!({ "variables": { "n": 2 } });
-    let asked = json!({ "expression": "@add(variables('n'), 1)", "context": context });
-    assert_eq!(agent.call("evaluate", asked), (false, String::from("3")));
-    let (failed, told) = agent.call("evaluate", json!({ "expression": "@ad(1, 2)" }));
-    assert!(failed && told.contains("ad"), "{told}");
+    let evaluated = json!({ "expression": "@add(variables('n'), 1)", "context": context });
+    assert_eq!(
+        agent.call("evaluate", evaluated),
+        (false, String::from("3"))
+    );
+    let (failed, message) = agent.call("evaluate", json!({ "expression": "@ad(1, 2)" }));
+    assert!(failed && message.contains("ad"), "{message}");
     agent.leave();
 }
 
@@ -789,14 +807,14 @@ async fn a_client_without_tasks_waits_with_one_call() {
                 "absolute path",
             ),
         ] {
-            let (failed, mut told) = agent.call(tool, arguments.clone());
+            let (failed, mut message) = agent.call(tool, arguments.clone());
             if !failed {
-                let started: Value = serde_json::from_str(&told).unwrap();
-                told = agent
+                let started: Value = serde_json::from_str(&message).unwrap();
+                message = agent
                     .call("wait_for_run", json!({ "run": started["run"] }))
                     .1;
             }
-            assert!(told.contains(says), "{arguments} {says}: {told}");
+            assert!(message.contains(says), "{arguments} {says}: {message}");
         }
         agent.leave();
     });
@@ -834,12 +852,12 @@ fn an_agent_starts_watches_and_signals_loops() {
         .iter()
         .map(|t| t["name"].as_str().unwrap())
         .collect();
-    // Each tool that is told of is there, and says what it wants.
+    // Each listed tool exists, and reports its parameters.
     for name in &names {
-        let (_, told) = agent.call(name, json!({ "no-such": 1 }));
+        let (_, message) = agent.call(name, json!({ "no-such": 1 }));
         assert!(
-            told.starts_with("unknown argument `no-such` (expected one of: "),
-            "{name}: {told}"
+            message.starts_with("unknown argument `no-such` (expected one of: "),
+            "{name}: {message}"
         );
     }
     assert_eq!(names.len(), 22, "{names:?}");
@@ -851,22 +869,22 @@ fn an_agent_starts_watches_and_signals_loops() {
         json!({ "text": "actions: { a: { type: htp } }" }),
     );
     assert_eq!(checked["valid"], false, "{checked}");
-    let (failed, told) = agent.call(
+    let (failed, message) = agent.call(
         "start_run",
         json!({ "text": "actions: { a: { type: htp } }" }),
     );
-    assert!(failed && told.contains("htp"), "{told}");
+    assert!(failed && message.contains("htp"), "{message}");
 
     let started = agent.get(
         "start_run",
         json!({ "text": COUNT, "inputs": { "to": 5 }, "id": "five", "labels": { "by": "agent" } }),
     );
     assert_eq!(started["run"], "five", "{started}");
-    let (failed, told) = agent.call(
+    let (failed, message) = agent.call(
         "start_run",
         json!({ "text": COUNT, "inputs": { "to": 5 }, "id": "five" }),
     );
-    assert!(failed && told.contains("five"), "{told}");
+    assert!(failed && message.contains("five"), "{message}");
     let ended = agent.get("wait_for_run", json!({ "run": "five" }));
     assert_eq!(ended["output"]["n"], 5, "{ended}");
     let rows = agent.get(
@@ -886,13 +904,13 @@ fn an_agent_starts_watches_and_signals_loops() {
     );
     let ended = agent.get("wait_for_run", json!({ "run": "asking" }));
     assert_eq!(ended["output"]["yes"], true, "{ended}");
-    let (failed, told) = agent.call("get_run", json!({ "run": "nobody" }));
-    assert!(failed && told.contains("nobody"), "{told}");
+    let (failed, message) = agent.call("get_run", json!({ "run": "nobody" }));
+    assert!(failed && message.contains("nobody"), "{message}");
     agent.leave();
 }
 
 #[test]
-fn a_run_goes_on_with_the_next_agent_after_a_kill() {
+fn a_run_resumes_with_the_next_agent_after_a_kill() {
     let folder = Folder::new();
     let mut agent = Agent::new(&folder, &[]);
     agent.get(
@@ -931,22 +949,22 @@ fn the_workflow_of_an_agent_is_a_guests() {
     let mut agent = Agent::new(&folder, &[]);
     let checked = agent.get("validate_workflow", json!({ "text": shell }));
     assert_eq!(checked["valid"], false, "{checked}");
-    let said = checked["diagnostics"][0]["message"].as_str().unwrap();
-    assert!(said.contains("may not use `shell`"), "{checked}");
-    let (failed, told) = agent.call("start_run", json!({ "text": shell, "id": "s" }));
-    let told = match failed {
-        true => told,
+    let message = checked["diagnostics"][0]["message"].as_str().unwrap();
+    assert!(message.contains("may not use `shell`"), "{checked}");
+    let (failed, text) = agent.call("start_run", json!({ "text": shell, "id": "s" }));
+    let text = match failed {
+        true => text,
         false => agent.call("wait_for_run", json!({ "run": "s" })).1,
     };
-    assert!(told.contains("may not use `shell`"), "{told}");
+    assert!(text.contains("may not use `shell`"), "{text}");
     assert!(!folder.path().join("made").exists());
     agent.leave();
 }
 
 #[test]
-fn an_agent_starts_what_is_kept_and_that_has_its_own_rights() {
+fn an_agent_starts_saved_workflows_with_their_own_rights() {
     let folder = Folder::new();
-    // Kept by the operator, who may let it call commands.
+    // Saved by the operator, who may let it call commands.
     let shell = "name: sh\nactions: { a: { type: shell, inputs: { run: touch made } } }\n";
     std::fs::write(folder.path().join("sh.yaml"), shell).unwrap();
     let put = Command::new(env!("CARGO_BIN_EXE_windlass"))
@@ -960,8 +978,8 @@ fn an_agent_starts_what_is_kept_and_that_has_its_own_rights() {
     agent.get("start_run", json!({ "workflow": "sh", "id": "kept" }));
     let ended = agent.get("wait_for_run", json!({ "run": "kept" }));
     assert_eq!(ended["status"], "Succeeded", "{ended}");
-    let (failed, told) = agent.call("start_run", json!({ "workflow": "nix" }));
-    assert!(failed && told.contains("nix"), "{told}");
+    let (failed, message) = agent.call("start_run", json!({ "workflow": "nix" }));
+    assert!(failed && message.contains("nix"), "{message}");
     agent.leave();
 }
 
@@ -973,22 +991,22 @@ fn no_id_leads_to_all_runs() {
     agent.get("pause_run", json!({ "run": "asking" }));
     for id in ["..", ".", ""] {
         for tool in ["get_run", "resume_run", "cancel_run", "list_loops"] {
-            let (failed, told) = agent.call(tool, json!({ "run": id }));
+            let (failed, message) = agent.call(tool, json!({ "run": id }));
             assert!(
-                failed && told.contains("the id of a run"),
-                "{tool} {id}: {told}"
+                failed && message.contains("the id of a run"),
+                "{tool} {id}: {message}"
             );
         }
         for verb in [
             "resume", "cancel", "pause", "status", "history", "dump", "logs",
         ] {
-            let told = Command::new(env!("CARGO_BIN_EXE_windlass"))
+            let output = Command::new(env!("CARGO_BIN_EXE_windlass"))
                 .args([verb, id])
                 .current_dir(folder.path())
                 .env_remove("WINDLASS_STATE")
                 .output()
                 .unwrap();
-            assert_eq!(told.status.code(), Some(2), "{verb} {id}: {told:?}");
+            assert_eq!(output.status.code(), Some(2), "{verb} {id}: {output:?}");
         }
     }
     let status = agent.get("get_run", json!({ "run": "asking" }));
@@ -1002,12 +1020,15 @@ fn what_is_no_message_ends_nothing() {
     let mut agent = Agent::new(&folder, &[]);
     agent.say(&json!("nothing"));
     writeln!(agent.input.as_mut().unwrap(), "{{ this is not valid JSON").unwrap();
-    let (failed, told) = agent.call("get_run", json!({ "run": 7 }));
-    assert!(failed && told.contains("`run` has to be a text"), "{told}");
-    let (failed, told) = agent.call("no_such_tool", json!({}));
+    let (failed, message) = agent.call("get_run", json!({ "run": 7 }));
     assert!(
-        failed && told.contains("unknown tool `no_such_tool`"),
-        "{told}"
+        failed && message.contains("`run` has to be a text"),
+        "{message}"
+    );
+    let (failed, message) = agent.call("no_such_tool", json!({}));
+    assert!(
+        failed && message.contains("unknown tool `no_such_tool`"),
+        "{message}"
     );
     agent.leave();
 }

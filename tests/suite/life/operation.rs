@@ -383,7 +383,7 @@ async fn a_failed_operation_fails_the_action_with_its_reason() {
         let seen = server.seen.lock().unwrap();
         assert_eq!(seen.starts.len(), 1, "{kind:?}");
         if let Kind::Describe = kind {
-            // It is not asked again.
+            // It is not polled again.
             assert_eq!(seen.polls, 3);
             let status = folder
                 .run(&["status", &id, "--output", "json"])
@@ -439,27 +439,27 @@ async fn an_answer_without_an_address_says_what_to_give() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_operation_that_is_not_known_at_once_is_asked_for_again() {
-    async fn late(State(asked): State<Arc<Mutex<usize>>>, request: Request) -> Response {
+async fn an_operation_that_is_not_known_at_once_is_polled_again() {
+    async fn late(State(shared): State<Arc<Mutex<usize>>>, request: Request) -> Response {
         if request.method() == "POST" {
             let location = [("location", "/lro/7")];
             return (StatusCode::ACCEPTED, location).into_response();
         }
-        let mut asked = asked.lock().unwrap();
-        *asked += 1;
-        match *asked {
+        let mut polls = shared.lock().unwrap();
+        *polls += 1;
+        match *polls {
             1 => StatusCode::NOT_FOUND.into_response(),
             _ => Json(json!({ "rows": 3 })).into_response(),
         }
     }
-    let asked = Arc::<Mutex<usize>>::default();
-    let url = serve(Router::new().fallback(late).with_state(Arc::clone(&asked))).await;
+    let polls = Arc::<Mutex<usize>>::default();
+    let url = serve(Router::new().fallback(late).with_state(Arc::clone(&polls))).await;
     let folder = Folder::new();
     let ran = folder.run(&["operation", &url, "--every", "0.01s"]);
     let ran = ran.left(0, &[]);
     assert!(ran.out.contains("\"rows\": 3"), "{}", ran.out);
     assert!(!ran.err.contains("note:"), "{}", ran.err);
-    assert_eq!(*asked.lock().unwrap(), 2);
+    assert_eq!(*polls.lock().unwrap(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -487,29 +487,29 @@ async fn one_line_says_where_the_first_answer_names_no_operation() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operation_that_its_server_has_removed_is_gone() {
-    async fn removing(State(asked): State<Arc<Mutex<usize>>>, request: Request) -> Response {
+    async fn removing(State(shared): State<Arc<Mutex<usize>>>, request: Request) -> Response {
         if request.method() == "POST" {
             let location = [("location", "/lro/7")];
             return (StatusCode::ACCEPTED, location).into_response();
         }
-        let mut asked = asked.lock().unwrap();
-        *asked += 1;
-        match *asked {
+        let mut polls = shared.lock().unwrap();
+        *polls += 1;
+        match *polls {
             1..=3 => (StatusCode::ACCEPTED, Json(json!({ "status": "running" }))).into_response(),
             _ => StatusCode::NOT_FOUND.into_response(),
         }
     }
     for done in [&[][..], &["--done", "body.status == 'ended'"]] {
-        let asked = Arc::<Mutex<usize>>::default();
+        let polls = Arc::<Mutex<usize>>::default();
         let router = Router::new().fallback(removing);
-        let url = serve(router.with_state(Arc::clone(&asked))).await;
+        let url = serve(router.with_state(Arc::clone(&polls))).await;
         let folder = Folder::new();
         let mut line = vec!["operation", &url, "--every", "0.01s"];
         line.extend(done);
         folder
             .run(&line)
             .left(1, &["the operation is gone: GET", "answered 404"]);
-        assert_eq!(*asked.lock().unwrap(), 4, "{done:?}");
+        assert_eq!(*polls.lock().unwrap(), 4, "{done:?}");
     }
 }
 

@@ -230,8 +230,8 @@ async fn a_second_cancel_ends_the_run_also_one_that_was_paused() {
     tokio::task::block_in_place(|| {
         folder.run(&["pause", "r"]).left(0, &[]);
         run.wait().unwrap();
-        let told = folder.run(&["cancel", "r"]);
-        told.left(0, &["`r` ends when what it started elsewhere is cancelled"]);
+        let printed = folder.run(&["cancel", "r"]);
+        printed.left(0, &["`r` ends when what it started elsewhere is cancelled"]);
     });
     let mut run = folder.start(&["resume", "r"]);
     server.cancelling.notified().await;
@@ -322,8 +322,8 @@ async fn a_cancel_whose_secret_is_missing_waits_for_it() {
     let state = folder.path().join("state");
     let without = Start::new(&state).spawn();
     tokio::task::block_in_place(|| {
-        let told = folder.run(&["cancel", "r"]);
-        told.left(0, &["which waits", "needs the secret `TOKEN`"]);
+        let printed = folder.run(&["cancel", "r"]);
+        printed.left(0, &["which waits", "needs the secret `TOKEN`"]);
         // To say it again changes nothing.
         folder.run(&["cancel", "--label", "a=b"]).left(0, &[]);
         let status = folder.run(&["status", "r"]).left(0, &[]).out;
@@ -384,8 +384,8 @@ async fn a_repeated_cancel_of_many_runs_waits_for_their_operations() {
     server.cancelling.notified().await;
     tokio::task::block_in_place(|| {
         for _ in 0..2 {
-            let told = folder.run(&many).left(0, &["1 run in all"]);
-            assert!(told.out.contains("r  Running"), "{told:?}");
+            let printed = folder.run(&many).left(0, &["1 run in all"]);
+            assert!(printed.out.contains("r  Running"), "{printed:?}");
         }
         let status = folder.run(&["status", "r"]).left(0, &[]).out;
         assert!(!status.contains("ended"), "{status}");
@@ -448,8 +448,8 @@ async fn the_first_cancel_of_a_run_that_fails_waits_for_its_operations() {
     let mut run = folder.start(&["run", "w.yaml", "--id", "r"]);
     server.cancelling.notified().await;
     tokio::task::block_in_place(|| {
-        let told = folder.run(&["cancel", "r"]);
-        told.left(0, &["`r` ends when what it started elsewhere is cancelled"]);
+        let printed = folder.run(&["cancel", "r"]);
+        printed.left(0, &["`r` ends when what it started elsewhere is cancelled"]);
         run.kill().unwrap();
         run.wait().unwrap();
         folder.run(&["resume", "r"]);

@@ -81,8 +81,8 @@ async fn collector() -> (String, Arc<Mutex<Vec<Span>>>) {
     let taken = Arc::clone(&spans);
     let take = move |headers: HeaderMap, body: Bytes| async move {
         assert_eq!(headers["x-token"], "a b");
-        let asked: ExportTraceServiceRequest = serde_json::from_slice(&body).unwrap();
-        for resource in asked.resource_spans {
+        let export: ExportTraceServiceRequest = serde_json::from_slice(&body).unwrap();
+        for resource in export.resource_spans {
             let scopes = resource.scope_spans.into_iter();
             taken
                 .lock()
@@ -116,7 +116,7 @@ async fn a_run_is_one_trace_also_through_a_kill() {
     let mut first = traced(&place, &run, &collector).spawn().unwrap();
     let hangs = tokio::time::timeout(PATIENCE, hangs.recv()).await;
     hangs.expect("the third call never came").unwrap();
-    // What ended before is told soon; the run does not wait for it.
+    // Spans that ended before are exported soon; the run does not wait for it.
     while spans.lock().unwrap().len() < 6 {
         tokio::task::yield_now().await;
     }
@@ -174,20 +174,20 @@ async fn a_run_is_one_trace_also_through_a_kill() {
     let failures: Vec<bool> = calls.iter().map(|span| failed(span)).collect();
     assert_eq!(failures, [false, true, false, false, false]);
 
-    // Whoever was called knows the attempt: the one that was cut is made again under its name.
+    // The called service knows the attempt: the one that was cut is made again under its name.
     let parents = parents.lock().unwrap().clone();
-    let told: Vec<String> = parents.iter().map(|(_, parent)| parent.clone()).collect();
+    let parent_ids: Vec<String> = parents.iter().map(|(_, parent)| parent.clone()).collect();
     let trace = traces.first().unwrap();
     let mut sent = calls
         .iter()
         .map(|span| format!("00-{trace}-{}-01", hex(&span.span_id)));
     let sent: [String; 5] = std::array::from_fn(|_| sent.next().unwrap());
     let [a, b, c, d, e] = sent;
-    assert_eq!(told, [a, b, c, d.clone(), d, e]);
+    assert_eq!(parent_ids, [a, b, c, d.clone(), d, e]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_authors_own_header_stays_and_nothing_is_said_to_nobody() {
+async fn an_authors_own_header_stays_and_nothing_is_sent_without_a_collector() {
     let (place, (base, parents, _hangs)) = (Place::new(), worker().await);
     let (collector, _) = collector().await;
     let (file, base) = (place.file("once.yaml", ONCE), format!("base={base}"));
@@ -198,16 +198,16 @@ async fn an_authors_own_header_stays_and_nothing_is_said_to_nobody() {
             false => place.run(&args),
         });
         assert!(ran.status.success(), "{ran:?}");
-        let said = String::from_utf8(ran.stdout).unwrap();
-        assert_eq!(said.contains("00-"), collects, "{said}");
-        let told: Vec<String> = parents.lock().unwrap().drain(..).map(|one| one.1).collect();
-        let [own, usual] = told.try_into().unwrap();
+        let stdout = String::from_utf8(ran.stdout).unwrap();
+        assert_eq!(stdout.contains("00-"), collects, "{stdout}");
+        let parent_ids: Vec<String> = parents.lock().unwrap().drain(..).map(|one| one.1).collect();
+        let [own, usual] = parent_ids.try_into().unwrap();
         assert_eq!((&*own, usual.starts_with("00-")), ("mine", collects));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collector_that_hangs_or_is_gone_keeps_nobody_waiting() {
+async fn a_collector_that_hangs_or_is_gone_delays_no_run() {
     let place = Place::new();
     let hang = post(std::future::pending::<Response>);
     let hanging = serve(Router::new().route("/v1/traces", hang)).await;
@@ -222,10 +222,10 @@ async fn a_collector_that_hangs_or_is_gone_keeps_nobody_waiting() {
         assert!(ran.status.success(), "{ran:?}");
     }
     let ran = traced(&place, &["run", &file], "nowhere").output().unwrap();
-    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-    assert_eq!(ran.status.code(), Some(2), "{said}");
+    let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert_eq!(ran.status.code(), Some(2), "{stderr}");
     assert!(
-        said.contains("nowhere/v1/traces is not a valid URL"),
-        "{said}"
+        stderr.contains("nowhere/v1/traces is not a valid URL"),
+        "{stderr}"
     );
 }

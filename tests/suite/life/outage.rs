@@ -1,5 +1,5 @@
 //! The disk is full, or no descriptor is left: what is acknowledged stays, what is not is refused,
-//! and when there is room again the server goes on by itself.
+//! and when there is room again the server continues automatically.
 
 use super::process::Place;
 use crate::serve::{COUNT, PATIENCE, Server, Start, answer, with};
@@ -49,9 +49,9 @@ fn within(command: &mut Command, words: &[&str]) {
 pub async fn outcome(server: &Server, run: &str) -> serde_json::Value {
     let mut last = json!(null);
     for _ in 0..300 {
-        let asked = server.get(&format!("/v1/runs/{run}/result?wait=1")).await;
-        last = asked.1;
-        if asked.0 == 200 {
+        let response = server.get(&format!("/v1/runs/{run}/result?wait=1")).await;
+        last = response.1;
+        if response.0 == 200 {
             break;
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -79,9 +79,9 @@ async fn a_full_disk_stops_runs_until_there_is_room() {
     let mut refused = String::new();
     for _ in 0..1_000 {
         let body = json!({ "text": GROWS, "input": { "to": 200 } });
-        let (status, told) = server.post("/v1/runs", &body).await;
+        let (status, response) = server.post("/v1/runs", &body).await;
         if status >= 500 {
-            refused = told.to_string();
+            refused = response.to_string();
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -96,8 +96,8 @@ async fn a_full_disk_stops_runs_until_there_is_room() {
     let (status, dump) = server.get("/v1/dump").await;
     assert_eq!((status, &dump["unreadable"]), (200, &json!([])), "{dump}");
     for path in ["", "/history", "/dump"] {
-        let (status, told) = server.get(&format!("/v1/runs/{run}{path}")).await;
-        assert_eq!(status, 200, "{path}: {told}");
+        let (status, response) = server.get(&format!("/v1/runs/{run}{path}")).await;
+        assert_eq!(status, 200, "{path}: {response}");
     }
     let shown = place.run(&["status", &run]);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
@@ -158,9 +158,9 @@ pub fn disturbed(place: &Place, traced: &str, failing: &str) -> (Server, PathBuf
 }
 
 /// The pages that a failed sync was to write stay in memory as if they were written: the database is
-/// opened again only after the system was told to forget them.
+/// opened again only after the system dropped them from its cache.
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_sync_that_failed_the_server_goes_on_with_what_the_disk_has() {
+async fn after_a_failed_sync_the_server_continues_with_what_the_disk_has() {
     if !strace_works() {
         return;
     }
@@ -180,9 +180,9 @@ async fn after_a_sync_that_failed_the_server_goes_on_with_what_the_disk_has() {
     assert!(forgotten, "{}", &log[failed..]);
 }
 
-/// Where nobody reads what the server says, the line that tells of the failure ends no thread.
+/// Where the server's output is not read, the line that reports the failure ends no thread.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failure_that_cannot_be_told_stops_nothing() {
+async fn a_failure_that_cannot_be_logged_stops_nothing() {
     if !strace_works() {
         return;
     }
@@ -210,7 +210,7 @@ async fn a_failure_that_cannot_be_told_stops_nothing() {
     assert_eq!(outcome["output"], 30, "{outcome}");
 }
 
-/// Whoever asks is told what is wrong with the disk: a store that cannot be opened again is not a damaged one.
+/// Each client gets the error of the disk: a store that cannot be opened again is not a damaged one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_that_fails_for_ever_is_called_that() {
     if !strace_works() {
@@ -231,15 +231,15 @@ async fn a_disk_that_fails_for_ever_is_called_that() {
     assert_eq!(seen.0, 503, "{}", seen.1);
     let of_run = server.get(&format!("/v1/runs/{run}/history")).await;
     let ready = server.get("/readyz").await;
-    for (status, told) in [seen, of_run, ready] {
-        let told = told.to_string();
-        assert_eq!(status, 503, "{told}");
-        assert!(told.contains("Input/output error"), "{told}");
-        assert!(!told.contains("damaged"), "{told}");
+    for (status, message) in [seen, of_run, ready] {
+        let message = message.to_string();
+        assert_eq!(status, 503, "{message}");
+        assert!(message.contains("Input/output error"), "{message}");
+        assert!(!message.contains("damaged"), "{message}");
     }
-    let (_, said) = server.stop();
-    assert!(said.contains("the store refused"), "{said}");
-    assert!(said.contains("Input/output error"), "{said}");
+    let (_, stderr) = server.stop();
+    assert!(stderr.contains("the store refused"), "{stderr}");
+    assert!(stderr.contains("Input/output error"), "{stderr}");
 }
 
 /// Each iteration asks a server.
@@ -293,7 +293,7 @@ async fn without_descriptors_runs_wait_for_some() {
         let fresh = reqwest::Client::builder().timeout(Duration::from_secs(15));
         let health = fresh.build().unwrap();
         let health = health.get(format!("{}/healthz", server.url)).send().await;
-        assert_eq!(health.expect("nobody is let in").status(), 200);
+        assert_eq!(health.expect("the server does not answer").status(), 200);
         // A database that opens files as it writes is opened again first.
         for _ in 0..PATIENCE.as_millis() / 50 {
             if server.get("/v1/runs").await.0 == 200 {
@@ -301,14 +301,14 @@ async fn without_descriptors_runs_wait_for_some() {
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        let (status, told) = server.get("/v1/runs").await;
-        assert_eq!(status, 200, "{told}");
+        let (status, response) = server.get("/v1/runs").await;
+        assert_eq!(status, 200, "{response}");
     }
     assert_eq!(server.end(&asks).await["output"], 100);
     assert_eq!(server.end(&grows).await["output"], 100);
-    let (status, said) = server.stop();
-    assert!(status.success(), "{said}");
-    assert!(!said.contains("panicked"), "{said}");
+    let (status, stderr) = server.stop();
+    assert!(status.success(), "{stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
 }
 
 /// Of every thread of a process, what a file of `/proc` says.
@@ -320,7 +320,7 @@ fn threads(process: u32, file: &str) -> Vec<String> {
         .collect()
 }
 
-/// Lets go of who it traces when it is dropped.
+/// Detaches from its process when it is dropped.
 struct Tracer(Child);
 
 impl Drop for Tracer {
@@ -332,7 +332,7 @@ impl Drop for Tracer {
 
 /// A group can be read as soon as it is on its way to the disk, and a power cut may still take it.
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_told_what_is_not_durable_yet() {
+async fn nothing_is_reported_before_it_is_durable() {
     if !strace_works() {
         return;
     }
@@ -364,9 +364,9 @@ async fn nobody_is_told_what_is_not_durable_yet() {
     }
     for path in ["", "/result", "/history", "/dump"] {
         let path = format!("/v1/runs/held{path}");
-        let asked = tokio::time::timeout(Duration::from_millis(500), server.get(&path));
-        if let Ok(told) = asked.await {
-            panic!("{path}: {told:?}");
+        let pending = tokio::time::timeout(Duration::from_millis(500), server.get(&path));
+        if let Ok(response) = pending.await {
+            panic!("{path}: {response:?}");
         }
     }
     drop(tracer);
@@ -384,7 +384,7 @@ async fn what_another_user_left_can_be_looked_at() {
         command.output()
     };
     if !other(&["--version"]).is_ok_and(|output| output.status.success()) {
-        return lacking("nobody else can be run here");
+        return lacking("no other user can run commands here");
     }
     let place = Place::new();
     let server = Server::start(&place.state());
@@ -398,8 +398,8 @@ async fn what_another_user_left_can_be_looked_at() {
     assert!(readable.unwrap().success());
     let status = ["status", &run, "--state", state.to_str().unwrap()];
     let live = other(&status).unwrap();
-    let said = String::from_utf8_lossy(&live.stderr).into_owned();
-    assert!(said.contains("control.sock cannot be used"), "{said}");
+    let stderr = String::from_utf8_lossy(&live.stderr).into_owned();
+    assert!(stderr.contains("control.sock cannot be used"), "{stderr}");
     server.kill();
     let left = other(&status).unwrap();
     assert!(left.status.success(), "{left:?}");
@@ -414,6 +414,6 @@ async fn what_another_user_left_can_be_looked_at() {
     bytes[middle] ^= 1;
     std::fs::write(&db, bytes).unwrap();
     let damaged = other(&status).unwrap();
-    let said = String::from_utf8_lossy(&damaged.stderr).into_owned();
-    assert!(said.contains("the store is damaged"), "{said}");
+    let stderr = String::from_utf8_lossy(&damaged.stderr).into_owned();
+    assert!(stderr.contains("the store is damaged"), "{stderr}");
 }

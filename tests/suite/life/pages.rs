@@ -1,4 +1,4 @@
-//! The pagination policy of Logic Apps: the pages of one Http action, each asked for once, through `kill -9`.
+//! The pagination policy of Logic Apps: the pages of one Http action, each requested once, through `kill -9`.
 
 use super::process::Place;
 use crate::support::serve;
@@ -13,8 +13,8 @@ use tokio::sync::watch;
 
 #[derive(Clone)]
 struct Pages {
-    /// What each request asked, and its credentials.
-    asked: Arc<Mutex<Vec<String>>>,
+    /// The query of each request, and its credentials.
+    requests: Arc<Mutex<Vec<String>>>,
     count: watch::Sender<usize>,
     /// The page that is not answered before it is let.
     held: watch::Sender<Option<usize>>,
@@ -25,7 +25,7 @@ struct Pages {
 impl Pages {
     fn new(elsewhere: Option<String>) -> Self {
         Self {
-            asked: Arc::default(),
+            requests: Arc::default(),
             count: watch::Sender::new(0),
             held: watch::Sender::new(None),
             elsewhere,
@@ -51,8 +51,8 @@ async fn page(
     let token = headers
         .get("authorization")
         .map(|token| token.to_str().unwrap());
-    let asked = format!("{method} {query} {}", token.unwrap_or("nobody"));
-    pages.asked.lock().unwrap().push(asked);
+    let request = format!("{method} {query} {}", token.unwrap_or("nobody"));
+    pages.requests.lock().unwrap().push(request);
     pages.count.send_modify(|count| *count += 1);
     let mut held = pages.held.subscribe();
     held.wait_for(|held| *held != Some(page)).await.unwrap();
@@ -87,12 +87,12 @@ fn definition(base: &str, wanted: usize) -> String {
     .to_string()
 }
 
-fn asked(pages: &Pages) -> Vec<String> {
-    pages.asked.lock().unwrap().clone()
+fn requests_to(pages: &Pages) -> Vec<String> {
+    pages.requests.lock().unwrap().clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_are_asked_for_once_through_a_kill() {
+async fn pages_are_requested_once_through_a_kill() {
     let elsewhere = Pages::new(None);
     let pages = Pages::new(Some(elsewhere.serve().await));
     let base = pages.serve().await;
@@ -112,10 +112,10 @@ async fn pages_are_asked_for_once_through_a_kill() {
         "GET skip=1 Bearer mine",
         "GET skip=2 Bearer mine",
     ];
-    // The page of the kill is asked for again.
-    assert_eq!(asked(&pages), [&mine[..], &mine[2..]].concat());
+    // The page of the kill is requested again.
+    assert_eq!(requests_to(&pages), [&mine[..], &mine[2..]].concat());
     // Another server gets no credentials.
-    assert_eq!(asked(&elsewhere), ["GET skip=3 nobody"]);
+    assert_eq!(requests_to(&elsewhere), ["GET skip=3 nobody"]);
 }
 
 /// A page of a proxy in the place of JSON is no last page.
@@ -130,15 +130,15 @@ async fn a_page_that_is_no_json_fails() {
     let file = place.file("d.json", &definition.to_string());
     let ran = place.run(&["run", &file]);
     assert_eq!(ran.status.code(), Some(1), "{ran:?}");
-    let told = String::from_utf8(ran.stderr).unwrap();
+    let stderr = String::from_utf8(ran.stderr).unwrap();
     assert!(
-        told.contains("its body is not valid JSON: down for"),
-        "{told}"
+        stderr.contains("its body is not valid JSON: down for"),
+        "{stderr}"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_more_pages_are_asked_for_than_are_wanted() {
+async fn no_more_pages_are_requested_than_needed() {
     let pages = Pages::new(None);
     let base = pages.serve().await;
     let place = Place::new();

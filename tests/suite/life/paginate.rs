@@ -139,7 +139,7 @@ fn misspelt_next_fails_if_another_member_leads_to_the_next_page() {
     for next in ["body.nextcursor", "body.paging.next", "link"] {
         let mut line = vec!["paginate", &base, "--next", next];
         line.extend(ITEMS);
-        let told = folder.run(&line).left(
+        let printed = folder.run(&line).left(
             1,
             &[
                 "`body.next_cursor`",
@@ -147,7 +147,7 @@ fn misspelt_next_fails_if_another_member_leads_to_the_next_page() {
                 "correct --next",
             ],
         );
-        assert!(!folder.path().join("rows").exists(), "{told:?}");
+        assert!(!folder.path().join("rows").exists(), "{printed:?}");
     }
     // A single page that has nothing of the kind is complete.
     let (base, _) = serve(|_| {
@@ -209,8 +209,8 @@ fn empty_page_in_the_middle_is_not_the_end_if_the_total_says_otherwise() {
     let (base, _) = serve(hole(json!(3000)));
     let mut line = vec!["paginate", &base, "--next", "page"];
     line.extend(ITEMS);
-    let told = ["the server reports 3000 rows, and its pages had 20"];
-    folder.run(&line).left(1, &told);
+    let messages = ["the server reports 3000 rows, and its pages had 20"];
+    folder.run(&line).left(1, &messages);
     line.extend(["--total", "none"]);
     folder.run(&line).left(0, &[]);
     assert_eq!(folder.read("rows"), lines(0..10));
@@ -236,11 +236,11 @@ fn result_with_fewer_rows_than_the_server_reports_fails() {
         let (base, _) = serve(move |_| (200, headers.clone(), body.clone()));
         let mut line = vec!["paginate", &base, "--next", "body.next"];
         line.extend(ITEMS);
-        let told = [
+        let messages = [
             "the server reports 5 rows, and its pages had 2",
             "--total none",
         ];
-        folder.run(&line).left(1, &told);
+        folder.run(&line).left(1, &messages);
         assert!(!folder.path().join("rows").exists());
     }
     let (base, _) = serve(|_| {
@@ -270,8 +270,8 @@ fn empty_pages_before_the_total_end_with_the_number_of_missing_rows() {
         let mut line = vec!["paginate", &base, "--next", "page"];
         line.extend(total);
         line.extend(ITEMS);
-        let told = ["the server reports 300 rows, and its pages had 200"];
-        folder.run(&line).left(1, &told);
+        let messages = ["the server reports 300 rows, and its pages had 200"];
+        folder.run(&line).left(1, &messages);
         let requests = std::mem::take(&mut *requested.lock().unwrap());
         assert_eq!(requests.len(), 5, "{requests:?}");
     }
@@ -349,8 +349,8 @@ fn messages_of_a_line_have_the_expressions_of_the_line() {
         "--times",
         "3",
     ];
-    let told = folder.run(&line).left(4, &["`body.done` never appeared"]);
-    assert!(!told.err.contains("actions.look"), "{told:?}");
+    let printed = folder.run(&line).left(4, &["`body.done` never appeared"]);
+    assert!(!printed.err.contains("actions.look"), "{printed:?}");
     let status = folder.run(&["status", "poll-x"]).left(0, &[]).out;
     assert!(status.contains("body.done"), "{status}");
     assert!(!status.contains("actions.look"), "{status}");
@@ -421,10 +421,10 @@ fn what_is_not_a_list_of_rows_is_refused_in_the_words_of_the_line() {
     let (base, _) = serve(|_| (200, vec![], json!({ "items": { "0": "a" }, "next": null })));
     let mut line = vec!["paginate", &base];
     line.extend(ITEMS);
-    let said = folder
+    let printed = folder
         .run(&line)
         .left(1, &["`--items` must be the list of rows", "body.items"]);
-    assert!(!said.err.contains("`rows`"), "{said:?}");
+    assert!(!printed.err.contains("`rows`"), "{printed:?}");
 }
 
 #[test]
@@ -603,18 +603,22 @@ fn the_same_line_prints_its_rows_in_each_process_that_runs_it() {
     waits();
     let mut second = printing(&folder, &base, Stdio::piped());
     // It names the run that it follows.
-    let mut said = BufReader::new(second.stderr.take().unwrap());
+    let mut stderr_lines = BufReader::new(second.stderr.take().unwrap());
     let mut line = String::new();
     while !line.contains("resuming paginate-") {
         line.clear();
-        assert_ne!(said.read_line(&mut line).unwrap(), 0, "it has ended");
+        assert_ne!(
+            stderr_lines.read_line(&mut line).unwrap(),
+            0,
+            "it has ended"
+        );
     }
     drop(sender);
     let first = std::thread::spawn(move || first.wait_with_output().unwrap());
     for output in [second.wait_with_output().unwrap(), first.join().unwrap()] {
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{said}");
-        assert_eq!(output.stdout, lines(0..20_000).as_bytes(), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{stderr}");
+        assert_eq!(output.stdout, lines(0..20_000).as_bytes(), "{stderr}");
     }
     let rows = std::fs::read_dir(folder.path().join("state/rows")).unwrap();
     let left: Vec<_> = rows.map(|file| file.unwrap().file_name()).collect();
@@ -698,8 +702,8 @@ fn a_total_may_be_text_and_ends_the_pages() {
     let (base, _) = serve(|path| page_of_45(path, "page", |_| json!("50")));
     let mut line = vec!["paginate", &base, "--next", "page"];
     line.extend(ITEMS);
-    let told = ["the server reports 50 rows, and its pages had 45"];
-    folder.run(&line).left(1, &told);
+    let messages = ["the server reports 50 rows, and its pages had 45"];
+    folder.run(&line).left(1, &messages);
 }
 
 #[test]

@@ -40,11 +40,11 @@ async fn what_can_be_seen_before_a_run_is_refused_when_it_is_loaded() {
             "--allow-shell",
         ),
     ] {
-        let (status, told) = server.post("/v1/runs", &json!({ "text": text })).await;
-        assert_eq!(status, 422, "{told}");
-        let found = &told["diagnostics"][0];
-        assert_eq!(found["code"], "denied", "{told}");
-        assert!(told.to_string().contains(allowed_by), "{told}");
+        let (status, response) = server.post("/v1/runs", &json!({ "text": text })).await;
+        assert_eq!(status, 422, "{response}");
+        let found = &response["diagnostics"][0];
+        assert_eq!(found["code"], "denied", "{response}");
+        assert!(response.to_string().contains(allowed_by), "{response}");
     }
     // Each is allowed by its flag alone.
     drop(server);
@@ -67,8 +67,8 @@ actions:
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guest_reaches_no_private_address_also_after_a_restart() {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = asked.clone();
+    let requests = Arc::new(AtomicUsize::new(0));
+    let count = requests.clone();
     let router = Router::new().route(
         "/",
         get(move || {
@@ -97,27 +97,27 @@ async fn a_guest_reaches_no_private_address_also_after_a_restart() {
     let last = runs.pop().unwrap();
     for run in &runs {
         let signal = json!({ "name": "go" });
-        let (status, told) = server
+        let (status, response) = server
             .post(&format!("/v1/runs/{run}/signal"), &signal)
             .await;
-        assert!(status < 300, "{status} {told}");
+        assert!(status < 300, "{status} {response}");
         let outcome = server.end(run).await;
         assert_eq!(outcome["error"]["kind"], "denied", "{outcome}");
         let message = outcome["error"]["message"].as_str().unwrap();
         assert!(message.ends_with("--allow-private-network"), "{message}");
     }
-    assert_eq!(asked.load(Ordering::SeqCst), 0);
+    assert_eq!(requests.load(Ordering::SeqCst), 0);
     server.kill();
     // Under other rules one that was started before them reaches it.
     let server = strict(&place, &["--allow-private-network"]);
     let run = last;
-    let (status, told) = server
+    let (status, response) = server
         .post(&format!("/v1/runs/{run}/signal"), &json!({ "name": "go" }))
         .await;
-    assert!(status < 300, "{status} {told}");
+    assert!(status < 300, "{status} {response}");
     let outcome = server.end(&run).await;
     assert_eq!(outcome["error"], Value::Null, "{outcome}");
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert_eq!(requests.load(Ordering::SeqCst), 1);
 }
 
 const COMMANDS: &str = "
@@ -138,11 +138,11 @@ async fn the_rules_are_those_of_the_server_that_starts_an_action() {
     );
     let go = async |server: &Server, run: &str| {
         let path = format!("/v1/runs/{run}/signal");
-        let (status, told) = server.post(&path, &json!({ "name": "go" })).await;
-        assert!(status < 300, "{status} {told}");
+        let (status, response) = server.post(&path, &json!({ "name": "go" })).await;
+        assert!(status < 300, "{status} {response}");
         server.end(run).await
     };
-    let kept = json!({ "workflow": "kept" });
+    let by_name = json!({ "workflow": "kept" });
     let server = strict(&place, &["--allow-shell"]);
     let put = server.ask(reqwest::Method::PUT, "/v1/workflows/kept");
     let put = put.header("content-type", "application/yaml");
@@ -155,16 +155,16 @@ async fn the_rules_are_those_of_the_server_that_starts_an_action() {
     let last = runs.pop().unwrap();
     server.kill();
 
-    // The permission is taken away, from what is kept and from what is under way.
+    // The permission is revoked, for saved workflows and for active runs.
     let server = strict(&place, &[]);
-    let (status, told) = server.post("/v1/runs", &kept).await;
-    assert_eq!(status, 422, "{told}");
-    assert_eq!(told["diagnostics"][0]["code"], "denied", "{told}");
-    assert!(told.to_string().contains("--allow-shell"), "{told}");
+    let (status, response) = server.post("/v1/runs", &by_name).await;
+    assert_eq!(status, 422, "{response}");
+    assert_eq!(response["diagnostics"][0]["code"], "denied", "{response}");
+    assert!(response.to_string().contains("--allow-shell"), "{response}");
     // It can still be looked at.
-    let (status, told) = server.get("/v1/workflows/kept").await;
-    assert_eq!(status, 200, "{told}");
-    assert_eq!(told["warnings"][0]["code"], "denied", "{told}");
+    let (status, response) = server.get("/v1/workflows/kept").await;
+    assert_eq!(status, 200, "{response}");
+    assert_eq!(response["warnings"][0]["code"], "denied", "{response}");
     for run in &runs {
         let outcome = go(&server, run).await;
         assert_eq!(outcome["error"]["kind"], "denied", "{outcome}");
@@ -175,9 +175,9 @@ async fn the_rules_are_those_of_the_server_that_starts_an_action() {
 
     // And given again, also to what was there before.
     let server = strict(&place, &["--allow-shell"]);
-    let (status, told) = server.post("/v1/runs", &kept).await;
-    assert_eq!(status, 201, "{told}");
-    let started = told["run"].as_str().unwrap().to_owned();
+    let (status, response) = server.post("/v1/runs", &by_name).await;
+    assert_eq!(status, 201, "{response}");
+    let started = response["run"].as_str().unwrap().to_owned();
     for run in [&started, &last] {
         let outcome = go(&server, run).await;
         assert_eq!(outcome["output"]["body"], 7, "{outcome}");
@@ -220,20 +220,21 @@ async fn a_guest_names_only_the_secrets_that_it_is_let() {
     let body = json!({ "text": SECRET, "input": input });
     for args in [&[][..], &["--allow-secret", "API,OTHER_*"]] {
         let server = with(args);
-        let (status, told) = server.post("/v1/runs", &body).await;
-        assert_eq!(status, 422, "{told}");
-        let found = &told["diagnostics"][0];
-        assert_eq!(found["code"], "denied", "{told}");
+        let (status, response) = server.post("/v1/runs", &body).await;
+        assert_eq!(status, 422, "{response}");
+        let found = &response["diagnostics"][0];
+        assert_eq!(found["code"], "denied", "{response}");
         let hint = found["hint"].as_str().unwrap();
         assert!(hint.ends_with("--allow-secret API_KEY"), "{hint}");
-        // Nor is it told which ones there are.
+        // Nor does it get the list of them.
         let guess = body.to_string().replace("API_KEY", "GUESSED");
         let guess = serde_json::from_str(&guess).unwrap();
         let (_, other) = server.post("/v1/runs", &guess).await;
-        let [told, other] = [told, other].map(|told| told["diagnostics"].clone());
+        let [diagnostics, other] =
+            [response, other].map(|diagnostics| diagnostics["diagnostics"].clone());
         assert_eq!(
             other.as_array().unwrap().len(),
-            told.as_array().unwrap().len(),
+            diagnostics.as_array().unwrap().len(),
             "{other}"
         );
     }

@@ -33,7 +33,7 @@ fn until(lines: &mut impl BufRead, part: &str) {
 }
 
 #[test]
-fn a_command_is_seen_while_it_runs_by_its_process_and_beside_it() {
+fn a_command_is_seen_while_it_runs_by_its_process_and_by_others() {
     let place = Place::new();
     let (file, go) = text(&place, "timeout: 1m");
     let mut run = spawn(&place, &["run", &file, "--id", "r", "-v"]);
@@ -51,9 +51,9 @@ fn a_command_is_seen_while_it_runs_by_its_process_and_beside_it() {
     until(&mut out, "RunFinished");
     assert!(run.wait().unwrap().success());
     assert!(logs.wait().unwrap().success());
-    // It is kept nowhere.
-    let kept = place.run(&["logs", "r"]).stdout;
-    assert!(!String::from_utf8(kept).unwrap().contains("Printed"));
+    // It is stored nowhere.
+    let stdout = place.run(&["logs", "r"]).stdout;
+    assert!(!String::from_utf8(stdout).unwrap().contains("Printed"));
 }
 
 #[test]
@@ -86,12 +86,12 @@ fn a_command_that_ends_at_once_is_seen_too() {
         "actions: { s: { type: shell, run: echo quick } }\n",
     );
     let ran = place.run(&["run", &file, "-v"]);
-    let said = String::from_utf8(ran.stderr).unwrap();
-    assert!(said.contains("s | quick"), "{said}");
+    let stderr = String::from_utf8(ran.stderr).unwrap();
+    assert!(stderr.contains("s | quick"), "{stderr}");
 }
 
 #[test]
-fn what_may_hold_a_secret_is_not_told_before_it_is_masked() {
+fn output_that_may_hold_a_secret_is_not_printed_before_it_is_masked() {
     let place = Place::new();
     let (file, go) = text(&place, "env: { S: \"${secret:TOKEN}\" }");
     std::fs::write(go, "").unwrap();
@@ -100,10 +100,10 @@ fn what_may_hold_a_secret_is_not_told_before_it_is_masked() {
         .env("WINDLASS_SECRET_TOKEN", "hunter2-hunter2")
         .output()
         .unwrap();
-    let said = String::from_utf8(ran.stderr).unwrap();
-    assert!(ran.status.success(), "{said}");
+    let stderr = String::from_utf8(ran.stderr).unwrap();
+    assert!(ran.status.success(), "{stderr}");
     assert!(
-        !said.contains("hunter2") && !said.contains("s | "),
-        "{said}"
+        !stderr.contains("hunter2") && !stderr.contains("s | "),
+        "{stderr}"
     );
 }

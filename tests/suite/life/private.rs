@@ -1,4 +1,4 @@
-//! Whose a store is: nobody but its user reads it, and no action writes in it. What an action writes
+//! The permissions of a store: only its user reads it, and no action writes in it. What an action writes
 //! elsewhere is there after a power cut, with its name.
 
 use super::process::Place;
@@ -104,16 +104,16 @@ fn no_action_writes_in_the_store() {
     for path in named.iter().chain(&linked) {
         let input = format!("file={}", path.display());
         let failed = place.run(&["run", &append, "-i", &input]);
-        // A database makes some of its files anew: the old one is nobody's any more.
+        // A database creates some of its files again: the old one is unused.
         if linked.contains(path) && fs::metadata(path).unwrap().nlink() == 1 {
             continue;
         }
         refused += 1;
-        let said = String::from_utf8_lossy(&failed.stderr).into_owned();
-        assert_eq!(failed.status.code(), Some(1), "{input}: {said}");
+        let stderr = String::from_utf8_lossy(&failed.stderr).into_owned();
+        assert_eq!(failed.status.code(), Some(1), "{input}: {stderr}");
         assert!(
-            said.contains("is in the engine's own store"),
-            "{input}: {said}"
+            stderr.contains("is in the engine's own store"),
+            "{input}: {stderr}"
         );
         assert_eq!(mark(), 12, "{input}");
         assert!(
@@ -122,7 +122,7 @@ fn no_action_writes_in_the_store() {
         );
     }
     assert!(refused >= named.len() + least, "{refused}");
-    // Beside it there is room.
+    // Next to it there is room.
     let input = format!("file={}", place.state().join("rows.jsonl").display());
     let done = place.run(&["run", &append, "-i", &input]);
     assert_eq!(done.status.code(), Some(0), "{done:?}");

@@ -73,22 +73,22 @@ impl Place {
 
 impl Following {
     /// What it says on standard error until it closes that.
-    pub fn said(&mut self) -> String {
-        let mut said = String::new();
+    pub fn stderr_text(&mut self) -> String {
+        let mut text = String::new();
         let mut stderr = self.child.stderr.take().unwrap();
-        stderr.read_to_string(&mut said).unwrap();
-        said
+        stderr.read_to_string(&mut text).unwrap();
+        text
     }
 
     /// Starts a command that is followed.
     pub fn of(mut command: Command) -> Self {
         let mut child = command.args(["--events", "jsonl"]).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
-        let (told, lines) = mpsc::channel();
+        let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
             for line in output.lines() {
                 let Ok(line) = line else { return };
-                if told.send(serde_json::from_str(&line).unwrap()).is_err() {
+                if sender.send(serde_json::from_str(&line).unwrap()).is_err() {
                     return;
                 }
             }

@@ -1,4 +1,4 @@
-//! Runs that have ended are forgotten, by age and by number, beside a process that goes on.
+//! Ended runs are pruned, by age and by number, next to a process that continues.
 
 use super::process::Place;
 use crate::serve::{COUNT, SLEEP, Server, Start};
@@ -22,7 +22,7 @@ fn names(place: &Place) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ended_runs_are_forgotten_beside_a_live_server() {
+async fn ended_runs_are_pruned_next_to_a_live_server() {
     let place = Place::new();
     let server = Server::start(&place.state());
     let mut ended = Vec::new();
@@ -56,7 +56,7 @@ async fn ended_runs_are_forgotten_beside_a_live_server() {
     let gone = place.run(&["status", &ended[0]]);
     assert_eq!(gone.status.code(), Some(2), "{gone:?}");
 
-    // What sleeps goes on, also through a restart, and the server forgets by itself.
+    // A sleeping run continues, also through a restart, and the server prunes automatically.
     server.kill();
     let state = place.state();
     let server = Start::new(&state).args(&["--prune-keep", "0"]).spawn();
@@ -68,7 +68,7 @@ async fn ended_runs_are_forgotten_beside_a_live_server() {
     }
     assert_eq!(names(&place), [asleep]);
     drop(server);
-    // A count, and ids for whoever wants them.
+    // A count, and the ids on request.
     let shown = |args: &[&str]| {
         let args = [&["prune", "--keep", "0", "--dry-run"], args].concat();
         String::from_utf8(place.run(&args).stdout).unwrap()
@@ -120,8 +120,8 @@ fn a_store_that_is_compacted_takes_no_more_room_than_its_runs() {
     let room = || room(&state.join("store"));
     let full = room();
     let pruned = place.run(&["prune", "--keep", "1"]);
-    let said = String::from_utf8_lossy(&pruned.stdout).into_owned();
-    assert_eq!(said, "199 runs and 0 programs forgotten\n", "{pruned:?}");
+    let stdout = String::from_utf8_lossy(&pruned.stdout).into_owned();
+    assert_eq!(stdout, "199 runs and 0 programs forgotten\n", "{pruned:?}");
     let left = room();
     let compacted = place.json(&["prune", "--compact", "-o", "json"]);
     let after = room();
@@ -139,7 +139,7 @@ fn a_store_that_is_compacted_takes_no_more_room_than_its_runs() {
     assert_eq!(left, ["audit.jsonl", "store"]);
 }
 
-/// Whoever dumps a store while runs are forgotten is not told that their remains cannot be read.
+/// A dump of a store while runs are pruned does not report their remains as unreadable.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_is_forgotten_while_the_store_is_dumped_is_not_in_the_dump() {
     let place = Place::new();

@@ -118,7 +118,7 @@ async fn a_file_or_a_flag_keeps_the_quota_of_a_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_quota_is_kept_through_a_kill() {
+async fn the_quota_is_enforced_through_a_kill() {
     let folder = Folder::new();
     // The whole quota is spent in the first moment, and the process killed.
     let quota = Quota::new(20, Duration::from_millis(2_000), 20);
@@ -205,7 +205,7 @@ async fn status_explains_who_waits_for_a_rate_limit() {
         text.contains(&format!("waits for the rate limit of {HOST}")),
         "{text}"
     );
-    // One branch stands for all four, in whichever order they lined up.
+    // One branch represents all four, in whichever order they lined up.
     let places = ["1", "2", "3", "4"].map(|place| format!(", number {place} in line"));
     assert!(places.iter().any(|place| text.contains(place)), "{text}");
     child.kill().unwrap();
@@ -362,8 +362,8 @@ fn wrong_rates_are_refused() {
         .left(2, &["is not a host or the name of a rate"]);
 }
 
-/// A server that answers with 503 while it is down. Once it is told to hold its requests, it answers one when the test
-/// lets it.
+/// A server that answers with 503 while it is down. In the mode that holds its requests, it answers one when the test
+/// releases it.
 #[derive(Clone)]
 struct Fragile {
     state: Arc<Mutex<FragileState>>,

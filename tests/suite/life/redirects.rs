@@ -85,9 +85,9 @@ async fn a_secret_does_not_follow_to_another_server() {
     for inputs in [body, with("/leak")] {
         let (output, noted) = call(inputs);
         assert_eq!(noted, Vec::<String>::new());
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("a secret would go along"), "{said}");
-        assert!(!said.contains("cAnAry"), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains("a secret would go along"), "{stderr}");
+        assert!(!stderr.contains("cAnAry"), "{stderr}");
     }
 }

@@ -105,8 +105,8 @@ impl Failed {
         let run = server.begin(workflow, json!({ "base": base })).await;
         for name in signals {
             let path = format!("/v1/runs/{run}/signal");
-            let (status, told) = server.post(&path, &json!({ "name": name })).await;
-            assert_eq!(status, 200, "{told}");
+            let (status, response) = server.post(&path, &json!({ "name": name })).await;
+            assert_eq!(status, 200, "{response}");
         }
         let outcome = server.end(&run).await;
         assert_eq!(outcome["status"], "Failed", "{outcome}");
@@ -166,9 +166,9 @@ async fn from_an_action_or_an_iteration_with_the_state_of_then() {
         (&again, "failed", whole(3)[1..].to_vec()),
         (&again, "poll#3/fetch", whole(3)[1..].to_vec()),
     ] {
-        let (status, told) = retry(&server, of, json!({ "from": from })).await;
-        assert_eq!(status, 201, "{from}: {told}");
-        let new = told["run"].as_str().unwrap();
+        let (status, response) = retry(&server, of, json!({ "from": from })).await;
+        assert_eq!(status, 201, "{from}: {response}");
+        let new = response["run"].as_str().unwrap();
         let outcome = server.end(new).await;
         assert_eq!(outcome["status"], "Succeeded", "{from}: {outcome}");
         assert_eq!(outcome["output"], json!({ "total": 10, "n": 5 }), "{from}");
@@ -208,8 +208,9 @@ async fn a_kill_during_the_retried_part_changes_nothing() {
     } = Failed::and_mended(POLL, &[]).await;
     world.open.send_replace(false);
     let before = *world.calls.borrow();
-    let (status, told) = retry(&server, &run, json!({ "from": "poll#3", "run": "again" })).await;
-    assert_eq!(status, 201, "{told}");
+    let (status, response) =
+        retry(&server, &run, json!({ "from": "poll#3", "run": "again" })).await;
+    assert_eq!(status, 201, "{response}");
     let mut calls = world.calls.subscribe();
     calls.wait_for(|calls| *calls > before).await.unwrap();
     // Before its first step has ended, and again in the middle.
@@ -229,7 +230,7 @@ async fn a_kill_during_the_retried_part_changes_nothing() {
     assert_eq!(keys, expected);
 }
 
-/// Items of a foreach, two at a time, beside a step that takes long.
+/// Items of a foreach, two at a time, next to a step that takes long.
 const EACH: &str = r#"
 name: each
 inputs: { base: { type: string } }
@@ -270,9 +271,9 @@ async fn from_an_item_while_another_branch_waits() {
             vec!["each#3/note", "each#3/fetch", "each#4/note", "each#4/fetch"],
         ),
     ] {
-        let (status, told) = retry(&server, &run, json!({ "from": from })).await;
-        assert_eq!(status, 201, "{told}");
-        let new = told["run"].as_str().unwrap();
+        let (status, response) = retry(&server, &run, json!({ "from": from })).await;
+        assert_eq!(status, 201, "{response}");
+        let new = response["run"].as_str().unwrap();
         // The other branch may not have heard its signal then.
         let signal = format!("/v1/runs/{new}/signal");
         server.post(&signal, &json!({ "name": "go" })).await;
@@ -308,7 +309,7 @@ outputs: "@length(variables('all'))"
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_let_go_of_is_said_and_the_failed_action_is_kept() {
+async fn discarded_work_is_reported_and_the_failed_action_is_stored() {
     let Failed {
         world,
         place: _place,
@@ -322,15 +323,15 @@ async fn what_was_let_go_of_is_said_and_the_failed_action_is_kept() {
     assert_eq!(status, 409, "{refused}");
     let detail = refused["detail"].as_str().unwrap();
     assert!(detail.contains("are not stored one by one"), "{detail}");
-    let (status, told) = retry(&server, &run, json!({ "from": "failed" })).await;
-    assert_eq!(status, 201, "{told}");
-    let outcome = server.end(told["run"].as_str().unwrap()).await;
+    let (status, response) = retry(&server, &run, json!({ "from": "failed" })).await;
+    assert_eq!(status, 201, "{response}");
+    let outcome = server.end(response["run"].as_str().unwrap()).await;
     assert_eq!(outcome["output"], 4, "{}", outcome["error"]);
     assert_eq!(world.take(), ["poll#3/fetch"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn on_the_command_line_alone_beside_and_from_afar() {
+async fn on_the_command_line_alone_next_to_a_server_and_remotely() {
     let Failed {
         world,
         place,
@@ -354,8 +355,8 @@ async fn on_the_command_line_alone_beside_and_from_afar() {
             command.output().unwrap()
         };
         assert!(output.status.success(), "{output:?}");
-        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(told, json!({ "total": 10, "n": 5 }));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report, json!({ "total": 10, "n": 5 }));
         assert_eq!(world.take()[0], "poll#3/fetch");
         let nowhere = place.run(&["retry", &run, "--from", "poll#7"]);
         assert_eq!(nowhere.status.code(), Some(2), "{nowhere:?}");

@@ -186,12 +186,22 @@ fn later_runs_know_the_keys_of_earlier_ones() {
     let other = "rows: [{ id: 5, name: x }], key: name";
     refused(&folder, "rows.jsonl", other, &["has keys of another `key`"]);
     append(&folder, "rows.jsonl", "row: { id: 6 }");
-    let told = "rows that were written without `key`";
-    refused(&folder, "rows.jsonl", "rows: [{ id: 7 }], key: id", &[told]);
+    let message = "rows that were written without `key`";
+    refused(
+        &folder,
+        "rows.jsonl",
+        "rows: [{ id: 7 }], key: id",
+        &[message],
+    );
     // Without the list the keys are not known.
     std::fs::remove_file(folder.path().join("rows.jsonl.keys")).unwrap();
-    let told = "rows.jsonl.keys, which has their keys, does not exist";
-    refused(&folder, "rows.jsonl", "rows: [{ id: 5 }], key: id", &[told]);
+    let message = "rows.jsonl.keys, which has their keys, does not exist";
+    refused(
+        &folder,
+        "rows.jsonl",
+        "rows: [{ id: 5 }], key: id",
+        &[message],
+    );
     folder.file("rows.jsonl.keys", "something else entirely");
     refused(
         &folder,
@@ -199,12 +209,12 @@ fn later_runs_know_the_keys_of_earlier_ones() {
         "rows: [{ id: 5 }], key: id",
         &["is not a list of keys"],
     );
-    let told = "row 2 of 2 has no key";
+    let message = "row 2 of 2 has no key";
     refused(
         &folder,
         "new",
         "rows: [{ id: 5 }, { name: x }], key: id",
-        &[told],
+        &[message],
     );
 }
 
@@ -214,8 +224,8 @@ fn a_replaced_file_has_no_keys_of_the_old_one() {
     append(&folder, "rows", "rows: [{ id: 1 }, { id: 2 }], key: id");
     append(&folder, "rows", "rows: [{ id: 7 }], key: id, replace: true");
     assert_eq!(folder.read("rows"), "{\"id\":7}\n");
-    let told = "rows.keys, which has their keys, does not exist";
-    refused(&folder, "rows", "rows: [{ id: 1 }], key: id", &[told]);
+    let message = "rows.keys, which has their keys, does not exist";
+    refused(&folder, "rows", "rows: [{ id: 1 }], key: id", &[message]);
 }
 
 #[test]

@@ -23,20 +23,20 @@ fn a_run_knows_its_scheduled_time() {
     let place = Place::new();
     let file = place.file("nightly.yaml", NIGHTLY);
     let at = "2026-11-28T01:30:00Z";
-    let told = json!({ "time": at, "beside": "2026-11-27T01:30:00Z 2026-11-29T01:30:00Z" });
+    let times = json!({ "time": at, "beside": "2026-11-27T01:30:00Z 2026-11-29T01:30:00Z" });
     let given = ["run", &file, "--scheduled-time", at, "-o", "json"];
-    assert_eq!(place.json(&given), told);
+    assert_eq!(place.json(&given), times);
     let given = ["test", &file, "--scheduled-time", at, "-o", "json"];
-    assert_eq!(place.json(&given)["output"], told);
+    assert_eq!(place.json(&given)["output"], times);
     let without = place.json(&["run", &file, "-o", "json"]);
     assert_eq!(without["time"], Value::Null, "{without}");
     let wrong = NIGHTLY.replace("schedule('time')", "schedule('times')");
     let file = place.file("wrong.yaml", &wrong);
     let output = place.run(&["run", &file]);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        said.contains("unknown member of the schedule `times`"),
-        "{said}"
+        stderr.contains("unknown member of the schedule `times`"),
+        "{stderr}"
     );
 }
 
@@ -255,22 +255,22 @@ fn a_backfill_runs_each_time_once() {
     let one = ["workflow", "start", "nightly", "--id", ids[1]];
     assert!(place.run(&one).status.success());
     let output = place.run(&range);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}");
-    assert!(said.contains("1 time skipped"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{stderr}");
+    assert!(stderr.contains("1 time skipped"), "{stderr}");
     let output = String::from_utf8(output.stdout).unwrap();
     for at in ["2026-10-24T00:30:00Z", "2026-10-26T01:30:00Z"] {
         assert!(output.contains(at), "{output}");
     }
     let again = place.run(&with(&["--concurrency", "3"]));
-    let said = String::from_utf8_lossy(&again.stderr).into_owned();
-    assert!(said.contains("3 times skipped"), "{said}");
+    let stderr = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert!(stderr.contains("3 times skipped"), "{stderr}");
     let label = ["list", "--label", "windlass.schedule=nightly", "-o", "json"];
     assert_eq!(place.json(&label).as_array().map(Vec::len), Some(2));
 }
 
 #[test]
-fn what_cannot_be_backfilled_is_told() {
+fn what_cannot_be_backfilled_is_reported() {
     let place = Place::new();
     let file = place.file("nightly.yaml", NIGHTLY);
     assert!(
@@ -330,14 +330,14 @@ fn what_cannot_be_backfilled_is_told() {
     ];
     for (args, expected) in wrong {
         let output = place.run(&[&["schedule"], &args[..]].concat());
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
-        assert!(said.contains(expected), "{args:?}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+        assert!(stderr.contains(expected), "{args:?}: {stderr}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backfill_goes_on_when_the_server_dies() {
+async fn a_backfill_continues_when_the_server_dies() {
     let place = Place::new();
     let server = Server::start(&place.state());
     let text = NIGHTLY.replace(

@@ -23,8 +23,8 @@ actions: { a: { type: compose, inputs: 1 } }
 pub async fn put(server: &Server, name: &str, text: &str) {
     let request = server.ask(Method::PUT, &format!("/v1/workflows/{name}"));
     let request = request.header("content-type", "application/yaml");
-    let (status, told) = answer(request.body(text.to_owned())).await;
-    assert!(status < 300, "{told}");
+    let (status, response) = answer(request.body(text.to_owned())).await;
+    assert!(status < 300, "{response}");
 }
 
 pub async fn runs(server: &Server) -> Vec<Value> {
@@ -102,13 +102,13 @@ fn slots(runs: &[Value]) -> BTreeMap<i64, i64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_recurrence_goes_on_after_kills_and_fires_no_time_twice() {
+async fn a_recurrence_continues_after_kills_and_fires_no_time_twice() {
     let place = Place::new();
     let mut server = Server::start(&place.state());
     let request = server.ask(Method::PUT, "/v1/workflows/recur");
     let request = request.header("content-type", "application/json");
-    let (status, told) = answer(request.body(recurring(None))).await;
-    assert_eq!(status, 201, "{told}");
+    let (status, response) = answer(request.body(recurring(None))).await;
+    assert_eq!(status, 201, "{response}");
     for _ in 0..3 {
         let before = runs(&server).await.len();
         at_least(&server, before + 2).await;
@@ -131,7 +131,7 @@ async fn a_recurrence_goes_on_after_kills_and_fires_no_time_twice() {
 async fn a_recurrence_ends_at_its_end() {
     let place = Place::new();
     let server = Server::start(&place.state());
-    let kept = |name: &str, body: String| {
+    let put_workflow = |name: &str, body: String| {
         let request = server.ask(Method::PUT, &format!("/v1/workflows/{name}"));
         answer(
             request
@@ -139,9 +139,9 @@ async fn a_recurrence_ends_at_its_end() {
                 .body(body),
         )
     };
-    let over = kept("over", recurring(Some("2021-01-01T00:00:00Z"))).await;
+    let over = put_workflow("over", recurring(Some("2021-01-01T00:00:00Z"))).await;
     assert_eq!(over.0, 201, "{}", over.1);
-    let lasts = kept("lasts", recurring(Some("2999-01-01T00:00:00Z"))).await;
+    let lasts = put_workflow("lasts", recurring(Some("2999-01-01T00:00:00Z"))).await;
     assert_eq!(lasts.0, 201, "{}", lasts.1);
     let found = at_least(&server, 3).await;
     assert!(
@@ -161,7 +161,7 @@ actions: { a: { type: waitForSignal, signal: go } }
 ";
     put(&server, "long", waits).await;
     put(&server, "tick", EVERY_SECOND).await;
-    // While the clock of the one goes on, the other has one run.
+    // While the clock of the one continues, the other has one run.
     let found = at_least(&server, 4).await;
     let of = |name: &str| {
         let those = found.iter().filter(|run| run["workflow"] == name);
@@ -187,10 +187,10 @@ pub async fn after_a_tick(server: &Server) -> Vec<Value> {
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    panic!("the clock stands still: {:?}", runs(server).await);
+    panic!("the clock has stopped: {:?}", runs(server).await);
 }
 
-/// Makes the kept workflows as old as if nobody had been there for an hour.
+/// Makes the saved workflows as old as after an hour without a server.
 pub fn an_hour_later(state: &Path, name: &str) {
     let store = open_again(state);
     let hour = 3_600_000;
@@ -202,7 +202,7 @@ pub fn an_hour_later(state: &Path, name: &str) {
     assert!(store.replace_workflow(&stored, None, &[]).unwrap());
 }
 
-/// Makes the kept workflows as a clock left them that was an hour ahead.
+/// Makes the saved workflows as a clock left them that was an hour ahead.
 fn an_hour_ahead(state: &Path, name: &str, too_late: bool) {
     let store = open_again(state);
     let hour = 3_600_000;
@@ -256,7 +256,7 @@ async fn a_clock_that_was_ahead_stops_no_schedule() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     panic!(
-        "a schedule stands still: {before:?}, {:?}",
+        "a schedule has stopped: {before:?}, {:?}",
         of_each(&runs(&server).await)
     );
 }
@@ -322,8 +322,8 @@ actions: { a: { type: waitForSignal, signal: go } }
     assert_eq!(long.len(), 1, "{found:?}");
     let first = long[0]["run"].as_str().unwrap().to_owned();
     let path = format!("/v1/runs/{first}/signal");
-    let (status, told) = server.post(&path, &json!({ "name": "go" })).await;
-    assert_eq!(status, 200, "{told}");
+    let (status, response) = server.post(&path, &json!({ "name": "go" })).await;
+    assert_eq!(status, 200, "{response}");
     assert_eq!(server.end(&first).await["status"], "Succeeded");
     let mut listed = Vec::new();
     for _ in 0..600 {
@@ -339,17 +339,20 @@ actions: { a: { type: waitForSignal, signal: go } }
     assert_eq!(of(&found, "long").len(), 2, "{found:?}");
 }
 
-/// Nobody would give what it needs, at any of its times.
+/// Its due times cannot provide the input.
 #[test]
-fn a_schedule_whose_runs_need_an_input_is_not_kept() {
+fn a_schedule_whose_runs_need_an_input_is_refused() {
     let place = Place::new();
     let text = "schedule: '30 2 * * *'\ninputs: { day: { type: string } }\n\
                 actions: { a: { type: compose, inputs: \"@inputs('day')\" } }\n";
     let file = place.file("needs.yaml", text);
     let put = place.run(&["workflow", "put", "needs", &file]);
-    let said = String::from_utf8_lossy(&put.stderr).into_owned();
-    assert_eq!(put.status.code(), Some(2), "{said}");
-    assert!(said.contains("the input `day` has no default"), "{said}");
+    let stderr = String::from_utf8_lossy(&put.stderr).into_owned();
+    assert_eq!(put.status.code(), Some(2), "{stderr}");
+    assert!(
+        stderr.contains("the input `day` has no default"),
+        "{stderr}"
+    );
     let run = place.run(&["run", &file, "-i", "day=monday"]);
     assert!(run.status.success(), "{run:?}");
 }
@@ -371,10 +374,10 @@ fn times_that_are_decided_are_not_announced() {
     });
     assert!(store.replace_workflow(&stored, None, &[]).unwrap());
     drop(store);
-    let told = place.run(&["schedule", "next", "nightly", "-o", "json"]);
-    let told: Value = serde_json::from_slice(&told.stdout).unwrap();
-    let first = told["next"][0].as_str().unwrap().parse::<DateTime<Utc>>();
-    assert!(first.unwrap().timestamp_millis() > until.0, "{told}");
+    let printed = place.run(&["schedule", "next", "nightly", "-o", "json"]);
+    let report: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    let first = report["next"][0].as_str().unwrap().parse::<DateTime<Utc>>();
+    assert!(first.unwrap().timestamp_millis() > until.0, "{report}");
 }
 
 #[test]

@@ -30,8 +30,8 @@ async fn echo(State(seen): State<Seen>, headers: HeaderMap, body: String) -> Res
         StatusCode::OK
     };
     let encoded = STANDARD.encode(format!("user:{CANARY}"));
-    let told = json!({ "bearer": bearer, "body": body, "encoded": encoded, CANARY: 1 });
-    (status, [("x-echo", bearer)], Json(told)).into_response()
+    let response = json!({ "bearer": bearer, "body": body, "encoded": encoded, CANARY: 1 });
+    (status, [("x-echo", bearer)], Json(response)).into_response()
 }
 
 const WORKFLOW: &str = r#"
@@ -95,7 +95,7 @@ async fn a_secret_reaches_the_world_and_nothing_that_is_written() {
     let secrets = secrets.to_str().unwrap().to_owned();
     let file = place.file("canary.yaml", WORKFLOW);
 
-    let told = tokio::task::spawn_blocking(move || {
+    let stdout = tokio::task::spawn_blocking(move || {
         let base = format!("base={base}");
         let args = [
             "run",
@@ -145,7 +145,7 @@ async fn a_secret_reaches_the_world_and_nothing_that_is_written() {
             String::from_utf8_lossy(&dump)
         );
     });
-    told.await.unwrap();
+    stdout.await.unwrap();
 
     let seen = seen.lock().unwrap().clone();
     assert_eq!(seen.len(), 2, "{seen:?}");
@@ -173,8 +173,8 @@ async fn nothing_that_a_server_says_holds_a_secret() {
     let server = begin();
     let request = server.ask(Method::PUT, "/v1/workflows/canary");
     let request = request.header("content-type", "application/yaml");
-    let kept = request.body(WORKFLOW).send().await.unwrap();
-    assert_eq!(kept.status(), 201);
+    let stored = request.body(WORKFLOW).send().await.unwrap();
+    assert_eq!(stored.status(), 201);
     let body = json!({ "workflow": "canary", "run": "c", "input": { "base": base } });
     assert_eq!(server.post("/v1/runs", &body).await.0, 201);
     for _ in 0..1_000 {
@@ -186,9 +186,9 @@ async fn nothing_that_a_server_says_holds_a_secret() {
     }
     // What is in flight is looked at too.
     assert_answers_clean(&server).await;
-    let (status, said) = server.stop();
+    let (status, stderr) = server.stop();
     assert!(status.success());
-    assert_clean("what it said", said.as_bytes());
+    assert_clean("standard error", stderr.as_bytes());
     let server = begin();
     server
         .post("/v1/runs/c/signal", &json!({ "name": "go" }))
@@ -201,8 +201,8 @@ async fn nothing_that_a_server_says_holds_a_secret() {
     assert_eq!(server.post("/v1/runs/c/retry", &again).await.0, 201);
     assert_eq!(server.end("d").await["status"], "Failed");
     assert_answers_clean(&server).await;
-    let (_, said) = server.stop();
-    assert_clean("what it said", said.as_bytes());
+    let (_, stderr) = server.stop();
+    assert_clean("standard error", stderr.as_bytes());
     assert_clean("the store", &bytes_of(&state));
     // It was there all the time.
     assert_eq!(seen.lock().unwrap().len(), 3);
@@ -227,22 +227,22 @@ async fn assert_answers_clean(server: &Server) {
         assert_clean(path, headers.as_bytes());
         assert_clean(path, &response.bytes().await.unwrap());
     }
-    // The stream: all that it tells by now, up to where it waits or ends.
+    // The stream: all that it has sent so far, up to where it waits or ends.
     let path = "/v1/runs/c/events";
     let mut stream = server.ask(Method::GET, path).send().await.unwrap();
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     let (_, history) = server
         .get("/v1/runs/c/history?events=true&limit=10000")
         .await;
     let events = history["events"].as_array().unwrap().len();
-    while String::from_utf8_lossy(&told)
+    while String::from_utf8_lossy(&received)
         .matches("event: history")
         .count()
         < events
     {
-        told.extend(stream.chunk().await.unwrap().unwrap());
+        received.extend(stream.chunk().await.unwrap().unwrap());
     }
-    assert_clean(path, &told);
+    assert_clean(path, &received);
 }
 
 #[test]
@@ -256,9 +256,9 @@ fn a_secret_that_is_not_there_is_a_warning_and_then_a_fault() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let warned = String::from_utf8_lossy(&output.stderr);
     assert!(warned.contains("missing-secret"), "{warned}");
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(told["error"]["kind"], "secret", "{told}");
-    let message = told["error"]["message"].as_str().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["error"]["kind"], "secret", "{report}");
+    let message = report["error"]["message"].as_str().unwrap();
     assert!(message.contains("WINDLASS_SECRET_NOPE"), "{message}");
 
     // From the environment.
@@ -291,8 +291,8 @@ fn nothing_is_computed_from_a_secret_and_data_names_none() {
         let input = format!("data={mark}");
         let mut command = place.command(&["run", &file, "-i", &input, "-o", "json"]);
         let output = command.env("WINDLASS_SECRET_T", "tttt").output().unwrap();
-        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(told["error"]["kind"], "secret", "{name} {output:?}");
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["error"]["kind"], "secret", "{name} {output:?}");
     }
     // An action that names no secret gets no secret.
     let text = "inputs: { data: { type: string } }\n\
@@ -304,11 +304,11 @@ fn nothing_is_computed_from_a_secret_and_data_names_none() {
     let input = format!("data={mark}");
     let mut command = place.command(&["run", &file, "-i", &input, "-o", "json"]);
     let output = command.env("WINDLASS_SECRET_T", "tttt").output().unwrap();
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(told, json!(mark), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report, json!(mark), "{output:?}");
 }
 
-/// Says what it was asked, as it came.
+/// Prints its request, unchanged.
 async fn mirror(uri: axum::http::Uri) -> (StatusCode, String) {
     (StatusCode::IM_A_TEAPOT, format!("no such thing as {uri}"))
 }
@@ -317,7 +317,7 @@ async fn mirror(uri: axum::http::Uri) -> (StatusCode, String) {
 async fn a_secret_in_a_url_is_masked_whatever_was_escaped_of_it() {
     let base = serve(Router::new().fallback(mirror)).await;
     let place = Place::new();
-    let told = tokio::task::spawn_blocking(move || {
+    let stderr = tokio::task::spawn_blocking(move || {
         for (number, secret) in ["pa ss/cAnAry", "tok\"en/cAnAry"].into_iter().enumerate() {
             let text = format!(
                 "actions:\n\
@@ -335,7 +335,7 @@ async fn a_secret_in_a_url_is_masked_whatever_was_escaped_of_it() {
         }
         assert_clean("the store", &bytes_of(&place.state()));
     });
-    told.await.unwrap();
+    stderr.await.unwrap();
 }
 
 #[test]
@@ -405,14 +405,14 @@ outputs: \"@outputs('ask')\"
     let ran = place.run(&["run", &file, "-o", "json"]);
     assert!(ran.status.success(), "{ran:?}");
     assert_eq!(String::from_utf8_lossy(&ran.stdout), "1\n");
-    let told = String::from_utf8_lossy(&ran.stderr);
-    assert!(!told.contains("missing"), "{told}");
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    assert!(!stderr.contains("missing"), "{stderr}");
     server.stop();
 
     // Without an owner it is this process that lacks both.
     let ran = place.run(&["run", &file, "-o", "json"]);
     assert_eq!(ran.status.code(), Some(1), "{ran:?}");
-    let told = String::from_utf8_lossy(&ran.stderr);
-    assert!(told.contains("missing-secret"), "{told}");
-    assert!(told.contains("missing-handler"), "{told}");
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    assert!(stderr.contains("missing-secret"), "{stderr}");
+    assert!(stderr.contains("missing-handler"), "{stderr}");
 }

@@ -24,18 +24,18 @@ async fn login() -> Response {
     Json(json!({ "token": TOKEN, "expires": 3600 })).into_response()
 }
 
-/// Remembers who came, and tells them.
+/// Stores the token of each request, and returns it.
 async fn work(State(seen): State<Seen>, headers: HeaderMap, body: String) -> Response {
     let bearer = headers["authorization"].to_str().unwrap().to_owned();
     seen.lock().unwrap().push(format!("{bearer} {body}"));
     let fails = body.contains("fail");
-    let told = json!({ "you": bearer, "done": true });
+    let response = json!({ "you": bearer, "done": true });
     let status = if fails {
         StatusCode::FORBIDDEN
     } else {
         StatusCode::OK
     };
-    (status, Json(told)).into_response()
+    (status, Json(response)).into_response()
 }
 
 async fn world() -> (String, Seen) {
@@ -144,15 +144,15 @@ fn views(place: &Place, run: &str) {
     }
 }
 
-/// Follows a run until it waits; gives what was told.
+/// Follows a run until it waits; returns what was printed.
 fn waiting(run: &mut Following) -> String {
-    let (mut told, mut used) = (String::new(), 0);
+    let (mut printed, mut used) = (String::new(), 0);
     while used < 2 {
         let line = run.line().expect("it ended");
-        told += &line.to_string();
+        printed += &line.to_string();
         used += u32::from(line["event"] == "ActionEnded" && line["node_name"] == "use");
     }
-    told
+    printed
 }
 
 fn key(place: &Place, name: &str, digit: &str) -> String {
@@ -175,7 +175,7 @@ async fn a_secure_token_reaches_the_world_and_no_view_and_is_sealed() {
         assert_clean("the events", events.as_bytes());
         assert_clean("the store of a killed process", &bytes_of(&place.state()));
         views(&place, "s");
-        // Signals go to a store that nobody owns, too.
+        // Signals go to a store without an owner, too.
         let signal = [&["signal", "s", "go"][..], &sealed].concat();
         let signalled = place.run(&signal);
         assert!(signalled.status.success(), "{signalled:?}");
@@ -270,11 +270,11 @@ actions:
     })
     .await
     .unwrap();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(
-        told.contains("the outputs of this action are secure"),
-        "{told}"
+        stderr.contains("the outputs of this action are secure"),
+        "{stderr}"
     );
     assert!(seen.lock().unwrap()[0].starts_with(&format!("Bearer {TOKEN}")));
 }
@@ -288,22 +288,22 @@ async fn without_its_key_a_run_is_set_aside_and_not_lost() {
     let short = place.file("short", "7a7a");
     tokio::task::spawn_blocking(move || {
         let base = format!("base={base}");
-        // Nobody seals: it is said, and the token lies there.
+        // Without sealing there is a warning, and the token is stored in plain text.
         let validated = place.run(&["validate", &file]);
-        let told = String::from_utf8_lossy(&validated.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&validated.stderr).into_owned();
         assert!(
-            validated.status.success() && told.contains("lie readable in the store"),
-            "{told}"
+            validated.status.success() && stderr.contains("lie readable in the store"),
+            "{stderr}"
         );
-        assert!(told.contains("--state-key FILE"), "{told}");
+        assert!(stderr.contains("--state-key FILE"), "{stderr}");
         let validated = place.run(&["validate", &file, "--state-key", &good]);
-        let told = String::from_utf8_lossy(&validated.stderr).into_owned();
-        assert!(!told.contains("readable"), "{told}");
+        let stderr = String::from_utf8_lossy(&validated.stderr).into_owned();
+        assert!(!stderr.contains("readable"), "{stderr}");
         let refused = place.run(&["run", &file, "-i", &base, "--state-key", &short]);
-        let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(
-            refused.status.code() == Some(2) && told.contains("32 random bytes"),
-            "{told}"
+            refused.status.code() == Some(2) && stderr.contains("32 random bytes"),
+            "{stderr}"
         );
 
         let args = ["run", &file, "--id", "s", "-i", &base, "--state-key", &good];
@@ -314,11 +314,11 @@ async fn without_its_key_a_run_is_set_aside_and_not_lost() {
         assert!(place.run(&signal).status.success());
         for key in [&["--state-key", &*bad][..], &[]] {
             let resumed = place.run(&[&["resume", "s"][..], key].concat());
-            let told = String::from_utf8_lossy(&resumed.stderr).into_owned();
-            assert_eq!(resumed.status.code(), Some(8), "{told}");
+            let stderr = String::from_utf8_lossy(&resumed.stderr).into_owned();
+            assert_eq!(resumed.status.code(), Some(8), "{stderr}");
             assert!(
-                told.contains("encrypted with a key that this process does not have"),
-                "{told}"
+                stderr.contains("encrypted with a key that this process does not have"),
+                "{stderr}"
             );
         }
         let signalled = place.run(&["signal", "s", "go"]);
@@ -335,7 +335,7 @@ async fn without_its_key_a_run_is_set_aside_and_not_lost() {
             .unwrap();
         assert!(resumed.status.success(), "{resumed:?}");
 
-        // A new run goes on from a place of one that was ended without the key.
+        // A new run continues from a place of one that was ended without the key.
         let args = ["run", &file, "--id", "c", "-i", &base, "--state-key", &good];
         let mut run = place.follow(&args);
         waiting(&mut run);
@@ -351,7 +351,7 @@ async fn without_its_key_a_run_is_set_aside_and_not_lost() {
         assert_eq!(run.result()["plain"], 1);
         views(&place, "again");
 
-        // Without a key it goes on as well, readable in the store and nowhere else.
+        // Without a key it resumes as well, readable in the store and nowhere else.
         let other = Place::new();
         let args = ["run", &file, "--id", "s", "-i", &base];
         let mut run = other.follow(&args);
@@ -378,17 +378,17 @@ async fn a_server_shows_no_secure_value() {
         .spawn();
     let run = server.begin(&workflow(), json!({ "base": base })).await;
     let signal = format!("/v1/runs/{run}/signal");
-    let (status, told) = server.post(&signal, &json!({ "name": "go" })).await;
-    assert!(status < 300, "{told}");
+    let (status, response) = server.post(&signal, &json!({ "name": "go" })).await;
+    assert!(status < 300, "{response}");
     let ended = server.end(&run).await;
     assert_clean("the end", ended.to_string().as_bytes());
     for path in ["", "/history", "/dump", "/iterations?loop=each"] {
-        let (_, told) = server.get(&format!("/v1/runs/{run}{path}")).await;
-        assert_clean(path, told.to_string().as_bytes());
+        let (_, response) = server.get(&format!("/v1/runs/{run}{path}")).await;
+        assert_clean(path, response.to_string().as_bytes());
     }
-    let (status, said) = server.stop();
-    assert!(status.success(), "{said}");
-    assert_clean("the log", said.as_bytes());
+    let (status, stderr) = server.stop();
+    assert!(status.success(), "{stderr}");
+    assert_clean("the log", stderr.as_bytes());
     assert_clean("the store", &bytes_of(&place.state()));
 }
 
@@ -430,7 +430,7 @@ fn a_definition_hides_what_its_secure_data_says() {
         assert_eq!(result[action], given, "{result}");
     }
     views(&place, "d");
-    for (properties, told) in [
+    for (properties, message) in [
         (json!(["output"]), "did you mean `outputs`"),
         (json!("outputs"), "must be a list"),
     ] {
@@ -438,10 +438,10 @@ fn a_definition_hides_what_its_secure_data_says() {
         wrong["actions"]["Make"]["runtimeConfiguration"]["secureData"]["properties"] = properties;
         let file = place.file("wrong.json", &wrong.to_string());
         let output = place.run(&["validate", &file]);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(
-            output.status.code() == Some(3) && said.contains(told),
-            "{said}"
+            output.status.code() == Some(3) && stderr.contains(message),
+            "{stderr}"
         );
     }
 }

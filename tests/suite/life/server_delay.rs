@@ -16,7 +16,7 @@ use tokio::time::Instant;
 struct First {
     status: u16,
     headers: Vec<(&'static str, &'static str)>,
-    asked: Arc<Mutex<Vec<(String, Instant)>>>,
+    requests: Arc<Mutex<Vec<(String, Instant)>>>,
 }
 
 impl First {
@@ -24,7 +24,7 @@ impl First {
         Self {
             status,
             headers: headers.to_vec(),
-            asked: Arc::default(),
+            requests: Arc::default(),
         }
     }
 
@@ -35,8 +35,8 @@ impl First {
 
     /// The times between the requests for a job.
     fn gaps(&self, job: &str) -> Vec<Duration> {
-        let asked = self.asked.lock().unwrap();
-        let times: Vec<Instant> = asked
+        let requests = self.requests.lock().unwrap();
+        let times: Vec<Instant> = requests
             .iter()
             .filter(|(of, _)| of == job)
             .map(|(_, at)| *at)
@@ -49,9 +49,9 @@ async fn answer(
     State(first): State<First>,
     Path(job): Path<String>,
 ) -> (StatusCode, HeaderMap, Json<Value>) {
-    let mut asked = first.asked.lock().unwrap();
-    let is_first = asked.iter().all(|(of, _)| *of != job);
-    asked.push((job, Instant::now()));
+    let mut requests = first.requests.lock().unwrap();
+    let is_first = requests.iter().all(|(of, _)| *of != job);
+    requests.push((job, Instant::now()));
     if !is_first {
         return (
             StatusCode::OK,
@@ -175,11 +175,11 @@ actions:
         let url = format!("{}/job", first.serve().await);
         let name = format!("quota-{number}.yaml");
         folder.file(&name, file.replace("URL", &url));
-        let told = folder.run(&["run", &name]);
+        let printed = folder.run(&["run", &name]);
         let gaps = first.gaps("job");
         match least {
             Some(least) => {
-                told.left(0, &[]);
+                printed.left(0, &[]);
                 assert_eq!(gaps.len(), 1, "{headers:?}");
                 assert!(
                     gaps[0] >= Duration::from_millis(least),
@@ -187,7 +187,7 @@ actions:
                 );
             }
             None => {
-                told.left(1, &["403"]);
+                printed.left(1, &["403"]);
                 assert_eq!(gaps.len(), 0, "{headers:?}");
             }
         }

@@ -1,4 +1,4 @@
-//! Ids that are cut short: the beginning of one that Windlass made will do, of one that somebody
+//! Ids that are cut short: the beginning of one that Windlass made is enough, of one that a user
 //! chose it will not, and of several none is taken.
 
 use super::process::Place;
@@ -53,17 +53,20 @@ fn the_beginning_of_a_made_id_will_do() {
         assert!(place.run(&["logs", cut(id)]).status.success());
     }
     // Several begin so; a name alone, a chosen id and what there is not are no beginnings.
-    let told = refused(&place, &["status", "count-0"]);
+    let message = refused(&place, &["status", "count-0"]);
     let named = format!("the ids of 2 runs begin with `count-0`:\n  {second}\n  {first}\n");
-    assert!(told.contains(&named), "{told}");
+    assert!(message.contains(&named), "{message}");
     for none in ["count", "count-", "backfill-1", "count-1"] {
-        let told = refused(&place, &["status", none]);
-        assert!(told.contains(&format!("unknown run {none} ")), "{told}");
+        let message = refused(&place, &["status", none]);
+        assert!(
+            message.contains(&format!("unknown run {none} ")),
+            "{message}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn so_it_does_beside_a_server_and_elsewhere() {
+async fn a_short_id_works_next_to_a_server_and_remotely() {
     let place = Place::new();
     let server = Server::start(&place.state());
     let run = server.begin(SLEEP, serde_json::json!(null)).await;

@@ -1,4 +1,4 @@
-//! `waitForSignal`: the wait survives the process, signals are kept, and the wait has an end.
+//! `waitForSignal`: the wait survives the process, signals are stored, and the wait has an end.
 
 use super::process::Place;
 use serde_json::json;
@@ -26,12 +26,12 @@ fn a_wait_for_a_signal_survives_a_kill() {
     let status = place.json(&["status", "a", "-o", "json"]);
     assert_eq!(status["status"], "Waiting", "{status}");
 
-    // Nobody owns the store: the signal is stored, and nothing moves but the wait.
+    // The store has no owner: the signal is stored, and only the wait changes.
     let payload = ["--payload", "{\"by\": \"eve\"}"];
     let sent = place.run(&["signal", "a", "approved", payload[0], payload[1]]);
     assert!(sent.status.success(), "{sent:?}");
 
-    // Beside a live owner.
+    // Next to a live owner.
     let mut resumed = place.follow(&["resume", "a"]);
     resumed.until("Answered", "");
     let sent = place.run(&["signal", "a", "approved", "--payload", "[2]"]);
@@ -40,7 +40,7 @@ fn a_wait_for_a_signal_survives_a_kill() {
 }
 
 #[test]
-fn signals_that_come_early_are_kept_through_a_kill() {
+fn early_signals_are_stored_through_a_kill() {
     let place = Place::new();
     let file = place.file(
         "early.yaml",
@@ -66,7 +66,7 @@ outputs: \"@createArray(outputs('first'), outputs('second'))\"
 }
 
 #[test]
-fn a_wait_that_nobody_ends_times_out() {
+fn a_wait_without_a_signal_times_out() {
     let place = Place::new();
     let file = place.file(
         "late.yaml",
@@ -77,9 +77,9 @@ actions:
     );
     let output = place.run(&["run", &file, "-o", "json"]);
     assert_eq!(output.status.code(), Some(5), "{output:?}");
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(told["error"]["kind"], "timeout", "{told}");
-    assert_eq!(told["error"]["action"], "approval", "{told}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["error"]["kind"], "timeout", "{report}");
+    assert_eq!(report["error"]["action"], "approval", "{report}");
 }
 
 #[test]
@@ -91,12 +91,12 @@ fn a_name_that_nothing_waits_for_is_refused_with_those_there_are() {
     let misspelt = || {
         let sent = place.run(&["signal", "a", "aproved"]);
         assert_eq!(sent.status.code(), Some(2), "{sent:?}");
-        let told = String::from_utf8(sent.stderr).unwrap();
+        let stderr = String::from_utf8(sent.stderr).unwrap();
         let why = "run a waits for no signal `aproved`; its workflow waits for approved; did you \
                    mean `approved`?";
-        assert!(told.contains(why), "{told}");
+        assert!(stderr.contains(why), "{stderr}");
     };
-    // Beside its owner, and when nobody owns the store.
+    // Next to its owner, and in a store without an owner.
     misspelt();
     run.kill();
     misspelt();
@@ -111,14 +111,14 @@ fn a_name_that_nothing_waits_for_is_refused_with_those_there_are() {
     run.until("RunStarted", "");
     let sent = place.run(&["signal", "n", "go"]);
     assert_eq!(sent.status.code(), Some(2), "{sent:?}");
-    let told = String::from_utf8(sent.stderr).unwrap();
-    assert!(told.contains("its workflow waits for none"), "{told}");
+    let stderr = String::from_utf8(sent.stderr).unwrap();
+    assert!(stderr.contains("its workflow waits for none"), "{stderr}");
     run.kill();
 }
 
-/// Who is told that a run was cancelled has cancelled it, also when it ends by itself in the same step.
+/// A client that gets `cancelled` has cancelled the run, also when it ends in the same step.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancel_that_comes_too_late_is_told() {
+async fn a_cancel_that_arrives_too_late_is_reported() {
     let engine = Engine::builder().in_memory().unwrap();
     let place = Place::new();
     let file = place.file(
@@ -170,8 +170,8 @@ outputs: \"@outputs('first')\"
     while !listed().contains("  signal go\n") {}
     let refused = place.run(&["signal", "r", "go", "--id", "no id"]);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
-    let said = String::from_utf8(refused.stderr).unwrap();
-    assert!(said.contains("an id has 1 to"), "{said}");
+    let stderr = String::from_utf8(refused.stderr).unwrap();
+    assert!(stderr.contains("an id has 1 to"), "{stderr}");
     let sent = place.run(&["signal", "r", "go", "--payload", "2"]);
     assert!(sent.status.success(), "{sent:?}");
     assert_eq!(run.result(), json!(1));
@@ -191,7 +191,7 @@ fn a_process_that_ends_with_a_signal_answers_the_sender_first() {
     }
 }
 
-/// The owner of the store may be killed before its answer has arrived; then the next one is asked, or this process becomes it.
+/// The owner of the store may be killed before its answer has arrived; then the next one gets the request, or this process becomes it.
 #[test]
 fn a_signal_is_received_once_though_its_receiver_is_killed() {
     const SIGNALS: u64 = 30;

@@ -1,10 +1,10 @@
-//! A loop that gets nowhere, seen from outside: the exit code, and what the next iteration is told.
+//! A loop that gets nowhere, seen from outside: the exit code, and the feedback of the next iteration.
 
 use crate::life::first_use::Folder;
 use serde_json::{Value, json};
 
 #[test]
-fn a_loop_that_stands_still_ends_as_at_a_limit_and_its_body_knows_why() {
+fn an_unchanged_loop_ends_as_at_a_limit_and_its_body_knows_why() {
     let folder = Folder::new();
     let file = folder.file(
         "w.yaml",
@@ -23,13 +23,13 @@ actions:
 "#,
     );
     let file = file.to_str().unwrap();
-    let said = "loop `fix` gave the same 3 times in a row";
-    folder.run(&["run", file]).left(4, &[said]);
-    let told = folder.read("told");
-    let told: Vec<&str> = told.lines().collect();
-    assert_eq!(told.len(), 3);
-    assert_eq!(told[0], "");
-    let second: Value = serde_json::from_str(told[1]).unwrap();
+    let message = "loop `fix` gave the same 3 times in a row";
+    folder.run(&["run", file]).left(4, &[message]);
+    let contents = folder.read("told");
+    let lines: Vec<&str> = contents.lines().collect();
+    assert_eq!(lines.len(), 3);
+    assert_eq!(lines[0], "");
+    let second: Value = serde_json::from_str(lines[1]).unwrap();
     let printed = json!({ "exitCode": 3, "stdout": "out\n", "stderr": "two tests fail\n" });
     let wanted = json!({
         "iteration": 0,
@@ -67,7 +67,7 @@ fn limits_that_cannot_be_are_refused_with_their_place() {
 /// Checks that each limit of a loop is refused with these words, at its line.
 pub(super) fn limits_are_refused(cases: &[(&str, &str)]) {
     let folder = Folder::new();
-    for (limit, said) in cases {
+    for (limit, message) in cases {
         let file = folder.file(
             "w.yaml",
             format!(
@@ -76,6 +76,6 @@ pub(super) fn limits_are_refused(cases: &[(&str, &str)]) {
         );
         folder
             .run(&["validate", file.to_str().unwrap()])
-            .left(3, &[said, "w.yaml:5"]);
+            .left(3, &[message, "w.yaml:5"]);
     }
 }

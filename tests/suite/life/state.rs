@@ -33,10 +33,10 @@ fn succeeded(place: &Place, args: &[&str]) -> Value {
 
 fn fails(place: &Place, args: &[&str], code: i32, says: &[&str]) {
     let output = place.run(args);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(code), "{args:?}: {output:?}");
     says.iter()
-        .for_each(|part| assert!(said.contains(part), "{part}: {said}"));
+        .for_each(|part| assert!(stderr.contains(part), "{part}: {stderr}"));
 }
 
 fn text(place: &Place, args: &[&str]) -> String {
@@ -103,8 +103,8 @@ outputs: { n: "@state('n')" }
 async fn put(server: &Server, name: &str, text: &str) {
     let request = server.ask(Method::PUT, &format!("/v1/workflows/{name}"));
     let request = request.header("content-type", "application/yaml");
-    let (status, told) = answer(request.body(text.to_owned())).await;
-    assert!(status < 300, "{told}");
+    let (status, response) = answer(request.body(text.to_owned())).await;
+    assert!(status < 300, "{response}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -115,8 +115,8 @@ async fn of_two_runs_at_once_the_later_write_conflicts() {
     let second = server.begin(SLOW, Value::Null).await;
     for run in [&first, &second] {
         let go = json!({ "name": "go" });
-        let (status, told) = server.post(&format!("/v1/runs/{run}/signal"), &go).await;
-        assert_eq!(status, 200, "{told}");
+        let (status, response) = server.post(&format!("/v1/runs/{run}/signal"), &go).await;
+        assert_eq!(status, 200, "{response}");
         server.end(run).await;
     }
     let ended = server.end(&first).await;
@@ -130,17 +130,17 @@ async fn of_two_runs_at_once_the_later_write_conflicts() {
         "{message}"
     );
     // They came over TCP: the operator's workflow of this name has a value of its own.
-    let (status, told) = server.get("/v1/state/slow/n").await;
+    let (status, response) = server.get("/v1/state/slow/n").await;
     assert_eq!(
-        (status, &told["type"]),
+        (status, &response["type"]),
         (404, &json!("urn:windlass:unknown-state")),
-        "{told}"
+        "{response}"
     );
-    let (status, told) = server.get("/v1/state/slow/n?guest=true").await;
+    let (status, response) = server.get("/v1/state/slow/n?guest=true").await;
     assert_eq!(
-        (status, &told["value"], &told["run"]),
+        (status, &response["value"], &response["run"]),
         (200, &json!(10), &json!(first)),
-        "{told}"
+        "{response}"
     );
 }
 
@@ -178,11 +178,11 @@ async fn runs_that_read_again_lose_no_write() {
     }
     found.sort_unstable();
     assert_eq!(found, (1..=8).collect::<Vec<i64>>());
-    let (_, told) = server.get("/v1/state/counter/n?guest=true").await;
+    let (_, response) = server.get("/v1/state/counter/n?guest=true").await;
     assert_eq!(
-        (&told["value"], &told["version"]),
+        (&response["value"], &response["version"]),
         (&json!(8), &json!(8)),
-        "{told}"
+        "{response}"
     );
 }
 
@@ -228,11 +228,11 @@ fn writes_survive_kills() {
         let ended: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(ended, json!({ "n": 600 }));
         assert!(kills > 2, "only {kills} kills");
-        let kept = succeeded(&place, &["state", "get", "many", "n", "--store", store]);
+        let stored = succeeded(&place, &["state", "get", "many", "n", "--store", store]);
         assert_eq!(
-            (&kept["value"], &kept["version"]),
+            (&stored["value"], &stored["version"]),
             (&json!(600), &json!(600)),
-            "{kept}"
+            "{stored}"
         );
     }
 }
@@ -304,8 +304,8 @@ fn a_person_reads_and_writes_values() {
     // From the initial value again, and the version counts on.
     let ran = succeeded(&place, &["run", &file]);
     assert_eq!(ran["fetched"], "from 2026-01-01 until 2026-02-01");
-    let kept = succeeded(&place, &["state", "get", "sync", "since"]);
-    assert_eq!(kept["version"], 4, "{kept}");
+    let stored = succeeded(&place, &["state", "get", "sync", "since"]);
+    assert_eq!(stored["version"], 4, "{stored}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -329,22 +329,26 @@ async fn a_server_answers_for_its_values() {
         let request = client().request(method, format!("{}{path}", server.url));
         request.bearer_auth(format!("{token}-token-of-the-test"))
     };
-    let (status, told) = answer(ask(Method::GET, "/v1/state?workflow=sync", "look")).await;
+    let (status, response) = answer(ask(Method::GET, "/v1/state?workflow=sync", "look")).await;
     assert_eq!(
-        (status, &told["values"][0]["value"]),
+        (status, &response["values"][0]["value"]),
         (200, &json!("2026-05-01")),
-        "{told}"
+        "{response}"
     );
     let body = json!({ "value": "2026-06-01", "if_version": 1 });
     let put = |token| with(ask(Method::PUT, "/v1/state/sync/since", token), &body);
     assert_eq!(answer(put("look")).await.0, 403);
-    let (status, told) = answer(put("full")).await;
-    assert_eq!((status, &told["version"]), (200, &json!(2)), "{told}");
-    let (status, told) = answer(put("full")).await;
+    let (status, response) = answer(put("full")).await;
     assert_eq!(
-        (status, &told["state"]["value"]),
+        (status, &response["version"]),
+        (200, &json!(2)),
+        "{response}"
+    );
+    let (status, response) = answer(put("full")).await;
+    assert_eq!(
+        (status, &response["state"]["value"]),
         (412, &json!("2026-06-01")),
-        "{told}"
+        "{response}"
     );
     // Over TCP, too.
     let remote = ["--server", &server.url, "--token-file", &token];
@@ -364,11 +368,14 @@ async fn a_server_answers_for_its_values() {
         .replace("name: slow", "name: guest")
         .replace("  go: {", "  # {");
     let begin = json!({ "text": mine });
-    let (status, told) = answer(with(ask(Method::POST, "/v1/runs", "full"), &begin)).await;
-    assert!(status < 300, "{told}");
-    let result = format!("/v1/runs/{}/result?wait=30", told["run"].as_str().unwrap());
-    let (_, told) = answer(ask(Method::GET, &result, "full")).await;
-    assert_eq!(told["output"], json!({ "n": 10 }), "{told}");
+    let (status, response) = answer(with(ask(Method::POST, "/v1/runs", "full"), &begin)).await;
+    assert!(status < 300, "{response}");
+    let result = format!(
+        "/v1/runs/{}/result?wait=30",
+        response["run"].as_str().unwrap()
+    );
+    let (_, response) = answer(ask(Method::GET, &result, "full")).await;
+    assert_eq!(response["output"], json!({ "n": 10 }), "{response}");
 }
 
 /// The time of the schedule, and the run of the time before.
@@ -407,10 +414,10 @@ fn values_are_in_every_copy_of_a_store() {
     let place = Place::new();
     let file = place.file("sync.yaml", WATERMARK);
     succeeded(&place, &["run", &file]);
-    let kept = || text(&place, &["state", "get", "sync", "since"]);
+    let stored = || text(&place, &["state", "get", "sync", "since"]);
     let pruned = place.run(&["prune", "--status", "Succeeded"]);
     assert!(pruned.status.success(), "{pruned:?}");
-    assert_eq!(kept(), "2026-02-01");
+    assert_eq!(stored(), "2026-02-01");
     // Its last run is gone.
     let ran = succeeded(&place, &["run", &file, "-i", "until=2026-03-01"]);
     assert_eq!(ran["last"], Value::Null);
@@ -437,7 +444,7 @@ fn values_are_in_every_copy_of_a_store() {
     }
     let repaired = place.run(&["doctor", "--repair"]);
     assert!(repaired.status.success(), "{repaired:?}");
-    assert_eq!(kept(), "2026-03-01");
+    assert_eq!(stored(), "2026-03-01");
     let ran = succeeded(&place, &["run", &file, "-i", "until=2026-04-01"]);
     assert_eq!(ran["fetched"], "from 2026-03-01 until 2026-04-01");
 }
@@ -462,11 +469,11 @@ outputs: { n: "@state('n')" }
     let retried = ["retry", "first", "--from", "write", "--id", "second"];
     let failed = place.run(&retried);
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
-    let kept = succeeded(&place, &["state", "get", "fails", "n"]);
+    let stored = succeeded(&place, &["state", "get", "fails", "n"]);
     assert_eq!(
-        (&kept["value"], &kept["version"]),
+        (&stored["value"], &stored["version"]),
         (&json!(1), &json!(2)),
-        "{kept}"
+        "{stored}"
     );
     succeeded(&place, &["state", "set", "fails", "n", "5", "--json"]);
     fails(
@@ -555,9 +562,9 @@ actions: { a: { type: setState, name: n, value: "@secret('token')" } }
         .env("WINDLASS_SECRET_token", "hush-hush")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(said.contains("cannot be stored as state"), "{said}");
+    assert!(stderr.contains("cannot be stored as state"), "{stderr}");
     let stored = super::process::bytes_of(&place.state());
     assert!(!stored.windows(9).any(|part| part == b"hush-hush"));
 }

@@ -1,4 +1,4 @@
-//! A signal stops a process, not a run: what it leaves goes on, and only `pause` pauses.
+//! A signal stops a process, not a run: what it leaves continues, and only `pause` pauses.
 
 use super::process::{Following, Place};
 use crate::serve::{Server, Start};
@@ -14,11 +14,11 @@ actions:
 outputs: \"@outputs('before')\"
 ";
 
-/// Sends a signal; gives the exit code and what was said on standard error.
-fn told(mut run: Following, signal: Signal) -> (Option<i32>, String) {
+/// Sends a signal; returns the exit code and standard error.
+fn exit_and_stderr(mut run: Following, signal: Signal) -> (Option<i32>, String) {
     send(&run, signal);
-    let said = run.said();
-    (run.child.wait().unwrap().code(), said)
+    let stderr = run.stderr_text();
+    (run.child.wait().unwrap().code(), stderr)
 }
 
 fn send(run: &Following, signal: Signal) {
@@ -44,11 +44,11 @@ fn a_signal_leaves_the_run_unfinished() {
         let file = place.file("nap.yaml", NAP);
         let mut run = place.follow(&["run", &file, "--id", "r"]);
         run.until("TimerSet", "nap");
-        let (code, said) = told(run, signal);
-        assert_eq!(code, Some(7), "{signal} {said}");
-        assert!(said.contains("run r is unfinished"), "{signal} {said}");
+        let (code, stderr) = exit_and_stderr(run, signal);
+        assert_eq!(code, Some(7), "{signal} {stderr}");
+        assert!(stderr.contains("run r is unfinished"), "{signal} {stderr}");
         let resume = format!("windlass resume --state {} r", place.state().display());
-        assert!(said.contains(&resume), "{signal} {said}");
+        assert!(stderr.contains(&resume), "{signal} {stderr}");
         let status = place.json(&["status", "r", "-o", "json"]);
         assert_eq!(status["status"], "Waiting", "{signal} {status}");
         assert_eq!(status["pause"], json!(null), "{signal} {status}");
@@ -71,8 +71,8 @@ fn what_is_in_flight_is_cut_and_repeated_under_its_key() {
     );
     let run = place.follow(&["run", &file, "--id", "r"]);
     lines(&keys, 1);
-    let (code, said) = told(run, SIGINT);
-    assert_eq!(code, Some(7), "{said}");
+    let (code, stderr) = exit_and_stderr(run, SIGINT);
+    assert_eq!(code, Some(7), "{stderr}");
     std::fs::write(&open, "").unwrap();
     assert!(place.run(&["resume"]).status.success());
     let keys = lines(&keys, 2);
@@ -81,7 +81,7 @@ fn what_is_in_flight_is_cut_and_repeated_under_its_key() {
 }
 
 #[test]
-fn what_ends_in_the_grace_is_told() {
+fn runs_that_end_in_the_grace_period_are_reported() {
     let place = Place::new();
     let (began, open) = (
         place.dir.path().join("began"),
@@ -99,9 +99,9 @@ fn what_ends_in_the_grace_is_told() {
     let run = place.follow(&["run", &file, "--id", "r"]);
     lines(&began, 1);
     std::fs::write(&open, "").unwrap();
-    let (code, said) = told(run, SIGTERM);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(!said.contains("unfinished"), "{said}");
+    let (code, stderr) = exit_and_stderr(run, SIGTERM);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(!stderr.contains("unfinished"), "{stderr}");
 }
 
 #[test]
@@ -138,9 +138,12 @@ fn one_who_follows_leaves_the_run_alone() {
     let file = place.file("held.yaml", &text);
     let run = place.follow(&["run", &file, "--id", "r"]);
     lines(&began, 1);
-    let (code, said) = told(run, SIGINT);
-    assert_eq!(code, Some(7), "{said}");
-    assert!(said.contains("run r continues in the process"), "{said}");
+    let (code, stderr) = exit_and_stderr(run, SIGINT);
+    assert_eq!(code, Some(7), "{stderr}");
+    assert!(
+        stderr.contains("run r continues in the process"),
+        "{stderr}"
+    );
     // Over HTTP the same.
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"));
     command
@@ -149,9 +152,9 @@ fn one_who_follows_leaves_the_run_alone() {
         .stderr(std::process::Stdio::piped());
     let mut follower = Following::of(command);
     follower.until("ActionStarted", "a");
-    let (code, said) = told(follower, SIGTERM);
-    assert_eq!(code, Some(7), "{said}");
-    assert!(said.contains("run r continues on the server"), "{said}");
+    let (code, stderr) = exit_and_stderr(follower, SIGTERM);
+    assert_eq!(code, Some(7), "{stderr}");
+    assert!(stderr.contains("run r continues on the server"), "{stderr}");
     let status = place.json(&["status", "r", "-o", "json"]);
     assert_eq!(status["status"], "Running", "{status}");
     std::fs::write(&open, "").unwrap();
@@ -175,9 +178,9 @@ fn what_a_person_paused_stays_so() {
     assert_eq!(result["run"], "left");
     let nothing = place.run(&["resume"]);
     assert!(nothing.status.success(), "{nothing:?}");
-    let said = String::from_utf8(nothing.stderr).unwrap();
-    assert!(said.contains("paused (1)"), "{said}");
-    assert!(said.contains("--paused"), "{said}");
+    let stderr = String::from_utf8(nothing.stderr).unwrap();
+    assert!(stderr.contains("paused (1)"), "{stderr}");
+    assert!(stderr.contains("--paused"), "{stderr}");
     assert_eq!(
         place.json(&["status", "kept", "-o", "json"])["status"],
         "Paused"
@@ -203,9 +206,9 @@ async fn a_second_signal_ends_the_grace_of_a_server() {
     server.signal(SIGHUP);
     // Once it says so it has heard the first one.
     while server.get("/readyz").await.0 != 503 {}
-    let (status, said) = server.stop();
-    assert!(status.success(), "{said}");
-    assert!(begun.elapsed().as_secs() < 300, "{said}");
+    let (status, stderr) = server.stop();
+    assert!(status.success(), "{stderr}");
+    assert!(begun.elapsed().as_secs() < 300, "{stderr}");
     let status = place.json(&["status", "r", "-o", "json"]);
     assert_eq!(status["status"], "Running", "{status}");
 }

@@ -13,12 +13,15 @@ fn what_a_run_failed_with_does_not_steer_the_terminal() {
     for args in [&["run", &file][..], &["run", &file, "-v", "-v"]] {
         let output = place.run(args);
         assert_eq!(output.status.code(), Some(1), "{output:?}");
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert!(told.contains("Failed: the command ended"), "{told:?}");
-        assert!(told.contains("owned") && told.contains("red"), "{told:?}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.contains("Failed: the command ended"), "{stderr:?}");
         assert!(
-            told.chars().all(|c| c == '\n' || !c.is_control()),
-            "{told:?}"
+            stderr.contains("owned") && stderr.contains("red"),
+            "{stderr:?}"
+        );
+        assert!(
+            stderr.chars().all(|c| c == '\n' || !c.is_control()),
+            "{stderr:?}"
         );
     }
 }
@@ -35,8 +38,8 @@ fn a_run_of_any_workflow_has_an_id_that_can_be_typed() {
         let text = format!("name: \"{name}\"\nactions: {{ a: {{ type: compose, inputs: 1 }} }}");
         let file = place.file("named.yaml", &text);
         let output = place.run(&["run", &file, "-o", "jsonl"]);
-        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        let id = told["run"].as_str().unwrap().to_owned();
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let id = report["run"].as_str().unwrap().to_owned();
         assert!(id.starts_with(begin), "{id}");
         let status = place.json(&["status", &id, "-o", "json"]);
         assert_eq!(status["status"], "Succeeded", "{status}");
@@ -72,7 +75,7 @@ fn nothing_from_elsewhere_drives_the_terminal() {
     let mut run = place.follow(&["run", &file, "--id", "r", "--label", &label]);
     run.until("LoopIteration", "");
     run.kill();
-    let beside = [
+    let commands = [
         &["status", "r"][..],
         &["dump", "-o", "table"],
         &["dump", "--raw", "-o", "table"],
@@ -88,7 +91,7 @@ fn nothing_from_elsewhere_drives_the_terminal() {
         &["eval", "concat('\u{202e}', '\u{9b}')", "-o", "table"],
         &["run", "no\u{1b}[31m"],
     ];
-    for args in beside {
+    for args in commands {
         let output = place.run(args);
         let what = format!("{args:?}");
         assert_tame(&what, &output.stdout);
@@ -126,8 +129,8 @@ fn what_a_run_and_its_scripts_say_does_not_drive_the_terminal() {
     assert!(output.status.success(), "{output:?}");
     assert_tame("stdout", &output.stdout);
     assert_tame("stderr", &output.stderr);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("said"), "{said}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("said"), "{stderr}");
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let wild: String = serde_json::from_str(&format!("\"{DRIVES}\"")).unwrap();
     assert_eq!(result["a"], wild);

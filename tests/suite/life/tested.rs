@@ -57,7 +57,7 @@ cases:
 "#;
 
 #[test]
-fn cases_beside_a_workflow_are_played() {
+fn cases_in_the_folder_of_a_workflow_are_run() {
     let folder = Folder::new();
     folder.file("poll.yaml", POLL);
     folder.file("poll.test.yaml", CASES);
@@ -79,7 +79,7 @@ fn cases_beside_a_workflow_are_played() {
 }
 
 #[test]
-fn what_is_not_as_expected_is_told_case_by_case() {
+fn mismatches_are_reported_case_by_case() {
     let folder = Folder::new();
     folder.file("poll.yaml", POLL);
     folder.file(
@@ -105,8 +105,8 @@ cases:
         "json",
     ]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    let told: Value = serde_json::from_str(&ran.out).unwrap();
-    let failures: Vec<String> = told
+    let report: Value = serde_json::from_str(&ran.out).unwrap();
+    let failures: Vec<String> = report
         .as_array()
         .unwrap()
         .iter()
@@ -155,12 +155,12 @@ fn one_iteration_and_one_action_say_what_comes_next() {
         "json",
     ]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let told: Value = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!(told["steps"][0]["place"], "wait#2");
-    let call = &told["steps"][1];
+    let report: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(report["steps"][0]["place"], "wait#2");
+    let call = &report["steps"][1];
     assert_eq!(call["inputs"]["uri"], "https://example.org/7?n=2");
     assert_eq!(call["gives"]["body"], json!({ "state": "new" }));
-    assert_eq!(told["next"][0]["ms"], 10_000, "{told}");
+    assert_eq!(report["next"][0]["ms"], 10_000, "{report}");
     let text = folder.run(&[
         "test",
         "poll.yaml",
@@ -187,8 +187,8 @@ fn one_iteration_and_one_action_say_what_comes_next() {
     assert!(never.out.contains("it never came to wait#9"), "{never:?}");
     let slip = folder.run(&["test", "poll.yaml", "--at", "wait#0/chek"]);
     assert_eq!(slip.code, Some(1), "{slip:?}");
-    let told = "its workflow has no `chek`; did you mean `check`?";
-    assert!(slip.out.contains(told), "{slip:?}");
+    let message = "its workflow has no `chek`; did you mean `check`?";
+    assert!(slip.out.contains(message), "{slip:?}");
     folder.file("slip.yaml", "chek: { statusCode: 200 }");
     let args = [
         "test",
@@ -205,13 +205,13 @@ fn one_iteration_and_one_action_say_what_comes_next() {
         "{none:?}"
     );
     let slip = folder.run(&["validate", "poll.yaml", "--stub", "slip.yaml"]);
-    let told = "the answer for `chek` is given to no action";
-    assert!(slip.err.contains(told), "{slip:?}");
+    let message = "the answer for `chek` is given to no action";
+    assert!(slip.err.contains(message), "{slip:?}");
     let case = "workflow: poll.yaml\ncases: [{ name: slip, answers: { chek: 1 } }]\n";
     folder.file("slip.test.yaml", case);
     let slip = folder.run(&["test", "slip.test.yaml"]);
     assert_eq!(slip.code, Some(1), "{slip:?}");
-    assert!(slip.out.contains(told), "{slip:?}");
+    assert!(slip.out.contains(message), "{slip:?}");
 }
 
 /// An answer for a script is what it returns, and goes by the name that the node has in the file: also
@@ -265,7 +265,7 @@ cases:
 }
 
 #[test]
-fn an_answer_is_shaped_as_what_it_stands_for_gives_it() {
+fn a_stubbed_answer_has_the_shape_of_the_real_one() {
     let folder = Folder::new();
     folder.file(
         "w.yaml",
@@ -387,7 +387,8 @@ fn stubs_are_read_from_a_pipe() {
         .args(["-c", &line])
         .env("WINDLASS", env!("CARGO_BIN_EXE_windlass"));
     let output = command.current_dir(folder.path()).output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{told}"));
-    assert_eq!(report["output"], 7, "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let report: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{stderr}"));
+    assert_eq!(report["output"], 7, "{stderr}");
 }

@@ -158,8 +158,8 @@ async fn a_stranger_does_not_see_what_the_server_lacks() {
         assert!(!text.contains("GITHUB"), "{text}");
     }
     server.log_until("hidden-reason");
-    let asked = std::fs::read_to_string(place.dir.path().join("asked")).unwrap();
-    assert_eq!(asked, "asked\n");
+    let calls = std::fs::read_to_string(place.dir.path().join("asked")).unwrap();
+    assert_eq!(calls, "asked\n");
     // Without a signature no secret is needed to refuse it.
     let request = server.ask(Method::POST, "/v1/hooks/pushed");
     let (status, problem) = answer(request.body("{}")).await;
@@ -271,8 +271,8 @@ fn the_triggers_of_files_are_checked() {
         let file = place.file("bad.yaml", &text);
         let checked = place.run(&["validate", &file]);
         assert_eq!(checked.status.code(), Some(3), "{text}: {checked:?}");
-        let said = String::from_utf8_lossy(&checked.stderr);
-        assert!(said.contains(says), "{says}: {said}");
+        let stderr = String::from_utf8_lossy(&checked.stderr);
+        assert!(stderr.contains(says), "{says}: {stderr}");
     }
 }
 

@@ -50,10 +50,10 @@ async fn begin(server: &Server, text: &str, customer: &str) -> String {
 
 async fn go(server: &Server, run: &str) {
     let signal = json!({ "name": "go", "payload": 1 });
-    let (status, told) = server
+    let (status, response) = server
         .post(&format!("/v1/runs/{run}/signal"), &signal)
         .await;
-    assert!(status < 300, "{told}");
+    assert!(status < 300, "{response}");
     assert_eq!(server.end(run).await["status"], "Succeeded");
 }
 
@@ -101,10 +101,13 @@ async fn a_run_is_skipped_or_replaces_the_earlier_one() {
     let text = file("skip", 1);
     let first = begin(&server, &text, "a").await;
     let body = json!({ "text": text, "input": { "customer": "a" } });
-    let (status, told) = server.post("/v1/runs", &body).await;
+    let (status, response) = server.post("/v1/runs", &body).await;
     let kind = json!("urn:windlass:same-key");
-    assert_eq!((status, &told["type"]), (409, &kind), "{told}");
-    assert!(told["detail"].as_str().unwrap().contains(&first), "{told}");
+    assert_eq!((status, &response["type"]), (409, &kind), "{response}");
+    assert!(
+        response["detail"].as_str().unwrap().contains(&first),
+        "{response}"
+    );
     go(&server, &first).await;
     let second = begin(&server, &text, "a").await;
     go(&server, &second).await;
@@ -138,13 +141,13 @@ fn the_policy_alone_is_for_all_runs_of_a_file() {
     killed.wait().unwrap();
     folder.run(&["signal", "third", "go"]).left(0, &[]);
     folder.run(&["resume", "third"]).left(0, &[]);
-    for (wrong, told) in [
+    for (wrong, message) in [
         ("concurrency: sometimes", "is not a policy"),
         ("concurrency: { max: 0 }", "a whole number from 1"),
         ("concurrency: { keys: x }", "unknown key `keys`"),
     ] {
         folder.file("wrong.yaml", text.replace("concurrency: skip", wrong));
-        folder.run(&["validate", "wrong.yaml"]).left(3, &[told]);
+        folder.run(&["validate", "wrong.yaml"]).left(3, &[message]);
     }
 }
 

@@ -17,8 +17,8 @@ const ANSWER: &str = r#"{
     "usage": { "prompt_tokens": 4000, "completion_tokens": 100, "total_tokens": 4100 }
 }"#;
 
-async fn model(State(asked): State<Arc<AtomicUsize>>) -> &'static str {
-    asked.fetch_add(1, Ordering::SeqCst);
+async fn model(State(requests): State<Arc<AtomicUsize>>) -> &'static str {
+    requests.fetch_add(1, Ordering::SeqCst);
     ANSWER
 }
 
@@ -43,8 +43,8 @@ outputs: { end: "@outputs('work').reason", iterations: "@outputs('work').iterati
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_budget_survives_kill_in_the_middle_and_ends_the_loop_in_its_iteration() {
-    let asked = Arc::<AtomicUsize>::default();
-    let base = serve(Router::new().fallback(model).with_state(asked.clone())).await;
+    let requests = Arc::<AtomicUsize>::default();
+    let base = serve(Router::new().fallback(model).with_state(requests.clone())).await;
     let place = Place::new();
     let text = AGENT
         .replace("BASE", &base)
@@ -72,9 +72,9 @@ async fn a_budget_survives_kill_in_the_middle_and_ends_the_loop_in_its_iteration
 
     std::fs::write(place.dir.path().join("go"), "").unwrap();
     let ended = place.json(&["resume", "agent-1", "-o", "json"]);
-    // 20,500 tokens after the fifth answer; no answer is asked for twice.
+    // 20,500 tokens after the fifth answer; no answer is requested twice.
     assert_eq!(ended, json!({ "end": "tokens", "iterations": 5 }));
-    assert_eq!(asked.load(Ordering::SeqCst), 5);
+    assert_eq!(requests.load(Ordering::SeqCst), 5);
     let shown = place.run(&["status", "agent-1"]);
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(
@@ -87,8 +87,8 @@ async fn a_budget_survives_kill_in_the_middle_and_ends_the_loop_in_its_iteration
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_loop_that_pauses_at_its_budget_gets_the_same_again() {
-    let asked = Arc::<AtomicUsize>::default();
-    let base = serve(Router::new().fallback(model).with_state(asked.clone())).await;
+    let requests = Arc::<AtomicUsize>::default();
+    let base = serve(Router::new().fallback(model).with_state(requests.clone())).await;
     let place = Place::new();
     std::fs::write(place.dir.path().join("go"), "").unwrap();
     let text = AGENT
@@ -104,7 +104,7 @@ async fn a_loop_that_pauses_at_its_budget_gets_the_same_again() {
     place.run(&["resume", "agent-1"]);
     let status = place.json(&["status", "agent-1", "-o", "json"]);
     assert_eq!(budgets(&status), "tokens 41,000 of 40,500");
-    assert_eq!(asked.load(Ordering::SeqCst), 10);
+    assert_eq!(requests.load(Ordering::SeqCst), 10);
 }
 
 #[test]
@@ -125,8 +125,8 @@ actions:
 "#,
     );
     let file = file.to_str().unwrap();
-    let said = "loop `work` was not done within its budget: cost 2.7 of 2.5";
-    folder.run(&["run", file]).left(4, &[said]);
+    let message = "loop `work` was not done within its budget: cost 2.7 of 2.5";
+    folder.run(&["run", file]).left(4, &[message]);
     assert_eq!(folder.lines("calls"), 3);
     let table = folder.run(&["validate", file]);
     assert!(table.out.contains("20, 9000 tokens, cost 2.5"), "{table:?}");

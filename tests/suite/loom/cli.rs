@@ -18,7 +18,7 @@ fn err(output: &Output) -> String {
 }
 
 #[test]
-fn the_schema_of_a_format_is_printed_or_said_to_be_missing() {
+fn the_schema_of_a_format_is_printed_or_reported_as_missing() {
     let loom = windlass(&["schema", "loom"]);
     assert!(loom.status.success());
     let schema: serde_json::Value = serde_json::from_slice(&loom.stdout).unwrap();

@@ -126,8 +126,8 @@ fn the_schemas_in_the_repository_are_those_of_the_program() {
         if std::env::var_os("WINDLASS_BLESS").is_some() {
             std::fs::write(&file, &output.stdout).unwrap();
         }
-        let said = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), said, "{format}");
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), stdout, "{format}");
     }
 }
 
@@ -329,7 +329,7 @@ fn the_schemas_refuse_what_is_refused() {
     assert!(!takes(&canvas, &slip).is_empty());
 }
 
-/// An editor and the binary know the same keys: each key of any action is tried beside the type of each.
+/// An editor and the binary know the same keys: each key of any action is tried with the type of each.
 #[test]
 fn an_action_has_the_keys_that_its_schema_says() {
     let schema = windlass_formats::json_schema(Dialect::Loom).unwrap();

@@ -110,7 +110,7 @@ async fn a_loop_in_a_loop_has_results_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_retry_tells_its_attempts() {
+async fn a_retry_reports_its_attempts() {
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().join("mark");
     let script = "test -e \"$MARK\" || { touch \"$MARK\"; exit 1; }; echo '{\"n\": 1}'";

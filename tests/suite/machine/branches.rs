@@ -129,7 +129,7 @@ fn a_failure_waits_for_the_other_branch_and_ends_the_run() {
 
 #[test]
 fn a_pause_or_an_end_anywhere_in_branches_leaves_nothing() {
-    // In a pause, what is in flight goes on.
+    // In a pause, what is in flight continues.
     let mut case = Case::yaml(FAN).world(|call| world(call).after(0));
     case.play_paused_everywhere();
     case.play_cancelled_everywhere();

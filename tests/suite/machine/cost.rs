@@ -74,8 +74,8 @@ fn reading_a_body_copies_nothing() {
         panic!("it has run");
     };
     match (&record.output, &seen) {
-        (Output::Value(Value::Object(kept)), Value::Object(seen)) => {
-            assert!(Arc::ptr_eq(kept, seen), "the outputs were copied");
+        (Output::Value(Value::Object(stored)), Value::Object(seen)) => {
+            assert!(Arc::ptr_eq(stored, seen), "the outputs were copied");
         }
         other => panic!("{other:?}"),
     }

@@ -63,7 +63,7 @@ fn a_loop_that_timed_out_is_the_same_wherever_the_cut_fell() {
     }
 }
 
-/// No iteration ended: what nobody has an answer of is null.
+/// No iteration ended: a result without an answer is null.
 #[test]
 fn a_cut_in_the_first_iteration_leaves_nulls() {
     for at in ["flight", "middle", "retry"] {
@@ -124,7 +124,7 @@ outputs: \"@outputs('expired')\"
 
 /// The `timeout` of a scope cuts as well: what did not come to run reads as null.
 #[test]
-fn what_a_timeout_kept_from_running_reads_as_null() {
+fn what_a_timeout_prevented_reads_as_null() {
     for hangs in ["first", "second"] {
         let text = "
 actions:
@@ -185,7 +185,7 @@ actions:
 ";
 
 #[test]
-fn a_failure_that_was_handled_beside_a_skipped_action_says_so_and_what_to_do() {
+fn a_failure_handled_next_to_a_skipped_action_says_so_and_what_to_do() {
     let fails = |text: &str| {
         Case::yaml(text)
             .world(|_| super::play::fails("handler"))
@@ -211,7 +211,7 @@ fn a_failure_that_was_handled_beside_a_skipped_action_says_so_and_what_to_do() {
     assert!(error.contains(after), "{error}");
     let text = format!("{longer}  end: {{ type: compose, inputs: 3, {after} }}\n");
     assert_eq!(fails(&text).status(), RunStatus::Succeeded);
-    // And nothing is said of one that nobody handled.
+    // And nothing is reported of one without a handler.
     let alone = HANDLED.replace("[Failed]", "[TimedOut]");
     assert_eq!(
         fails(&alone).error(),

@@ -96,7 +96,7 @@ fn outputs_that_cannot_be_computed_fail_the_run() {
 
 /// Also when it is an action deep inside that ends the run, which nothing retries then.
 #[test]
-fn an_output_that_cannot_be_computed_is_told_by_its_own_name_and_place() {
+fn an_output_that_cannot_be_computed_is_reported_by_its_own_name_and_place() {
     for ends in [
         "x: { type: compose, inputs: 1 }",
         "x: { type: scope, retry: { type: fixed, count: 2, interval: PT1S }, actions: { y: { type: terminate, runStatus: Succeeded } } }",
@@ -318,8 +318,8 @@ fn results_of_loops_nest_as_deep_as_they_may() {
     text += &format!("{}a: {{ type: shell, run: x }}\n", " ".repeat(98));
     let played = Case::yaml(&text).world(move |_| ok(&value)).play();
     let error = played.error();
-    let told = "too_large: the results nest deeper than 96 levels in all";
-    assert!(error.starts_with(told), "{error}");
+    let message = "too_large: the results nest deeper than 96 levels in all";
+    assert!(error.starts_with(message), "{error}");
 }
 
 /// As many as tell a seed of eight bytes from one of a single byte.
@@ -371,7 +371,7 @@ actions:
     assert_eq!(played.took_ms(), 60_000 + 120_000);
 }
 
-/// As it comes when one is repeated after a crash, and was asked for before the other one ended.
+/// The order when one is repeated after a crash, and was requested before the other one ended.
 #[test]
 fn an_append_that_did_not_know_of_the_last_one_is_a_fault() {
     let loom = "actions:\n\

@@ -107,7 +107,7 @@ fn edges_that_lead_nowhere_are_refused() {
 }
 
 #[test]
-fn a_loop_in_a_graph_that_is_visited_again_begins_anew() {
+fn a_loop_in_a_graph_that_is_visited_again_starts_over() {
     let body = vec![call_into("work", "n", AssignOp::Set)];
     let nodes = vec![node(
         loop_while("refine", "@less(variables('n'), 100)", 2, body),
@@ -393,7 +393,7 @@ fn branches_give_their_steps_by_name() {
 /// The last value stays alone, even where it is a list itself.
 #[test]
 fn what_a_loop_keeps_of_its_iterations() {
-    let kept = |take: CollectMode| {
+    let collected_by = |take: CollectMode| {
         let ask = loop_while("l", "@equals(1, 1)", 3, vec![call("ask")]);
         let StepKind::Loop(mut spec) = ask.kind else {
             unreachable!();
@@ -411,12 +411,12 @@ fn what_a_loop_keeps_of_its_iterations() {
         let case = Case::hir(&built).world(|call| ok(&format!("[{}]", call.n)));
         case.play().output()
     };
-    assert_eq!(kept(CollectMode::First), r#"{"l":[0]}"#);
-    assert_eq!(kept(CollectMode::Last), r#"{"l":[2]}"#);
-    assert_eq!(kept(CollectMode::All), r#"{"l":[[0],[1],[2]]}"#);
+    assert_eq!(collected_by(CollectMode::First), r#"{"l":[0]}"#);
+    assert_eq!(collected_by(CollectMode::Last), r#"{"l":[2]}"#);
+    assert_eq!(collected_by(CollectMode::All), r#"{"l":[[0],[1],[2]]}"#);
 }
 
-/// A cycle without a request keeps nobody else waiting: it goes on in the next transition.
+/// A cycle without a request delays no other run: it continues in the next transition.
 #[test]
 fn a_transition_goes_through_so_many_states_and_no_more() {
     let nodes = vec![

@@ -111,7 +111,7 @@ pub fn driver_holds_what_is_outstanding(
     state: &RunState,
     effects: &BTreeMap<EffectId, Option<Timestamp>>,
     timers: &BTreeMap<TimerId, Timestamp>,
-    goes_on: bool,
+    continues: bool,
 ) {
     if state.paused.is_some() {
         return;
@@ -123,14 +123,14 @@ pub fn driver_holds_what_is_outstanding(
             let variables = state.variables_of(effect.cursor);
             effect.request.with_state(variables)
         });
-        let request = request.unwrap_or_else(|| panic!("nobody waits for effect {id:?}"));
+        let request = request.unwrap_or_else(|| panic!("nothing waits for effect {id:?}"));
         held.push(Effect::Start { id: *id, request });
     }
     for (id, due_at) in timers {
         let (id, due_at) = (*id, *due_at);
         held.push(Effect::Arm { id, due_at });
     }
-    if goes_on {
+    if continues {
         held.push(Effect::Continue);
     }
     let outstanding: Vec<Effect> = state.outstanding().collect();
@@ -191,7 +191,7 @@ pub fn ended_well(played: &Played) {
     let rows = played.iterations.iter();
     for row in rows.filter(|row| played.loops.contains_key(&row.path)) {
         let before = last.insert(&row.path, row.iteration);
-        // A loop that is retried as a whole begins anew.
+        // A loop that is retried as a whole starts over.
         assert!(
             row.iteration == 0 || before == Some(row.iteration - 1),
             "iteration {} of {} came after {before:?}",

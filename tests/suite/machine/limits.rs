@@ -59,7 +59,7 @@ outputs: \"@outputs('poll')\"
 const CHECK: &str = "check: { type: shell, run: x }";
 
 #[test]
-fn a_timeout_is_kept_in_a_delay() {
+fn a_timeout_applies_during_a_delay() {
     let played = until_never("{ timeout: PT25S }", "delay: PT10S", CHECK).play();
     assert_eq!(played.calls("check"), 3);
     assert_eq!(played.took_ms(), 25_000);
@@ -68,7 +68,7 @@ fn a_timeout_is_kept_in_a_delay() {
 }
 
 #[test]
-fn a_timeout_is_kept_in_a_wait_between_attempts() {
+fn a_timeout_applies_between_attempts() {
     let body = "check: { type: shell, run: x, retry: { type: fixed, interval: PT1H, count: 9 } }";
     let played = until_never("{ timeout: PT90M }", "", body)
         .world(|_| fails("shell"))
@@ -159,7 +159,7 @@ fn a_condition_that_holds_at_the_last_moment_counts() {
 }
 
 #[test]
-fn on_limit_continue_lets_the_run_go_on_and_says_why() {
+fn on_limit_continue_continues_the_run_and_says_why() {
     let played = until_never("{ count: 2 }", "on_limit: continue", CHECK).play();
     assert_eq!(
         played.output(),
@@ -211,7 +211,7 @@ fn on_limit_pause_grants_the_same_count_again() {
 }
 
 #[test]
-fn on_limit_pause_with_a_delay_waits_before_it_goes_on() {
+fn on_limit_pause_with_a_delay_waits_before_it_resumes() {
     let played = until_never("{ count: 1 }", "on_limit: pause\n    delay: PT5S", CHECK)
         .world(|call| {
             ok(if call.n == 1 {
@@ -245,7 +245,7 @@ fn on_limit_pause_grants_the_same_time_again() {
     );
     let (since, _) = played.state.paused.as_ref().unwrap();
     assert_eq!(since.0 - super::play::START.0, 65_000);
-    // It answers while the run stands still.
+    // It answers while the run is paused.
     let played = case(30).play();
     assert_eq!(played.status(), RunStatus::Succeeded);
     assert_eq!(played.took_ms(), 60_000);

@@ -45,7 +45,7 @@ fn a_count_of_seven_runs_the_body_seven_times() {
         let played = case.play();
         assert_eq!(played.calls("check"), 7, "{kind}");
         if kind == "Until" {
-            // Azure lets a limit pass, and says so.
+            // Azure continues after a limit, and reports that.
             assert_eq!(
                 played.output(),
                 r#"{"poll":{"iterations":7,"status":"Succeeded","reason":"count","result":{"check":{"state":"busy"}}}}"#
@@ -164,7 +164,7 @@ fn the_delay_lies_between_iterations_only() {
 }
 
 #[test]
-fn a_delay_may_be_computed_anew_each_time() {
+fn a_delay_may_be_computed_again_each_time() {
     let case = polling(
         "until",
         "delay: \"@{concat('PT', string(variables('loopCount')), 'S')}\"",
@@ -204,7 +204,7 @@ fn a_failed_body_fails_the_loop() {
 }
 
 #[test]
-fn azure_goes_on_after_a_failed_iteration_and_the_last_one_counts() {
+fn azure_continues_after_a_failed_iteration_and_the_last_one_counts() {
     let case = polling("Until", "limit: { count: 3 }");
     let played = case
         .world(|call| match call.n {
@@ -255,9 +255,13 @@ fn a_fault_in_a_condition_is_the_loops() {
         );
         assert_eq!(played.loops["poll"].iteration, iterations, "{kind}");
         assert_eq!(played.loops["poll"].ended.unwrap().as_str(), "failed");
-        // It is told once.
-        let told = |line: &&String| line.starts_with("ActionEnded node_name=\"poll\"");
-        assert_eq!(played.story().iter().filter(told).count(), 1, "{kind}");
+        // It is reported once.
+        let is_poll_end = |line: &&String| line.starts_with("ActionEnded node_name=\"poll\"");
+        assert_eq!(
+            played.story().iter().filter(is_poll_end).count(),
+            1,
+            "{kind}"
+        );
     }
 }
 
@@ -362,7 +366,7 @@ variables: { seen: [] }
 }
 
 #[test]
-fn what_a_loop_tells() {
+fn what_a_loop_reports() {
     let case = polling("until", "limit: { count: 9 }");
     let played = case
         .world(|call| if call.n == 1 { done() } else { busy() })
@@ -392,7 +396,7 @@ fn what_a_loop_tells() {
 }
 
 #[test]
-fn a_loop_that_looks_afterwards_tells_what_it_saw_of_the_iteration_before() {
+fn a_loop_that_checks_afterwards_reports_values_of_the_iteration_before() {
     let case = polling("doUntil", "limit: { count: 9 }");
     let played = case
         .world(|call| if call.n == 1 { done() } else { busy() })
@@ -416,7 +420,7 @@ fn a_loop_that_looks_afterwards_tells_what_it_saw_of_the_iteration_before() {
 }
 
 #[test]
-fn a_while_tells_its_condition_as_it_was_written() {
+fn a_while_reports_its_condition_as_it_was_written() {
     let case = polling("while", "limit: { count: 9 }");
     let played = case.world(|_| done()).play();
     let looks = |line: &String| line.starts_with("LoopIteration");
@@ -431,7 +435,7 @@ const CHECK: &str = "check: { type: shell, run: x }";
 
 /// However an iteration ends, and whether its loop looks at its condition then or not.
 #[test]
-fn an_iteration_is_told_once() {
+fn an_iteration_is_reported_once() {
     for (kind, more, body, times) in [
         ("until", "limit: { count: 3 }", CHECK, 3),
         ("doUntil", "limit: { count: 3 }", CHECK, 3),
@@ -477,12 +481,16 @@ actions:
 "
         );
         let played = Case::yaml(&text).play();
-        let told = played.story().into_iter();
-        let told: Vec<String> = told
+        let lines = played.story().into_iter();
+        let iterations: Vec<String> = lines
             .filter(|line| line.starts_with("LoopIteration"))
             .collect();
-        assert_eq!(told.len(), times, "{kind} {more} {body}: {told:#?}");
-        for (index, line) in told.iter().enumerate() {
+        assert_eq!(
+            iterations.len(),
+            times,
+            "{kind} {more} {body}: {iterations:#?}"
+        );
+        for (index, line) in iterations.iter().enumerate() {
             assert!(line.contains(&format!("iteration={index} ")), "{line}");
         }
     }

@@ -63,7 +63,7 @@ fn a_foreach_over_nothing_and_over_no_list() {
 }
 
 #[test]
-fn a_foreach_starts_nothing_more_after_a_failure_but_lets_the_others_end() {
+fn a_foreach_starts_nothing_more_after_a_failure_but_waits_for_the_others() {
     let case = each("concurrency: 2").world(|call| match call.n {
         0 => ok("0").after(5),
         1 => fails("handler").after(1),

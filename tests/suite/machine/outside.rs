@@ -118,14 +118,14 @@ actions:
     let played = case(1);
     assert_eq!(played.requests(), ["0 a 1", "130000 a 2"]);
     assert_eq!(played.status(), RunStatus::Succeeded);
-    // Without a retry the run fails when it goes on, not while it stands still.
+    // Without a retry the run fails when it resumes, not while it is paused.
     let played = case(0);
     assert_eq!(played.took_ms(), 100_000);
     assert_eq!(played.status(), RunStatus::Failed);
 }
 
 #[test]
-fn what_is_in_flight_goes_on_in_a_pause() {
+fn what_is_in_flight_continues_in_a_pause() {
     let played = Case::yaml("actions: { a: { type: shell, run: x }, b: { type: shell, run: x } }")
         .world(|_| ok("1").after(20))
         .at(10, Outside::Pause)
@@ -198,7 +198,7 @@ fn a_signal_after_the_wait() {
 }
 
 #[test]
-fn a_signal_before_the_wait_is_kept() {
+fn a_signal_before_the_wait_is_stored() {
     let case = waiting("")
         .at(1, Outside::Signal("other", json("0")))
         .at(2, Outside::Signal("approved", json("1")))
@@ -253,7 +253,7 @@ fn a_run_that_has_ended_stays_as_it_ended() {
 }
 
 #[test]
-fn after_a_pause_a_loop_says_when_it_goes_on() {
+fn after_a_pause_a_loop_says_when_it_continues() {
     let played = Case::yaml(
         "
 actions:
@@ -289,7 +289,7 @@ fn a_paused_run_has_nothing_outstanding() {
     assert_eq!(paused.status(), RunStatus::Paused);
     assert_eq!(paused.state.timers.len(), 1);
     assert_eq!(paused.state.outstanding().count(), 0);
-    let mut goes_on = paused.state.clone();
-    goes_on.paused = None;
-    assert_eq!(goes_on.outstanding().count(), 1);
+    let mut unpaused = paused.state.clone();
+    unpaused.paused = None;
+    assert_eq!(unpaused.outstanding().count(), 1);
 }

@@ -86,7 +86,7 @@ fn pages_that_differ_are_read_to_their_end() {
 
 #[test]
 fn the_condition_comes_first_and_the_limits_last() {
-    // The last page names no next one; reading null is never asked.
+    // The last page names no next one; null is never read.
     let done = pager("until", "", |_| "null").play();
     assert!(
         done.output().contains(r#""iterations":1"#),
@@ -99,7 +99,7 @@ fn the_condition_comes_first_and_the_limits_last() {
 }
 
 #[test]
-fn a_loop_that_is_entered_anew_knows_no_pages() {
+fn a_loop_that_is_entered_again_knows_no_pages() {
     let case = Case::yaml(
         "
 actions:
@@ -127,16 +127,16 @@ actions:
     assert!(!played.output().contains("repeat"), "{}", played.output());
 }
 
-/// A token may be long; of what is told of it, people need the beginning.
+/// A token may be long; the message has its beginning.
 #[test]
-fn a_long_token_is_told_by_its_beginning() {
-    let told = |length: usize| {
+fn a_long_token_is_reported_by_its_beginning() {
+    let message_of = |length: usize| {
         let token = format!("\"{}\"", "t".repeat(length));
         let same = pager("until", "", move |_| token.clone().leak());
         same.play().error()
     };
     // With its quotes it has 80 characters, or more.
-    let (fits, long) = (told(78), told(79));
+    let (fits, long) = (message_of(78), message_of(79));
     let beginning = |length: usize| format!("page \"{}", "t".repeat(length));
     assert!(
         fits.contains(&format!("{}\" again", beginning(78))),

@@ -221,8 +221,8 @@ impl Case {
         calm
     }
 
-    /// Pauses before each transition, an hour later goes on, and comes to the same end an hour
-    /// later. For worlds that answer at once: what is in flight goes on in a pause.
+    /// Pauses before each transition, an hour later resumes, and comes to the same end an hour
+    /// later. For worlds that answer at once: what is in flight continues in a pause.
     pub fn play_paused_everywhere(&mut self) {
         let calm = self.play();
         let outside = self.outside.clone();
@@ -275,13 +275,13 @@ impl Case {
             now: START,
             step: 0,
             begun: false,
-            goes_on: false,
+            continues: false,
             effects: BTreeMap::new(),
             timers: BTreeMap::new(),
             plans: HashMap::new(),
             calls: HashMap::new(),
             outside: self.outside.clone(),
-            told: Played {
+            played: Played {
                 names: self
                     .program
                     .actions
@@ -327,7 +327,7 @@ pub fn read(text: &str) -> Workflow {
 enum Source {
     Begin,
     Outside(usize),
-    Goes,
+    Continues,
     Effect(EffectId),
     Timer(TimerId),
 }
@@ -341,16 +341,16 @@ struct Player<'a> {
     /// The number of the next transition.
     step: usize,
     begun: bool,
-    /// `Continue` was asked for.
-    goes_on: bool,
+    /// A `Continue` effect is pending.
+    continues: bool,
     /// What a driver holds: effects with the time of their completion, timers with theirs.
     effects: BTreeMap<EffectId, Option<Timestamp>>,
     timers: BTreeMap<TimerId, Timestamp>,
-    /// What the world has said to an effect once and for all.
+    /// The world's final answer to an effect.
     plans: HashMap<EffectId, Plan>,
     calls: HashMap<String, usize>,
     outside: Vec<(When, Outside)>,
-    told: Played,
+    played: Played,
 }
 
 struct Plan {
@@ -381,26 +381,28 @@ impl Player<'_> {
             if !self.case.quick {
                 laws::means_nothing_again(program, &self.state, self.now, &event);
             }
-            let asked = self.commit(event, transition);
+            let effects = self.commit(event, transition);
             match crash {
                 Some(_) => self.restart(),
-                None => asked.into_iter().for_each(|effect| self.carry_out(effect)),
+                None => effects
+                    .into_iter()
+                    .for_each(|effect| self.carry_out(effect)),
             }
             if !self.case.quick {
                 laws::driver_holds_what_is_outstanding(
                     &self.state,
                     &self.effects,
                     &self.timers,
-                    self.goes_on,
+                    self.continues,
                 );
             }
             self.step += 1;
             tries = 0;
             assert!(self.step < 50_000 || self.case.quick, "it does not end");
         }
-        self.told.state = self.state;
-        self.told.now = self.now;
-        self.told
+        self.played.state = self.state;
+        self.played.now = self.now;
+        self.played
     }
 
     /// A crash in a pause is another story: what is in flight starts again with the resume only,
@@ -428,8 +430,8 @@ impl Player<'_> {
                 return Some((self.now, Source::Outside(place)));
             }
         }
-        if self.goes_on {
-            return Some((self.now, Source::Goes));
+        if self.continues {
+            return Some((self.now, Source::Continues));
         }
         let outside = outside.filter_map(|(when, place)| match when {
             When::At(at) => Some((*at, 0, Source::Outside(place))),
@@ -450,7 +452,7 @@ impl Player<'_> {
                 input: self.case.input.clone(),
                 environment: self.case.environment.clone(),
             },
-            Source::Goes => Event::Continued,
+            Source::Continues => Event::Continued,
             Source::Effect(id) => Event::EffectCompleted {
                 id: *id,
                 result: self.plans[id].result.clone(),
@@ -470,7 +472,7 @@ impl Player<'_> {
     fn consume(&mut self, source: &Source) {
         match source {
             Source::Begin => self.begun = true,
-            Source::Goes => self.goes_on = false,
+            Source::Continues => self.continues = false,
             Source::Effect(id) => {
                 self.effects.remove(id);
             }
@@ -489,23 +491,24 @@ impl Player<'_> {
             let step = transition.clone();
             let stored = (step.changes.clone(), step.history.clone());
             let rows = (step.iterations.clone(), step.loops.clone());
-            let asked = format!("{:?}", step.release(&receipt()));
-            self.trace.step((stored, rows, asked));
+            let released = format!("{:?}", step.release(&receipt()));
+            self.trace.step((stored, rows, released));
         }
-        let told = &mut self.told;
+        let played = &mut self.played;
         for row in &transition.loops {
-            told.loops.insert(row.path.clone(), row.clone());
+            played.loops.insert(row.path.clone(), row.clone());
         }
         if self.case.quick {
             return transition.release(&receipt());
         }
         self.books.keep(&transition, &self.state);
-        told.history.extend(transition.history.iter().cloned());
-        told.iterations
+        played.history.extend(transition.history.iter().cloned());
+        played
+            .iterations
             .extend(transition.iterations.iter().cloned());
         let changes = transition.changes.clone();
         let effects = transition.release(&receipt());
-        told.steps.push(Step {
+        played.steps.push(Step {
             event,
             changes,
             effects: effects.clone(),
@@ -515,11 +518,11 @@ impl Player<'_> {
 
     /// A crash, and a driver that begins with what is stored.
     fn restart(&mut self) {
-        self.told.crashes += 1;
+        self.played.crashes += 1;
         self.state = self.books.folded.clone();
         self.effects.clear();
         self.timers.clear();
-        self.goes_on = false;
+        self.continues = false;
         let outstanding: Vec<Effect> = self.state.outstanding().collect();
         outstanding
             .into_iter()
@@ -538,9 +541,9 @@ impl Player<'_> {
             Effect::Disarm { id, .. } => {
                 self.timers.remove(&id);
             }
-            Effect::Continue => self.goes_on = true,
+            Effect::Continue => self.continues = true,
             Effect::Finish(_) => {
-                self.goes_on = false;
+                self.continues = false;
                 assert!(
                     self.effects.is_empty(),
                     "effects are left: {:?}",
@@ -575,7 +578,7 @@ impl Player<'_> {
             };
             self.plans.insert(id, plan);
             if !self.case.quick {
-                self.told.started.push(Started {
+                self.played.started.push(Started {
                     at_ms: self.now.0 - START.0,
                     name: request.action.to_string(),
                     request: request.clone(),
@@ -591,7 +594,7 @@ impl Player<'_> {
             self.plans.retain(|other, _| *other == id);
             self.plans.get_mut(&id).unwrap().result = result;
         } else {
-            *self.told.starts.entry(id).or_default() += 1;
+            *self.played.starts.entry(id).or_default() += 1;
         }
     }
 }
@@ -630,7 +633,7 @@ impl Played {
         text
     }
 
-    /// How often this action was asked for; repetitions after a crash not counted.
+    /// How often this action was requested; repetitions after a crash not counted.
     pub fn calls(&self, name: &str) -> usize {
         self.started.iter().filter(|one| one.name == name).count()
     }
@@ -667,7 +670,7 @@ impl Played {
         self.iterations.iter().map(row).collect()
     }
 
-    /// What the history tells, one line an event, without times.
+    /// The history, one line an event, without times.
     pub fn story(&self) -> Vec<String> {
         let line = |event: &HistoryEvent| {
             let json = serde_json::to_value(event).unwrap();

@@ -211,7 +211,7 @@ actions:
 }
 
 #[test]
-fn what_a_retry_tells() {
+fn what_a_retry_reports() {
     let played = retried("{ type: fixed, interval: PT1S, count: 1 }")
         .world(|call| if call.n == 0 { fails("shell") } else { ok("1") })
         .play();
@@ -338,7 +338,7 @@ fn an_attempt_has_a_timeout_of_its_own() {
     assert_eq!(played.started[0].request.timeout_ms, Some(3000));
 }
 
-/// What `status` tells of a run between two attempts, and of one in the next.
+/// What `status` reports of a run between two attempts, and of one in the next.
 #[test]
 fn what_is_known_of_the_last_attempt() {
     let paused_at = |seconds: u64| {

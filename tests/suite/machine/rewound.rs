@@ -1,5 +1,5 @@
 //! Runs that are taken up again at an earlier place, without a store: what the new one has of the
-//! old one, and what it begins anew. `life/retry.rs` does the same from outside.
+//! old one, and what it starts over. `life/retry.rs` does the same from outside.
 
 use super::build::{call, of_graph, template};
 use super::play::{Case, Played, START, fails, ok};
@@ -170,7 +170,7 @@ actions:
     assert_eq!(found, Rewound::Nowhere);
 }
 
-/// Where a run failed is told by action and iteration; others moved on since.
+/// Where a run failed is given by action and iteration; others moved on since.
 #[test]
 fn an_action_is_found_where_it_stood_and_not_where_another_one_did() {
     let case = branches();
@@ -189,7 +189,7 @@ fn an_action_is_found_where_it_stood_and_not_where_another_one_did() {
     }
 }
 
-/// Of what was in flight when the journal was shortened, only what stands at the place is it.
+/// Of what was in flight when the journal was shortened, only what is at the place remains in flight.
 #[test]
 fn what_is_in_flight_elsewhere_is_not_the_place() {
     let case = branches();
@@ -211,7 +211,7 @@ fn what_is_in_flight_elsewhere_is_not_the_place() {
         panic!("it had begun");
     };
     assert_eq!(state.effects.len(), 0, "it has not called yet");
-    // It stands still there, too: what waits has as long to wait as it had.
+    // It is paused there, too: what waits has as long to wait as it had.
     let sleeps: Vec<i64> = state
         .timers
         .values()
@@ -272,7 +272,7 @@ actions:
     assert_eq!((cursors.len(), iteration.effects.len()), (1, 0));
     assert_eq!(cursors[0].wait, Wait::Ready);
     let branch = rewound(&case, &all, "b");
-    let asked = branch.effects.values().map(|one| &*one.request.key);
-    assert_eq!(asked.collect::<Vec<_>>(), ["new/poll#1/a"]);
+    let keys = branch.effects.values().map(|one| &*one.request.key);
+    assert_eq!(keys.collect::<Vec<_>>(), ["new/poll#1/a"]);
     assert_eq!(branch.cursors.len(), 4);
 }

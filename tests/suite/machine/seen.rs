@@ -140,9 +140,9 @@ fn a_result_that_could_hardly_be_read_again_fails_the_run() {
     for index in 0..400 {
         text.push_str(&format!("  o{index}: \"@outputs('big')\"\n"));
     }
-    let told = "too_large: the result of the run is larger than 256 MiB: choose with `outputs` what it \
+    let message = "too_large: the result of the run is larger than 256 MiB: choose with `outputs` what it \
          returns";
-    assert!(Case::yaml(&text).play().error().starts_with(told));
+    assert!(Case::yaml(&text).play().error().starts_with(message));
 }
 
 #[test]
@@ -242,7 +242,7 @@ outputs: \"@outputs('me')\"
 }
 
 #[test]
-fn what_is_not_there_is_told_with_what_is() {
+fn an_unknown_name_is_reported_with_the_known_ones() {
     let error = |expression: &str| {
         let text = format!(
             "
@@ -266,9 +266,9 @@ actions:
     ];
     for (function, name, what, hint) in cases {
         let (a, b) = name.split_at(2);
-        let told = error(&format!("{function}(concat('{a}', '{b}'))"));
+        let message = error(&format!("{function}(concat('{a}', '{b}'))"));
         let expected = format!("expression: unknown {what} `{name}`; {hint} in ");
-        assert!(told.starts_with(&expected), "{told}");
+        assert!(message.starts_with(&expected), "{message}");
     }
 }
 
@@ -372,9 +372,9 @@ fn an_action_that_has_not_run_is_none_that_was_skipped() {
     let later = r#""later": { "type": "Scope", "runAfter": { "look": ["Succeeded"] }, "actions": {
         "last": { "type": "Compose", "inputs": 1, "runAfter": {} } } }"#;
     for name in ["later", "last"] {
-        let told = error(&format!("{which}, {}, {later}", look(name, "which")));
+        let message = error(&format!("{which}, {}, {later}", look(name, "which")));
         let expected = format!("expression: the action `{name}` has not run");
-        assert!(told.starts_with(&expected), "{told}");
+        assert!(message.starts_with(&expected), "{message}");
     }
     // What each item of a foreach did is a list when the foreach has ended.
     let each = r#""each": { "type": "Foreach", "foreach": [1], "runAfter": {},
@@ -402,7 +402,7 @@ outputs: [\"@result('each')[0]['outputs']\", \"@result('each')[1]['outputs']\"]
 }
 
 #[test]
-fn a_name_that_is_nearly_a_root_is_told_which_one() {
+fn a_name_close_to_a_root_gets_a_suggestion() {
     let refused = |text: &str| {
         let text = format!(
             "{{ variables: {{ topic: x }}, actions: {{ a: {{ type: compose, inputs: \"{text}\" }} }} }}"
@@ -436,8 +436,11 @@ fn what_a_value_lacks_is_a_mistake_in_loom_and_nothing_in_tea() {
             format!("{{ {variables}, actions: {{ a: {{ type: compose, inputs: \"{text}\" }} }} }}");
         Case::yaml(&text).play()
     };
-    let told = loom("{{ topic.lacks }}").error();
-    assert!(told.contains("`topic.lacks` is not defined"), "{told}");
+    let message = loom("{{ topic.lacks }}").error();
+    assert!(
+        message.contains("`topic.lacks` is not defined"),
+        "{message}"
+    );
     assert_eq!(
         loom("{{ topic.known }} {{ state.lacks | default('') }}").status(),
         RunStatus::Succeeded
@@ -451,13 +454,13 @@ nodes:
 ",
     );
     let played = tea.play();
-    let said = played.started[0]
+    let script = played.started[0]
         .request
         .inputs
         .get("run")
         .unwrap()
         .to_json();
-    assert_eq!(said, r#""echo 1 None None""#);
+    assert_eq!(script, r#""echo 1 None None""#);
 }
 
 #[test]
@@ -504,9 +507,9 @@ actions:
         Case::yaml(&text).play().error()
     };
     for name in ["pollLoopIndex", "other_loopIndex", "xloopCount"] {
-        let told = error(name);
+        let message = error(name);
         let expected = format!("unknown variable `{name}`");
-        assert!(told.contains(&expected), "{told}");
+        assert!(message.contains(&expected), "{message}");
     }
 }
 

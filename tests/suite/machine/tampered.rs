@@ -1,4 +1,4 @@
-//! A stored run that leads in a circle: whoever walks through it comes to an end.
+//! A stored run that leads in a circle: every walk through it ends.
 
 use super::play::{Case, START};
 use windlass_machine::program::{ActionId, Program};

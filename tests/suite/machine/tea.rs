@@ -5,8 +5,8 @@
 use super::play::{Answer, Case, Outside, Played, fails, json, ok};
 use windlass_machine::{HistoryKind, RunStatus};
 
-/// How often an action was asked for; a repetition after a crash is none.
-fn asked(played: &Played, name: &str) -> usize {
+/// How often an action was requested; repetitions after a crash not counted.
+fn request_count(played: &Played, name: &str) -> usize {
     let named = played.started.iter().filter(|one| one.name == name);
     let keys: std::collections::BTreeSet<String> =
         named.map(|one| one.request.key.clone()).collect();
@@ -57,7 +57,7 @@ fn a_while_loop_has_its_iterations_and_no_more() {
         })
         .play();
     assert_eq!(played.output(), r#"{"n":5}"#);
-    assert_eq!(asked(&played, "work"), 5);
+    assert_eq!(request_count(&played, "work"), 5);
     let end = ("refine".into(), 5, "max_iterations_reached".into());
     assert_eq!(ends(&played), [end]);
 }
@@ -73,15 +73,15 @@ fn a_script_gets_the_state_and_the_journal_does_not() {
             ok(&python(&seen.to_json(), &format!(r#"{{"n": {}}}"#, n + 1)))
         })
         .play();
-    let told = played.steps.iter();
-    let told = told.map(|step| {
+    let steps = played.steps.iter();
+    let counts = steps.map(|step| {
         format!("{:?}", step.changes)
             .matches("a long document")
             .count()
     });
     // As input, as a variable and as what the run gives; no iteration stores it again.
-    assert_eq!(told.sum::<usize>(), 3);
-    assert_eq!(asked(&played, "work"), 5);
+    assert_eq!(counts.sum::<usize>(), 3);
+    assert_eq!(request_count(&played, "work"), 5);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_failure_in_a_body_ends_the_run_at_once() {
         })
         .play();
     assert_eq!(played.status(), RunStatus::Failed);
-    assert_eq!(asked(&played, "work"), 3);
+    assert_eq!(request_count(&played, "work"), 3);
     assert!(played.error().contains("work"), "{}", played.error());
     assert!(played.error().contains("refine"), "{}", played.error());
 }
@@ -119,7 +119,7 @@ fn retries_are_corrections_between_validations() {
     let played = Case::yaml(RETRY)
         .world(|call| match call.name {
             "check.validate" => {
-                // The arguments are rendered anew before each validation.
+                // The arguments are rendered again before each validation.
                 assert_eq!(call.inputs.get("data"), Some(&json(&call.n.to_string())));
                 let valid = call.n >= 2;
                 ok(&format!(
@@ -135,8 +135,8 @@ fn retries_are_corrections_between_validations() {
             other => panic!("{other}"),
         })
         .play();
-    assert_eq!(asked(&played, "check.validate"), 3);
-    assert_eq!(asked(&played, "check.fix"), 2);
+    assert_eq!(request_count(&played, "check.validate"), 3);
+    assert_eq!(request_count(&played, "check.fix"), 2);
     assert_eq!(
         json(&played.output()),
         json(
@@ -157,8 +157,8 @@ fn a_retry_that_is_never_valid_is_exhausted() {
             _ => ok(&format!(r#"{{"body": {}}}"#, call.n + 1)),
         })
         .play();
-    assert_eq!(asked(&played, "check.validate"), 4);
-    assert_eq!(asked(&played, "check.fix"), 3);
+    assert_eq!(request_count(&played, "check.validate"), 4);
+    assert_eq!(request_count(&played, "check.fix"), 3);
     assert_eq!(ends(&played), [("check".into(), 4, "count".into())]);
     let state = json(&played.output());
     assert_eq!(state.get("_retry_exhausted"), Some(&json("true")));
@@ -174,7 +174,7 @@ fn a_corrector_that_fails_ends_the_loop() {
         })
         .play();
     assert_eq!(played.status(), RunStatus::Succeeded);
-    assert_eq!(asked(&played, "check.validate"), 1);
+    assert_eq!(request_count(&played, "check.validate"), 1);
     assert_eq!(
         json(&played.output()),
         json(
@@ -195,7 +195,7 @@ fn a_validator_that_fails_is_a_bad_validation() {
             _ => ok(r#"{"body": 1}"#),
         })
         .play();
-    assert_eq!(asked(&played, "check.validate"), 2);
+    assert_eq!(request_count(&played, "check.validate"), 2);
     let state = json(&played.output());
     assert_eq!(state.get("_retry_count"), Some(&json("1")));
     // No trace of how faults are handled stays in the state.
@@ -247,7 +247,7 @@ fn reflection_corrects_until_it_is_valid() {
         .collect();
     // The corrector's map was seen by the second round.
     assert_eq!(commands, [r#""write none 1""#, r#""write h0 2""#]);
-    assert_eq!(asked(&played, "write.corrector"), 1);
+    assert_eq!(request_count(&played, "write.corrector"), 1);
     assert_eq!(
         json(&played.output()),
         json(
@@ -265,9 +265,9 @@ fn reflection_corrects_until_it_is_valid() {
 #[test]
 fn reflection_is_bounded_and_gives_the_best() {
     let played = reflected(&[WORSE, BAD, BAD]);
-    assert_eq!(asked(&played, "write.generator"), 3);
-    assert_eq!(asked(&played, "write.evaluator"), 3);
-    assert_eq!(asked(&played, "write.corrector"), 2);
+    assert_eq!(request_count(&played, "write.generator"), 3);
+    assert_eq!(request_count(&played, "write.evaluator"), 3);
+    assert_eq!(request_count(&played, "write.corrector"), 2);
     assert_eq!(ends(&played), [("write".into(), 3, "count".into())]);
     let state = json(&played.output());
     assert_eq!(
@@ -299,16 +299,16 @@ nodes:
             _ => ok(GOOD),
         })
         .play();
-    let asked = played.started.iter().map(|one| {
+    let requests = played.started.iter().map(|one| {
         let of = |key: &str| one.request.inputs.get(key).cloned().unwrap_or_default();
         (of("model").to_json(), of("base_url").to_json())
     });
     let own = |model: &str| (format!("\"{model}\""), r#""http://own""#.to_owned());
-    assert_eq!(asked.collect::<Vec<_>>(), [own("m"), own("judge")]);
+    assert_eq!(requests.collect::<Vec<_>>(), [own("m"), own("judge")]);
 }
 
 #[test]
-fn a_schema_judges_what_the_model_said() {
+fn a_schema_validates_the_answer_of_the_model() {
     let file = r#"
 name: judged
 nodes:
@@ -319,13 +319,13 @@ nodes:
       evaluator: {type: schema, schema: {type: object}}
       max_iterations: 1
 "#;
-    for (said, judged) in [
+    for (message, judged) in [
         (r#"{\"age\": 3}"#, r#"{"age": 3}"#),
         (r#"\n```json\n{\"age\": 3}\n```\n"#, r#"{"age": 3}"#),
         ("I cannot do that.", r#""I cannot do that.""#),
         ("``` I cannot", r#""``` I cannot""#),
     ] {
-        let answer = format!(r#"{{"content": "{said}", "usage": null}}"#);
+        let answer = format!(r#"{{"content": "{message}", "usage": null}}"#);
         let played = Case::yaml(file)
             .world(move |call| match call.name {
                 "write.generator" => ok(&answer),
@@ -333,7 +333,7 @@ nodes:
             })
             .play();
         let inputs = &played.started.last().unwrap().request.inputs;
-        assert_eq!(inputs.get("data"), Some(&json(judged)), "{said}");
+        assert_eq!(inputs.get("data"), Some(&json(judged)), "{message}");
     }
 }
 
@@ -347,8 +347,8 @@ fn a_generator_that_fails_is_a_round() {
             other => panic!("{other:?}"),
         })
         .play();
-    assert_eq!(asked(&played, "write.generator"), 2);
-    assert_eq!(asked(&played, "write.corrector"), 0);
+    assert_eq!(request_count(&played, "write.generator"), 2);
+    assert_eq!(request_count(&played, "write.corrector"), 0);
     let state = json(&played.output());
     let history = state.get("reflection_history").unwrap().as_array().unwrap();
     assert_eq!(
@@ -393,7 +393,7 @@ fn the_environment_is_that_of_the_start_and_has_no_keys() {
             ok(&call.n.to_string())
         })
         .play();
-    assert_eq!(asked(&played, "work"), 3);
+    assert_eq!(request_count(&played, "work"), 3);
     assert_eq!(played.output(), r#"{"n":2}"#);
 }
 
@@ -409,7 +409,7 @@ fn the_history_has_the_names_of_nodes_and_an_end_for_each_start() {
         .play();
     assert_eq!(played.status(), RunStatus::Cancelled);
     let story = played.story();
-    let told = |what: &str| story.iter().filter(|line| line.starts_with(what)).count();
+    let count_of = |what: &str| story.iter().filter(|line| line.starts_with(what)).count();
     for (event, node, times) in [
         ("ActionStarted", "check", 2),
         // Of both validations, and of the node as a whole, which was cut.
@@ -420,8 +420,8 @@ fn the_history_has_the_names_of_nodes_and_an_end_for_each_start() {
         ("LoopEnd", "check", 1),
     ] {
         let line = format!("{event} node_name=\"{node}\"");
-        assert_eq!(told(&line), times, "{line}: {story:#?}");
+        assert_eq!(count_of(&line), times, "{line}: {story:#?}");
     }
-    assert_eq!(told("ActionStarted"), 3, "{story:#?}");
+    assert_eq!(count_of("ActionStarted"), 3, "{story:#?}");
     assert!(!story.iter().any(|line| line.contains("node_name=\"check.")));
 }

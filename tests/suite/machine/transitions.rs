@@ -83,7 +83,7 @@ fn effect(effect: &Effect) -> String {
     }
 }
 
-fn told(step: &Step) -> String {
+fn step_text(step: &Step) -> String {
     let mut text = format!("{}\n", event(&step.event));
     step.changes
         .iter()
@@ -111,7 +111,7 @@ actions:
     )
     .world(|call| ok(&call.n.to_string()))
     .play();
-    let all: Vec<String> = played.steps.iter().map(told).collect();
+    let all: Vec<String> = played.steps.iter().map(step_text).collect();
     let expected = [
         "started
   the run began
@@ -213,11 +213,11 @@ actions:
         all.push(next);
     }
     assert!(run.outcome.is_some(), "{} transitions", all.len());
-    // And one that only tells something, and one that only changes something.
-    let (mut told, mut changed) = (Transition::default(), Transition::default());
-    told.history = all[0].history.clone();
+    // And one that only reports something, and one that only changes something.
+    let (mut reporting, mut changed) = (Transition::default(), Transition::default());
+    reporting.history = all[0].history.clone();
     changed.changes = all[0].changes.clone();
-    all.extend([told, changed, Transition::default()]);
+    all.extend([reporting, changed, Transition::default()]);
     for one in &all {
         for other in &all {
             let mut joined = one.clone();
@@ -235,10 +235,10 @@ actions:
     }
 }
 
-/// Whoever asks sees a loop from when it is entered, though nothing is begun and nothing looked at.
+/// A loop is visible from its entry, though nothing has started and no condition was read.
 #[test]
-fn a_loop_is_told_when_it_is_entered() {
-    // No count is left, and then nobody looks at its condition.
+fn a_loop_is_reported_when_it_is_entered() {
+    // No count is left, and then its condition is not read.
     let mut step = loop_while("poll", "@equals(1, 1)", 0, vec![call("look")]);
     if let StepKind::Loop(spec) = &mut step.kind {
         spec.on_limit = OnLimit::Pause;
@@ -251,12 +251,12 @@ fn a_loop_is_told_when_it_is_entered() {
     };
     let first = advance(&case.program, &mut run, START, started).unwrap();
     let entered = run.loops().map(|(_, _, state)| state.path.clone());
-    let mut told: Vec<String> = first.loops.iter().map(|row| row.path.clone()).collect();
-    told.sort();
+    let mut reported: Vec<String> = first.loops.iter().map(|row| row.path.clone()).collect();
+    reported.sort();
     let mut entered: Vec<String> = entered.collect();
     entered.sort();
     assert!(!entered.is_empty());
-    assert_eq!(told, entered);
+    assert_eq!(reported, entered);
 }
 
 /// Items that leave little end together. The end of one that fails is a boundary like that of an iteration.

@@ -1,4 +1,4 @@
-//! Loops that stand still, and what a loop tells its next iteration of its condition.
+//! Unchanged loops, and what a loop reports to its next iteration of its condition.
 
 use super::play::{Case, Outside, ok};
 use windlass_machine::RunStatus;
@@ -70,7 +70,7 @@ fn the_condition_comes_first_and_the_other_limits_too() {
 }
 
 #[test]
-fn a_resume_after_a_pause_counts_anew() {
+fn a_resume_after_a_pause_resets_the_count() {
     let played = poll("{ unchanged: 2 }", "on_limit: pause", STILL)
         .at(1, Outside::Resume)
         .at(2, Outside::Cancel)
@@ -130,7 +130,7 @@ outputs: { seen: \"@variables('seen')\", last: \"@outputs('see')\" }
 }
 
 #[test]
-fn feedback_has_at_most_64_kib_of_which_the_end_of_a_text_is_kept() {
+fn feedback_has_at_most_64_kib_and_retains_the_end_of_a_text() {
     let played = Case::yaml(
         "
 variables: { long: 0 }

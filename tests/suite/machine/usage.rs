@@ -141,8 +141,8 @@ fn failed_attempts_count() {
     let case = work("{ tokens: 100 }", "on_limit: continue", ask).world(|call| match call.n % 3 {
         2 => ok(r#"{"usage":{"tokens":20}}"#),
         _ => {
-            let said = json(r#"{"body":{"usage":{"tokens":20}}}"#);
-            failure(Fault::new("ai", "no text").transient().output(said))
+            let answer = json(r#"{"body":{"usage":{"tokens":20}}}"#);
+            failure(Fault::new("ai", "no text").transient().output(answer))
         }
     });
     let played = case.play();
@@ -166,7 +166,7 @@ fn a_resume_after_a_pause_grants_the_same_again() {
 
 #[test]
 fn a_computed_limit_must_be_positive() {
-    for (limit, said) in [
+    for (limit, message) in [
         (
             "{ tokens: \"@sub(1, 1)\" }",
             "the limit `tokens` of a loop must be a whole number from 1, not 0",
@@ -186,7 +186,7 @@ fn a_computed_limit_must_be_positive() {
     ] {
         let played = asks(limit, "", "{}").play();
         let error = played.error();
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(message), "{error}");
     }
     let played = asks(
         "{ tokens: \"@mul(2, 50)\" }",
@@ -199,7 +199,7 @@ fn a_computed_limit_must_be_positive() {
 
 #[test]
 fn only_loops_with_such_a_limit_store_what_is_used() {
-    let kept = |limit: &str, answer: &'static str| {
+    let stored_usage = |limit: &str, answer: &'static str| {
         let case = work(limit, "on_limit: continue", ASK).world(move |_| -> Answer { ok(answer) });
         let played = case.play();
         let changes = played.steps.iter().flat_map(|step| &step.changes);
@@ -208,7 +208,7 @@ fn only_loops_with_such_a_limit_store_what_is_used() {
             .count()
     };
     let answer = r#"{"usage":{"tokens":10}}"#;
-    assert_eq!(kept("{ count: 3 }", answer), 0);
-    assert_eq!(kept("{ count: 3, tokens: 100 }", answer), 3);
-    assert_eq!(kept("{ count: 3, tokens: 100 }", "{}"), 0);
+    assert_eq!(stored_usage("{ count: 3 }", answer), 0);
+    assert_eq!(stored_usage("{ count: 3, tokens: 100 }", answer), 3);
+    assert_eq!(stored_usage("{ count: 3, tokens: 100 }", "{}"), 0);
 }

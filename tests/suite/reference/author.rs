@@ -44,7 +44,7 @@ struct Author {
     /// The loops and the foreachs around the current place, innermost last.
     loops: Vec<usize>,
     items: Vec<usize>,
-    /// The actions around the current place. What such an action returned in an earlier attempt is not said anywhere.
+    /// The actions around the current place. No page says what such an action returned in an earlier attempt.
     around: Vec<usize>,
 }
 

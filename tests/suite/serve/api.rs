@@ -73,7 +73,7 @@ async fn the_same_key_is_the_same_run() {
     let (status, problem) = keyed(&server, "order-1", json!({ "text": COUNT })).await;
     assert_eq!(status, 422);
     assert_eq!(problem["type"], "urn:windlass:key-reused");
-    // What comes along is a part of the request, a kept workflow is not.
+    // What is sent is a part of the request, a saved workflow is not.
     let other = json!({ "text": COUNT.replace("1000", "999"), "input": { "to": 3 } });
     assert_eq!(keyed(&server, "order-1", other).await.0, 422);
     let (_, list) = server.get("/v1/runs").await;
@@ -199,9 +199,9 @@ async fn a_script_that_does_not_compile_is_refused_wherever_it_comes() {
     let python = lua.replace("lua", "python").replace("{n = 1", "{'n': 1");
     for text in [lua.to_owned(), python] {
         let body = json!({ "text": text });
-        let kept = answer(with(server.ask(Method::PUT, "/v1/workflows/a"), &body)).await;
+        let response = answer(with(server.ask(Method::PUT, "/v1/workflows/a"), &body)).await;
         let started = server.post("/v1/runs", &body).await;
-        for (status, problem) in [kept, started] {
+        for (status, problem) in [response, started] {
             assert_eq!(status, 422, "{text}: {problem}");
             let found = &problem["diagnostics"][0];
             assert_eq!(found["code"], "bad-script", "{problem}");
@@ -212,7 +212,7 @@ async fn a_script_that_does_not_compile_is_refused_wherever_it_comes() {
     assert_eq!(runs["runs"], json!([]));
 }
 
-/// What a Logic App is called with: headers, queries and parts of the path beside the body.
+/// What a Logic App is called with: headers, queries and parts of the path in addition to the body.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_input_may_be_a_request() {
     let dir = tempfile::tempdir().unwrap();
@@ -277,14 +277,14 @@ async fn a_workflow_is_taken_as_it_is() {
             json!({ "text": COUNT }).to_string(),
         ),
     ] {
-        let (status, kept) = put(name, kind, &body).await;
-        assert_eq!(status, 201, "{name}: {kept}");
+        let (status, stored) = put(name, kind, &body).await;
+        assert_eq!(status, 201, "{name}: {stored}");
         let started = server.post("/v1/runs", &json!({ "workflow": name })).await;
         assert_eq!(started.0, 201, "{name}: {}", started.1);
         let outcome = server.end(started.1["run"].as_str().unwrap()).await;
         assert_eq!(outcome["status"], "Succeeded", "{name}: {outcome}");
     }
-    // Without a name of its own it has the one that it is kept under.
+    // Without a name of its own it has the one that it is saved under.
     let (_, runs) = server.get("/v1/runs?workflow=logic.app").await;
     assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{runs}");
 
@@ -308,12 +308,12 @@ async fn a_workflow_is_taken_as_it_is() {
     let form = "application/x-www-form-urlencoded";
     assert_eq!(send(Method::POST, "/v1/runs", form, COUNT).await.0, 415);
 
-    // What is wrong is said of what was meant.
+    // The message is about the intended format.
     let slip = r#"{ "actions": { "a": { "type": "compos" } } }"#;
     let (status, refused) = put("slip", "application/json", slip).await;
     assert_eq!(status, 422, "{refused}");
     assert_eq!(refused["diagnostics"][0]["file"], "slip.json", "{refused}");
-    for (body, said) in [
+    for (body, message) in [
         (r#"{ "text": "x", "dialct": "tea" }"#, "dialct"),
         (r#"{ "dialect": "tea" }"#, "missing field `text`"),
         ("[1]", "neither a workflow nor an object of `text`"),
@@ -326,7 +326,7 @@ async fn a_workflow_is_taken_as_it_is() {
         let (status, refused) = put("slip", "application/json", body).await;
         assert_eq!(status, 400, "{body}: {refused}");
         let detail = refused["detail"].as_str().unwrap();
-        assert!(detail.contains(said), "{body}: {detail}");
+        assert!(detail.contains(message), "{body}: {detail}");
     }
 }
 
@@ -429,7 +429,7 @@ async fn what_is_wrong_is_a_problem() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_is_handed_to_a_server_and_to_nobody_else() {
+async fn a_run_is_handed_only_to_a_server() {
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
     let file = dir.path().join("count.yaml");
@@ -445,7 +445,7 @@ async fn a_run_is_handed_to_a_server_and_to_nobody_else() {
     assert_eq!(server.end("handed").await["output"], 20);
     // And a second server does not get the store.
     let second = Start::new(&state).command().spawn().unwrap();
-    let (status, text) = super::said(second);
+    let (status, text) = super::exit_and_stderr(second);
     assert_eq!(status.code(), Some(8));
     assert!(
         text.contains(&format!("process {}", server.child.id())),
@@ -454,7 +454,7 @@ async fn a_run_is_handed_to_a_server_and_to_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn workflows_are_kept_under_their_names() {
+async fn workflows_are_saved_under_their_names() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
     let put = |server: &Server, name: &str, text: &str| {
@@ -516,7 +516,7 @@ async fn workflows_are_kept_under_their_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_workflow_is_checked_without_being_kept() {
+async fn a_workflow_is_checked_without_being_saved() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
     let check = |text: &str| {
@@ -539,7 +539,7 @@ async fn a_workflow_is_checked_without_being_kept() {
     assert_eq!(list, json!({ "workflows": [], "next": null }));
 }
 
-/// A run that goes on while it is looked at is shown as it was at one moment.
+/// A run that continues while it is read is shown as it was at one moment.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_status_knows_of_no_iteration_behind_the_one_it_shows() {
     let dir = tempfile::tempdir().unwrap();

@@ -146,7 +146,7 @@ impl Api {
             panic!("{id}: {status} has the type {kind}, which is not in {content:?}");
         };
         if kind == "text/event-stream" {
-            // It goes on for as long as the run does.
+            // It continues for as long as the run does.
             return (status, Value::Null);
         }
         let text = response.text().await.unwrap();
@@ -199,9 +199,10 @@ async fn a_client_made_from_the_description_drives_everything() {
     let wrong = json!({ "body": { "actions": { "a": { "type": "waitt" } } } });
     let checked = good("validate_workflow", wrong.clone()).await;
     assert_eq!(checked["valid"], false);
-    let kept = json!({ "name": "count", "body": { "text": COUNT, "file": "count.yaml" } });
-    good("put_workflow", kept.clone()).await;
-    good("put_workflow", kept).await;
+    let put_parameters =
+        json!({ "name": "count", "body": { "text": COUNT, "file": "count.yaml" } });
+    good("put_workflow", put_parameters.clone()).await;
+    good("put_workflow", put_parameters).await;
     let bare = json!({ "name": "bare", "body": { "actions": { "a": { "type": "compose", "inputs": 1 } } } });
     good("put_workflow", bare).await;
     good("get_workflow", json!({ "name": "count" })).await;

@@ -1,5 +1,5 @@
-//! Every command of the command line against a server, in both ways that it can be asked: over the
-//! control socket beside it, and over HTTP from elsewhere.
+//! Every command of the command line against a server, in both ways that it can be reached: over the
+//! control socket on the same machine, and over HTTP from elsewhere.
 
 use super::{COUNT, PATIENCE, SLEEP, Server, Start};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use std::sync::mpsc;
 
 const TOKEN: &str = "secret";
 
-/// How a server is asked.
+/// How a server is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Socket,
@@ -150,11 +150,11 @@ async fn every_command_works_in_both_ways() {
         );
         json(&["signal", "gate", "go", "--payload", "[7]"]);
         assert_eq!(json(&["cancel", "sleep"])["status"], "Cancelled", "{way:?}");
-        // All that have not ended but the one that somebody paused, so none.
+        // All that have not ended except the paused one, so none.
         let left = client.ask(&["resume"]);
         assert!(left.status.success(), "{way:?} {left:?}");
-        let told = String::from_utf8_lossy(&left.stderr).into_owned();
-        assert!(told.contains("paused (1)"), "{way:?} {told}");
+        let stderr = String::from_utf8_lossy(&left.stderr).into_owned();
+        assert!(stderr.contains("paused (1)"), "{way:?} {stderr}");
         assert_eq!(json(&["status", "gate"])["status"], "Paused", "{way:?}");
         assert_eq!(json(&["resume", "--paused"]), json!([7]), "{way:?}");
         assert_eq!(json(&["resume", "gate"]), json!([7]), "{way:?}");
@@ -189,7 +189,7 @@ async fn every_command_works_in_both_ways() {
             "{way:?} {pruned}"
         );
         assert_eq!(json(&["list"]), json!([]), "{way:?}");
-        // Whatever was asked, nothing is kept where the client is.
+        // No request stores anything where the client is.
         let left = std::fs::read_dir(client.elsewhere.path()).unwrap().count();
         assert_eq!(left, 0, "{way:?}");
     }
@@ -205,15 +205,15 @@ async fn prune_over_http_wants_to_know_what() {
         json!({ "older_than": "yesterday" }),
         json!({ "older": "P1D" }),
     ] {
-        let (status, told) = server.post("/v1/prune", &body).await;
-        assert_eq!(status, 400, "{body}: {told}");
+        let (status, response) = server.post("/v1/prune", &body).await;
+        assert_eq!(status, 400, "{body}: {response}");
     }
     assert_eq!(server.get("/v1/dump?limit=many").await.0, 400);
 }
 
 // ── --watch ─────────────────────────────────────────────────────────────────────────────────────
 
-/// A command that goes on printing.
+/// A command that continues printing.
 struct Watching {
     child: Child,
     lines: mpsc::Receiver<String>,
@@ -223,10 +223,10 @@ impl Watching {
     fn begin(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
-        let (told, lines) = mpsc::channel();
+        let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
             for line in output.lines() {
-                if told.send(line.unwrap()).is_err() {
+                if sender.send(line.unwrap()).is_err() {
                     return;
                 }
             }

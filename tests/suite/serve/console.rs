@@ -1,4 +1,4 @@
-//! The console as it is served: its files, what browsers are told of them, and who is let in.
+//! The console as it is served: its files, what browsers are sent with them, and who is authorised.
 
 use super::{Server, Start, answer, client, with};
 use reqwest::header::HeaderMap;
@@ -32,7 +32,7 @@ fn text<'h>(headers: &'h HeaderMap, name: &str) -> &'h str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn its_files_come_with_a_strict_policy_and_are_kept_by_version() {
+async fn its_files_have_a_strict_policy_and_are_cached_by_version() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
     for path in ["/", "/ui"] {
@@ -94,9 +94,9 @@ async fn its_files_come_with_a_strict_policy_and_are_kept_by_version() {
             _ => format!("\"{url}\""),
         };
         assert!(page.contains(&named), "{page}");
-        let kept = get(&server, &url).await;
+        let cached = get(&server, &url).await;
         let forever = "public, max-age=31536000, immutable";
-        assert_eq!(text(kept.headers(), "cache-control"), forever);
+        assert_eq!(text(cached.headers(), "cache-control"), forever);
         let other = get(&server, &format!("/ui/{name}?v=00")).await;
         assert_eq!(text(other.headers(), "cache-control"), "no-cache");
         let again = server.ask(Method::GET, &url).header("if-none-match", &tag);
@@ -222,23 +222,23 @@ async fn it_can_be_left_out_or_only_look() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_lets_a_browser_in_once() {
+async fn a_ticket_authorises_a_browser_once() {
     let dir = tempfile::tempdir().unwrap();
-    let said = super::windlass(dir.path(), &["ui"]);
-    assert_eq!(said.status.code(), Some(8), "no process owns the store");
+    let printed = super::windlass(dir.path(), &["ui"]);
+    assert_eq!(printed.status.code(), Some(8), "no process owns the store");
     let server = Start::new(dir.path()).token("secret").spawn();
     let url = || {
-        let said = super::windlass(dir.path(), &["ui", "--no-open"]);
-        assert!(said.status.success());
-        String::from_utf8(said.stdout).unwrap().trim().to_owned()
+        let printed = super::windlass(dir.path(), &["ui", "--no-open"]);
+        assert!(printed.status.success());
+        String::from_utf8(printed.stdout).unwrap().trim().to_owned()
     };
     let first = url();
     let (place, ticket) = first.split_once("#ticket=").unwrap();
     assert_eq!(place, format!("{}/ui/", server.url));
     let begin = async |ticket: &str| {
         let request = server.ask(Method::POST, "/v1/session");
-        let asked = with(request, &json!({ "ticket": ticket }));
-        asked.send().await.unwrap()
+        let with_ticket = with(request, &json!({ "ticket": ticket }));
+        with_ticket.send().await.unwrap()
     };
     let session = begin(ticket).await;
     assert_eq!(session.status(), 204);
@@ -261,7 +261,7 @@ async fn a_ticket_lets_a_browser_in_once() {
     let forged = forged.header("origin", "http://evil.test");
     assert_eq!(answer(forged).await.0, 403);
     assert_eq!(begin(ticket).await.status(), 204);
-    // Nobody begins a session with nothing, or makes a ticket over TCP.
+    // No session starts without a token, and no ticket is made over TCP.
     assert_eq!(server.post("/v1/session", &json!({})).await.0, 401);
     assert_eq!(answer(server.ask(Method::POST, "/v1/session")).await.0, 401);
     let remote = server

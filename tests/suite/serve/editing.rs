@@ -92,7 +92,7 @@ async fn who_may_only_look_may_edit_a_text_and_keep_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_text_tells_its_schedule_and_its_stubs() {
+async fn a_text_reports_its_schedule_and_its_stubs() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
     let text = "schedule: '30 2 * * *'\nactions:\n  call: { type: http, inputs: { uri: 'https://example.org/' } }\n";
@@ -136,7 +136,7 @@ async fn a_text_is_tried_with_stubs_a_condition_and_one_action() {
     let server = Start::new(dir.path())
         .args(&["--allow-secret", "KEY"])
         .spawn();
-    // Without an answer for `send` the run cannot even begin; with a stub it calls nobody.
+    // Without an answer for `send` the run cannot even begin; with a stub it calls no one.
     let text = COUNT.replace(", key: \"${secret:KEY}\"", "");
     let (_, made) = server
         .post("/v1/language/stubs", &json!({ "text": text }))

@@ -96,13 +96,14 @@ fn parse(block: &str) -> Option<Event> {
 }
 
 fn numbers(events: &[Event]) -> Vec<u64> {
-    let told = events.iter().filter(|event| event.name == "history");
-    told.map(|event| event.id.as_ref().unwrap().parse().unwrap())
+    let history = events.iter().filter(|event| event.name == "history");
+    history
+        .map(|event| event.id.as_ref().unwrap().parse().unwrap())
         .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_finished_run_tells_its_history_once() {
+async fn a_finished_run_sends_its_history_once() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
     let run = server.begin(COUNT, json!({ "to": 3 })).await;
@@ -111,8 +112,8 @@ async fn a_finished_run_tells_its_history_once() {
     let (last, before) = all.split_last().unwrap();
     assert_eq!(last.name, "finished");
     assert_eq!(last.data["output"], 3);
-    let told = numbers(before);
-    assert_eq!(told, (1..=told.len() as u64).collect::<Vec<_>>());
+    let sent = numbers(before);
+    assert_eq!(sent, (1..=sent.len() as u64).collect::<Vec<_>>());
     assert_eq!(before[0].data["event"], "RunStarted");
 
     let middle = Events::of(&server, &run, Some("4")).await.all().await;
@@ -130,25 +131,25 @@ async fn a_stream_is_taken_up_again_after_the_server_was_killed() {
     let dir = tempfile::tempdir().unwrap();
     let mut server = Server::start(dir.path());
     let run = server.begin(SLOW, json!(null)).await;
-    let mut told: Vec<Event> = Vec::new();
+    let mut received: Vec<Event> = Vec::new();
     for kill in 0..3 {
-        let last = told.iter().rev().find_map(|event| event.id.clone());
+        let last = received.iter().rev().find_map(|event| event.id.clone());
         let mut events = Events::of(&server, &run, last.as_deref()).await;
-        let before = numbers(&told).len();
-        while numbers(&told).len() < before + 8 {
+        let before = numbers(&received).len();
+        while numbers(&received).len() < before + 8 {
             let event = events.next().await.expect("the run goes on");
             assert_ne!(event.name, "finished", "after {kill} kills");
-            told.push(event);
+            received.push(event);
         }
         server.kill();
         // What was on its way to us is read, too.
-        told.extend(events.all().await);
+        received.extend(events.all().await);
         server = Server::start(dir.path());
     }
-    let last = told.iter().rev().find_map(|event| event.id.clone());
-    told.extend(Events::of(&server, &run, last.as_deref()).await.all().await);
-    assert_eq!(told.last().unwrap().name, "finished");
-    let seen = numbers(&told);
+    let last = received.iter().rev().find_map(|event| event.id.clone());
+    received.extend(Events::of(&server, &run, last.as_deref()).await.all().await);
+    assert_eq!(received.last().unwrap().name, "finished");
+    let seen = numbers(&received);
     assert_eq!(seen, (1..=seen.len() as u64).collect::<Vec<_>>());
     let (_, history) = server
         .get(&format!("/v1/runs/{run}/history?events=true&limit=10000"))
@@ -157,7 +158,7 @@ async fn a_stream_is_taken_up_again_after_the_server_was_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_goes_on_behind_a_pause_and_ends_with_the_server() {
+async fn a_stream_continues_after_a_pause_and_ends_with_the_server() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
     let run = server.begin(SLEEP, json!(null)).await;
@@ -188,7 +189,7 @@ async fn a_stream_goes_on_behind_a_pause_and_ends_with_the_server() {
 
 /// What a stream has not sent lies in the store, not in memory, however many clients do not read.
 #[tokio::test(flavor = "multi_thread")]
-async fn streams_that_nobody_reads_hold_little_memory() {
+async fn unread_streams_hold_little_memory() {
     const STREAMS: usize = 100;
     let dir = tempfile::tempdir().unwrap();
     // To open them may take longer than a client may read nothing.
@@ -212,7 +213,7 @@ async fn streams_that_nobody_reads_hold_little_memory() {
     let grown = server.resident_kib().saturating_sub(before) / 1024;
     println!("{STREAMS} streams: {grown} MiB");
     assert!(grown < 60, "{STREAMS} streams take {grown} MiB");
-    // Whoever reads on gets everything.
+    // A client that continues to read gets everything.
     let all = streams.remove(0).all().await;
     assert_eq!(all.last().unwrap().name, "finished");
 }

@@ -56,7 +56,7 @@ async fn a_run_is_one_page_in_which_nothing_is_markup() {
     ] {
         assert!(!live.contains(wrong), "{wrong}");
     }
-    // Each style sheet is one that the policy names, and nothing is styled beside them.
+    // Each style sheet is one that the policy names, and nothing else is styled.
     assert_eq!(
         live.matches("<style>").count(),
         live.matches("'sha256-").count()

@@ -1,6 +1,6 @@
 //! One server, runs of all four formats at once, SIGKILL again and again: a server outside counts
 //! what arrives. Nothing is missing, nothing arrives twice from one process, what is repeated is
-//! the same request, and the results are those of runs that nobody disturbed. `WINDLASS_KILLS` asks
+//! the same request, and the results are those of undisturbed runs. `WINDLASS_KILLS` asks
 //! for more kills, `WINDLASS_BIN` for another binary, such as a release.
 
 use super::{PATIENCE, Server, Start};
@@ -40,8 +40,8 @@ const LONGEST: Duration = Duration::from_secs(90);
 #[derive(Clone, Default)]
 struct Effect {
     request: String,
-    /// How often, by the process that asked.
-    asked: BTreeMap<usize, u32>,
+    /// How often, by the process that sent it.
+    requests: BTreeMap<usize, u32>,
 }
 
 #[derive(Default)]
@@ -91,8 +91,8 @@ async fn answer(
                 if known.request.is_empty() {
                     known.request.clone_from(&request);
                 }
-                *known.asked.entry(process).or_default() += 1;
-                let (same, times) = (known.request == request, known.asked[&process]);
+                *known.requests.entry(process).or_default() += 1;
+                let (same, times) = (known.request == request, known.requests[&process]);
                 if !same {
                     book.wrong
                         .push(format!("another request as {key}: {request}"));
@@ -122,8 +122,8 @@ async fn answer(
         let session = sent["session_id"].as_str().unwrap_or("s");
         return Json(json!({ "n": n, "session_id": format!("s{}", session.len()) }));
     }
-    let said = json!({ "role": "assistant", "content": json!({ "n": n }).to_string() });
-    let choice = json!({ "index": 0, "message": said, "finish_reason": "stop" });
+    let message = json!({ "role": "assistant", "content": json!({ "n": n }).to_string() });
+    let choice = json!({ "index": 0, "message": message, "finish_reason": "stop" });
     Json(json!({ "id": "1", "object": "chat.completion", "model": "m", "choices": [choice] }))
 }
 
@@ -253,8 +253,8 @@ fn with_key(command: &mut Command) {
 
 async fn begin(server: &Server, requests: &BTreeMap<String, Value>) {
     for (run, body) in requests {
-        let (status, told) = server.post("/v1/runs", body).await;
-        assert_eq!(status, 201, "{run}: {told}");
+        let (status, response) = server.post("/v1/runs", body).await;
+        assert_eq!(status, 201, "{run}: {response}");
     }
 }
 
@@ -342,12 +342,12 @@ async fn runs_of_all_formats_survive_kills() {
     }
     let last = server(&state);
     let got = outcomes(&last, &requests).await;
-    let (status, said) = last.stop();
+    let (status, stderr) = last.stop();
     assert!(status.success());
     drained(&outside, &base).await;
 
-    let said = said + &text(&log);
-    assert!(!said.contains("panicked"), "{said}");
+    let stderr = stderr + &text(&log);
+    assert!(!stderr.contains("panicked"), "{stderr}");
     assert_eq!(got, wanted);
     let book = outside.book();
     assert_eq!(book.wrong, [""; 0]);
@@ -355,13 +355,17 @@ async fn runs_of_all_formats_survive_kills() {
     assert_eq!(
         keys(&book.effects),
         keys(&effects),
-        "missing, or nobody asked for them"
+        "missing, or unrequested"
     );
     for (key, effect) in &book.effects {
         assert_eq!(effect.request, effects[key].request, "{key}");
     }
-    let repeated: usize = book.effects.values().map(|one| one.asked.len() - 1).sum();
-    let most = book.effects.values().map(|one| one.asked.len()).max();
+    let repeated: usize = book
+        .effects
+        .values()
+        .map(|one| one.requests.len() - 1)
+        .sum();
+    let most = book.effects.values().map(|one| one.requests.len()).max();
     eprintln!(
         "{} runs, {done} kills, {} effects, {repeated} repetitions, {} times at most: {:.1} s",
         requests.len(),

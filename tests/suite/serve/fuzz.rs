@@ -1,4 +1,4 @@
-//! Requests that nobody would send, to the HTTP API over TCP and over the control socket: real ones with
+//! Unusual requests, to the HTTP API over TCP and over the control socket: real ones with
 //! bytes changed, values replaced and parts left out. Each gets an answer, none makes the server
 //! panic, hang or fail, and a run is as well afterwards as before. `WINDLASS_FUZZ` sends more,
 //! `WINDLASS_FUZZ_SEED` others.
@@ -315,7 +315,7 @@ async fn answer(stream: &mut (impl AsyncRead + Unpin), head: &mut [u8], got: &mu
 }
 
 /// The server is as it was: it answers, nothing was parked, a run comes to its end, and its log
-/// tells of no panic.
+/// reports no panic.
 async fn as_well_as_before(server: Server) {
     assert_eq!(server.get("/readyz").await.0, 200);
     let run = server.begin(COUNT, json!({})).await;
@@ -327,10 +327,10 @@ async fn as_well_as_before(server: Server) {
         .filter(|run| run.to_string().contains("windlass.parked"))
         .collect();
     assert_eq!(parked, [&Value::Null; 0]);
-    let (status, said) = server.stop();
-    assert!(status.success(), "{said}");
-    assert!(!said.contains("panicked"), "{said}");
-    assert!(!said.contains("ERROR"), "{said}");
+    let (status, stderr) = server.stop();
+    assert!(status.success(), "{stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    assert!(!stderr.contains("ERROR"), "{stderr}");
 }
 
 async fn ready(dir: &Path) -> Server {
@@ -339,10 +339,10 @@ async fn ready(dir: &Path) -> Server {
         let body = json!({ "text": text, "run": run });
         assert_eq!(server.post("/v1/runs", &body).await.0, 201);
     }
-    let kept = json!({ "text": SLEEP });
+    let workflow = json!({ "text": SLEEP });
     let request = super::with(
         server.ask(reqwest::Method::PUT, "/v1/workflows/kept"),
-        &kept,
+        &workflow,
     );
     assert_eq!(super::answer(request).await.0, 201);
     server.end("ended").await;

@@ -92,7 +92,7 @@ async fn a_run_gives_the_graph_of_its_workflow() {
     assert_eq!(inner["root"]["name"], "items");
     assert_eq!(names(&inner), ["poll", "check", "yes", "no"]);
 
-    for (query, told) in [
+    for (query, message) in [
         ("?open=pagse", "did you mean `pages`"),
         ("?root=nix", "pages, pages/items"),
         (
@@ -104,7 +104,7 @@ async fn a_run_gives_the_graph_of_its_workflow() {
         let (status, problem) = get(query).await;
         assert_eq!(status, 400, "{query} {problem}");
         let detail = problem["detail"].as_str().unwrap();
-        assert!(detail.contains(told), "{query} {problem}");
+        assert!(detail.contains(message), "{query} {problem}");
     }
     let (status, _) = server.get("/v1/runs/nobody/graph").await;
     assert_eq!(status, 404);

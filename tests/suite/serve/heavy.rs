@@ -1,4 +1,4 @@
-//! One guest's expression stops nobody else: not the runs, not the API, not a cancel, not SIGTERM, not a restart.
+//! One guest's expression stops nothing else: not the runs, not the API, not a cancel, not SIGTERM, not a restart.
 
 #![allow(
     clippy::disallowed_methods,
@@ -25,7 +25,7 @@ actions:
       more: { type: incrementVariable, inputs: { name: n, value: 1 } }
 "#;
 
-/// Looks through ten megabytes a hundred thousand times, as soon as it is told.
+/// Searches ten megabytes a hundred thousand times, as soon as it gets its signal.
 const QUERY: &str = r#"
 name: query
 actions:
@@ -65,27 +65,29 @@ fn schema() -> Value {
 }
 
 async fn ticks(server: &Server, run: &str) -> u64 {
-    let (status, told) = server.get(&format!("/v1/runs/{run}")).await;
-    assert_eq!(status, 200, "{told}");
-    told["loops"][0]["iteration"].as_u64().unwrap_or_default()
+    let (status, response) = server.get(&format!("/v1/runs/{run}")).await;
+    assert_eq!(status, 200, "{response}");
+    response["loops"][0]["iteration"]
+        .as_u64()
+        .unwrap_or_default()
 }
 
 /// Waits until a loop has gone on for so many iterations.
-async fn goes_on(server: &Server, run: &str, by: u64) {
+async fn await_iterations(server: &Server, run: &str, by: u64) {
     let from = ticks(server, run).await;
     let patience = Instant::now() + PATIENCE;
     while ticks(server, run).await < from + by {
-        assert!(Instant::now() < patience, "the loop stands still");
+        assert!(Instant::now() < patience, "the loop makes no progress");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
 async fn status(server: &Server, run: &str) -> String {
-    let (_, told) = server.get(&format!("/v1/runs/{run}")).await;
-    told["status"].as_str().unwrap_or_default().to_owned()
+    let (_, response) = server.get(&format!("/v1/runs/{run}")).await;
+    response["status"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Lets a run go on that waits for its signal; the answer comes when its step is done.
+/// Sends the signal that a run waits for; the answer comes when its step is done.
 fn go(server: &Server, run: &str) -> tokio::task::JoinHandle<u16> {
     let request = server.ask(Method::POST, &format!("/v1/runs/{run}/signal"));
     let request = super::with(request, &json!({"name": "go"}));
@@ -106,7 +108,7 @@ async fn others_go_on_while_a_guest_computes() {
     for _ in 0..4 {
         heavy.push(server.begin(QUERY, Value::Null).await);
     }
-    goes_on(&server, &loop_run, 2).await;
+    await_iterations(&server, &loop_run, 2).await;
     let before = ticks(&server, &loop_run).await;
     let began = Instant::now();
     for run in &heavy {
@@ -115,8 +117,8 @@ async fn others_go_on_while_a_guest_computes() {
     let mut ready = 0;
     for run in &heavy {
         while !matches!(&*status(&server, run).await, "Failed" | "Succeeded") {
-            let (status, told) = server.get("/readyz").await;
-            assert_eq!(status, 200, "{told}");
+            let (status, response) = server.get("/readyz").await;
+            assert_eq!(status, 200, "{response}");
             ready += 1;
             // Starts are answered as well.
             let nap = server.begin(SLEEP, Value::Null).await;
@@ -143,14 +145,14 @@ async fn a_run_that_computes_is_cancelled_and_does_not_keep_the_server() {
     for run in &heavy {
         go(&server, run);
     }
-    let (status_code, told) = server
+    let (status_code, response) = server
         .post(&format!("/v1/runs/{}/cancel", heavy[3]), &Value::Null)
         .await;
-    assert_eq!(status_code, 200, "{told}");
+    assert_eq!(status_code, 200, "{response}");
     assert_eq!(status(&server, &heavy[3]).await, "Cancelled");
     let began = Instant::now();
-    let (left, said) = server.stop();
-    assert!(left.success(), "{left}: {said}");
+    let (left, stderr) = server.stop();
+    assert!(left.success(), "{left}: {stderr}");
     assert!(
         began.elapsed() < Duration::from_secs(29),
         "within its grace"
@@ -169,12 +171,12 @@ async fn a_restart_after_a_kill_is_ready() {
     for run in &heavy {
         go(&server, run);
     }
-    goes_on(&server, &loop_run, 3).await;
+    await_iterations(&server, &loop_run, 3).await;
     server.kill();
     let server = Server::start(folder.path());
-    let (status, told) = server.get("/readyz").await;
-    assert_eq!(status, 200, "{told}");
-    goes_on(&server, &loop_run, 5).await;
+    let (status, response) = server.get("/readyz").await;
+    assert_eq!(status, 200, "{response}");
+    await_iterations(&server, &loop_run, 5).await;
 }
 
 #[tokio::test]
@@ -186,7 +188,7 @@ async fn eight_guests_with_loops_of_jinja_leave_room() {
         server.begin(JINJA, Value::Null).await;
     }
     let (before, began) = (ticks(&server, &loop_run).await, Instant::now());
-    goes_on(&server, &loop_run, 20).await;
+    await_iterations(&server, &loop_run, 20).await;
     let due = began.elapsed().as_millis() as u64 / 100;
     let made = ticks(&server, &loop_run).await - before;
     assert!(made >= due / 3, "{made} of {due} iterations");
@@ -226,7 +228,7 @@ async fn schemas_of_guests_end_with_a_fault() {
             "{uses}: {outcome}"
         );
     }
-    goes_on(&server, &loop_run, 2).await;
+    await_iterations(&server, &loop_run, 2).await;
 }
 
 /// What an editor asks is bounded, and those who may only look do not keep out the others.
@@ -250,13 +252,16 @@ async fn tries_of_those_who_look_leave_the_api_alone() {
         .collect();
     // Readiness, another token and the operator's socket have places of their own.
     assert_eq!(server.get("/readyz").await.0, 200);
-    let (status, told) = super::answer(ask("secret")).await;
-    assert_eq!(status, 200, "{told}");
-    assert!(told["error"].to_string().contains("more work"), "{told}");
+    let (status, response) = super::answer(ask("secret")).await;
+    assert_eq!(status, 200, "{response}");
+    assert!(
+        response["error"].to_string().contains("more work"),
+        "{response}"
+    );
     let listed = windlass(Path::new(&state), &["list"]);
     assert!(listed.status.success(), "{listed:?}");
-    // Those that nobody waits for any more end.
+    // Those without a waiting client end.
     looking.iter().for_each(tokio::task::JoinHandle::abort);
-    let (status, told) = super::answer(ask("looks-only")).await;
-    assert_eq!(status, 200, "{told}");
+    let (status, response) = super::answer(ask("looks-only")).await;
+    assert_eq!(status, 200, "{response}");
 }

@@ -38,7 +38,7 @@ const POLL: &str = r#"{
   "contentVersion": "1.0.0.0"
 }"#;
 
-/// Three items at a time, the second of which is asked for twice.
+/// Three items at a time, the second of which is requested twice.
 const ITEMS: &str = r#"
 name: items
 inputs: { base: { type: string } }
@@ -54,7 +54,7 @@ actions:
         retry: { type: fixed, count: 3, interval: PT0.01S }
 "#;
 
-type Asked = Arc<Mutex<HashMap<u64, u32>>>;
+type RequestCounts = Arc<Mutex<HashMap<u64, u32>>>;
 
 fn is_retried(n: u64) -> bool {
     n % 400 == 7
@@ -64,7 +64,7 @@ fn fails(n: u64) -> bool {
     n % 100 == 50
 }
 
-async fn answer(State(asked): State<Asked>, uri: Uri) -> (StatusCode, Json<Value>) {
+async fn answer(State(requests): State<RequestCounts>, uri: Uri) -> (StatusCode, Json<Value>) {
     let n: u64 = uri
         .query()
         .unwrap()
@@ -73,8 +73,8 @@ async fn answer(State(asked): State<Asked>, uri: Uri) -> (StatusCode, Json<Value
         .parse()
         .unwrap();
     let times = {
-        let mut asked = asked.lock().unwrap();
-        let times = asked.entry(n).or_default();
+        let mut requests = requests.lock().unwrap();
+        let times = requests.entry(n).or_default();
         *times += 1;
         *times
     };
@@ -98,7 +98,9 @@ async fn answer(State(asked): State<Asked>, uri: Uri) -> (StatusCode, Json<Value
 async fn outside() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
-    let router = Router::new().fallback(answer).with_state(Asked::default());
+    let router = Router::new()
+        .fallback(answer)
+        .with_state(RequestCounts::default());
     tokio::spawn(async move { axum::serve(listener, router).await });
     base
 }
@@ -372,7 +374,7 @@ async fn refused(server: &Server) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn items_that_run_side_by_side_are_told_apart() {
+async fn items_that_run_concurrently_are_distinguished() {
     let base = outside().await;
     let dir = tempfile::tempdir().unwrap();
     let server = serve(dir.path());

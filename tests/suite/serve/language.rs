@@ -12,7 +12,7 @@ fn place(text: &str, needle: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_editor_is_told_mistakes_completions_and_symbols() {
+async fn an_editor_gets_diagnostics_completions_and_symbols() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
     let wrong = "actions:\n  a: { type: composs, inputs: 1 }\n";
@@ -103,7 +103,7 @@ async fn who_may_only_look_may_ask_about_texts() {
         let request = server
             .ask(Method::POST, path)
             .bearer_auth("looking-only-token-0123456789");
-        let (status, told) = answer(super::with(request, &body)).await;
-        assert_eq!(status, expected, "{path}: {told}");
+        let (status, response) = answer(super::with(request, &body)).await;
+        assert_eq!(status, expected, "{path}: {response}");
     }
 }

@@ -1,4 +1,4 @@
-//! A server's life: it is told to stop, it is killed, and the runs go on.
+//! A server's life: it is stopped, it is killed, and the runs continue.
 
 use super::{COUNT, Server, Start};
 use crate::support::serve;
@@ -75,8 +75,8 @@ async fn a_stop_leaves_in_time_and_the_next_server_repeats_the_effect() {
     let run = server.begin(EFFECT, json!({ "uri": uri })).await;
     gate.called(1).await;
     let began = Instant::now();
-    let (status, said) = server.stop();
-    assert_eq!(status.code(), Some(0), "{said}");
+    let (status, stderr) = server.stop();
+    assert_eq!(status.code(), Some(0), "{stderr}");
     assert!(
         began.elapsed() < Duration::from_secs(20),
         "{:?}",
@@ -120,8 +120,8 @@ async fn one_that_is_about_to_leave_says_so_and_can_be_looked_at() {
     let (status, paused) = server.post(&path, &json!(null)).await;
     assert_eq!((status, &paused["status"]), (200, &json!("Paused")));
     gate.open.send_replace(true);
-    let (status, said) = server.ended();
-    assert!(status.success(), "{said}");
+    let (status, stderr) = server.ended();
+    assert!(status.success(), "{stderr}");
     assert_eq!(gate.keys().len(), 1);
 }
 
@@ -162,7 +162,7 @@ async fn a_kill_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_service_manager_is_told() {
+async fn the_service_manager_is_notified() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("notify");
     let socket = tokio::net::UnixDatagram::bind(&path).unwrap();
@@ -171,12 +171,15 @@ async fn the_service_manager_is_told() {
             .env("NOTIFY_SOCKET", &path)
             .env("WATCHDOG_USEC", "300000");
     });
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     for _ in 0..4 {
-        told.push(next(&socket).await);
+        messages.push(next(&socket).await);
     }
-    assert!(told.contains(&String::from("READY=1")), "{told:?}");
-    assert!(told.contains(&String::from("WATCHDOG=1")), "{told:?}");
+    assert!(messages.contains(&String::from("READY=1")), "{messages:?}");
+    assert!(
+        messages.contains(&String::from("WATCHDOG=1")),
+        "{messages:?}"
+    );
     let (status, _) = server.stop();
     assert!(status.success());
     let mut rest = Vec::new();
@@ -201,7 +204,7 @@ async fn what_ended_badly_is_started_once_more() {
     let uri = gate.serve().await;
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
-    // Nobody is there the first time.
+    // No server runs the first time.
     let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/", closed.local_addr().unwrap());
     drop(closed);

@@ -21,7 +21,7 @@ async fn rest(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&all).into_owned()
 }
 
-/// Sends a byte every now and then until the other side has enough, and gives what it said and when.
+/// Sends a byte every now and then until the other side closes, and returns its response and the time.
 async fn trickle(server: &Server, head: &str) -> (String, Duration) {
     let mut stream = connect(server).await;
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -60,13 +60,13 @@ async fn who_is_too_slow_is_left() {
         trickle(&server, &body),
     );
     // A head that does not end is no request: there is nothing to answer.
-    let (told, after) = slow_head;
-    assert_eq!(told, "");
+    let (response, after) = slow_head;
+    assert_eq!(response, "");
     assert!(after >= limit, "{after:?}");
-    let (told, after) = slow_body;
-    assert!(told.starts_with("HTTP/1.1 408"), "{told}");
-    assert!(told.contains("urn:windlass:too-slow"), "{told}");
-    assert!(told.contains("within 1.2 seconds"), "{told}");
+    let (response, after) = slow_body;
+    assert!(response.starts_with("HTTP/1.1 408"), "{response}");
+    assert!(response.contains("urn:windlass:too-slow"), "{response}");
+    assert!(response.contains("within 1.2 seconds"), "{response}");
     assert!(after >= limit, "{after:?}");
     assert_eq!(server.get("/healthz").await.0, 200);
 }
@@ -98,10 +98,10 @@ async fn who_says_nothing_or_little_makes_room() {
             idle.push(stream);
         }
         for path in ["/v1/runs", "/healthz", "/readyz"] {
-            let told = ask(&server, path).await;
+            let response = ask(&server, path).await;
             assert!(
-                told.starts_with("HTTP/1.1 200"),
-                "{path} beside {what:?}: {told}"
+                response.starts_with("HTTP/1.1 200"),
+                "{path} next to {what:?}: {response}"
             );
         }
     }
@@ -126,7 +126,7 @@ async fn a_head_has_ten_seconds_at_most() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn health_is_told_when_everything_else_waits() {
+async fn health_is_reported_when_everything_else_waits() {
     let dir = tempfile::tempdir().unwrap();
     let server = Start::new(dir.path())
         .args(&["--max-connections", "2"])
@@ -144,8 +144,8 @@ async fn health_is_told_when_everything_else_waits() {
         assert_eq!(stream.status(), 200);
         streams.push(stream);
     }
-    let told = ask(&server, &format!("/v1/runs/{run}/events")).await;
-    assert!(told.starts_with("HTTP/1.1 503"), "{told}");
+    let response = ask(&server, &format!("/v1/runs/{run}/events")).await;
+    assert!(response.starts_with("HTTP/1.1 503"), "{response}");
     // Two that wait for an answer are all that may: they do not leave.
     let wait = async || {
         let mut stream = connect(&server).await;
@@ -157,12 +157,15 @@ async fn health_is_told_when_everything_else_waits() {
     // Until both have been read, a newcomer takes the place of one that says nothing yet.
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let told = ask(&server, "/v1/runs").await;
-        if told.starts_with("HTTP/1.1 503") {
-            assert!(told.to_lowercase().contains("retry-after"), "{told}");
+        let response = ask(&server, "/v1/runs").await;
+        if response.starts_with("HTTP/1.1 503") {
+            assert!(
+                response.to_lowercase().contains("retry-after"),
+                "{response}"
+            );
             break;
         }
-        assert!(Instant::now() < deadline, "{told}");
+        assert!(Instant::now() < deadline, "{response}");
         for stream in &mut waiting {
             let has_left = stream.try_read(&mut [0]);
             if !has_left.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock) {
@@ -171,8 +174,8 @@ async fn health_is_told_when_everything_else_waits() {
         }
     }
     for path in ["/healthz", "/readyz"] {
-        let told = ask(&server, path).await;
-        assert!(told.starts_with("HTTP/1.1 200"), "{path}: {told}");
+        let response = ask(&server, path).await;
+        assert!(response.starts_with("HTTP/1.1 200"), "{path}: {response}");
     }
     drop(streams);
 }
@@ -185,10 +188,10 @@ async fn a_body_that_says_it_is_too_large_is_not_waited_for() {
     let head = "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
                 Content-Length: 17000000\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
-    let mut told = vec![0; 15];
-    let read = tokio::time::timeout(Duration::from_secs(20), stream.read_exact(&mut told));
+    let mut response = vec![0; 15];
+    let read = tokio::time::timeout(Duration::from_secs(20), stream.read_exact(&mut response));
     read.await.expect("it is refused at once").unwrap();
-    assert_eq!(String::from_utf8_lossy(&told), "HTTP/1.1 413 Pa");
+    assert_eq!(String::from_utf8_lossy(&response), "HTTP/1.1 413 Pa");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -208,10 +211,10 @@ async fn a_body_is_bounded_also_when_it_does_not_say_its_length() {
             }
         }
     };
-    let mut told = vec![0; 15];
-    let (_, read) = tokio::join!(sending, reader.read_exact(&mut told));
+    let mut response = vec![0; 15];
+    let (_, read) = tokio::join!(sending, reader.read_exact(&mut response));
     read.unwrap();
-    assert_eq!(String::from_utf8_lossy(&told), "HTTP/1.1 413 Pa");
+    assert_eq!(String::from_utf8_lossy(&response), "HTTP/1.1 413 Pa");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -239,10 +242,10 @@ async fn a_request_has_one_host_that_is_the_servers() {
         }
         head.push_str("\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
-        let told = rest(&mut stream).await;
+        let response = rest(&mut stream).await;
         assert!(
-            told.starts_with(&format!("HTTP/1.1 {status}")),
-            "{target} {hosts:?}: {told}"
+            response.starts_with(&format!("HTTP/1.1 {status}")),
+            "{target} {hosts:?}: {response}"
         );
     }
 }

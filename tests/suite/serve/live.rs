@@ -1,4 +1,4 @@
-//! The latest of many runs, as a stream: what is told, how often, and what a client that comes back is told.
+//! The latest of many runs, as a stream: what is sent, how often, and what a reconnecting client gets.
 
 use super::events::{Event, Events};
 use super::{COUNT, SLEEP, Server, Start};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The next event of this name; the ids of all on the way are kept.
+/// The next event of this name; the ids of all on the way are stored.
 async fn next(events: &mut Events, name: &str, id: &mut Option<String>) -> Event {
     loop {
         let event = events.next().await.expect("the stream goes on");
@@ -47,7 +47,7 @@ fn runs(rows: &[Value]) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_is_told_the_latest_and_no_more_often_than_it_wants() {
+async fn a_list_gets_the_latest_and_no_more_often_than_requested() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
     let before = server.begin(SLEEP, json!(null)).await;
@@ -63,7 +63,7 @@ async fn a_list_is_told_the_latest_and_no_more_often_than_it_wants() {
     server.end(&run).await;
     let rows = until(&mut events, &mut id, &run, is("Succeeded")).await;
     assert!(
-        runs(&rows).iter().all(|told| *told == run),
+        runs(&rows).iter().all(|reported| *reported == run),
         "{before} did not change: {rows:?}"
     );
     let most = begun.elapsed().as_secs_f64() * 5.0 + 2.0;
@@ -96,7 +96,7 @@ async fn a_list_is_told_the_latest_and_no_more_often_than_it_wants() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_comes_back_is_told_what_changed_meanwhile_also_by_another_server() {
+async fn a_reconnecting_client_gets_what_changed_also_from_another_server() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
     let mut slept = Vec::new();
@@ -126,7 +126,7 @@ async fn who_comes_back_is_told_what_changed_meanwhile_also_by_another_server() 
     assert_eq!(runs(rows.as_array().unwrap()), [&slept[1]]);
     assert_eq!(rows[0]["status"], "Waiting");
 
-    // The server dies with what nobody was told, and another one tells it.
+    // The server dies with unsent changes, and another one sends them.
     drop(events);
     command(&server, &slept[2], "cancel").await;
     server.kill();
@@ -140,10 +140,10 @@ async fn who_comes_back_is_told_what_changed_meanwhile_also_by_another_server() 
         hello.data["server_started_at"]
     );
     let rows = until(&mut events, &mut known, &slept[2], is("Cancelled")).await;
-    let mut told = runs(&rows);
-    told.sort_unstable();
-    told.dedup();
-    assert_eq!(told.len(), rows.len(), "none is told twice");
+    let mut reported = runs(&rows);
+    reported.sort_unstable();
+    reported.dedup();
+    assert_eq!(reported.len(), rows.len(), "none is sent twice");
     // What is forgotten goes from the list.
     server.post("/v1/prune", &json!({ "keep": 0 })).await;
     let gone = next(&mut events, "gone", &mut known).await;
@@ -193,7 +193,7 @@ async fn no_change_is_lost_over_kills() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn runs_that_are_named_are_told_with_their_statuses() {
+async fn named_runs_are_sent_with_their_statuses() {
     let dir = tempfile::tempdir().unwrap();
     let roles = [("admin", "secret"), ("view", "look-only")];
     let state = dir.path().join("state");

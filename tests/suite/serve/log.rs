@@ -32,8 +32,8 @@ async fn each_line_of_a_log_in_json_is_a_document() {
         let request = server
             .ask(Method::POST, "/v1/runs")
             .bearer_auth("works-token");
-        let (status, told) = answer(with(request, &body)).await;
-        assert_eq!(status, 201, "{told}");
+        let (status, response) = answer(with(request, &body)).await;
+        assert_eq!(status, 201, "{response}");
         let result = format!("/v1/runs/{run}/result?wait=60");
         answer(server.ask(Method::GET, &result).bearer_auth("works-token")).await;
     };
@@ -43,11 +43,11 @@ async fn each_line_of_a_log_in_json_is_a_document() {
         .ask(Method::GET, "/v1/runs")
         .bearer_auth("wrong-token");
     assert_eq!(answer(wrong).await.0, 401);
-    let (status, said) = server.stop();
+    let (status, stderr) = server.stop();
     assert!(status.success());
-    assert!(!said.contains("-token"), "{said}");
-    assert!(!said.contains('\u{1b}'), "{said}");
-    let lines: Vec<Value> = said
+    assert!(!stderr.contains("-token"), "{stderr}");
+    assert!(!stderr.contains('\u{1b}'), "{stderr}");
+    let lines: Vec<Value> = stderr
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|why| panic!("{line}: {why}")))
         .collect();
@@ -89,7 +89,7 @@ async fn a_log_in_text_has_the_same_events() {
     let run = server.begin(SLEEP, Value::Null).await;
     let path = format!("/v1/runs/{run}/cancel");
     assert_eq!(answer(server.ask(Method::POST, &path)).await.0, 200);
-    let (_, said) = server.stop();
+    let (_, stderr) = server.stop();
     for wanted in [
         format!(" INFO run: run started run={run} workflow=sleep"),
         format!(" INFO run: run ended run={run} workflow=sleep status=\"Cancelled\""),
@@ -97,7 +97,7 @@ async fn a_log_in_text_has_the_same_events() {
             " INFO audit: client request name=\"anonymous\" from=\"127.0.0.1\" action=\"cancel\"",
         ),
     ] {
-        assert!(said.contains(&wanted), "no {wanted} in {said}");
+        assert!(stderr.contains(&wanted), "no {wanted} in {stderr}");
     }
 }
 
@@ -131,14 +131,14 @@ async fn a_run_without_a_terminal_prints_each_failed_attempt() {
     });
     let ran = ran.await.unwrap();
     assert!(ran.status.success(), "{ran:?}");
-    let said = String::from_utf8(ran.stderr).unwrap();
-    let failed: Vec<&str> = said
+    let stderr = String::from_utf8(ran.stderr).unwrap();
+    let failed: Vec<&str> = stderr
         .lines()
         .filter(|line| line.starts_with("an attempt of `fetch` failed: "))
         .collect();
-    assert_eq!(failed.len(), 3, "{said}");
+    assert_eq!(failed.len(), 3, "{stderr}");
     assert!(
         failed.iter().all(|line| line.contains("; next attempt ")),
-        "{said}"
+        "{stderr}"
     );
 }

@@ -126,7 +126,7 @@ async fn what_does_not_fit_waits_on_disk() {
     let used = metric(&server, "windlass_guest_memory_bytes").await;
     assert!(used <= 1.25 * BOUND, "{used}");
 
-    // It is said of those that wait, and a small run does not wait.
+    // It is reported of those that wait, and a small run does not wait.
     let status = |run: &String| windlass(folder.path(), &["status", run]);
     let waits = |run: &&String| {
         let out = String::from_utf8(status(run).stdout).unwrap();

@@ -118,14 +118,14 @@ fn names(text: &str) -> std::collections::BTreeSet<&str> {
 async fn the_rules_and_the_dashboard_ask_for_what_there_is() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/monitoring");
     let rules = format!("{folder}/windlass.rules.yml");
-    let told = std::process::Command::new("promtool")
+    let checked = std::process::Command::new("promtool")
         .args(["check", "rules", &rules])
         .output();
-    let told = told.expect("promtool is in the Debian package prometheus");
-    let out = String::from_utf8_lossy(&told.stdout);
+    let checked = checked.expect("promtool is in the Debian package prometheus");
+    let out = String::from_utf8_lossy(&checked.stdout);
     assert!(
-        told.status.success() && out.contains("7 rules found"),
-        "{told:?}"
+        checked.status.success() && out.contains("7 rules found"),
+        "{checked:?}"
     );
 
     let dir = tempfile::tempdir().unwrap();
@@ -168,9 +168,9 @@ async fn the_description_is_the_one_in_the_docs() {
         let text = serde_json::to_string_pretty(&served).unwrap();
         std::fs::write(path, text + "\n").unwrap();
     }
-    let kept: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let documented: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     assert!(
-        served == kept,
+        served == documented,
         "docs/openapi.json is not what is served (WINDLASS_BLESS=1 writes it)"
     );
     // Every reference leads somewhere.

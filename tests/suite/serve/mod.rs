@@ -13,7 +13,6 @@ mod graph;
 mod handled;
 mod heavy;
 mod iterations;
-mod kept;
 mod language;
 mod life;
 mod listener;
@@ -27,6 +26,7 @@ mod roles;
 mod security;
 mod soak;
 mod socket;
+mod stored_iterations;
 mod systemd;
 mod versions;
 mod waits;
@@ -137,7 +137,7 @@ impl<'a> Start<'a> {
         change(&mut command);
         let mut child = command.spawn().unwrap();
         let stderr = child.stderr.take().unwrap();
-        let (told, ready) = mpsc::channel();
+        let (sender, ready) = mpsc::channel();
         let (log, lines) = mpsc::channel();
         let reading = std::thread::spawn(move || {
             let mut reader = BufReader::new(stderr);
@@ -150,7 +150,7 @@ impl<'a> Start<'a> {
                 if let Some((_, url)) = line.trim().split_once("ready at ") {
                     // In a log of JSON, the text ends with a quotation mark.
                     let url = url.split('"').next().unwrap();
-                    let _ = told.send(url.to_owned());
+                    let _ = sender.send(url.to_owned());
                 }
                 all.push_str(&line);
                 let _ = log.send(line);
@@ -236,17 +236,17 @@ impl Server {
         self.child.wait().unwrap();
     }
 
-    /// SIGTERM, and how it left and what it said.
+    /// Sends SIGTERM; returns its exit status and standard error.
     pub fn stop(self) -> (ExitStatus, String) {
         self.signal(nix::sys::signal::Signal::SIGTERM);
         self.ended()
     }
 
-    /// How it left by itself, and what it said.
+    /// Its exit status when it ended on its own, and standard error.
     pub fn ended(mut self) -> (ExitStatus, String) {
         let status = self.child.wait().unwrap();
-        let said = self.stderr.take().unwrap().join().unwrap();
-        (status, said)
+        let stderr = self.stderr.take().unwrap().join().unwrap();
+        (status, stderr)
     }
 }
 
@@ -283,7 +283,7 @@ pub async fn parts(response: Response) -> (u16, Value) {
     (status, value)
 }
 
-/// The command line beside a server.
+/// The command line next to a server.
 pub fn windlass(state: &Path, args: &[&str]) -> std::process::Output {
     Command::new(env!("CARGO_BIN_EXE_windlass"))
         .args(args)
@@ -297,7 +297,7 @@ pub fn windlass(state: &Path, args: &[&str]) -> std::process::Output {
 }
 
 /// All of a process's standard error.
-pub fn said(mut child: Child) -> (ExitStatus, String) {
+pub fn exit_and_stderr(mut child: Child) -> (ExitStatus, String) {
     let mut text = String::new();
     child
         .stderr

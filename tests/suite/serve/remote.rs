@@ -18,7 +18,7 @@ fn remote(server: &Server, token: &str, args: &[&str]) -> Output {
         .current_dir(elsewhere.path())
         .output()
         .unwrap();
-    // Nothing is kept where the client is.
+    // Nothing is stored where the client is.
     assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 0);
     output
 }
@@ -116,13 +116,13 @@ async fn every_command_asks_the_server() {
     assert_eq!(parsed(&signal)["status"], "Paused");
     let misspelt = ask(&["signal", "two", "goo"]);
     assert_eq!(misspelt.status.code(), Some(2), "{misspelt:?}");
-    let told = String::from_utf8_lossy(&misspelt.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&misspelt.stderr).into_owned();
     let why =
         "error: run two waits for no signal `goo`; its workflow waits for go; did you mean `go`?";
-    assert!(told.starts_with(why), "{told}");
+    assert!(stderr.starts_with(why), "{stderr}");
     let resumed = ask(&["cancel", "two", "-o", "json"]);
     assert_eq!(parsed(&resumed)["status"], "Cancelled");
-    // What has ended tells its result again.
+    // An ended run returns its result again.
     let ended = ask(&["resume", "one", "-o", "json"]);
     assert_eq!(parsed(&ended), json!(4));
 
@@ -137,11 +137,16 @@ async fn every_command_asks_the_server() {
     assert_eq!(stranger.status.code(), Some(2), "{}", text(&stranger));
     let url = server.url.clone();
     server.kill();
-    let nobody = Command::new(env!("CARGO_BIN_EXE_windlass"))
+    let unauthorized = Command::new(env!("CARGO_BIN_EXE_windlass"))
         .args(["list", "--server", &url])
         .output()
         .unwrap();
-    assert_eq!(nobody.status.code(), Some(8), "{}", text(&nobody));
+    assert_eq!(
+        unauthorized.status.code(),
+        Some(8),
+        "{}",
+        text(&unauthorized)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -172,23 +177,23 @@ async fn one_who_follows_a_run_survives_the_server() {
     }
     assert!(begun);
     server.kill();
-    let told = BufReader::new(following.stderr.take().unwrap());
-    let told = told.lines().map(Result::unwrap);
+    let stderr = BufReader::new(following.stderr.take().unwrap());
+    let lines = stderr.lines().map(Result::unwrap);
     let away = |line: &String| line == "the server does not answer: reconnecting";
-    assert_eq!(told.filter(away).take(1).count(), 1);
+    assert_eq!(lines.filter(away).take(1).count(), 1);
     let listen = format!("127.0.0.1:{port}");
     let server = Start::new(&state).args(&["--listen", &listen]).spawn();
     let output = tokio::task::spawn_blocking(|| following.wait_with_output().unwrap());
     let output = output.await.unwrap();
     assert!(output.status.success(), "{}", text(&output));
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(told.lines().last().unwrap(), r#"{"result":40}"#);
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(stdout.lines().last().unwrap(), r#"{"result":40}"#);
     // Each event once, in order: as many as the store has.
     let (_, history) = server
         .get("/v1/runs/slow/history?events=true&limit=10000")
         .await;
     let events = history["events"].as_array().unwrap().len();
-    assert_eq!(told.lines().count(), events + 1);
+    assert_eq!(stdout.lines().count(), events + 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -243,9 +248,9 @@ async fn a_server_with_a_certificate_speaks_tls() {
 
     let state = dir.path().join("state");
     let wrong = Start::new(&state).args(&["--tls-cert", &key, "--tls-key", &cert]);
-    let (status, said) = super::said(wrong.command().spawn().unwrap());
-    assert_eq!(status.code(), Some(2), "{said}");
-    assert!(said.contains("key.pem"), "{said}");
+    let (status, stderr) = super::exit_and_stderr(wrong.command().spawn().unwrap());
+    assert_eq!(status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("key.pem"), "{stderr}");
 }
 
 #[test]
@@ -257,10 +262,10 @@ fn a_token_does_not_go_out_as_plain_text() {
     };
     let refused = list("http://windlass.invalid:1", &[]);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
-    let said = text(&refused);
-    assert!(said.contains("--allow-plain-http"), "{said}");
-    assert!(said.contains("https://windlass.invalid"), "{said}");
-    // To this machine, over TLS, or when it is told so, it does: here nobody answers.
+    let message = text(&refused);
+    assert!(message.contains("--allow-plain-http"), "{message}");
+    assert!(message.contains("https://windlass.invalid"), "{message}");
+    // To this machine, over TLS, or when a flag allows it, it does: here no server answers.
     for (server, args) in [
         ("http://localhost:1", &[][..]),
         ("http://127.0.0.1:1", &[]),
@@ -409,9 +414,9 @@ fn a_signal_that_reaches_no_server_says_how_it_is_sent_again() {
         assert_eq!(output.status.code(), Some(8), "{output:?}");
         text(&output)
     };
-    let said = signal(&["--id", "mine"]);
+    let printed = signal(&["--id", "mine"]);
     let again = "it is unknown whether the signal was stored: repeat the command with --id mine";
-    assert!(said.contains(again), "{said}");
-    let said = signal(&[]);
-    assert!(said.contains("with --id signal-"), "{said}");
+    assert!(printed.contains(again), "{printed}");
+    let printed = signal(&[]);
+    assert!(printed.contains("with --id signal-"), "{printed}");
 }

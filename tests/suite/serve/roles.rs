@@ -57,8 +57,8 @@ async fn every_route_has_a_role() {
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
     let server = Start::new(&state).roles(dir.path(), &TOKENS).spawn();
-    let asked = server.ask(Method::GET, "/openapi.json");
-    let (_, description) = answer(asked.bearer_auth("looks-token")).await;
+    let call = server.ask(Method::GET, "/openapi.json");
+    let (_, description) = answer(call.bearer_auth("looks-token")).await;
     let mut described = BTreeSet::new();
     for (path, item) in description["paths"].as_object().unwrap() {
         for method in item.as_object().unwrap().keys() {
@@ -146,8 +146,8 @@ async fn a_token_file_is_read_again_when_it_changes() {
     until(&server, "fresh-token", 200).await;
     until(&server, "works-token", 401).await;
     // The session and the stream of the token end with it.
-    let asked = server.ask(Method::GET, "/v1/me").header("cookie", cookie);
-    assert_eq!(answer(asked).await.0, 401);
+    let call = server.ask(Method::GET, "/v1/me").header("cookie", cookie);
+    assert_eq!(answer(call).await.0, 401);
     while stream.chunk().await.unwrap().is_some() {}
     let (_, me) = answer(server.ask(Method::GET, "/v1/me").bearer_auth("fresh-token")).await;
     assert_eq!(me, json!({ "access": "admin", "name": "alice" }));
@@ -161,9 +161,9 @@ async fn a_token_file_is_read_again_when_it_changes() {
     write("bob view last-token\n");
     until(&server, "last-token", 200).await;
     until(&server, "fresh-token", 401).await;
-    let (status, said) = server.stop();
+    let (status, stderr) = server.stop();
     assert!(status.success());
-    assert!(!said.contains("-token"), "{said}");
+    assert!(!stderr.contains("-token"), "{stderr}");
 }
 
 /// The entries of the audit log, the oldest first, as `NAME ACTION TARGET RESULT`.
@@ -276,10 +276,10 @@ async fn what_was_changed_is_in_the_audit_log_after_a_kill() {
     );
     wanted.push(format!("{user} delete-workflow saved done"));
     let server = start().spawn();
-    let asked = server
+    let call = server
         .ask(Method::GET, "/v1/audit")
         .bearer_auth("rules-token");
-    let (status, report) = answer(asked).await;
+    let (status, report) = answer(call).await;
     assert_eq!(status, 200, "{report}");
     assert_eq!(entries(&report), wanted);
     let from: Vec<&str> = report["entries"]
@@ -289,11 +289,11 @@ async fn what_was_changed_is_in_the_audit_log_after_a_kill() {
         .map(|entry| entry["from"].as_str().unwrap())
         .collect();
     assert_eq!(&from[..3], ["command line", "control socket", "127.0.0.1"]);
-    let asked = server.ask(
+    let call = server.ask(
         Method::GET,
         "/v1/audit?action=pause&target=one&name=operate&limit=1",
     );
-    let (_, report) = answer(asked.bearer_auth("rules-token")).await;
+    let (_, report) = answer(call.bearer_auth("rules-token")).await;
     assert_eq!(entries(&report), ["operate pause one done"]);
     let file = std::fs::metadata(state.join("audit.jsonl")).unwrap();
     assert_eq!(file.mode() & 0o777, 0o600);

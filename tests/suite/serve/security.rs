@@ -31,15 +31,15 @@ async fn a_token_is_wanted_for_everything_but_health() {
     for value in ["Bearer a-long-secrets", "Bearer", "Basic a-long-secret", ""] {
         assert_eq!(with(value).await.0, 401, "{value}");
     }
-    let (status, said) = server.stop();
+    let (status, stderr) = server.stop();
     assert!(status.success());
-    assert!(!said.contains("a-long-secret"));
+    assert!(!stderr.contains("a-long-secret"));
 
     // The same from the environment.
     let server = Start::new(&state).token("other").spawn();
     assert_eq!(server.get("/v1/runs").await.0, 401);
-    let asked = server.ask(Method::GET, "/v1/runs").bearer_auth("other");
-    assert_eq!(answer(asked).await.0, 200);
+    let call = server.ask(Method::GET, "/v1/runs").bearer_auth("other");
+    assert_eq!(answer(call).await.0, 200);
 }
 
 /// The `name=value` of a cookie that an answer sets, and the whole line.
@@ -50,7 +50,7 @@ fn cookie(response: &reqwest::Response) -> (String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_view_token_looks_and_a_cookie_stands_for_a_token() {
+async fn a_view_token_reads_and_a_cookie_replaces_a_token() {
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
     let roles = [("admin", "all-of-it"), ("view", "look-only")];
@@ -108,15 +108,15 @@ async fn a_view_token_looks_and_a_cookie_stands_for_a_token() {
         String::from("other=1"),
     ];
     for wrong in wrong {
-        let asked = server.ask(Method::GET, "/v1/me").header("cookie", &wrong);
-        assert_eq!(answer(asked).await.0, 401, "{wrong}");
+        let request = server.ask(Method::GET, "/v1/me").header("cookie", &wrong);
+        assert_eq!(answer(request).await.0, 401, "{wrong}");
     }
     // A server with the same token and another store does not know it, though browsers send it there.
     let other_state = dir.path().join("other");
     let other = start(&other_state).spawn();
     check(&other, &cookies, Some(401)).await;
     other.stop();
-    // Who leaves takes nobody else's session away, and nobody comes in with the one that is left.
+    // A logout ends no other session, and a closed session authorises no request.
     let ended = server.ask(Method::DELETE, "/v1/session");
     let ended = ended.header("cookie", &cookies[1].0).send().await.unwrap();
     assert!(cookie(&ended).1.contains("Max-Age=0"));
@@ -140,14 +140,14 @@ async fn a_view_token_looks_and_a_cookie_stands_for_a_token() {
         assert_eq!(refused.status.code(), Some(2));
         String::from_utf8_lossy(&refused.stderr).into_owned()
     };
-    let said = refused(&["--view-token-file", "x"]);
-    assert!(said.contains("NAME ROLE TOKEN"), "{said}");
+    let message = refused(&["--view-token-file", "x"]);
+    assert!(message.contains("NAME ROLE TOKEN"), "{message}");
     let file = dir.path().join("wrong");
     std::fs::write(&file, "alice admin one\nbob secret view\n").unwrap();
-    let said = refused(&["--token-file", file.to_str().unwrap()]);
+    let message = refused(&["--token-file", file.to_str().unwrap()]);
     assert!(
-        said.contains("line 2") && !said.contains("secret"),
-        "{said}"
+        message.contains("line 2") && !message.contains("secret"),
+        "{message}"
     );
 }
 
@@ -161,26 +161,26 @@ async fn other_names_and_other_pages_are_refused() {
         "https://board.test",
     ];
     let server = Start::new(dir.path()).args(&args).spawn();
-    let asked = |name: &'static str, value: &str| {
+    let attempt = |name: &'static str, value: &str| {
         let request = server.ask(Method::GET, "/v1/runs").header(name, value);
         answer(request)
     };
-    assert_eq!(asked("host", "evil.test").await.0, 403);
-    assert_eq!(asked("host", "windlass.test").await.0, 200);
-    assert_eq!(asked("origin", "http://evil.test").await.0, 403);
-    assert_eq!(asked("origin", "null").await.0, 403);
-    assert_eq!(asked("origin", "https://board.test").await.0, 200);
-    assert_eq!(asked("origin", &server.url).await.0, 200);
+    assert_eq!(attempt("host", "evil.test").await.0, 403);
+    assert_eq!(attempt("host", "windlass.test").await.0, 200);
+    assert_eq!(attempt("origin", "http://evil.test").await.0, 403);
+    assert_eq!(attempt("origin", "null").await.0, 403);
+    assert_eq!(attempt("origin", "https://board.test").await.0, 200);
+    assert_eq!(attempt("origin", &server.url).await.0, 200);
     let port = server.url.rsplit(':').next().unwrap();
     for origin in [
         format!("https://127.0.0.1:{port}"),
         "http://127.0.0.1:80".to_owned(),
     ] {
-        assert_eq!(asked("origin", &origin).await.0, 403, "{origin}");
+        assert_eq!(attempt("origin", &origin).await.0, 403, "{origin}");
     }
-    assert_eq!(asked("sec-fetch-site", "cross-site").await.0, 403);
-    assert_eq!(asked("sec-fetch-site", "same-site").await.0, 403);
-    assert_eq!(asked("sec-fetch-site", "none").await.0, 200);
+    assert_eq!(attempt("sec-fetch-site", "cross-site").await.0, 403);
+    assert_eq!(attempt("sec-fetch-site", "same-site").await.0, 403);
+    assert_eq!(attempt("sec-fetch-site", "none").await.0, 200);
 }
 
 #[test]

@@ -103,29 +103,33 @@ async fn what_is_the_operators_is_refused_over_tcp() {
             json!({ "text": shell, "local": { "folder": "/" } }),
         ),
     ] {
-        let asked = || with(server.ask(Method::POST, path), &body);
-        assert_eq!(parts(asked().send().await.unwrap()).await.0, 401, "{path}");
+        let with_body = || with(server.ask(Method::POST, path), &body);
+        assert_eq!(
+            parts(with_body().send().await.unwrap()).await.0,
+            401,
+            "{path}"
+        );
         // Nothing that a request says makes it the operator's.
         for (name, value) in [
             ("x-forwarded-for", "127.0.0.1"),
             ("forwarded", "for=unix:"),
             ("accept", "*/*"),
         ] {
-            let asked = asked().bearer_auth("secret").header(name, value);
-            let (status, problem) = parts(asked.send().await.unwrap()).await;
+            let request = with_body().bearer_auth("secret").header(name, value);
+            let (status, problem) = parts(request.send().await.unwrap()).await;
             assert_eq!(status, 403, "{path} {body}: {problem}");
             assert_eq!(problem["type"], "urn:windlass:local-only", "{path}");
         }
     }
     let owner = server.ask(Method::GET, "/v1/owner").bearer_auth("secret");
     assert_eq!(parts(owner.send().await.unwrap()).await.0, 403);
-    // A workflow that came over TCP stays untrusted, whoever starts it.
-    let kept = with(
+    // A workflow that came over TCP stays untrusted, whichever client starts it.
+    let put = with(
         server.ask(Method::PUT, "/v1/workflows/w"),
         &json!({ "text": COUNT }),
     );
     assert_eq!(
-        parts(kept.bearer_auth("secret").send().await.unwrap())
+        parts(put.bearer_auth("secret").send().await.unwrap())
             .await
             .0,
         201
@@ -145,23 +149,26 @@ async fn what_is_the_operators_is_refused_over_tcp() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_owner_that_is_stopped_is_told_of() {
+async fn a_stopped_owner_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
     server.signal(nix::sys::signal::Signal::SIGSTOP);
     let begun = Instant::now();
     let output = windlass(dir.path(), &["list"]);
     server.signal(nix::sys::signal::Signal::SIGCONT);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(8), "{said}");
-    assert!(said.contains("does not answer; is it stopped?"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(8), "{stderr}");
+    assert!(
+        stderr.contains("does not answer; is it stopped?"),
+        "{stderr}"
+    );
     assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
     assert!(windlass(dir.path(), &["list"]).status.success());
 }
 
 /// An owner of a version before, which speaks JSON lines.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_owner_of_another_version_is_told_of() {
+async fn an_owner_of_another_version_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let listener = UnixListener::bind(dir.path().join("control.sock")).unwrap();
     std::thread::spawn(move || {
@@ -175,9 +182,12 @@ async fn an_owner_of_another_version_is_told_of() {
         }
     });
     let output = windlass(dir.path(), &["list"]);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(8), "{said}");
-    assert!(said.contains("this version does not understand"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(8), "{stderr}");
+    assert!(
+        stderr.contains("this version does not understand"),
+        "{stderr}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -198,6 +208,6 @@ async fn a_socket_in_a_deep_directory_and_one_that_a_crash_left_are_used() {
         server.kill();
         assert!(state.join("control.sock").exists());
     }
-    // Nobody listens: the command opens the store itself.
+    // No server listens: the command opens the store itself.
     assert!(windlass(&state, &["list"]).status.success());
 }

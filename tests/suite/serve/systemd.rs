@@ -33,10 +33,10 @@ fn systemd_reads_every_line_of_the_unit() {
     let Some(output) = analysed(&["verify", "--man=no"]) else {
         return;
     };
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     // Of other units of this machine it may say what it likes.
-    let own = said.lines().filter(|line| line.contains("windlass"));
-    assert_eq!(own.collect::<Vec<_>>(), [""; 0], "{said}");
+    let own = stderr.lines().filter(|line| line.contains("windlass"));
+    assert_eq!(own.collect::<Vec<_>>(), [""; 0], "{stderr}");
 }
 
 #[test]
@@ -46,16 +46,19 @@ fn the_sandbox_of_the_unit_stays_tight() {
     else {
         return;
     };
-    let (told, said) = (
+    let (printed, output_text) = (
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),
     );
-    if said.contains("unrecognized option") {
-        lacking(&format!("this systemd-analyze is too old: {said}"));
+    if output_text.contains("unrecognized option") {
+        lacking(&format!("this systemd-analyze is too old: {output_text}"));
         return;
     }
-    assert!(output.status.success(), "{told}{said}");
-    assert!(told.contains("Overall exposure level"), "{told}{said}");
+    assert!(output.status.success(), "{printed}{output_text}");
+    assert!(
+        printed.contains("Overall exposure level"),
+        "{printed}{output_text}"
+    );
 }
 
 /// What the unit starts, with its directories in `place`.

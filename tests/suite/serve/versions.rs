@@ -1,4 +1,4 @@
-//! Kept workflows: their versions, who runs which, what is put only in place of a known one; and the
+//! Saved workflows: their versions, who runs which, what is put only in place of a known one; and the
 //! commands for them, with a server and without.
 
 use super::{COUNT, SLEEP, Server, answer, windlass};
@@ -39,7 +39,7 @@ fn parsed(output: &Output) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn former_versions_are_kept_with_their_runs() {
+async fn former_versions_are_stored_with_their_runs() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
     let (_, first) = put(&server, "sync", SLEEP, None).await;
@@ -88,7 +88,7 @@ async fn former_versions_are_kept_with_their_runs() {
     let named: Vec<_> = versions.iter().map(|one| &one["version"]).collect();
     assert_eq!(named, [&json!(first), &json!(second)]);
 
-    // The last fifty are kept, whatever comes.
+    // The last fifty are retained in any case.
     for n in 10..65 {
         let text = SLEEP.replace("count: 1", &format!("count: {n}"));
         assert_eq!(put(&server, "sync", &text, None).await.0, 200);
@@ -129,7 +129,7 @@ async fn a_workflow_is_put_only_in_place_of_the_known_one() {
             .0,
         200
     );
-    // Somebody else was faster.
+    // Another client was faster.
     let (status, problem) = put(&server, "count", NIGHTLY, Some(("if-match", &tag))).await;
     assert_eq!(status, 412, "{problem}");
     assert_eq!(problem["current"]["text"], json!(SLEEP));
@@ -144,7 +144,7 @@ async fn a_workflow_is_put_only_in_place_of_the_known_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_schedule_tells_its_next_times() {
+async fn a_schedule_reports_its_next_times() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
     put(&server, "nightly", NIGHTLY, None).await;
@@ -200,8 +200,8 @@ fn commands(state: &Path, folder: &Path) {
     assert_eq!(stale.status.code(), Some(2), "{}", text(&stale));
     let shown = ask(&["workflow", "show", "count", "--version", &first[7..19]]);
     assert_eq!(String::from_utf8_lossy(&shown.stdout), COUNT);
-    let told = text(&ask(&["workflow", "history", "count"]));
-    assert!(told.contains("current"), "{told}");
+    let response = text(&ask(&["workflow", "history", "count"]));
+    assert!(response.contains("current"), "{response}");
     assert!(
         ask(&["workflow", "put", "nightly", &nightly])
             .status
@@ -232,7 +232,7 @@ fn commands(state: &Path, folder: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commands_for_kept_workflows_need_no_server() {
+async fn commands_for_saved_workflows_need_no_server() {
     let dir = tempfile::tempdir().unwrap();
     // The first one makes the store.
     commands(&dir.path().join("alone"), dir.path());
@@ -249,7 +249,7 @@ outputs: \"@trim(outputs('a').stdout)\"
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kept_workflow_is_started_by_its_name() {
+async fn a_saved_workflow_is_started_by_its_name() {
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
     let file = dir.path().join("greet.yaml");
@@ -270,7 +270,7 @@ async fn a_kept_workflow_is_started_by_its_name() {
     assert!(say(&["workflow", "start", "greet", "-i", "who=Eve"]).contains("hi Eve"));
     assert_eq!(say(&detached).trim(), "b");
     assert!(say(&["resume", "b"]).contains("hi Bob"));
-    // It has the rights that it was kept with: over TCP none.
+    // It has the rights that it was saved with: over TCP none.
     let (status, _) = put(&server, "theirs", GREET, None).await;
     assert_eq!(status, 422);
     let harmless = GREET

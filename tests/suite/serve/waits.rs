@@ -1,4 +1,4 @@
-//! What is told of a run that waits: for a place among the calls, for the next attempt, for the items of a
+//! What is reported of a run that waits: for a place among the calls, for the next attempt, for the items of a
 //! foreach that are under way.
 
 use super::events::Events;
@@ -105,7 +105,7 @@ fn calls(status: &Value) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_has_no_place_yet_is_told_apart() {
+async fn a_queued_call_is_distinguished() {
     let outside = outside().await;
     let dir = tempfile::tempdir().unwrap();
     let server = Start::new(dir.path()).args(&["--max-effects", "1"]).spawn();
@@ -136,7 +136,7 @@ async fn a_call_that_has_no_place_yet_is_told_apart() {
         shown.contains("queued: the maximum number of calls is running"),
         "{shown}"
     );
-    // That it starts is no step of the run, and is told all the same.
+    // Its start is not a step of the run, but it is reported.
     let mut events = Events::at(&server, &format!("/v1/events?runs={second}"), None).await;
     let mut next = async || loop {
         let event = events.next().await.unwrap();
@@ -159,7 +159,7 @@ async fn a_call_that_has_no_place_yet_is_told_apart() {
 
 /// Its step is not stored before the answer, unless that takes its time.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_poll_that_takes_its_time_is_told_to_other_processes() {
+async fn a_slow_poll_is_reported_to_other_processes() {
     let outside = outside().await;
     let dir = tempfile::tempdir().unwrap();
     let server = Start::new(dir.path()).spawn();
@@ -198,7 +198,7 @@ async fn a_poll_that_is_cut_by_a_stop_is_stored() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn between_two_attempts_the_next_one_is_told() {
+async fn between_two_attempts_the_next_one_is_reported() {
     let outside = outside().await;
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());

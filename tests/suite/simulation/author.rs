@@ -288,7 +288,7 @@ impl Author {
             )],
             _ => Vec::new(),
         };
-        // What is long is told to be so.
+        // What is long is marked as long.
         let member = |name: &str, value| (Template::constant(Value::from(name)), value);
         let inputs = if then.is_empty() && self.chance(12) {
             Template::object(vec![member("big", Template::constant(Value::Bool(true)))])

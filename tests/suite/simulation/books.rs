@@ -1,4 +1,4 @@
-//! What was committed, kept by the one who stands between the driver and the store: the journal
+//! What was committed, stored by a layer between the driver and the store: the journal
 //! folded again, all rows, and where the process dies.
 
 use crate::machine::trace::{self, Trace};
@@ -55,16 +55,16 @@ pub struct Books {
     pub groups: usize,
     tries: usize,
     plan: Plan,
-    /// One was asked for, and the process has not died of it yet.
+    /// One was requested, and the process has not died of it yet.
     pub pending: Option<Crash>,
     pub crashes: usize,
     /// Crash in pauses too.
     pub in_pauses: bool,
-    /// Effects that were called off at the very instant at which they were asked for: whether
+    /// Effects that were aborted at the very instant at which they were requested: whether
     /// they were begun in between is a matter of turns.
     pub called_off: BTreeSet<Call>,
-    /// How often steps asked for an attempt that are stored.
-    asked: BTreeMap<(Name, String), usize>,
+    /// How often stored steps requested an attempt.
+    requested: BTreeMap<(Name, String), usize>,
     /// Runs of which a timer was due at the instant at which they had more to do all the same:
     /// which comes first is a matter of turns. And those of which a step was lost that waited for its
     /// answer: it is made again, later.
@@ -85,7 +85,7 @@ impl Books {
             crashes: 0,
             in_pauses,
             called_off: BTreeSet::new(),
-            asked: BTreeMap::new(),
+            requested: BTreeMap::new(),
             ties: BTreeSet::new(),
             snapshots,
             trace: Trace::default(),
@@ -99,38 +99,38 @@ impl Books {
         paused.map(|(run, _)| run.clone()).collect()
     }
 
-    /// The call that a stored step asked for last with such a request.
+    /// The call that a stored step requested last with such a request.
     pub fn last(&self, request: &Request) -> Option<Call> {
         let (run, attempt) = attempt_of(request);
-        let asked = self.asked.get(&(run.clone(), attempt.clone()))?;
-        Some((run, attempt, *asked))
+        let count = self.requested.get(&(run.clone(), attempt.clone()))?;
+        Some((run, attempt, *count))
     }
 
-    /// The call that a step will have asked for when it is stored.
+    /// The call that a step will have requested when it is stored.
     pub fn next(&self, request: &Request) -> Call {
         let (run, attempt) = attempt_of(request);
-        let asked = self.asked.get(&(run.clone(), attempt.clone()));
-        (run, attempt, asked.map_or(1, |asked| asked + 1))
+        let count = self.requested.get(&(run.clone(), attempt.clone()));
+        (run, attempt, count.map_or(1, |count| count + 1))
     }
 
-    /// Whether a stored step asked for this call.
+    /// Whether a stored step requested this call.
     pub fn knows(&self, (run, attempt, number): &Call) -> bool {
-        let asked = self.asked.get(&(run.clone(), attempt.clone()));
-        asked.is_some_and(|asked| number <= asked)
+        let count = self.requested.get(&(run.clone(), attempt.clone()));
+        count.is_some_and(|count| number <= count)
     }
 
-    /// Whether a step asked for it that is stored, and its answer is not.
+    /// Whether a stored step requested it, and its answer is not stored.
     pub fn is_pending(&self, request: &Request) -> bool {
         let (run, _) = attempt_of(request);
         let Some(book) = self.runs.get(&run) else {
             return false;
         };
         let state = &book.state;
-        let asked = |effect: &PendingEffect| {
+        let is_same = |effect: &PendingEffect| {
             let variables = state.variables_of(effect.cursor);
             effect.request.with_state(variables) == *request
         };
-        let those = state.effects.values().filter(|effect| asked(effect));
+        let those = state.effects.values().filter(|effect| is_same(effect));
         let count = those.count();
         assert!(
             count < 2,
@@ -164,11 +164,14 @@ impl Books {
                 && effect.requested_at == commit.header.updated_at
             {
                 let (run, attempt) = attempt_of(&effect.request);
-                let asked = self.asked[&(run.clone(), attempt.clone())];
-                self.called_off.insert((run, attempt, asked));
+                let number = self.requested[&(run.clone(), attempt.clone())];
+                self.called_off.insert((run, attempt, number));
             }
             if let Change::EffectRequested(_, effect) = change {
-                *self.asked.entry(attempt_of(&effect.request)).or_default() += 1;
+                *self
+                    .requested
+                    .entry(attempt_of(&effect.request))
+                    .or_default() += 1;
             }
             book.state.apply(change).unwrap();
         }
@@ -186,8 +189,8 @@ impl Books {
     }
 }
 
-/// A call: its run; its key and attempt; how often such a one was asked for. A retry of a block counts its
-/// attempts anew.
+/// A call: its run; its key and attempt; how often such a one was requested. A retry of a block counts its
+/// attempts again.
 pub type Call = (Name, String, usize);
 
 fn attempt_of(request: &Request) -> (Name, String) {

@@ -1,5 +1,5 @@
 //! One simulation: a few runs, a world, a store, and a driver that dies and comes again. Time
-//! goes on when nothing is left to do at this instant.
+//! continues when nothing is left to do at this instant.
 
 use super::author::{Author, SIGNALS};
 use super::books::{Book, Books, Crash, Dead, Disk, Plan, lock};
@@ -47,11 +47,11 @@ pub struct Script {
 struct Outside {
     at: Timestamp,
     run: Name,
-    what: Asked,
+    what: Input,
 }
 
 #[derive(Clone, Debug)]
-enum Asked {
+enum Input {
     Start(ProgramHash),
     Deliver(Event),
 }
@@ -77,7 +77,7 @@ impl Script {
                 .unwrap_or_else(|mistakes| panic!("seed {seed}: {mistakes:?}"));
             programs.insert(hash, Arc::new(program));
             let run = Name::from(format!("run{number}"));
-            let mut add = |ms: u64, what: Asked| {
+            let mut add = |ms: u64, what: Input| {
                 outside.push(Outside {
                     at: START.plus(Duration::from_millis(ms)),
                     run: run.clone(),
@@ -85,7 +85,7 @@ impl Script {
                 });
             };
             let begins = number * 1_700;
-            add(begins, Asked::Start(hash));
+            add(begins, Input::Start(hash));
             let mut events = Vec::new();
             for _ in 0..random.random_range(0..4) {
                 let name = Name::from(SIGNALS[random.random_range(0..2)]);
@@ -109,7 +109,7 @@ impl Script {
             }
             for (seconds, event) in events {
                 let ms = begins + seconds * 1_000 + random.random_range(1..1_000);
-                add(ms, Asked::Deliver(event));
+                add(ms, Input::Deliver(event));
             }
         }
         outside.sort_by_key(|one| one.at);
@@ -165,7 +165,7 @@ impl Loader for Programs {
 /// What came of a simulation.
 pub struct Played {
     pub runs: BTreeMap<Name, Book>,
-    pub asked: BTreeMap<Name, Vec<String>>,
+    pub requests: BTreeMap<Name, Vec<String>>,
     /// Two things of such a run came at the same instant, or it was crashed in a pause: their order
     /// decides, and a crash may change it.
     pub exempt: BTreeSet<Name>,
@@ -249,7 +249,7 @@ pub fn play(script: &Script, kind: Option<StoreKind>, plan: Plan, in_pauses: boo
             End::Cut => break true,
         }
     };
-    sim.told(cut)
+    sim.into_played(cut)
 }
 
 impl Sim<'_> {
@@ -273,7 +273,7 @@ impl Sim<'_> {
         let end = loop {
             match self.settle(&mut driver) {
                 Some(Crash::Refused) => {
-                    // Whoever serves goes on by itself: it recovers.
+                    // A server continues automatically: it recovers.
                     recovered = self.recover(&driver);
                     continue;
                 }
@@ -315,7 +315,7 @@ impl Sim<'_> {
         lock(&self.books).crashes += 1;
     }
 
-    /// Goes on until nothing is left to do at this instant; how it died.
+    /// Continues until nothing is left to do at this instant; returns how it died.
     fn settle(&mut self, driver: &mut ManualDriver) -> Option<Crash> {
         for _ in 0..10_000 {
             self.poll();
@@ -360,7 +360,7 @@ impl Sim<'_> {
         crash
     }
 
-    /// Lets the next thing happen; none: nothing more happens by itself.
+    /// Makes the next thing happen; none: nothing more happens without a cause from outside.
     fn next(&mut self, driver: &mut ManualDriver) -> Option<Option<Crash>> {
         let outside = self.outside.first().map(|one| one.at);
         let answer = lock(&self.world).due_at();
@@ -390,7 +390,7 @@ impl Sim<'_> {
         }
     }
 
-    /// Something from outside. Whoever sent it knows whether it was taken: a crash before that
+    /// Something from outside. The sender knows whether it was accepted: a crash before that
     /// makes it come again.
     fn deliver(&mut self, driver: &mut ManualDriver) -> Option<Crash> {
         let one = self.outside[0].clone();
@@ -398,7 +398,7 @@ impl Sim<'_> {
         let revision = self.revision(&one.run);
         let ended = self.ended(&one.run);
         let mut answer = match one.what {
-            Asked::Start(hash) => Waiting::Start(driver.start(Start {
+            Input::Start(hash) => Waiting::Start(driver.start(Start {
                 run: one.run.clone(),
                 loaded: self.programs.loaded[&hash].clone(),
                 source: ProgramSource {
@@ -416,7 +416,7 @@ impl Sim<'_> {
                 watcher: None,
                 saved: BTreeMap::new(),
             })),
-            Asked::Deliver(event) => Waiting::Event(driver.deliver(&one.run, event)),
+            Input::Deliver(event) => Waiting::Event(driver.deliver(&one.run, event)),
         };
         let crash = self.round(driver);
         self.poll();
@@ -449,7 +449,7 @@ impl Sim<'_> {
     fn nothing_is_left(&mut self, store: &dyn Store) {
         let runnable = store.runnable().unwrap();
         let due = store.due(None, Timestamp(i64::MAX), usize::MAX).unwrap();
-        assert_eq!(due, [], "a run is due, and nobody comes");
+        assert_eq!(due, [], "a run is due, and is not started");
         let books = lock(&self.books);
         assert_eq!(books.runs.len(), self.script.programs.len());
         for (run, book) in &books.runs {
@@ -478,7 +478,7 @@ impl Sim<'_> {
         }
     }
 
-    fn told(self, cut: bool) -> Played {
+    fn into_played(self, cut: bool) -> Played {
         let world = lock(&self.world);
         assert!(world.wrong.is_empty(), "{:?}", world.wrong);
         let books = lock(&self.books);
@@ -491,20 +491,20 @@ impl Sim<'_> {
             repetitions += begun - 1;
         }
         let _ = repetitions;
-        let mut asked: BTreeMap<Name, Vec<String>> = BTreeMap::new();
-        for (call, (at, request)) in &world.asked {
+        let mut requests: BTreeMap<Name, Vec<String>> = BTreeMap::new();
+        for (call, (at, request)) in &world.requests {
             if books.called_off.contains(call) || !books.knows(call) {
                 continue;
             }
             let line = format!("{} {request:?}", at.0 - START.0);
-            asked.entry(call.0.clone()).or_default().push(line);
+            requests.entry(call.0.clone()).or_default().push(line);
         }
         for (run, book) in &books.runs {
             limits_are_exact(run, book);
         }
         Played {
             runs: books.runs.clone(),
-            asked,
+            requests,
             exempt: self.exempt.union(&books.ties).cloned().collect(),
             now: self.now,
             groups: books.groups,
@@ -534,7 +534,7 @@ impl Waiting {
 }
 
 /// A loop that ran out of its count has run as often as it may; one that ran out of time was
-/// told so when its deadline came, and not later.
+/// notified at its deadline, and not later.
 fn limits_are_exact(run: &Name, book: &Book) {
     for row in book.loops.values() {
         assert!(row.iteration <= row.max_iterations, "{run}: {row:?}");
@@ -575,7 +575,7 @@ pub fn same(calm: &Played, disturbed: &Played) -> usize {
         }
         compared += 1;
         let other = &disturbed.runs[run];
-        assert_eq!(calm.asked.get(run), disturbed.asked.get(run), "{run}");
+        assert_eq!(calm.requests.get(run), disturbed.requests.get(run), "{run}");
         for (at, (one, two)) in book.history.iter().zip(&other.history).enumerate() {
             let before = &book.history[at.saturating_sub(5)..at];
             assert_eq!(

@@ -1,5 +1,5 @@
 //! The world outside, on virtual time: it answers requests when their time has come, the same to
-//! the same request, and keeps account of who asked.
+//! the same request, and records each caller.
 
 use super::books::{Books, Call, lock};
 use crate::store::contract::noise;
@@ -16,7 +16,7 @@ use windlass_value::time::Timestamp;
 
 type Answer = Result<Value, Fault>;
 
-/// What will be said to an effect, once and for all, however often it is asked.
+/// The final answer to an effect, however often it is requested.
 #[derive(Clone, Debug)]
 struct Planned {
     request: Request,
@@ -37,8 +37,8 @@ pub struct World {
     pub now: Timestamp,
     planned: BTreeMap<Call, Planned>,
     flying: Vec<Flying>,
-    /// When each effect was first asked for, and with what.
-    pub asked: BTreeMap<Call, (Timestamp, Request)>,
+    /// When each effect was first requested, and with what.
+    pub requests: BTreeMap<Call, (Timestamp, Request)>,
     /// How often each effect was begun.
     pub begun: BTreeMap<Call, usize>,
     /// Those begun since the last crash.
@@ -59,7 +59,7 @@ impl World {
             now,
             planned: BTreeMap::new(),
             flying: Vec::new(),
-            asked: BTreeMap::new(),
+            requests: BTreeMap::new(),
             begun: BTreeMap::new(),
             life: BTreeSet::new(),
             dead: false,
@@ -69,7 +69,7 @@ impl World {
         }
     }
 
-    /// Whoever asked is no more. What it had begun and what it was about to begin ends with it,
+    /// The caller has died. What it had begun and what it was about to begin ends with it,
     /// at the next poll.
     pub fn crashed(&mut self) {
         self.dead = true;
@@ -77,7 +77,7 @@ impl World {
         self.refused();
     }
 
-    /// Somebody asks again.
+    /// A request that is repeated.
     pub fn back(&mut self) {
         self.dead = false;
     }
@@ -120,7 +120,8 @@ impl World {
         if !self.planned.contains_key(&call) {
             let planned = self.plan(&call, request);
             self.planned.insert(call.clone(), planned);
-            self.asked.insert(call.clone(), (self.now, request.clone()));
+            self.requests
+                .insert(call.clone(), (self.now, request.clone()));
         }
         let planned = &self.planned[&call];
         if planned.request != *request {
@@ -147,7 +148,7 @@ impl World {
             6 => Err(fault("input")),
             7 => Err(fault("timeout").transient()),
             _ if request.inputs.get("big").is_some() => Ok(Value::text(noise(7, 20_000))),
-            _ => Ok(said(request, hash)),
+            _ => Ok(answer_value(request, hash)),
         };
         Planned {
             request: request.clone(),
@@ -193,7 +194,7 @@ impl World {
 }
 
 /// A number, in the form in which it is expected.
-fn said(request: &Request, hash: u64) -> Value {
+fn answer_value(request: &Request, hash: u64) -> Value {
     let number = Value::from(i64::try_from(hash % 7).unwrap());
     let valid = || {
         let score = Value::Float((hash % 10) as f64 / 10.0);
@@ -228,7 +229,7 @@ fn said(request: &Request, hash: u64) -> Value {
     }
 }
 
-/// The executor through which the world is asked.
+/// The executor that calls the world.
 pub struct Door(pub Arc<Mutex<World>>);
 
 impl Executor for Door {

@@ -20,12 +20,12 @@ pub fn workflow(seed: u64) -> Workflow {
         windlass_formats::read(&bundle, Some(dialect), &windlass_formats::Caps::unlimited());
     let mut workflow =
         workflow.unwrap_or_else(|| panic!("{}\n{text}", mistakes.render(&bundle, false)));
-    asked_outside(&mut workflow.body);
+    rename_runners(&mut workflow.body);
     workflow
 }
 
 /// Runners cannot be replaced by an executor of the simulation: they get another name.
-fn asked_outside(block: &mut Block) {
+fn rename_runners(block: &mut Block) {
     let steps: Vec<&mut Step> = match block {
         Block::Sequence(steps) => steps.iter_mut().collect(),
         Block::Dag(steps) => steps.iter_mut().map(|step| &mut step.step).collect(),
@@ -34,9 +34,9 @@ fn asked_outside(block: &mut Block) {
     for step in steps {
         match &mut step.kind {
             StepKind::Call(call) if &*call.executor == "runner" => call.executor = "agent".into(),
-            StepKind::Block(inner) => asked_outside(inner),
-            StepKind::Loop(spec) => asked_outside(&mut spec.body),
-            StepKind::ForEach(spec) => asked_outside(&mut spec.body),
+            StepKind::Block(inner) => rename_runners(inner),
+            StepKind::Loop(spec) => rename_runners(&mut spec.body),
+            StepKind::ForEach(spec) => rename_runners(&mut spec.body),
             _ => {}
         }
     }

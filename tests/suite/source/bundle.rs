@@ -22,13 +22,13 @@ fn files_are_found_from_the_workflows_folder() {
 }
 
 #[test]
-fn what_a_file_names_lies_beside_it() {
+fn what_a_file_names_is_in_its_folder() {
     let bundle = bundle();
-    let beside = |file, path| bundle.resolve_sibling(file, path);
-    assert_eq!(beside(0, "a.yaml").as_deref(), Some("a.yaml"));
-    assert_eq!(beside(0, "./b/./a.yaml").as_deref(), Some("b/a.yaml"));
-    assert_eq!(beside(1, "a.yaml").as_deref(), Some("parts/a.yaml"));
-    assert_eq!(beside(1, "x/a.yaml").as_deref(), Some("parts/x/a.yaml"));
+    let resolve = |file, path| bundle.resolve_sibling(file, path);
+    assert_eq!(resolve(0, "a.yaml").as_deref(), Some("a.yaml"));
+    assert_eq!(resolve(0, "./b/./a.yaml").as_deref(), Some("b/a.yaml"));
+    assert_eq!(resolve(1, "a.yaml").as_deref(), Some("parts/a.yaml"));
+    assert_eq!(resolve(1, "x/a.yaml").as_deref(), Some("parts/x/a.yaml"));
     for outside in [
         "/a",
         "../a",
@@ -40,8 +40,8 @@ fn what_a_file_names_lies_beside_it() {
         "..",
         "a\0",
     ] {
-        assert_eq!(beside(0, outside), None, "{outside:?}");
+        assert_eq!(resolve(0, outside), None, "{outside:?}");
     }
-    assert_eq!(beside(1, "../main.yaml"), None);
-    assert_eq!(beside(9, "a"), None);
+    assert_eq!(resolve(1, "../main.yaml"), None);
+    assert_eq!(resolve(9, "a"), None);
 }

@@ -67,8 +67,8 @@ fn a_read_that_is_interrupted_is_done_again_and_one_that_fails_is_an_error() {
     assert_eq!(report["store"]["unreadable"], json!([]), "{output:?}");
     let (output, _) = disturbed(&place, &doctor, "pread64", "error=EIO:when=20+");
     assert_eq!(output.status.code(), Some(8), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("Input/output error"), "{said}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.contains("Input/output error"), "{stdout}");
 }
 
 #[test]
@@ -78,11 +78,11 @@ fn a_store_that_cannot_be_put_in_its_place_is_an_error_of_that() {
     };
     let (output, _) = disturbed(&place, &["run", &file], RENAMES, "error=EIO");
     assert_eq!(output.status.code(), Some(8), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("Input/output error"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("Input/output error"), "{stderr}");
     // The place is as it should be; it is the disk.
-    assert!(said.contains("the store cannot write"), "{said}");
-    assert!(said.contains("the disk fails"), "{said}");
+    assert!(stderr.contains("the store cannot write"), "{stderr}");
+    assert!(stderr.contains("the disk fails"), "{stderr}");
     let left = fs::read_dir(place.state()).unwrap().count();
     assert_eq!(left, 0, "what was not finished is swept away");
 }
@@ -95,10 +95,10 @@ fn a_lock_that_cannot_be_had_is_not_one_that_another_process_has() {
     assert!(place.run(&["run", &file]).status.success());
     let (output, _) = disturbed(&place, &["run", &file], "flock", "error=ENOLCK");
     assert_eq!(output.status.code(), Some(8), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("No locks available"), "{said}");
-    assert!(said.contains("files cannot be locked there"), "{said}");
-    assert!(!said.contains("in use by another process"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("No locks available"), "{stderr}");
+    assert!(stderr.contains("files cannot be locked there"), "{stderr}");
+    assert!(!stderr.contains("in use by another process"), "{stderr}");
 }
 
 /// The process that traces another one.
@@ -110,7 +110,7 @@ fn tracer(process: u32) -> u32 {
     line.unwrap().trim().parse().unwrap()
 }
 
-/// Two make the same store. The first is held just before it puts its own in place; when it goes on,
+/// Two make the same store. The first is held just before it puts its own in place; when it continues,
 /// there is the other's.
 #[test]
 fn a_store_that_another_process_made_meanwhile_is_taken() {
@@ -137,7 +137,7 @@ fn a_store_that_another_process_made_meanwhile_is_taken() {
     let second = place.run(&["run", &file, "--id", "second"]);
     assert!(second.status.success(), "{second:?}");
     assert!(fresh.exists(), "the first went on by itself");
-    // Without its tracer it goes on.
+    // Without its tracer it continues.
     let tracer = nix::unistd::Pid::from_raw(tracer(first.id()).try_into().unwrap());
     nix::sys::signal::kill(tracer, nix::sys::signal::Signal::SIGKILL).unwrap();
     assert!(first.wait().unwrap().success());
@@ -149,10 +149,10 @@ fn a_store_that_another_process_made_meanwhile_is_taken() {
     assert!(!fresh.exists());
 }
 
-/// Linux writes a file's times anew at the next write after somebody asked for them, and then each sync
+/// Linux writes a file's times again at the next write after a query for them, and then each sync
 /// has more to write.
 #[test]
-fn between_commits_nobody_asks_a_file_of_the_store_for_its_times() {
+fn between_commits_no_file_of_the_store_is_queried_for_its_times() {
     for store in ["sled", "fjall"] {
         let Some((place, file)) = traced() else {
             return;

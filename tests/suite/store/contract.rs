@@ -73,7 +73,7 @@ contract!(
     a_commit_that_does_not_fit_leaves_nothing,
     due_runs_come_in_order,
     a_parked_run_is_in_no_index,
-    a_store_that_was_opened_again_goes_on,
+    a_reopened_store_continues,
     placements_move_a_run_between_the_indexes,
     runs_are_listed_in_pages,
     ten_thousand_runs_are_listed,
@@ -90,11 +90,11 @@ contract!(
     iterations_of_one_loop_or_of_all,
     a_deleted_run_leaves_nothing,
     programs_stay_while_a_run_pins_them,
-    runs_with_similar_ids_are_kept_apart,
+    runs_with_similar_ids_are_distinguished,
     two_writers_at_once,
     commits_do_not_wait_for_a_run_that_is_decoded,
     what_is_in_several_pieces_is_read_whole_while_it_changes,
-    workflows_are_kept_under_their_names,
+    workflows_are_saved_under_their_names,
 );
 
 struct Bench {
@@ -253,7 +253,7 @@ fn a_snapshot_of_another_run_or_program_is_refused(bench: &Bench) {
     }
 }
 
-/// What the last iteration recorded, what is kept and which pages were read may be large, and the
+/// What the last iteration recorded, what is stored and which pages were read may be large, and the
 /// run's own changes have it.
 fn a_loop_is_shown_without_what_only_the_run_reads(bench: &Bench) {
     let store = &*bench.store;
@@ -540,7 +540,7 @@ fn a_snapshot_replaces_what_came_before(bench: &Bench) {
 }
 
 /// A commit that has a text twice: as a change, and as what an iteration gave.
-fn telling(revision: u64, text: &str) -> Commit {
+fn commit_of_text(revision: u64, text: &str) -> Commit {
     Commit {
         changes: vec![set("text", text)],
         iterations: vec![IterationRow {
@@ -560,7 +560,7 @@ fn large_values_come_back(bench: &Bench) {
     for size in sizes {
         for snapshot in [false, true] {
             let text = noise(revision, size);
-            let mut commit = telling(revision, &text);
+            let mut commit = commit_of_text(revision, &text);
             commit
                 .changes
                 .iter()
@@ -594,7 +594,7 @@ fn values_of_all_kinds_come_back_whatever_makes_their_bytes_fewer(bench: &Bench)
         // The same again and again, few letters, and letters of which each is another.
         let other: String = ('\u{100}'..).take(size / 2).collect();
         for text in ["ab".repeat(size / 2), noise, other] {
-            let commit = telling(revision, &text);
+            let commit = commit_of_text(revision, &text);
             commit
                 .changes
                 .iter()
@@ -640,7 +640,7 @@ fn old_rows_are_let_go(bench: &Bench) {
         }
         commit.iterations.push(row);
         commit.history = vec![signalled(2 * revision + 1), signalled(2 * revision + 2)];
-        // What a run needs to go on is never let go.
+        // What a run needs to resume is never discarded.
         commit.snapshot = (revision % 6 == 5).then(|| RunState::new("a".into(), hash(1)));
         ok(store, commit);
     }
@@ -727,8 +727,8 @@ fn every_iteration_leaves_a_few_bytes(bench: &Bench) {
     let places: Vec<_> = found.iter().map(|one| (one.iteration, one.row)).collect();
     let whole = store.whole_rows("a", "loop", &places).unwrap();
     let whole: BTreeMap<u64, _> = whole.into_iter().map(|row| (row.iteration, row)).collect();
-    let kept = |n: u64| n < 100 || n % 50 == 7 || n >= 9_980;
-    for n in (0..10_000).filter(|n| kept(*n)) {
+    let is_retained = |n: u64| n < 100 || n % 50 == 7 || n >= 9_980;
+    for n in (0..10_000).filter(|n| is_retained(*n)) {
         assert_eq!(whole.get(&n), Some(&ended(n)), "iteration {n}");
     }
     assert!(whole.len() < 2_000, "{}", whole.len());
@@ -934,7 +934,7 @@ fn programs_stay_while_a_run_pins_them(bench: &Bench) {
     assert_eq!(store.program(hash(1)).unwrap(), source("again"));
 }
 
-fn runs_with_similar_ids_are_kept_apart(bench: &Bench) {
+fn runs_with_similar_ids_are_distinguished(bench: &Bench) {
     let store = &*bench.store;
     let ids = ["a", "a\0", "a\0b", "a\u{1}", "aa", "a#1", "a/b"];
     for (n, id) in (1..).zip(ids) {
@@ -957,7 +957,7 @@ fn runs_with_similar_ids_are_kept_apart(bench: &Bench) {
     assert_eq!(store.list(None, 99).unwrap().len(), ids.len());
 }
 
-fn workflows_are_kept_under_their_names(bench: &Bench) {
+fn workflows_are_saved_under_their_names(bench: &Bench) {
     let store = &bench.store;
     let workflow = |name: &str, text: &str, at: i64| StoredWorkflow {
         name: name.into(),
@@ -1111,7 +1111,7 @@ fn a_parked_run_is_in_no_index(bench: &Bench) {
     let header = store.header("a").unwrap();
     assert_eq!(header.labels["windlass.parked"], "why");
     assert_eq!((header.revision, header.placement), (1, Placement::Idle));
-    // Back again, and it goes on from there.
+    // Back again, and it continues from there.
     store
         .set_quarantine("a", Placement::Runnable, None)
         .unwrap();
@@ -1129,7 +1129,7 @@ fn a_parked_run_is_in_no_index(bench: &Bench) {
     );
 }
 
-fn a_store_that_was_opened_again_goes_on(bench: &Bench) {
+fn a_reopened_store_continues(bench: &Bench) {
     let store = &*bench.store;
     ok(store, commit("a", 0));
     alone(|| store.reopen()).unwrap();

@@ -65,7 +65,7 @@ pub fn open_again(dir: &Path) -> Arc<dyn DiskStore> {
 
 /// A store with some of everything, closed.
 pub fn sample(dir: &Path, reopen: bool) -> Vec<String> {
-    // So few events are kept that the first commits are let go.
+    // So few events are retained that the first commits are discarded.
     let options = StoreOptions {
         retention: Retention {
             events: 25,
@@ -367,7 +367,7 @@ fn a_row_that_the_database_gives_wrong_or_not_at_all_is_found() {
     assert_eq!(found.len(), 9);
 }
 
-/// Nobody knows where it stood in the indexes: it is looked for, and what is left is vouched for.
+/// Its place in the indexes is unknown: it is searched, and what is left is checked.
 #[test]
 fn a_run_that_cannot_be_read_can_be_deleted() {
     let dir = tempfile::tempdir().unwrap();
@@ -426,7 +426,7 @@ fn stores_that_were_never_finished_are_swept_away() {
 
 /// Its maker was killed, or the power went, before it was whole: nothing in it was acknowledged.
 #[test]
-fn a_store_that_is_not_finished_is_made_anew() {
+fn an_unfinished_store_is_created_again() {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("store");
     fs::create_dir_all(store.join("blobs")).unwrap();
@@ -435,7 +435,7 @@ fn a_store_that_is_not_finished_is_made_anew() {
     fs::write(store.join("conf"), "half of it").unwrap();
     assert_eq!(StoreKind::of(dir.path()), None);
     {
-        // Whoever makes it has it locked.
+        // The process that creates it has it locked.
         let file = fs::File::open(store.join("making")).unwrap();
         let maker = Flock::lock(file, FlockArg::LockExclusive).unwrap();
         let refused = open_store(dir.path()).map(drop);
@@ -494,9 +494,9 @@ fn a_store_whose_rows_are_all_gone_is_damaged() {
     }
 }
 
-/// Nobody asks for it, so only a look at every row finds it.
+/// No query returns it, so only a read of every row finds it.
 #[test]
-fn a_row_that_is_nobodys_is_told() {
+fn an_orphaned_row_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     sample(dir.path(), false);
     let whole = open_again(dir.path()).check().unwrap();
@@ -507,8 +507,8 @@ fn a_row_that_is_nobodys_is_told() {
     drop(db);
     let found = open_again(dir.path()).check().unwrap();
     assert_eq!(found.issues.len(), 1, "{found:?}");
-    let told = &found.issues[0].error;
-    assert!(told.contains("an unknown record zz"), "{told}");
+    let error = &found.issues[0].error;
+    assert!(error.contains("an unknown record zz"), "{error}");
     assert_eq!(found.whole, whole.whole);
 }
 
@@ -549,7 +549,7 @@ fn pieces_of_two_records_are_not_put_together() {
     );
 }
 
-/// The number of the last durable group lies beside the database.
+/// The number of the last durable group is next to the database.
 fn last_group(dir: &Path) -> u64 {
     let mark = fs::read(dir.join("store/mark")).unwrap();
     u64::from_le_bytes(mark[..8].try_into().unwrap())
@@ -581,7 +581,7 @@ fn a_large_group_is_made_durable_in_several() {
 }
 
 #[test]
-fn every_row_is_told_as_it_lies_there() {
+fn every_row_is_reported_as_stored() {
     let dir = tempfile::tempdir().unwrap();
     sample(dir.path(), false);
     let store = open_again(dir.path());
@@ -592,12 +592,12 @@ fn every_row_is_told_as_it_lies_there() {
         schedule: None,
     };
     store.replace_workflow(&workflow, None, &[]).unwrap();
-    let told = |run: Option<&str>| {
+    let raw_rows = |run: Option<&str>| {
         let mut rows = Vec::new();
         store.raw(run, &mut |row| rows.push(row)).unwrap();
         rows
     };
-    let all = told(None);
+    let all = raw_rows(None);
     let (mut bare, mut further) = (0, 0);
     for row in &all {
         assert_eq!(row.error, None, "{}", row.what);
@@ -637,7 +637,7 @@ fn every_row_is_told_as_it_lies_there() {
     let ours =
         |what: &str| what.ends_with(" of run run-3") || what.contains(" of run run-3, piece");
     let expected: Vec<_> = all.iter().filter(|row| ours(&row.what)).cloned().collect();
-    assert_eq!(told(Some("run-3")), expected);
+    assert_eq!(raw_rows(Some("run-3")), expected);
     assert!(expected.len() > 10);
     drop(store);
     let db = database(dir.path());
@@ -657,8 +657,8 @@ fn every_row_is_told_as_it_lies_there() {
         let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
         (key, value.len() as u64)
     });
-    let told: Vec<_> = all.into_iter().map(|row| (row.key, row.bytes)).collect();
-    assert_eq!(told, rows.collect::<Vec<_>>());
+    let listed: Vec<_> = all.into_iter().map(|row| (row.key, row.bytes)).collect();
+    assert_eq!(listed, rows.collect::<Vec<_>>());
 }
 
 /// What repeats itself in a commit is written once, and what a run would have to read again is counted
@@ -669,8 +669,8 @@ fn a_commit_that_repeats_itself_is_written_short_and_counted_long() {
     let mut next = commit("run", 0);
     let text = "the same again and ".repeat(5_000);
     next.changes = vec![Change::set("text".into(), Value::from(text))];
-    let mut told = store.commit(&[next]).unwrap();
-    let told = told.remove(0).unwrap();
+    let mut receipts = store.commit(&[next]).unwrap();
+    let receipt = receipts.remove(0).unwrap();
     let mut written = 0;
     store
         .raw(Some("run"), &mut |row| {
@@ -680,10 +680,10 @@ fn a_commit_that_repeats_itself_is_written_short_and_counted_long() {
     assert!((1..5_000).contains(&written), "{written}");
     let read = store.load("run").unwrap().tail_bytes;
     assert!((95_000..96_000).contains(&read), "{read}");
-    assert_eq!(told.change_bytes, read);
+    assert_eq!(receipt.change_bytes, read);
 }
 
-/// Behind the snapshot the run goes on without them; its history does not pass over them.
+/// After the snapshot the run continues without them; its history does not pass over them.
 #[test]
 fn events_that_are_missing_are_not_passed_over() {
     let place = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! The end of the log, in stores whose segments have been used again: what lies behind the last
 //! acknowledged group may be torn, of an earlier use, or damaged, and the store opens with all that
 //! was acknowledged. Damage before it is refused only where the database would do away with
-//! something that was acknowledged: it is asked, past everything that looks first.
+//! something that was acknowledged: the database is queried directly, without the checks before it.
 //!
 //! `WINDLASS_END_POINTS` tries more places, `WINDLASS_DAMAGE_SEED` others.
 
@@ -391,7 +391,7 @@ fn what_lies_behind_a_flipped_bit_comes_back() {
         log[at] ^= 1 << dice.roll(8);
         second.lay_out(&dir, &log, &second.files["mark"]);
         let what = format!("byte {at} of {groups:?}");
-        // Somebody looks first, as everybody would.
+        // First a read-only open, as usual.
         match open(&dir) {
             Ok(store) => {
                 acknowledged_is_there(&store, &second.revisions).expect(&what);
@@ -403,14 +403,18 @@ fn what_lies_behind_a_flipped_bit_comes_back() {
         let repaired = alone(|| repair(&dir)).expect(&what);
         let store = open(&dir).expect(&what);
         let behind = (0..).zip(&second.revisions).filter_map(|(run, newest)| {
-            let kept = repaired.retained.contains(&id(run));
+            let is_retained = repaired.retained.contains(&id(run));
             let found = || store.header(&id(run)).expect(&what).revision;
-            let behind = if kept { newest - found() } else { *newest };
+            let behind = if is_retained {
+                newest - found()
+            } else {
+                *newest
+            };
             (behind > 0).then_some(behind)
         });
         let behind: Vec<u64> = behind.collect();
         // Whether a group is there is known by its end: without that the last one is gone, and it
-        // is said. Else it costs the run that it hits.
+        // is reported. Otherwise it costs the run that it hits.
         let without_its_end = repaired
             .unreadable
             .iter()

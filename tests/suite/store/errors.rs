@@ -1,11 +1,11 @@
 //! Errors of the disk, at one system call after the other: strace makes it fail once, or from then
-//! on for ever. Either way there is a clear error or the run goes on by itself, nothing is
+//! on for ever. Either way there is a clear error or the run continues automatically, nothing is
 //! damaged, and it ends as an undisturbed one does.
 //!
 //! `WINDLASS_ERRORS` asks for so many places of each kind.
 
 use crate::store::damage::from_env;
-use crate::store::full::{Disturbed, goes_on_after};
+use crate::store::full::{Disturbed, continues_after};
 use crate::store::power::strace_works;
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,7 +34,7 @@ fn fails_at(calls: &str, how: &str, when: &str) -> (Option<Disturbed>, String) {
         "-e",
         &format!("inject={calls}:{how}:when={when}"),
     ];
-    let came = goes_on_after(&words.map(String::from), place.path(), 8);
+    let came = continues_after(&words.map(String::from), place.path(), 8);
     (came, fs::read_to_string(&log).unwrap())
 }
 
@@ -60,17 +60,17 @@ fn an_error_of_the_disk_at_any_call_loses_nothing() {
         let those = made.into_values().map(|(_, those)| those);
         let those = those.max_by_key(Vec::len).unwrap();
         let all = those.len();
-        let mut told = [0, 0, 0, 0];
+        let mut counts = [0, 0, 0, 0];
         for at in 0..places.min(all) {
             let at = those[at * all / places.min(all)];
             for (from, when) in [(0, at.to_string()), (2, format!("{at}+"))] {
                 let (came, log) = fails_at(calls, how, &when);
                 if log.contains("INJECTED") {
-                    told[from + usize::from(came == Some(Disturbed::Refused))] += 1;
+                    counts[from + usize::from(came == Some(Disturbed::Refused))] += 1;
                 }
             }
         }
-        let [fine, refused, fine_for_ever, refused_for_ever] = told;
+        let [fine, refused, fine_for_ever, refused_for_ever] = counts;
         println!(
             "{calls} {how}, {} of about {all} calls: once: {fine} went on, {refused} were refused; \
              for ever: {fine_for_ever} went on, {refused_for_ever} were refused",
@@ -89,13 +89,13 @@ fn a_write_that_takes_long_and_then_fails_is_heard_of() {
         return;
     }
     let how = "error=EIO:delay_enter=100000";
-    let mut told = 0;
+    let mut failed = 0;
     for at in 2..12 {
         let (came, log) = fails_at("pwrite64", how, &at.to_string());
         if log.contains("INJECTED") {
             assert!(came.is_some(), "{at}");
-            told += 1;
+            failed += 1;
         }
     }
-    assert!(told > 5, "{told} writes failed");
+    assert!(failed > 5, "{failed} writes failed");
 }

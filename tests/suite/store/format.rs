@@ -1,5 +1,5 @@
 //! The format of the store, as docs/internals/store-format.md draws it: the hexdump there is that of a real
-//! store, byte for byte. Whoever changes the format changes the page, and its version.
+//! store, byte for byte. A change of the format changes the page, and its version.
 
 use crate::store::damage::database;
 use std::fmt::Write;
@@ -113,7 +113,7 @@ fn dump(dir: &Path) -> String {
     out
 }
 
-/// Bytes, and beside them what is text.
+/// Bytes, and next to them what is text.
 fn hex(bytes: &[u8]) -> String {
     let mut out = String::new();
     for byte in bytes {

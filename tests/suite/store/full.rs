@@ -1,5 +1,5 @@
 //! A disk that is full, files that may not grow, and too few descriptors: a clear error (exit code
-//! 8), nothing acknowledged is lost, nothing is damaged, and the run goes on when there is room.
+//! 8), nothing acknowledged is lost, nothing is damaged, and the run continues when there is room.
 
 use crate::store::contract::{commit, noise};
 use crate::support::{alone, lacking, open_store};
@@ -35,7 +35,7 @@ impl Small {
         assert!(done.unwrap().status.success());
     }
 
-    /// Whoever looks, at what may be read only too, sees what was acknowledged.
+    /// Each reader, also of a read-only store, sees what was acknowledged.
     fn is_seen(&self, acknowledged: u64) {
         for how in ["rw", "ro"] {
             self.again(how);
@@ -96,7 +96,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
             matches!(error, StoreError::Io(_) | StoreError::Failed { .. }),
             "{kib} KiB: {error:?}"
         );
-        // Full is not damaged: nobody is told to repair it.
+        // Full is not damaged: no message suggests a repair.
         // The database's own threads have the lock for a moment, too.
         match alone(|| examine(&small.0)) {
             Ok(found) => assert_eq!(found.unreadable, [], "{kib} KiB"),
@@ -155,7 +155,7 @@ pub enum Disturbed {
 /// A run in a store of its own, with a command around it that disturbs it, and then without: it
 /// ends as an undisturbed one does, and nothing in the store is damaged. None: there is no such
 /// command here.
-pub fn goes_on_after(around: &[String], place: &Path, rounds: u32) -> Option<Disturbed> {
+pub fn continues_after(around: &[String], place: &Path, rounds: u32) -> Option<Disturbed> {
     let file = place.join("grows.yaml");
     fs::write(&file, WORKFLOW).unwrap();
     let state = place.join("state");
@@ -173,8 +173,8 @@ pub fn goes_on_after(around: &[String], place: &Path, rounds: u32) -> Option<Dis
         .args(run)
         .output()
         .ok()?;
-    let said = String::from_utf8_lossy(&disturbed.stderr).into_owned();
-    assert!(!said.contains("panicked"), "{around:?}: {said}");
+    let stderr = String::from_utf8_lossy(&disturbed.stderr).into_owned();
+    assert!(!stderr.contains("panicked"), "{around:?}: {stderr}");
     let wanted = serde_json::json!({ "count": rounds });
     let result = |output: &Output| {
         let result = serde_json::from_slice::<serde_json::Value>(&output.stdout);
@@ -186,10 +186,10 @@ pub fn goes_on_after(around: &[String], place: &Path, rounds: u32) -> Option<Dis
             Disturbed::Fine
         }
         Some(8 | 1) => {
-            assert!(said.contains("error"), "{around:?}: {said}");
+            assert!(stderr.contains("error"), "{around:?}: {stderr}");
             Disturbed::Refused
         }
-        other => panic!("{around:?}: {other:?}: {said}"),
+        other => panic!("{around:?}: {other:?}: {stderr}"),
     };
     // Whatever came of it: with room it comes to its end.
     let windlass = |args: &[&str]| {
@@ -200,8 +200,8 @@ pub fn goes_on_after(around: &[String], place: &Path, rounds: u32) -> Option<Dis
     let output = windlass(&resume);
     let known = !matches!(output.status.code(), Some(2));
     let output = if known { output } else { windlass(&run) };
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let ended = said.contains("has ended") || said.contains("already");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    let ended = stderr.contains("has ended") || stderr.contains("already");
     if !ended {
         assert_eq!(output.status.code(), Some(0), "{around:?}: {output:?}");
         assert_eq!(result(&output), wanted, "{around:?}");
@@ -213,12 +213,12 @@ pub fn goes_on_after(around: &[String], place: &Path, rounds: u32) -> Option<Dis
     Some(came)
 }
 
-/// Some are fine, some are refused; which is told.
-fn goes_on_after_each(limits: &[String]) {
+/// Some are fine, some are refused; the number is printed.
+fn continues_after_each(limits: &[String]) {
     let mut refused = 0;
     for limit in limits {
         let place = tempfile::tempdir().unwrap();
-        match goes_on_after(&limited(limit), place.path(), 60) {
+        match continues_after(&limited(limit), place.path(), 60) {
             None => return lacking("no prlimit here"),
             Some(Disturbed::Fine) => {}
             Some(Disturbed::Refused) => refused += 1,
@@ -231,12 +231,12 @@ fn goes_on_after_each(limits: &[String]) {
 #[test]
 fn files_that_may_not_grow_stop_a_run_and_no_more() {
     let mib = |tenths: u64| format!("--fsize={}", tenths * (1 << 20) / 10);
-    goes_on_after_each(&[1, 19, 21, 30, 41].map(mib));
+    continues_after_each(&[1, 19, 21, 30, 41].map(mib));
 }
 
 #[test]
 fn too_few_descriptors_are_an_error_and_no_more() {
-    goes_on_after_each(&[6, 12, 20, 32, 40].map(|files| format!("--nofile={files}")));
+    continues_after_each(&[6, 12, 20, 32, 40].map(|files| format!("--nofile={files}")));
 }
 
 #[test]
@@ -259,9 +259,9 @@ fn too_little_memory_and_too_few_threads_are_an_error_and_no_more() {
                 limited.arg("flow.yaml");
             }
             let output = limited.arg("--state").arg(&state).output().unwrap();
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(output.status.code(), Some(1), "{limit} {command}: {said}");
-            assert!(said.contains(named), "{limit} {command}: {said}");
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{limit} {command}: {stderr}");
+            assert!(stderr.contains(named), "{limit} {command}: {stderr}");
         }
     }
 }

@@ -1,5 +1,5 @@
 //! A store of each format lies in `tests/golden`. Those of this format, of both databases, open, look as they did, and
-//! their runs go on to their ends; those of others are refused and stay as they are. `cargo test --test suite golden::generate -- --ignored` writes those
+//! their runs continue to their ends; those of others are refused and stay as they are. `cargo test --test suite golden::generate -- --ignored` writes those
 //! of this format, once, when the format is decided.
 
 use crate::serve::windlass;
@@ -125,7 +125,7 @@ async fn generate_of(kind: StoreKind) {
         fs::write(journal, &content[..used(&content)]).unwrap();
         return;
     }
-    // What is empty is not kept by version control, and the index of the log is made anew.
+    // Version control does not store what is empty, and the index of the log is created again.
     for entry in fs::read_dir(&store).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
@@ -144,7 +144,7 @@ async fn generate_of(kind: StoreKind) {
 
 /// `WINDLASS_BLESS=1` writes the dumps, where those of a version have another shape.
 #[tokio::test]
-async fn every_golden_store_opens_and_goes_on() {
+async fn every_golden_store_opens_and_continues() {
     let mut found = 0;
     for entry in fs::read_dir(golden()).unwrap() {
         let entry = entry.unwrap().path();
@@ -163,7 +163,7 @@ async fn every_golden_store_opens_and_goes_on() {
         }
         let text = fs::read_to_string(entry.join("dump.json")).unwrap();
         let mut expected: Json = serde_json::from_str(&text).unwrap();
-        // What a later version shows beside that is no loss.
+        // What a later version shows in addition is not a loss.
         keep_known(&mut shown, &expected);
         keep_known(&mut expected, &shown.clone());
         assert_eq!(shown, expected, "{}", entry.display());
@@ -222,9 +222,9 @@ fn a_store_of_another_format_is_refused_and_stays_as_it_is() {
         let commands: [&[&str]; 4] = [&["list"], &["dump"], &["resume"], &["doctor", "--repair"]];
         for command in commands {
             let ended = windlass(place.path(), command);
-            let told = String::from_utf8(ended.stderr).unwrap();
+            let stderr = String::from_utf8(ended.stderr).unwrap();
             assert!(!ended.status.success(), "{command:?}");
-            assert!(told.contains("its format is 1"), "{command:?}: {told}");
+            assert!(stderr.contains("its format is 1"), "{command:?}: {stderr}");
         }
         // The database may write to the unwritten end of its log.
         assert_eq!(log().get(..before.len()), Some(&*before));
@@ -232,7 +232,7 @@ fn a_store_of_another_format_is_refused_and_stays_as_it_is() {
     }
 }
 
-/// fjall has a folder for the tables of each keyspace. What is empty is not kept by version control.
+/// fjall has a folder for the tables of each keyspace. Version control does not store what is empty.
 fn make_empty_folders(keyspaces: &Path) {
     for keyspace in fs::read_dir(keyspaces).into_iter().flatten() {
         fs::create_dir_all(keyspace.unwrap().path().join("tables")).unwrap();

@@ -1,4 +1,4 @@
-//! The journal of fjall is written anew, without what is in tables, before fjall reads it: a kill or a power
+//! The journal of fjall is rewritten, without what is in tables, before fjall reads it: a kill or a power
 //! cut on the way loses nothing.
 
 use crate::life::process::Place;
@@ -117,13 +117,13 @@ fn a_repair_keeps_what_is_in_tables() {
     assert!(!dir.join("store.damaged-1").exists(), "nothing was damaged");
     fs::remove_file(dir.join("store/mark")).unwrap();
     let repaired = doctor();
-    let said = String::from_utf8(repaired.stdout).unwrap();
-    assert!(said.contains("24 runs are in the new store"), "{said}");
+    let stdout = String::from_utf8(repaired.stdout).unwrap();
+    assert!(stdout.contains("24 runs are in the new store"), "{stdout}");
     assert_eq!(revisions(), expected);
 }
 
 #[test]
-fn killed_while_it_is_written_anew_a_journal_has_all_there_was() {
+fn a_journal_killed_during_a_rewrite_has_all_records() {
     const CALLS: &str = "openat,write,fsync,fdatasync,ftruncate,rename,renameat,renameat2,unlink";
     if !strace_works() {
         return;
@@ -154,7 +154,7 @@ fn killed_while_it_is_written_anew_a_journal_has_all_there_was() {
     assert!(whole.status.success(), "{whole:?}");
     let calls = fs::read_to_string(&trace).unwrap();
     let renamed = calls.lines().position(|call| call.contains("0.new\", "));
-    let renamed = renamed.expect("it was written anew");
+    let renamed = renamed.expect("it was rewritten");
     let from = calls.lines().position(|call| call.contains("store/mark"));
     let from = from.expect("the store was opened");
     for at in (from..renamed).step_by(7).chain(renamed - 3..renamed + 4) {
@@ -162,12 +162,12 @@ fn killed_while_it_is_written_anew_a_journal_has_all_there_was() {
         let killed = traced(&state, &[String::from("-e"), inject]);
         assert!(!killed.status.success(), "{at} of {renamed}: {killed:?}");
         assert_eq!(runs(&state), expected, "killed at {at} of {renamed}");
-        assert!(journal(&state) < 5 << 20, "it is written anew after all");
+        assert!(journal(&state) < 5 << 20, "it is rewritten after all");
     }
 }
 
 #[test]
-fn a_journal_that_is_written_anew_is_durable_before_it_is_in_its_place() {
+fn a_rewritten_journal_is_durable_before_it_is_in_place() {
     if !strace_works() {
         return;
     }
@@ -183,7 +183,7 @@ fn a_journal_that_is_written_anew_is_durable_before_it_is_in_its_place() {
     let done = recorded_of(&list(&dir), &dir, &log, &[], &[0]);
     let fresh = dir.join("store/fjall/0.new");
     let renamed = |one: &Done| matches!(one, Done::Renamed(from, _) if *from == fresh);
-    let renamed = done.iter().position(renamed).expect("it was written anew");
+    let renamed = done.iter().position(renamed).expect("it was rewritten");
     let before = &done[..renamed];
     let mut synced = before.iter().filter_map(|one| match one {
         Done::Synced(path, _) => Some(path),

@@ -128,7 +128,7 @@ fn acknowledged_commits_survive_sigkill() {
 #[test]
 fn who_only_looks_at_what_a_kill_left_sees_what_the_database_finds() {
     let mut dice = Dice(0x1005);
-    let mut told = 0;
+    let mut without_database = 0;
     for _ in 0..8 {
         // A log that is small enough to be looked at.
         let dir = tempfile::tempdir().unwrap();
@@ -138,11 +138,11 @@ fn who_only_looks_at_what_a_kill_left_sees_what_the_database_finds() {
         if let Some(seen) = seen {
             let [seen, found] = [&seen as &dyn Store, &*store].map(everything);
             assert_eq!(format!("{seen:?}"), format!("{found:?}"));
-            told += 1;
+            without_database += 1;
         }
     }
-    println!("{told} of 8 were told without the database");
-    assert!(told > 0 || kind() == StoreKind::Fjall);
+    println!("{without_database} of 8 were read without the database");
+    assert!(without_database > 0 || kind() == StoreKind::Fjall);
 }
 
 /// Starts the writer, kills it after so many lines, and gives the last revision acknowledged for
@@ -172,7 +172,7 @@ fn write_and_kill(dir: &Path, lines: u64) -> BTreeMap<String, u64> {
         }
         line.clear();
         if count == lines {
-            // Lines that are already in the pipe count too: reading goes on to its end.
+            // Lines that are already in the pipe count too: reading continues to its end.
             child.kill().unwrap();
         }
     }

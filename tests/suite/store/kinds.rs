@@ -31,22 +31,22 @@ fn of(place: &Place, args: &[&str]) -> Output {
     command.env_remove("WINDLASS_STORE").output().unwrap()
 }
 
-fn said(output: &Output) -> String {
-    let said = [&*output.stdout, &*output.stderr].concat();
-    String::from_utf8(said).unwrap()
+fn printed_by(output: &Output) -> String {
+    let bytes = [&*output.stdout, &*output.stderr].concat();
+    String::from_utf8(bytes).unwrap()
 }
 
 #[test]
 fn a_directory_says_what_keeps_its_store_and_a_flag_that_says_otherwise_is_refused() {
     let place = Place::new();
     let file = place.file("counts.yaml", WORKFLOW);
-    for (kept, other) in [("sled", "fjall"), ("fjall", "sled")] {
+    for (stored, other) in [("sled", "fjall"), ("fjall", "sled")] {
         let _ = fs::remove_dir_all(place.state());
-        let run = ["run", &file, "--id", "r", "--store", kept];
+        let run = ["run", &file, "--id", "r", "--store", stored];
         let ran = of(&place, &run);
         assert!(ran.status.success(), "{ran:?}");
         let folder = place.state().join("store/fjall");
-        assert_eq!(folder.exists(), kept == "fjall");
+        assert_eq!(folder.exists(), stored == "fjall");
         for command in [
             &["status", "r"][..],
             &["list"],
@@ -61,8 +61,12 @@ fn a_directory_says_what_keeps_its_store_and_a_flag_that_says_otherwise_is_refus
             }
             let refused = of(&place, &[command, &["--store", other]].concat());
             assert_eq!(refused.status.code(), Some(8), "{command:?}: {refused:?}");
-            let words = format!("uses {kept}, not {other}");
-            assert!(said(&refused).contains(&words), "{}", said(&refused));
+            let words = format!("uses {stored}, not {other}");
+            assert!(
+                printed_by(&refused).contains(&words),
+                "{}",
+                printed_by(&refused)
+            );
         }
     }
 }
@@ -95,8 +99,8 @@ fn a_store_moves_to_another_database_and_back() {
         let report: Value = serde_json::from_slice(&done.stdout).unwrap();
         assert!(report["records"].as_u64().unwrap() > 500, "{report}");
         assert!(place.path().join(format!("store.{from}/mark")).exists());
-        let kept = StoreKind::of(place.path()).unwrap();
-        assert_eq!(kept.to_string(), to);
+        let stored = StoreKind::of(place.path()).unwrap();
+        assert_eq!(stored.to_string(), to);
         assert_eq!(answers(place.path()), expected);
         let again = migrate(place.path(), to).output().unwrap();
         let report: Value = serde_json::from_slice(&again.stdout).unwrap();
@@ -208,7 +212,7 @@ fn a_move_that_is_killed_leaves_a_store_and_can_be_begun_again() {
 pub fn alone_of(mut what: impl FnMut() -> Output) -> Output {
     loop {
         match what() {
-            output if said(&output).contains("in use by another process") => {}
+            output if printed_by(&output).contains("in use by another process") => {}
             output => return output,
         }
     }

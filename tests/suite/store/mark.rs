@@ -1,4 +1,4 @@
-//! The mark, which names the last acknowledged group beside the log: in a finished store one that is
+//! The mark, which names the last acknowledged group next to the log: in a finished store one that is
 //! missing, not what was written, or of another time is damage, and so is a mark without its log. All
 //! commands refuse such a store by name, whether they open it or only look.
 
@@ -27,10 +27,10 @@ fn three_runs(place: &Place) -> Vec<Vec<u8>> {
 /// The command is refused because of the store, and says why.
 fn refused(place: &Place, args: &[&str], why: &str) {
     let output = place.run(args);
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said).into_owned();
-    assert_eq!(output.status.code(), Some(8), "{args:?}: {said}");
-    assert!(said.contains(why), "{args:?}: {said}");
+    let bytes = [output.stdout, output.stderr].concat();
+    let printed = String::from_utf8_lossy(&bytes).into_owned();
+    assert_eq!(output.status.code(), Some(8), "{args:?}: {printed}");
+    assert!(printed.contains(why), "{args:?}: {printed}");
 }
 
 fn refused_by_all(place: &Place, why: &str) {
@@ -125,7 +125,7 @@ fn long_ago(dir: &Path) -> Vec<u8> {
     before
 }
 
-/// A log without its end is as whole as one that was never longer: only the mark knows. So nobody may
+/// A log without its end is as whole as one that was never longer: only the mark knows. So nothing may
 /// be shown what such a store has as if it were all of it.
 #[test]
 fn a_log_that_lost_its_end_is_found_whatever_became_of_its_mark() {
@@ -172,7 +172,7 @@ fn a_log_that_lost_its_end_is_found_whatever_became_of_its_mark() {
             matches!(opened, Err(StoreError::Corrupt { .. })),
             "{what}: {opened:?}"
         );
-        // What is left of it is told as older than it was.
+        // What is left of it is reported as older than it was.
         let repaired = alone(|| repair(&dir)).unwrap();
         assert!(repaired.stand_still, "{what}");
         assert_eq!(open_again(&dir).list(None, 9).unwrap().len(), 1, "{what}");

@@ -54,7 +54,7 @@ fn rows(store: &dyn DiskStore) -> usize {
     rows
 }
 
-/// All that is told of the commits up to `last`.
+/// All that is reported of the commits up to `last`.
 fn reads_as_before(store: &dyn Store, last: u64) {
     let instants = |events: Vec<(u64, HistoryEvent)>| -> Vec<(u64, u64)> {
         let events = events.into_iter();
@@ -105,7 +105,7 @@ fn many_records_lie_in_few_rows_and_read_as_before() {
 
 /// The head of an older time is in the middle of a pack.
 #[test]
-fn a_pack_that_goes_on_behind_the_head_is_taken_apart() {
+fn a_pack_that_extends_beyond_the_head_is_split() {
     if kind() == StoreKind::Fjall {
         return;
     }

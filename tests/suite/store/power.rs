@@ -1,5 +1,5 @@
 //! Power cuts. Two ways: the system calls of a writer are recorded (with strace) and replayed up
-//! to any point with what was not synced dropped, kept, torn or reordered; and the image of an ext4
+//! to any point with what was not synced dropped, retained, torn or reordered; and the image of an ext4
 //! file system is copied the moment a commit is acknowledged, and mounted again. Either way every
 //! store opens, and every acknowledged commit is there.
 //!
@@ -62,7 +62,7 @@ fn next(state: &mut RunState, run: u64, revision: u64) -> windlass_store::Commit
     commit
 }
 
-/// Commits groups of some runs, says of each that it is acknowledged, and goes on when told.
+/// Commits groups of some runs, prints each that is acknowledged, and continues after a line of input.
 #[test]
 #[ignore = "the process whose power is cut"]
 fn writer() {
@@ -77,7 +77,7 @@ fn writer() {
             (0, RunState::new(id(run).as_str().into(), hash))
         })
         .collect();
-    let mut told = BufReader::new(std::io::stdin());
+    let mut input = BufReader::new(std::io::stdin());
     for group in 0..groups {
         let those: Vec<u64> = match group % 4 {
             0 => (0..RUNS).collect(),
@@ -102,7 +102,7 @@ fn writer() {
         // One write, so that no line is torn.
         let line = format!("ACK {}\n", revisions.join(" "));
         std::io::stdout().write_all(line.as_bytes()).unwrap();
-        told.read_line(&mut String::new()).unwrap();
+        input.read_line(&mut String::new()).unwrap();
     }
 }
 
@@ -137,7 +137,7 @@ fn verify(dir: &Path, acknowledged: &[u64], when: &str) {
         true => seen(dir).unwrap_or_else(|error| panic!("{when}: {error}")),
         false => None,
     };
-    // The panic of one that does not open is told with `when` by who asks.
+    // The caller reports the panic of one that does not open, with `when`.
     let store = open_again(dir);
     // Who only looks sees what the database finds.
     if let Some(seen) = seen {
@@ -165,7 +165,7 @@ fn verify(dir: &Path, acknowledged: &[u64], when: &str) {
         let rows = store.iterations(&name, None, usize::MAX).unwrap();
         assert_eq!(rows.len() as u64, revision, "{when}: {name}");
     }
-    // And it goes on.
+    // And it continues.
     let mut fresh = commit("after-the-cut", 0);
     fresh.header.revision = match store.header("after-the-cut") {
         Ok(header) => header.revision + 1,
@@ -403,14 +403,14 @@ fn after_cut(done: &[Done], fate: Fate, dice: &mut Dice) -> BTreeMap<PathBuf, Op
                 let last = !done[at + 1..]
                     .iter()
                     .any(|later| matches!(later, Done::Wrote(other, ..) if other == path));
-                let kept = |dice: &mut Dice| match fate {
+                let is_written = |dice: &mut Dice| match fate {
                     _ if durable => true,
                     Fate::Dropped => false,
                     Fate::Kept => true,
                     Fate::Last => last,
                     Fate::Torn => dice.roll(2) == 0,
                 };
-                write_sectors(file, *offset, data, dice, kept);
+                write_sectors(file, *offset, data, dice, is_written);
             }
             _ => {}
         }
@@ -418,20 +418,20 @@ fn after_cut(done: &[Done], fate: Fate, dice: &mut Dice) -> BTreeMap<PathBuf, Op
     files
 }
 
-/// Writes the sectors of a write that are kept.
+/// Writes the sectors of a write that survive.
 fn write_sectors(
     file: &mut Vec<u8>,
     offset: u64,
     data: &[u8],
     dice: &mut Dice,
-    mut kept: impl FnMut(&mut Dice) -> bool,
+    mut is_written: impl FnMut(&mut Dice) -> bool,
 ) {
     const SECTOR: usize = 512;
     let mut at = usize::try_from(offset).unwrap();
     let mut rest = data;
     while !rest.is_empty() {
         let (now, later) = rest.split_at((SECTOR - at % SECTOR).min(rest.len()));
-        if kept(dice) {
+        if is_written(dice) {
             if file.len() < at + now.len() {
                 file.resize(at + now.len(), 0);
             }
@@ -495,7 +495,7 @@ fn record(dir: &Path, log: &Path, groups: u64) -> Vec<Done> {
     recorded_of(&writer, dir, log, &[], &[0])
 }
 
-/// Records what a command does in `dir` until it ends with one of these codes; strace may be asked for
+/// Records what a command does in `dir` until it ends with one of these codes; strace may take options for
 /// more.
 pub fn recorded_of(
     command: &Command,
@@ -565,8 +565,9 @@ fn what_was_synced_is_there_whatever_became_of_the_rest() {
             let cut = place.path().join(format!("cut-{tried}"));
             lay_out(&files, &dir, &cut);
             let when = format!("cut behind event {point} of {}, {fate:?}", done.len());
-            let told = std::panic::catch_unwind(|| verify(&cut, known.unwrap_or_default(), &when));
-            if told.is_err() {
+            let verified =
+                std::panic::catch_unwind(|| verify(&cut, known.unwrap_or_default(), &when));
+            if verified.is_err() {
                 tell(before);
                 panic!("{when}");
             }
@@ -663,7 +664,7 @@ fn the_names_on_the_way_to_a_new_store_are_durable_before_anything_is_acknowledg
     assert_eq!(names, expected);
 }
 
-/// Runs go on from what is found, and effects begin: it must not be gone with the next power cut.
+/// Runs resume from what is found, and effects begin: it must not be gone with the next power cut.
 #[test]
 fn what_a_process_left_is_durable_before_anything_is_made_of_it() {
     if !strace_works() {
@@ -784,8 +785,8 @@ fn a_power_cut_that_is_replayed_drops_what_was_not_synced() {
     let mut dice = Dice(1);
     let file = |fate: Fate, dice: &mut Dice| after_cut(&done, fate, dice)[&path].clone().unwrap();
     assert_eq!(file(Fate::Dropped, &mut dice), vec![1; 1024]);
-    let kept = file(Fate::Kept, &mut dice);
-    assert_eq!((kept.len(), kept[511], kept[512]), (1536, 1, 2));
+    let written = file(Fate::Kept, &mut dice);
+    assert_eq!((written.len(), written[511], written[512]), (1536, 1, 2));
     let torn: Vec<usize> = (0..20).map(|_| file(Fate::Torn, &mut dice).len()).collect();
     assert!(torn.contains(&1024) && torn.contains(&1536));
 }

@@ -1,4 +1,4 @@
-//! A damaged store is told of, with the runs that it concerns, and repaired: what is in the new
+//! A damaged store is reported, with the runs that it concerns, and repaired: what is in the new
 //! store is what was written, what is not is named, and the damaged one stays as it was.
 //!
 //! `WINDLASS_REPAIR_POINTS` damages more places.
@@ -45,8 +45,8 @@ struct Tally {
     whole: usize,
     /// Stores whose runs stand still.
     still: usize,
-    kept: usize,
-    /// Of the kept ones, those that are as new as they were.
+    retained: usize,
+    /// Of the retained ones, those that are as new as they were.
     newest: usize,
     lost: usize,
     /// Damage that more than one run is older for, or gone.
@@ -74,9 +74,9 @@ fn what_a_repair_keeps_is_what_was_written() {
         let name = file.file_name().unwrap().to_string_lossy().into_owned();
         let kind = match name.as_str() {
             "db" | "0.jnl" => format!("log, {}", how.split(' ').next().unwrap()),
-            // Without it nobody knows whether the log has its end.
+            // Without it, it is unknown whether the log has its end.
             "mark" => String::from("mark"),
-            _ => String::from("beside the log"),
+            _ => String::from("next to the log"),
         };
         let what = format!("{name} {how}");
         let tally = tallies.entry(kind.clone()).or_default();
@@ -100,7 +100,7 @@ fn what_a_repair_keeps_is_what_was_written() {
         };
         assert_eq!(before, content(Path::new(&repaired.old)), "{what}");
         let again = alone(|| examine(&place)).unwrap();
-        // Also where a program is lost: a run of it is kept, and says so.
+        // Also where a program is lost: a run of it is retained, and says so.
         assert_eq!(again.unreadable, [], "{what}: the new store is whole");
         assert_eq!(again.runs, repaired.retained.len() as u64, "{what}");
         let store = open_again(&place);
@@ -140,7 +140,7 @@ fn what_a_repair_keeps_is_what_was_written() {
         let without = repaired.unreadable.iter();
         let without = without.filter(|one| one.what == "its program").count();
         let whole = lost == 0 && !repaired.stand_still && without == 0;
-        assert!(whole || kind != "beside the log", "{what}: {repaired:?}");
+        assert!(whole || kind != "next to the log", "{what}: {repaired:?}");
         // A flipped bit costs what one message says.
         let places = repaired.unreadable.iter();
         let places = places
@@ -150,7 +150,7 @@ fn what_a_repair_keeps_is_what_was_written() {
         tally.several += usize::from(tally.newest - newest_before + 1 < RUNS);
         tally.whole += usize::from(whole);
         tally.still += usize::from(repaired.stand_still);
-        tally.kept += repaired.retained.len();
+        tally.retained += repaired.retained.len();
         tally.lost += lost;
         if !whole {
             let unreadable = &repaired.unreadable;
@@ -246,12 +246,12 @@ fn a_repaired_store_always_opens() {
         );
         let again = alone(|| examine(&place)).unwrap();
         assert_eq!(again.unreadable, [], "{what}: {repaired:?}");
-        let beside = dir.path().join(format!("copy-{point}"));
+        let copied_store = dir.path().join(format!("copy-{point}"));
         let store = open_again(&place);
-        let copied = store.backup(&beside).unwrap();
+        let copied = store.backup(&copied_store).unwrap();
         assert_eq!(copied.issues, [], "{what}");
         if repaired.retained.iter().any(|run| run == "lost") && store.program(hash(7)).is_err() {
-            // It stands still, says why, and goes on when a run of the same file brought that again.
+            // It is parked, says why, and resumes when a run of the same file brought that again.
             let header = store.header("lost").unwrap();
             assert_eq!(header.placement, Placement::Idle, "{what}");
             assert!(
@@ -266,14 +266,14 @@ fn a_repaired_store_always_opens() {
         }
         drop(store);
         fs::remove_dir_all(&place).unwrap();
-        fs::remove_dir_all(&beside).unwrap();
+        fs::remove_dir_all(&copied_store).unwrap();
     }
     println!("{points} stores repaired, {without} without a program");
     assert!(without > 0);
 }
 
 #[test]
-fn a_repaired_store_goes_on() {
+fn a_repaired_store_continues() {
     let dir = tempfile::tempdir().unwrap();
     sample(dir.path(), false);
     let before = {
@@ -308,7 +308,7 @@ fn named(name: &str, text: &str) -> StoredWorkflow {
 }
 
 #[test]
-fn workflows_that_are_kept_by_name_come_along() {
+fn saved_workflows_are_copied() {
     let dir = tempfile::tempdir().unwrap();
     sample(dir.path(), false);
     let (short, long) = (named("short", "one"), named("long", &noise(1, 100_000)));
@@ -327,7 +327,7 @@ fn workflows_that_are_kept_by_name_come_along() {
         assert_eq!(store.workflow("long").unwrap().as_ref(), Some(&long));
     }
 
-    // One that is lost in part is told of, and the others are whole.
+    // One that is lost in part is reported, and the others are whole.
     let db = database(dir.path());
     let rows = db.iter().keys().map(Result::unwrap);
     let pieces: Vec<_> = rows.filter(|key| key.starts_with(b"wlong\0")).collect();
@@ -336,11 +336,11 @@ fn workflows_that_are_kept_by_name_come_along() {
     db.flush().unwrap();
     drop(db);
     let found = alone(|| examine(dir.path())).unwrap();
-    let told: Vec<&str> = found.unreadable.iter().map(|one| &*one.what).collect();
-    assert_eq!(told, ["a workflow"]);
+    let unreadable: Vec<&str> = found.unreadable.iter().map(|one| &*one.what).collect();
+    assert_eq!(unreadable, ["a workflow"]);
     let repaired = alone(|| repair(dir.path())).unwrap();
-    let told: Vec<&str> = repaired.unreadable.iter().map(|one| &*one.what).collect();
-    assert_eq!(told, ["a program or workflow"]);
+    let unreadable: Vec<&str> = repaired.unreadable.iter().map(|one| &*one.what).collect();
+    assert_eq!(unreadable, ["a program or workflow"]);
     let store = open_again(dir.path());
     assert_eq!(store.workflow("short").unwrap().as_ref(), Some(&short));
     assert_eq!(store.workflow("long").unwrap(), None);
@@ -364,24 +364,27 @@ fn windlass(state: &Path, args: &[&str]) -> Output {
 }
 
 #[test]
-fn the_command_line_tells_and_repairs() {
+fn the_command_line_reports_and_repairs() {
     let dir = tempfile::tempdir().unwrap();
     let fine = windlass(dir.path(), &["doctor"]);
     assert_eq!(fine.status.code(), Some(0), "{fine:?}");
     sample(dir.path(), false);
     let fine = windlass(dir.path(), &["doctor"]);
-    let said = String::from_utf8_lossy(&fine.stdout).into_owned();
+    let stdout = String::from_utf8_lossy(&fine.stdout).into_owned();
     assert_eq!(fine.status.code(), Some(0), "{fine:?}");
-    assert!(said.contains("12 runs, all of them can be read"), "{said}");
-    assert!(said.contains("a file was written and synced"), "{said}");
+    assert!(
+        stdout.contains("12 runs, all of them can be read"),
+        "{stdout}"
+    );
+    assert!(stdout.contains("a file was written and synced"), "{stdout}");
 
     // What was acknowledged is not there.
     lose_the_end(&dir.path().join("store/mark"));
     for command in [&["list"][..], &["dump"], &["resume"], &["status", "run-1"]] {
         let refused = windlass(dir.path(), command);
         assert_eq!(refused.status.code(), Some(8), "{command:?}: {refused:?}");
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(said.contains("doctor --repair"), "{command:?}: {said}");
+        let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(stderr.contains("doctor --repair"), "{command:?}: {stderr}");
     }
     // It does not open, and what is in it can be read all the same; nothing of it is changed.
     let before = content(&dir.path().join("store"));
@@ -393,26 +396,31 @@ fn the_command_line_tells_and_repairs() {
     assert_eq!(content(&dir.path().join("store")), before);
     let raw = windlass(dir.path(), &["dump", "run-1", "--raw", "-o", "jsonl"]);
     assert_eq!(raw.status.code(), Some(0), "{raw:?}");
-    let said = String::from_utf8(raw.stdout).unwrap();
+    let stdout = String::from_utf8(raw.stdout).unwrap();
     for part in [
         "header of run run-1",
         "StoredHead",
         "changes 60 of run run-1",
     ] {
-        assert!(said.contains(part), "no {part} in {said}");
+        assert!(stdout.contains(part), "no {part} in {stdout}");
     }
-    assert!(!said.contains("of run run-2"), "{said}");
+    assert!(!stdout.contains("of run run-2"), "{stdout}");
     // Nothing that only a repair would say.
-    assert!(!said.contains("windlass.parked"), "{said}");
+    assert!(!stdout.contains("windlass.parked"), "{stdout}");
     let bad = windlass(dir.path(), &["doctor", "-o", "json"]);
     assert_eq!(bad.status.code(), Some(8), "{bad:?}");
-    let said: serde_json::Value = serde_json::from_slice(&bad.stdout).unwrap();
-    assert!(!said["store"]["unreadable"].as_array().unwrap().is_empty());
+    let summary: serde_json::Value = serde_json::from_slice(&bad.stdout).unwrap();
+    assert!(
+        !summary["store"]["unreadable"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
 
     let repaired = windlass(dir.path(), &["doctor", "--repair"]);
-    let said = String::from_utf8_lossy(&repaired.stdout).into_owned();
-    assert!(said.contains("the damaged one is"), "{repaired:?}");
-    assert!(said.contains("acknowledged"), "{said}");
+    let stdout = String::from_utf8_lossy(&repaired.stdout).into_owned();
+    assert!(stdout.contains("the damaged one is"), "{repaired:?}");
+    assert!(stdout.contains("acknowledged"), "{stdout}");
     assert!(dir.path().join("store.damaged-1/mark").exists());
     let list = windlass(dir.path(), &["list", "-o", "json"]);
     assert_eq!(list.status.code(), Some(0), "{list:?}");
@@ -438,13 +446,13 @@ fn runs_that_may_be_older_than_they_were_stand_still() {
     assert_eq!(store.runnable().unwrap(), []);
     assert_eq!(store.due(None, Timestamp(i64::MAX), 99).unwrap(), []);
     for header in store.list(None, 99).unwrap() {
-        // One that has ended does not go on anyway.
+        // One that has ended does not continue anyway.
         let parked = header.labels.contains_key("windlass.parked");
         assert_eq!(parked, &*header.id != "run-0", "{header:?}");
     }
 }
 
-/// An older head stands in for one that is lost, and the run is cut to what it was then.
+/// An older head replaces one that is lost, and the run is cut to what it was then.
 #[test]
 fn what_a_run_did_after_the_head_that_is_left_is_taken_away() {
     let dir = tempfile::tempdir().unwrap();
@@ -475,7 +483,7 @@ fn what_a_run_did_after_the_head_that_is_left_is_taken_away() {
     let now = store.load("run-5").unwrap();
     assert_eq!(now.header.revision, was.header.revision);
     assert_eq!(now.state, was.state);
-    // It goes on from there as if nothing had followed.
+    // It continues from there as if nothing had followed.
     let next = commit("run-5", was.header.revision);
     store.commit(&[next]).unwrap()[0].as_ref().unwrap();
     drop(store);
@@ -559,10 +567,10 @@ fn a_store_that_another_one_replaces_is_never_lost() {
                 .unwrap();
             // It removes what others left.
             let _ = alone_of(|| windlass(&state, &["list"]));
-            let kept = fs::read_dir(&state).unwrap();
-            let mut kept = kept.map(|entry| entry.unwrap().path());
+            let entries = fs::read_dir(&state).unwrap();
+            let mut entries = entries.map(|entry| entry.unwrap().path());
             assert!(
-                kept.any(|dir| dir.is_dir() && has(&dir, "old")),
+                entries.any(|dir| dir.is_dir() && has(&dir, "old")),
                 "{how} at {at}: {ended:?}"
             );
             let now = if ended.status.success() { "new" } else { "old" };

@@ -81,7 +81,7 @@ fn values_are_compared(store: &dyn Store) {
         put(write(7, StateExpectation::Anything, None)),
         StateOutcome::Written(5)
     );
-    // A person's write is nobody's own.
+    // A person's write belongs to no run.
     assert!(matches!(
         put(write(8, version(4), None)),
         StateOutcome::Conflict(Some(_))

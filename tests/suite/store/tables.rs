@@ -51,7 +51,7 @@ fn tables(dir: &Path) -> Vec<PathBuf> {
     tables
 }
 
-/// What is done to the folder of the database, what is told of it, and the exit code of a repair.
+/// What is done to the folder of the database, what is reported of it, and the exit code of a repair.
 type Damage = (fn(&Path), &'static str, i32);
 
 #[test]
@@ -108,29 +108,33 @@ fn a_store_without_what_lies_around_its_tables_loses_nothing() {
     ];
     let every = sized(1, 3);
     let damages = damages.into_iter().enumerate().step_by(every);
-    for (number, (damage, told, code)) in damages {
+    for (number, (damage, message, code)) in damages {
         let dir = place.path().join(number.to_string());
         copy(&sample, &dir);
         damage(&dir.join("store/fjall"));
         let before = tables(&dir);
         for command in [&["list"][..], &["doctor"], &["resume"]] {
             let refused = windlass(&dir, command);
-            assert_eq!(refused.status.code(), Some(8), "{told}: {refused:?}");
-            let said = [refused.stdout, refused.stderr].concat();
-            let said = String::from_utf8_lossy(&said);
-            assert!(said.contains(told), "{command:?}: {said}");
-            assert!(!said.contains("panicked"), "{said}");
+            assert_eq!(refused.status.code(), Some(8), "{message}: {refused:?}");
+            let bytes = [refused.stdout, refused.stderr].concat();
+            let printed = String::from_utf8_lossy(&bytes);
+            assert!(printed.contains(message), "{command:?}: {printed}");
+            assert!(!printed.contains("panicked"), "{printed}");
         }
-        assert_eq!(tables(&dir), before, "{told}");
+        assert_eq!(tables(&dir), before, "{message}");
         let repaired = windlass(&dir, &["doctor", "--repair"]);
-        assert_eq!(repaired.status.code(), Some(code), "{told}: {repaired:?}");
-        let said = String::from_utf8_lossy(&repaired.stdout).into_owned();
+        assert_eq!(
+            repaired.status.code(),
+            Some(code),
+            "{message}: {repaired:?}"
+        );
+        let stdout = String::from_utf8_lossy(&repaired.stdout).into_owned();
         assert!(
-            said.contains("2 runs are in the new store"),
-            "{told}: {said}"
+            stdout.contains("2 runs are in the new store"),
+            "{message}: {stdout}"
         );
         let fine = windlass(&dir, &["doctor"]);
-        assert_eq!(fine.status.code(), Some(0), "{told}: {fine:?}");
+        assert_eq!(fine.status.code(), Some(0), "{message}: {fine:?}");
     }
 }
 
@@ -139,7 +143,7 @@ fn a_table_that_is_damaged_costs_nothing_of_the_others() {
     let place = tempfile::tempdir().unwrap();
     let sample = sample(place.path());
     let count = tables(&sample).len();
-    let (mut tried, mut kept) = (0, 0);
+    let (mut tried, mut whole) = (0, 0);
     for number in (0..count).step_by(sized(1, 4)) {
         tried += 1;
         let dir = place.path().join(number.to_string());
@@ -150,12 +154,12 @@ fn a_table_that_is_damaged_costs_nothing_of_the_others() {
         assert_eq!(refused.status.code(), Some(8), "{refused:?}");
         let repaired = windlass(&dir, &["doctor", "--repair", "-o", "json"]);
         assert_eq!(repaired.status.code(), Some(8), "{repaired:?}");
-        let said: serde_json::Value = serde_json::from_slice(&repaired.stdout).unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&repaired.stdout).unwrap();
         let name = table.file_name().unwrap().to_str().unwrap();
-        let unreadable = said["repair"]["unreadable"].to_string();
-        assert!(unreadable.contains(&format!("table {name}: ")), "{said}");
-        kept += said["repair"]["retained"].as_array().unwrap().len();
+        let unreadable = report["repair"]["unreadable"].to_string();
+        assert!(unreadable.contains(&format!("table {name}: ")), "{report}");
+        whole += report["repair"]["retained"].as_array().unwrap().len();
     }
     // A run is lost with a table of its journal, and the other one is not.
-    assert!(kept >= tried, "{kept} of {tried} copies with two runs");
+    assert!(whole >= tried, "{whole} of {tried} copies with two runs");
 }

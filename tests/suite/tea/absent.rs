@@ -3,7 +3,7 @@
 use windlass_engine::Engine;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_only_tea_has_is_told_with_what_to_write_instead() {
+async fn what_only_tea_has_is_reported_with_a_replacement() {
     let page = std::fs::read_to_string("docs/reference/tea.md").unwrap();
     let (_, table) = page
         .split_once("| actions | instead |\n|---|---|\n")
@@ -24,15 +24,15 @@ async fn what_only_tea_has_is_told_with_what_to_write_instead() {
             };
             for key in ["uses", "action"] {
                 let text = format!("name: x\nnodes:\n  - {{ name: a, {key}: {action} }}\n");
-                let told = match engine.load_text("x.yaml", &text) {
+                let messages = match engine.load_text("x.yaml", &text) {
                     Ok(workflow) => workflow
                         .warnings()
                         .render(workflow.bundle(), false)
                         .to_string(),
                     Err(error) => error.to_string(),
                 };
-                assert!(told.contains(instead), "{key}: {action}: {told}");
-                assert!(!told.contains("did you mean"), "{action}: {told}");
+                assert!(messages.contains(instead), "{key}: {action}: {messages}");
+                assert!(!messages.contains("did you mean"), "{action}: {messages}");
             }
             tried += 1;
         }

@@ -1,4 +1,4 @@
-//! Branches of TEA that a `fan_in` joins, from outside: they meet in a server that answers nobody
+//! Branches of TEA that a `fan_in` joins, from outside: they meet in a server that answers no one
 //! before all have come, and a killed engine repeats nothing of them that had ended.
 
 use crate::support::serve;
@@ -114,17 +114,17 @@ edges:
 /// Answers the first steps; the last ones only when the gate is open. Counts them all.
 #[derive(Clone)]
 struct Gate {
-    asked: Arc<Mutex<BTreeMap<String, Vec<String>>>>,
+    requests: Arc<Mutex<BTreeMap<String, Vec<String>>>>,
     count: watch::Sender<usize>,
     open: watch::Sender<bool>,
 }
 
 async fn ask(State(gate): State<Gate>, Path(who): Path<String>, uri: axum::http::Uri) -> String {
     let query = uri.query().unwrap_or_default().to_owned();
-    let count = |asked: &mut BTreeMap<String, Vec<String>>| {
-        asked.entry(who.clone()).or_default().push(query);
+    let count = |requests: &mut BTreeMap<String, Vec<String>>| {
+        requests.entry(who.clone()).or_default().push(query);
     };
-    count(&mut gate.asked.lock().unwrap());
+    count(&mut gate.requests.lock().unwrap());
     gate.count.send_modify(|count| *count += 1);
     if who.ends_with('3') {
         let mut open = gate.open.subscribe();
@@ -134,9 +134,9 @@ async fn ask(State(gate): State<Gate>, Path(who): Path<String>, uri: axum::http:
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_engine_goes_on_in_every_branch() {
+async fn a_killed_engine_resumes_in_every_branch() {
     let gate = Gate {
-        asked: Arc::default(),
+        requests: Arc::default(),
         count: watch::channel(0).0,
         open: watch::channel(false).0,
     };
@@ -170,8 +170,8 @@ async fn a_killed_engine_goes_on_in_every_branch() {
     assert_eq!(end, expected);
 
     // What had ended was not done again; what was in flight was, with the state of its branch.
-    let asked = gate.asked.lock().unwrap().clone();
-    let asked: Vec<(&str, Vec<&str>)> = asked
+    let received = gate.requests.lock().unwrap().clone();
+    let received: Vec<(&str, Vec<&str>)> = received
         .iter()
         .map(|(who, with)| (&**who, with.iter().map(String::as_str).collect()))
         .collect();
@@ -181,5 +181,5 @@ async fn a_killed_engine_goes_on_in_every_branch() {
         ("r1", vec![""]),
         ("r3", vec!["n=101", "n=101"]),
     ];
-    assert_eq!(asked, expected);
+    assert_eq!(received, expected);
 }

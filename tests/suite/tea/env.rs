@@ -18,7 +18,7 @@ const TOKEN: &str = "tOkEn-99c7-of-a-service";
 
 type Seen = Arc<Mutex<Vec<String>>>;
 
-/// A model that tells the key it was asked with.
+/// A model that records the key of each request.
 async fn chat(State(seen): State<Seen>, headers: HeaderMap) -> Json<Json_> {
     let key = headers["authorization"].to_str().unwrap().to_owned();
     seen.lock().unwrap().push(key.clone());
@@ -84,7 +84,7 @@ async fn a_key_of_the_environment_is_sent_and_never_written() {
         .route("/v1/chat/completions", post(chat))
         .route("/refuse", post(refuse));
     let base = serve(router.with_state(seen.clone())).await;
-    let told = tokio::task::spawn_blocking(move || {
+    let reported = tokio::task::spawn_blocking(move || {
         let place = Place::new();
         let file = place.file("keys.yaml", KEYS);
         let base = format!("base={base}");
@@ -119,30 +119,30 @@ async fn a_key_of_the_environment_is_sent_and_never_written() {
         assert_eq!(state["length"], TOKEN.len());
         String::from_utf8(resumed.stderr).unwrap()
     });
-    let told = told.await.unwrap();
-    assert!(told.contains("not with ***"), "{told}");
+    let reported = reported.await.unwrap();
+    assert!(reported.contains("not with ***"), "{reported}");
     let bearer = format!("Bearer {CANARY}");
     assert_eq!(*seen.lock().unwrap(), [bearer.as_str(), CANARY]);
 }
 
 #[test]
-fn a_key_that_is_not_set_is_said() {
+fn an_unset_key_is_reported() {
     let place = Place::new();
     let text = "name: k\nnodes: [{name: s, language: python, run: \"return '{{ env.WINDLASS_TEST_TOKEN }}'\"}]";
     let file = place.file("k.yaml", text);
     let warned = place.run(&["validate", &file]);
-    let said = String::from_utf8(warned.stderr).unwrap();
+    let stderr = String::from_utf8(warned.stderr).unwrap();
     let what = "needs the secret `WINDLASS_TEST_TOKEN`, which is not there";
-    assert!(said.contains(what), "{said}");
+    assert!(stderr.contains(what), "{stderr}");
     let failed = place.run(&["run", &file]);
-    let said = String::from_utf8(failed.stderr).unwrap();
+    let stderr = String::from_utf8(failed.stderr).unwrap();
     let what = "the environment has no WINDLASS_TEST_TOKEN";
-    assert!(said.contains(what), "{said}");
+    assert!(stderr.contains(what), "{stderr}");
     assert_eq!(failed.status.code(), Some(1));
 }
 
 #[test]
-fn a_default_stands_where_a_key_is_not_set() {
+fn a_default_replaces_an_unset_key() {
     let place = Place::new();
     let text = r#"
 name: d
@@ -179,15 +179,15 @@ nodes:
     let bare = text.replace(" | default('a')", "");
     let failed = place.run(&["run", &place.file("b.yaml", &bare)]);
     assert_eq!(failed.status.code(), Some(1));
-    let said = String::from_utf8(failed.stderr).unwrap();
+    let stderr = String::from_utf8(failed.stderr).unwrap();
     assert!(
-        said.contains("the environment has no WINDLASS_TEST_TOKEN"),
-        "{said}"
+        stderr.contains("the environment has no WINDLASS_TEST_TOKEN"),
+        "{stderr}"
     );
 }
 
 /// What is no key, everywhere where it can be read.
-const KEPT: &str = r#"
+const SAVED: &str = r#"
 name: kept
 initial_state: {n: 0}
 nodes:
@@ -203,9 +203,9 @@ nodes:
 "#;
 
 #[test]
-fn a_run_goes_on_with_the_environment_it_began_with() {
+fn a_run_resumes_with_the_environment_it_began_with() {
     let place = Place::new();
-    let file = place.file("kept.yaml", KEPT);
+    let file = place.file("kept.yaml", SAVED);
     let mut run = place.command(&["run", &file, "--id", "e"]);
     run.env("WINDLASS_TEST_MODE", "fast");
     let mut run = Following::of(run);
@@ -244,9 +244,9 @@ async fn a_guest_reads_the_environment_only_where_it_may_run_commands() {
             let body = json!({ "text": text, "input": {} });
             let (status, problem) = server.post("/v1/runs", &body).await;
             assert_eq!(status, 422, "{problem}");
-            let said = problem.to_string();
-            assert!(said.contains("may not be read"), "{said}");
-            assert!(said.contains("--allow-shell"), "{said}");
+            let message = problem.to_string();
+            assert!(message.contains("may not be read"), "{message}");
+            assert!(message.contains("--allow-shell"), "{message}");
         }
     }
 }

@@ -99,8 +99,8 @@ nodes:
         &state,
     ]))
     .await;
-    let said = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert!(said.contains("others have no interrupts"), "{said}");
+    let stderr = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(stderr.contains("others have no interrupts"), "{stderr}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

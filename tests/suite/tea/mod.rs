@@ -257,7 +257,7 @@ fn listed(readme: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_case_shows_something_that_was_asked_for() {
+fn every_case_shows_a_requested_feature() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tea");
     let listed = listed(&std::fs::read_to_string(folder.join("README.md")).unwrap());
     for case in cases() {
@@ -482,11 +482,11 @@ fn the_commands_know_the_format() {
     assert_eq!(lines.last().unwrap()["result"], json!({ "count": 2 }));
     let history = windlass(&["history", "r", "--events", "--state", state, "-o", "json"]);
     let history: Json = serde_json::from_str(&history).unwrap();
-    let told = history["events"].as_array().unwrap().len();
+    let event_count = history["events"].as_array().unwrap().len();
     assert_eq!(
-        told + 1,
+        event_count + 1,
         lines.len(),
-        "what was told as it happened is in the history"
+        "what was streamed is in the history"
     );
     assert!(windlass(&["status", "r", "--state", state]).contains("succeeded"));
     assert!(windlass(&["dump", "r", "--state", state]).contains("while_loop"));

@@ -235,8 +235,8 @@ impl Run<'_> {
 impl Place<'_> {
     /// Waits for the turn of the branch in which something is so. A pause starts nothing new.
     pub async fn until(&self, mut is_so: impl FnMut() -> bool) -> Flow {
-        let goes_on = || !self.run.clock.is_paused() && !self.run.has_ended();
-        self.until_in_pause(|| goes_on() && is_so()).await
+        let is_running = || !self.run.clock.is_paused() && !self.run.has_ended();
+        self.until_in_pause(|| is_running() && is_so()).await
     }
 
     /// The same, also in a pause.

@@ -89,13 +89,13 @@ impl Looping<'_> {
                 place.boundary(place.branch, false).await.and(ended)
             };
             let ended = self.before_deadline(iteration).await;
-            let goes_on = match &ended {
+            let continues = match &ended {
                 Ok(()) | Err(Stop::Continue) => true,
                 Err(Stop::Failed(_)) => self.spec.survives_failure && self.reason.is_none(),
                 Err(Stop::Break | Stop::Aborted) => false,
             };
-            self.end(&ended, goes_on, before);
-            if !goes_on {
+            self.end(&ended, continues, before);
+            if !continues {
                 ended?;
             }
         }
@@ -128,7 +128,7 @@ impl Looping<'_> {
     }
 
     /// Ends an iteration. "A failed iteration counts, an aborted one does not."
-    fn end(&mut self, ended: &Flow, goes_on: bool, before: Records) {
+    fn end(&mut self, ended: &Flow, continues: bool, before: Records) {
         let status = match self.reason {
             Some(_) => Status::TimedOut,
             None => status(ended),
@@ -136,7 +136,7 @@ impl Looping<'_> {
         if self.checks_after() {
             self.condition = None;
         }
-        if !goes_on || !self.checks_after() {
+        if !continues || !self.checks_after() {
             self.row(status);
         }
         if let Status::TimedOut | Status::Cancelled = status {

@@ -1,4 +1,4 @@
-//! What is kept of iterations: of a run that was cancelled, of very many failures, and of a store that is
+//! What is stored of iterations: of a run that was cancelled, of very many failures, and of a store that is
 //! damaged.
 
 use super::{PATIENCE, Server, windlass};
@@ -6,7 +6,7 @@ use crate::store::damage::database;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Never ends by itself. Each iteration fails, where that is asked for.
+/// Never ends on its own. Each iteration fails, where the input says so.
 const ENDLESS: &str = r#"{
   "actions": {
     "Init": { "type": "InitializeVariable", "inputs": { "variables": [ { "name": "n", "type": "integer", "value": 0 } ] } },
@@ -128,15 +128,15 @@ async fn of_very_many_failures_all_are_counted_and_most_are_short() {
     for row in &rows {
         assert!(row["error"].as_str().unwrap().contains("zero"), "{row}");
     }
-    let kept = |at: usize| rows[at]["stored"].as_str().unwrap();
-    assert_eq!((kept(0), kept(600)), ("row", "row"));
+    let storage = |at: usize| rows[at]["stored"].as_str().unwrap();
+    assert_eq!((storage(0), storage(600)), ("row", "row"));
     let short = rows.iter().filter(|row| row["stored"] == "summary").count();
     assert!((1..3_000).contains(&short), "{short}");
     assert_eq!(rows.last().unwrap()["stored"], "whole");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_damaged_counts_as_forgotten_and_the_rest_is_told() {
+async fn damaged_iterations_count_as_pruned_and_the_rest_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
     let run = begin(&server, 0).await;
@@ -179,10 +179,13 @@ async fn what_is_damaged_counts_as_forgotten_and_the_rest_is_told() {
     assert_eq!(status, 404, "{problem}");
     server.stop();
     let checked = windlass(dir.path(), &["doctor"]);
-    let said = format!(
+    let printed = format!(
         "{}{}",
         String::from_utf8_lossy(&checked.stdout),
         String::from_utf8_lossy(&checked.stderr)
     );
-    assert!(said.contains("iterations") && said.contains(&run), "{said}");
+    assert!(
+        printed.contains("iterations") && printed.contains(&run),
+        "{printed}"
+    );
 }
