@@ -1,6 +1,6 @@
 //! Runs that start others and wait for them (`type: workflow`): what they return, what a kill and a cancel do to them.
 
-use super::server::{Place, Server, counting, told, until};
+use super::server::{Place, Server, counting, printed_by, until};
 use serde_json::{Value, json};
 
 /// Calls a file.
@@ -17,7 +17,7 @@ const WAITS: &str = "name: waits\nactions: { approval: { type: waitForSignal, si
 fn children(place: &Place) -> Vec<Value> {
     let label = format!("windlass.parent={}", place.id);
     let done = place.ask(&["list", "--label", &label, "--limit", "all", "-o", "jsonl"]);
-    assert!(done.status.success(), "{}", told(&done));
+    assert!(done.status.success(), "{}", printed_by(&done));
     let out = String::from_utf8(done.stdout).unwrap();
     out.lines()
         .map(|line| serde_json::from_str(line).unwrap())

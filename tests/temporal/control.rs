@@ -1,6 +1,6 @@
-//! Commands to runs, and what is said when they come too late or to nobody.
+//! Commands to runs, and what is reported when they arrive too late or without a worker.
 
-use super::server::{Server, counting, told};
+use super::server::{Server, counting, printed_by};
 use serde_json::Value;
 
 #[test]
@@ -9,7 +9,7 @@ fn a_run_is_followed_to_its_end() {
     let _worker = place.worker(&[]);
     let file = place.file("workflow.yaml", &counting(3, "0.01", "PT0S"));
     let done = place.ask(&["run", &file, "--id", &place.id, "--events", "jsonl"]);
-    assert!(done.status.success(), "{}", told(&done));
+    assert!(done.status.success(), "{}", printed_by(&done));
     let out = String::from_utf8(done.stdout).unwrap();
     let events: Vec<Value> = out
         .lines()
@@ -21,8 +21,12 @@ fn a_run_is_followed_to_its_end() {
     assert!(started.count() >= 3, "{out}");
     // The same id is not started twice.
     let again = place.ask(&["run", &file, "--id", &place.id]);
-    assert_eq!(again.status.code(), Some(2), "{}", told(&again));
-    assert!(told(&again).contains("already"), "{}", told(&again));
+    assert_eq!(again.status.code(), Some(2), "{}", printed_by(&again));
+    assert!(
+        printed_by(&again).contains("already"),
+        "{}",
+        printed_by(&again)
+    );
 }
 
 #[test]
@@ -39,7 +43,7 @@ fn a_pause_stops_the_clock_and_a_cancel_cuts() {
     assert_eq!(place.traces().len(), before);
     let list = place.report(&["list", "--status", "Paused"]);
     assert!(list.to_string().contains(&place.id), "{list}");
-    // Whoever resumes follows, so it is cancelled from beside.
+    // `resume` follows the run, so another process cancels it.
     let resumed = std::thread::scope(|scope| {
         let resuming = scope.spawn(|| place.ask(&["resume", &place.id]));
         place.await_traces(before + 2);
@@ -47,11 +51,15 @@ fn a_pause_stops_the_clock_and_a_cancel_cuts() {
         assert_eq!(cancelled["status"], "Cancelled");
         resuming.join().unwrap()
     });
-    assert_eq!(resumed.status.code(), Some(6), "{}", told(&resumed));
+    assert_eq!(resumed.status.code(), Some(6), "{}", printed_by(&resumed));
     assert_eq!(place.status(), "Cancelled");
     let late = place.ask(&["pause", &place.id]);
-    assert_eq!(late.status.code(), Some(2), "{}", told(&late));
-    assert!(told(&late).contains("has ended"), "{}", told(&late));
+    assert_eq!(late.status.code(), Some(2), "{}", printed_by(&late));
+    assert!(
+        printed_by(&late).contains("has ended"),
+        "{}",
+        printed_by(&late)
+    );
 }
 
 const SIGNALLED: &str = r#"
@@ -70,7 +78,11 @@ fn a_signal_ends_a_run_and_is_answered() {
     place.await_status("Waiting");
     let wrong = place.ask(&["signal", &place.id, "approvd"]);
     assert_eq!(wrong.status.code(), Some(2));
-    assert!(told(&wrong).contains("approved"), "{}", told(&wrong));
+    assert!(
+        printed_by(&wrong).contains("approved"),
+        "{}",
+        printed_by(&wrong)
+    );
     let sent = place.report(&[
         "signal",
         &place.id,
@@ -83,7 +95,7 @@ fn a_signal_ends_a_run_and_is_answered() {
     assert_eq!(report["outcome"]["output"]["by"], "me", "{report}");
 }
 
-const ASKED: &str = r#"
+const QUESTION: &str = r#"
 name: asked
 actions:
   ask:
@@ -98,7 +110,7 @@ outputs: "@outputs('ask')"
 fn a_question_accepts_what_it_asks_for() {
     let place = Server::shared().place("question");
     let _worker = place.worker(&[]);
-    place.start(ASKED, &[]);
+    place.start(QUESTION, &[]);
     place.await_status("Waiting");
     let report = place.report(&["status", &place.id]);
     assert_eq!(
@@ -111,7 +123,11 @@ fn a_question_accepts_what_it_asks_for() {
     ] {
         let refused = place.ask(&["signal", &place.id, "ask", "--payload", given]);
         assert_eq!(refused.status.code(), Some(2));
-        assert!(told(&refused).contains(says), "{}", told(&refused));
+        assert!(
+            printed_by(&refused).contains(says),
+            "{}",
+            printed_by(&refused)
+        );
     }
     let given = r#"{"choice": "approve", "ticket": 7}"#;
     let sent = place.report(&["signal", &place.id, "--payload", given]);
@@ -135,12 +151,16 @@ fn state_and_concurrency_are_refused() {
     for text in [state, concurrency] {
         let file = place.file("refused.yaml", text);
         let refused = place.ask(&["run", &file, "--detach"]);
-        assert!(!refused.status.success(), "{}", told(&refused));
-        assert!(told(&refused).contains("Temporal"), "{}", told(&refused));
+        assert!(!refused.status.success(), "{}", printed_by(&refused));
+        assert!(
+            printed_by(&refused).contains("Temporal"),
+            "{}",
+            printed_by(&refused)
+        );
     }
 }
 
-/// Commands race the end of the run: each is taken before it, or told that it came too late.
+/// Commands race the end of the run: each is accepted before it, or refused as too late.
 #[test]
 fn commands_that_race_the_end_are_answered() {
     let place = Server::shared().place("race");
@@ -158,9 +178,9 @@ fn commands_that_race_the_end_are_answered() {
                     let mut args = vec![command, id];
                     args.extend((command == "signal").then_some("approved"));
                     let done = place.ask(&args);
-                    let told = told(&done);
-                    let late = told.contains("has ended") || told.contains("no signal");
-                    assert!(done.status.success() || late, "{told}");
+                    let printed = printed_by(&done);
+                    let late = printed.contains("has ended") || printed.contains("no signal");
+                    assert!(done.status.success() || late, "{printed}");
                 });
             }
         });
@@ -195,7 +215,7 @@ actions:
     place.file("well", "");
     let again = format!("{}-again", place.id);
     let done = place.ask(&["retry", &place.id, "--from", "failed", "--id", &again]);
-    assert!(done.status.success(), "{}", told(&done));
+    assert!(done.status.success(), "{}", printed_by(&done));
     assert_eq!(place.traces(), ["first", "second", "second"]);
 }
 
@@ -205,20 +225,28 @@ fn a_command_without_a_worker_says_so() {
     place.start(SIGNALLED, &[]);
     let report = place.report(&["status", &place.id]);
     assert_eq!(report["status"], "Waiting", "{report}");
-    let told_nobody = place.ask(&["pause", &place.id]);
-    assert_eq!(told_nobody.status.code(), Some(8));
+    let without_worker = place.ask(&["pause", &place.id]);
+    assert_eq!(without_worker.status.code(), Some(8));
     assert!(
-        told(&told_nobody).contains("windlass worker"),
+        printed_by(&without_worker).contains("windlass worker"),
         "{}",
-        told(&told_nobody)
+        printed_by(&without_worker)
     );
 }
 
 #[test]
 fn an_engine_that_is_not_there_is_named() {
     let done = super::server::windlass(&["list", "--engine", "temporal://127.0.0.1:1/x?queue=q"]);
-    assert_eq!(done.status.code(), Some(8), "{}", told(&done));
-    assert!(told(&done).contains("127.0.0.1:1"), "{}", told(&done));
+    assert_eq!(done.status.code(), Some(8), "{}", printed_by(&done));
+    assert!(
+        printed_by(&done).contains("127.0.0.1:1"),
+        "{}",
+        printed_by(&done)
+    );
     let done = super::server::windlass(&["list", "--engine", "http://127.0.0.1"]);
-    assert!(told(&done).contains("temporal://"), "{}", told(&done));
+    assert!(
+        printed_by(&done).contains("temporal://"),
+        "{}",
+        printed_by(&done)
+    );
 }

@@ -1,6 +1,6 @@
-//! The gateway: `windlass serve` over runs on Temporal, asked as any server is.
+//! The gateway: `windlass serve` over runs on Temporal, called as any server is.
 
-use super::server::{Place, Server, counting, program, told, windlass};
+use super::server::{Place, Server, counting, printed_by, program, windlass};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
@@ -42,7 +42,7 @@ impl Gateway {
         let mut args = args.to_vec();
         args.extend(["-o", "json"]);
         let done = self.ask(&args);
-        assert!(done.status.success(), "{args:?}: {}", told(&done));
+        assert!(done.status.success(), "{args:?}: {}", printed_by(&done));
         serde_json::from_slice(&done.stdout).unwrap()
     }
 }
@@ -61,10 +61,10 @@ fn a_gateway_starts_runs_and_shows_the_same_as_the_engine() {
     let gateway = Gateway::start(&place);
     let file = place.file("workflow.yaml", &counting(3, "0.01", "PT0S"));
     let done = gateway.ask(&["run", &file, "--id", &place.id]);
-    assert!(done.status.success(), "{}", told(&done));
+    assert!(done.status.success(), "{}", printed_by(&done));
     assert_eq!(place.traces().len(), 3);
-    // Apart from when they were asked.
-    let told = |mut report: Value| {
+    // Except for the time of the request.
+    let without_time = |mut report: Value| {
         report.as_object_mut().unwrap().remove("at");
         report
     };
@@ -74,7 +74,7 @@ fn a_gateway_starts_runs_and_shows_the_same_as_the_engine() {
         &["history", &place.id, "--iterations", "all"],
     ] {
         let (here, there) = (gateway.report(report), place.report(report));
-        assert_eq!(told(here), told(there), "{report:?}");
+        assert_eq!(without_time(here), without_time(there), "{report:?}");
     }
     // Other tests have runs, too.
     let list = gateway.report(&["list", "--limit", "all"]);
@@ -88,7 +88,7 @@ fn a_gateway_steers_runs() {
     let gateway = Gateway::start(&place);
     let file = place.file("workflow.yaml", &counting(1_000, "0.05", "PT0.1S"));
     let done = gateway.ask(&["run", &file, "--detach", "--id", &place.id]);
-    assert!(done.status.success(), "{}", told(&done));
+    assert!(done.status.success(), "{}", printed_by(&done));
     place.await_traces(2);
     let paused = gateway.report(&["pause", &place.id]);
     assert_eq!(paused["status"], "Paused");
@@ -96,9 +96,13 @@ fn a_gateway_steers_runs() {
     let cancelled = gateway.report(&["cancel", &place.id]);
     assert_eq!(cancelled["status"], "Cancelled");
     let late = gateway.ask(&["pause", &place.id]);
-    assert!(told(&late).contains("has ended"), "{}", told(&late));
+    assert!(
+        printed_by(&late).contains("has ended"),
+        "{}",
+        printed_by(&late)
+    );
     let unknown = gateway.ask(&["status", "nobody"]);
-    assert_eq!(unknown.status.code(), Some(2), "{}", told(&unknown));
+    assert_eq!(unknown.status.code(), Some(2), "{}", printed_by(&unknown));
 }
 
 /// Saved workflows travel with the run that calls them, since workers do not have the gateway's store.
@@ -114,14 +118,14 @@ fn saved_workflows_are_called_by_name() {
     for (name, text) in [("inner", inner), ("outer", outer)] {
         let file = place.file(&format!("{name}.yaml"), text);
         let put = gateway.ask(&["workflow", "put", name, &file]);
-        assert!(put.status.success(), "{}", told(&put));
+        assert!(put.status.success(), "{}", printed_by(&put));
     }
     let file = place.file(
         "w.yaml",
         &outer.replace("workflow: inner", "workflow: outer"),
     );
     let done = gateway.ask(&["run", &file, "--id", &place.id]);
-    assert!(done.status.success(), "{}", told(&done));
+    assert!(done.status.success(), "{}", printed_by(&done));
     let report = place.report(&["status", &place.id]);
     assert_eq!(report["outcome"]["output"]["n"], 42, "{report}");
 
@@ -130,7 +134,11 @@ fn saved_workflows_are_called_by_name() {
         &outer.replace("workflow: inner", "workflow: other"),
     );
     let done = gateway.ask(&["run", &file]);
-    assert!(told(&done).contains("no saved workflow"), "{}", told(&done));
+    assert!(
+        printed_by(&done).contains("no saved workflow"),
+        "{}",
+        printed_by(&done)
+    );
 }
 
 #[test]
@@ -140,7 +148,7 @@ fn a_gateway_that_is_killed_costs_no_run_anything() {
     let gateway = Gateway::start(&place);
     let file = place.file("workflow.yaml", &counting(10, "0.05", "PT0.05S"));
     let done = gateway.ask(&["run", &file, "--detach", "--id", &place.id]);
-    assert!(done.status.success(), "{}", told(&done));
+    assert!(done.status.success(), "{}", printed_by(&done));
     place.await_traces(3);
     drop(gateway);
     place.await_traces(6);

@@ -73,7 +73,7 @@ fn twenty_kills_lose_nothing() {
 }
 
 #[test]
-fn a_server_that_is_killed_goes_on() {
+fn a_killed_server_resumes() {
     let server = Server::start();
     let place = server.place("server");
     let worker = place.worker(&TUNED);
@@ -93,7 +93,7 @@ fn a_server_that_is_killed_goes_on() {
 }
 
 #[test]
-fn a_worker_that_stands_still_is_replaced() {
+fn a_stalled_worker_is_replaced() {
     let place = Server::shared().place("still");
     let first = place.worker(&TUNED);
     place.start(&counting(4, "0.3", "PT0S"), &[]);
@@ -141,7 +141,7 @@ fn five_workers_of_which_one_dies_share_a_hundred_runs() {
 }
 
 #[test]
-fn a_worker_that_is_asked_to_leave_lets_effects_end() {
+fn a_worker_that_shuts_down_waits_for_its_effects() {
     let place = Server::shared().place("leave");
     let first = place.worker(&[]);
     place.start(&counting(1, "1", "PT0S"), &[]);

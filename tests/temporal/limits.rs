@@ -77,7 +77,7 @@ fn the_sources_travel_with_a_run() {
     place.await_status("Succeeded");
 }
 
-/// An agent that asks again and again with all that was said before: the history holds each answer, and
+/// An agent that asks again and again with all messages before: the history holds each answer, and
 /// no question.
 #[test]
 fn large_requests_go_by_reference() {
@@ -130,11 +130,11 @@ fn a_loop_without_effects_yields_and_carries_over() {
     };
     until("it goes on behind a carry-over", || done() > 4_500);
     assert_eq!(place.report(&["pause", &place.id])["status"], "Paused");
-    let stands = done();
+    let completed = done();
     let info = Server::shared().describe(&place.id);
     let events: u64 = info["historyLength"].as_str().unwrap().parse().unwrap();
     assert!(events < 60, "{events} events");
     assert_ne!(info["firstRunId"], info["execution"]["runId"], "{info}");
-    assert_eq!(done(), stands);
+    assert_eq!(done(), completed);
     assert_eq!(place.report(&["cancel", &place.id])["status"], "Cancelled");
 }

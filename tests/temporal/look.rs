@@ -18,12 +18,12 @@ fn lines(report: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_run_tells_the_same_here_and_there() {
+fn a_run_reports_the_same_on_both_backends() {
     let place = Server::shared().place("same");
     let worker = place.worker(&[]);
     place.start(&counting(4, "0.01", "PT0.02S"), &[]);
     place.await_status("Succeeded");
-    // Nobody has anything of it in memory.
+    // No process has anything of it in memory.
     worker.kill();
     let there = place.report(&["history", &place.id, "--events"]);
     let state = place.path("state").display().to_string();

@@ -1,7 +1,7 @@
 //! What lies between workers and the server: connections that are cut, that stall, and that are
 //! encrypted.
 
-use super::server::{Place, Server, bound, counting, told};
+use super::server::{Place, Server, bound, counting, printed_by};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -20,13 +20,13 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
     Pass,
-    /// Nothing goes on, and nobody is told.
+    /// Nothing continues, and nothing is reported.
     Stall,
     /// Connections end; new ones too.
     Cut,
 }
 
-/// Stands before the server.
+/// A proxy in front of the server.
 struct Proxy {
     port: u16,
     mode: watch::Sender<Mode>,
@@ -35,7 +35,7 @@ struct Proxy {
 impl Proxy {
     fn start(server: &Server, tls: Option<TlsAcceptor>) -> Self {
         let (mode, seen) = watch::channel(Mode::Pass);
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let to = server.port();
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -44,7 +44,7 @@ impl Proxy {
                 .unwrap();
             runtime.block_on(async move {
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-                tell.send(listener.local_addr().unwrap().port()).unwrap();
+                sender.send(listener.local_addr().unwrap().port()).unwrap();
                 loop {
                     let (near, _) = listener.accept().await.unwrap();
                     let (tls, seen) = (tls.clone(), seen.clone());
@@ -64,7 +64,7 @@ impl Proxy {
                 }
             });
         });
-        let port = told.recv().unwrap();
+        let port = receiver.recv().unwrap();
         Self { port, mode }
     }
 
@@ -210,7 +210,7 @@ impl Certificates {
 }
 
 #[test]
-fn mutual_tls_lets_in_who_has_a_certificate() {
+fn mutual_tls_authorises_a_client_with_a_certificate() {
     let server = Server::shared();
     let mut place = server.place("tls");
     let certificates = Certificates::new();
@@ -233,12 +233,16 @@ fn mutual_tls_lets_in_who_has_a_certificate() {
     assert_eq!(place.traces().len(), 2);
     for wrong in [stranger, plain] {
         let refused = super::server::windlass(&["list", "--engine", &wrong]);
-        assert_eq!(refused.status.code(), Some(8), "{}", told(&refused));
-        assert!(told(&refused).contains("127.0.0.1"), "{}", told(&refused));
+        assert_eq!(refused.status.code(), Some(8), "{}", printed_by(&refused));
+        assert!(
+            printed_by(&refused).contains("127.0.0.1"),
+            "{}",
+            printed_by(&refused)
+        );
     }
 }
 
-/// `gate.py`, which lets in who has the key; it is killed when it is dropped.
+/// `gate.py`, which authorises a client with the key; it is killed when it is dropped.
 struct Gate {
     process: Child,
     port: u16,
@@ -275,7 +279,7 @@ impl Drop for Gate {
 }
 
 #[test]
-fn an_api_key_lets_in_and_is_printed_nowhere() {
+fn an_api_key_authorises_and_is_printed_nowhere() {
     const KEY: &str = "WINDLASS_TEMPORAL_API_KEY";
     const RIGHT: &str = "right-4f1c77e0";
     const WRONG: &str = "wrong-9b2d88a1";
@@ -309,9 +313,9 @@ fn an_api_key_lets_in_and_is_printed_nowhere() {
         let file = place.file("workflow.yaml", &counting(2, "0.01", "PT0S"));
         let id = format!("{}-{round}", place.id);
         let done = place.ask(&["run", &file, "--id", &id]);
-        assert!(done.status.success(), "{}", told(&done));
+        assert!(done.status.success(), "{}", printed_by(&done));
         assert_eq!(place.traces().len(), 2 * (round + 1));
-        assert!(!told(&done).contains(RIGHT), "{}", told(&done));
+        assert!(!printed_by(&done).contains(RIGHT), "{}", printed_by(&done));
         assert!(!place.log().contains(RIGHT), "{}", place.log());
     }
     for (url, settings) in [
@@ -325,11 +329,11 @@ fn an_api_key_lets_in_and_is_printed_nowhere() {
         (place.url, place.settings) = (url, settings);
         for command in ["list", "worker"] {
             let refused = place.ask(&[command]);
-            assert_eq!(refused.status.code(), Some(8), "{}", told(&refused));
-            let told = told(&refused);
-            assert!(told.contains("this key lets nobody in"), "{told}");
-            assert!(told.contains("127.0.0.1"), "{told}");
-            assert!(!told.contains(WRONG), "{told}");
+            assert_eq!(refused.status.code(), Some(8), "{}", printed_by(&refused));
+            let printed = printed_by(&refused);
+            assert!(printed.contains("this key lets nobody in"), "{printed}");
+            assert!(printed.contains("127.0.0.1"), "{printed}");
+            assert!(!printed.contains(WRONG), "{printed}");
         }
     }
 }

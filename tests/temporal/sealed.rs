@@ -1,6 +1,6 @@
 //! Secure values and a key: they are sealed in what Temporal keeps, and who lacks the key says so.
 
-use super::server::{Place, Server, told, until};
+use super::server::{Place, Server, printed_by, until};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::read::DeflateDecoder;
@@ -21,7 +21,7 @@ actions:
     inputs: { run: 'echo "$T" >> "$PLACE/traces"', env: { T: "@body('login')" } }
 "#;
 
-/// What stands in the history, unpacked: whoever may read the namespace can do the same.
+/// What is in the history, unpacked: every reader of the namespace can do the same.
 fn history(server: &Server, id: &str) -> Vec<u8> {
     let shown = server.tool(&["workflow", "show", "--workflow-id", id, "-o", "json"]);
     let mut found = shown.clone().into_bytes();
@@ -87,7 +87,7 @@ fn who_lacks_the_key_says_so_and_loses_nothing() {
     place.start(WORKFLOW, &[]);
     place.await_status("Waiting");
     drop(worker);
-    // It may go on, and the workers that come next cannot go on with it.
+    // It may continue, and the next workers cannot resume it.
     let signal = [
         "workflow",
         "signal",
@@ -111,8 +111,12 @@ fn who_lacks_the_key_says_so_and_loses_nothing() {
             &["signal", &place.id, "go"],
         ] {
             let refused = place.ask(args);
-            assert_ne!(refused.status.code(), Some(0), "{}", told(&refused));
-            assert!(told(&refused).contains("--state-key"), "{}", told(&refused));
+            assert_ne!(refused.status.code(), Some(0), "{}", printed_by(&refused));
+            assert!(
+                printed_by(&refused).contains("--state-key"),
+                "{}",
+                printed_by(&refused)
+            );
         }
         let _worker = place.worker(&[]);
         until("the worker says what it lacks", || {

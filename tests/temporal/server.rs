@@ -1,4 +1,4 @@
-//! A dev server of Temporal for all tests, and what they need beside it: workers, effects that leave a
+//! A dev server of Temporal for all tests, and what they need in addition: workers, effects that leave a
 //! trace, commands.
 
 use serde_json::Value;
@@ -87,11 +87,11 @@ impl Server {
         done.status.success().then_some(out)
     }
 
-    /// What Temporal tells of the last execution of a run.
+    /// What Temporal reports of the last execution of a run.
     pub fn describe(&self, id: &str) -> Value {
-        let told = self.tool(&["workflow", "describe", "--workflow-id", id, "-o", "json"]);
-        let mut told: Value = serde_json::from_str(&told).unwrap();
-        told["workflowExecutionInfo"].take()
+        let printed = self.tool(&["workflow", "describe", "--workflow-id", id, "-o", "json"]);
+        let mut description: Value = serde_json::from_str(&printed).unwrap();
+        description["workflowExecutionInfo"].take()
     }
 
     pub fn url(&self, queue: &str) -> String {
@@ -234,7 +234,7 @@ impl Place {
         path.display().to_string()
     }
 
-    /// Starts a run of this id, which nobody follows.
+    /// Starts a run of this id without following it.
     pub fn start_as(&self, id: &str, text: &str, flags: &[&str]) {
         self.started(id, text, flags, &[]);
     }
@@ -255,7 +255,7 @@ impl Place {
             .envs(settings.iter().copied())
             .output()
             .unwrap();
-        assert!(done.status.success(), "{}", told(&done));
+        assert!(done.status.success(), "{}", printed_by(&done));
     }
 
     pub fn start(&self, text: &str, flags: &[&str]) {
@@ -272,7 +272,7 @@ impl Place {
             .unwrap()
     }
 
-    /// What the worker that began last has told.
+    /// The output of the worker that began last.
     pub fn log(&self) -> String {
         fs::read_to_string(self.path("worker.log")).unwrap_or_default()
     }
@@ -282,7 +282,7 @@ impl Place {
         let mut args = args.to_vec();
         args.extend(["-o", "json"]);
         let done = self.ask(&args);
-        assert!(done.status.success(), "{args:?}: {}", told(&done));
+        assert!(done.status.success(), "{args:?}: {}", printed_by(&done));
         serde_json::from_slice(&done.stdout).unwrap()
     }
 
@@ -331,7 +331,7 @@ impl Place {
     }
 }
 
-pub fn told(done: &Output) -> String {
+pub fn printed_by(done: &Output) -> String {
     let out = String::from_utf8_lossy(&done.stdout);
     format!("{out}{}", String::from_utf8_lossy(&done.stderr))
 }

@@ -6,8 +6,9 @@ use super::server::{Place, Server, counting, until};
 /// Makes a version the current one, once a worker of it is known.
 fn current(server: &Server, place: &Place, machine: &str) {
     let known = || {
-        let told = server.try_tool(&["worker", "deployment", "describe", "--name", &place.id]);
-        told.is_some_and(|told| told.contains(machine))
+        let description =
+            server.try_tool(&["worker", "deployment", "describe", "--name", &place.id]);
+        description.is_some_and(|description| description.contains(machine))
     };
     until("a worker of the version is known", known);
     let set = || {
