@@ -106,8 +106,8 @@ async fn begin(client: &Client, url: &str, workflow: &str, input: Value) -> Stri
         .send();
     let answer = sent.await.unwrap();
     assert_eq!(answer.status().as_u16(), 201);
-    let told: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
-    told["run"].as_str().unwrap().to_owned()
+    let reply: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+    reply["run"].as_str().unwrap().to_owned()
 }
 
 async fn put(client: &Client, server: &Server, name: &str, text: &str) {
@@ -162,12 +162,12 @@ async fn waiting(client: &Client) {
     drop(server);
 
     let server = Server::start(&state, &[]);
-    let asked = Instant::now();
+    let sent_at = Instant::now();
     let health = server.get(client, "/readyz").await;
     println!(
         "after a SIGKILL ready in {} ms, the first answer {} ms later ({health})",
         server.ready.as_millis(),
-        asked.elapsed().as_millis()
+        sent_at.elapsed().as_millis()
     );
     println!("memory after the restart: {:.1} MB", server.memory());
 }
@@ -191,10 +191,10 @@ async fn churn(client: &Client) {
             .arg(&state)
             .output()
             .unwrap();
-        let told: Value = serde_json::from_slice(&pruned.stdout).unwrap();
+        let report: Value = serde_json::from_slice(&pruned.stdout).unwrap();
         println!(
             "round {round}: 250 runs of 20 KB, store {before:.1} MB; {} forgotten, {:.1} MB",
-            told["runs"].as_array().unwrap().len(),
+            report["runs"].as_array().unwrap().len(),
             megabytes(&state.join("store"))
         );
     }

@@ -1,4 +1,4 @@
-//! Polls and pages over HTTP, beside a bare client of the same server.
+//! Polls and pages over HTTP, compared with a bare client of the same server.
 
 use crate::floor::Shape;
 use crate::loops::{engine, noise, on_runtime};
@@ -17,11 +17,11 @@ const ROUNDS: usize = 5;
 
 /// A server on a thread of its own that answers polls.
 pub fn server() -> String {
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         on_runtime(async move {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-            tell.send(listener.local_addr().unwrap()).unwrap();
+            sender.send(listener.local_addr().unwrap()).unwrap();
             let body = r#"{"status":"running"}"#;
             let answer = ([("content-type", "application/json")], body);
             let page = ([("content-type", "application/json")], page());
@@ -31,7 +31,7 @@ pub fn server() -> String {
             axum::serve(listener, router).await.unwrap();
         });
     });
-    format!("http://{}/job", told.recv().unwrap())
+    format!("http://{}/job", receiver.recv().unwrap())
 }
 
 /// 200 polls without delay, on the disk and on one of memory, where a commit costs nothing but CPU.
@@ -143,7 +143,7 @@ fn page() -> String {
     serde_json::json!({ "items": rows }).to_string()
 }
 
-/// Pages to a file of rows, beside a bare client that appends and syncs each page.
+/// Pages to a file of rows, compared with a bare client that appends and syncs each page.
 pub fn pages() {
     let url = server().replace("/job", "/page");
     let at = directory();

@@ -45,7 +45,7 @@ pub fn on_runtime<T>(work: impl Future<Output = T>) -> T {
     runtime.block_on(work)
 }
 
-/// One loop; beside the floors.
+/// One loop, compared with the floors.
 pub fn one() {
     const COUNT: usize = 10_000;
     let at = directory();

@@ -1,11 +1,11 @@
-//! The speed of wholes, each beside floors that write the same bytes to the same disk in the same
+//! The speed of whole operations, each compared with floors that write the same bytes to the same disk in the same
 //! run: `cargo bench --bench durable`, or with names of sections after `--`: `one`, `many`,
 //! `http`, `pages`, `polls`, `growing`, `flat`, `waiting`, `lag`, `process`. It prints what it measured and says
 //! `MISSED` where a target of docs/internals/performance.md is not met; it never fails for that, because a
 //! shared machine is no judge.
 //!
 //! `--store sled|fjall|both` says which database keeps the stores; with `both` each section runs on one and then
-//! on the other. The bare database beside it is sled.
+//! on the other. The bare database compared with it is sled.
 //!
 //! `WINDLASS_BENCH_DIR` is where the stores are made (a temporary directory without it),
 //! `WINDLASS_BENCH_FLAT` how many iterations `flat` has.

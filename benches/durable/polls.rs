@@ -1,11 +1,11 @@
-//! Loops that ask once a second: `windlass bench polls` of the real binary, beside a bare client that sends
+//! Loops that ask once a second: `windlass bench polls` of the real binary, compared with a bare client that sends
 //! the same requests and the bare database with the same commits.
 
 use crate::floor::{self, Shape};
 use crate::http::server;
 use crate::loops::{engine, on_runtime};
 use crate::usage::cpu_us;
-use crate::waiting::told;
+use crate::waiting::child_figures;
 use crate::{directory, kind, on_sled, report};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ pub fn all() {
             _ => None,
         };
         let most = |value: f64, aim: f64| (value <= aim, format!("at most {aim:.0}"));
-        let told = |what: &str, value: String, aim: Option<(bool, String)>| {
+        let report_figure = |what: &str, value: String, aim: Option<(bool, String)>| {
             let aim = aim.as_ref().map(|(met, aim)| (*met, aim.as_str()));
             report(&format!("{loops} loops: {what}"), value, aim);
         };
@@ -48,26 +48,26 @@ pub fn all() {
             15_000 => Some((rate >= 0.95 * best, flat)),
             _ => least,
         };
-        told("polls a second", format!("{rate:.0}"), least);
+        report_figure("polls a second", format!("{rate:.0}"), least);
         let aim = aims.map(|(_, aim, _)| most(late, aim));
-        told("late, p99", format!("{late:.0} ms"), aim);
+        report_figure("late, p99", format!("{late:.0} ms"), aim);
         let aim = aims.map(|(_, _, aim)| most(cpu, aim));
-        told("CPU a poll", format!("{cpu:.0} µs"), aim);
+        report_figure("CPU a poll", format!("{cpu:.0} µs"), aim);
         let aim = aims.map(|_| most(memory, 10.0));
-        told("memory a loop", format!("{memory:.1} KB"), aim);
+        report_figure("memory a loop", format!("{memory:.1} KB"), aim);
         let started = figure("started a second");
-        told("starts a second", format!("{started:.0}"), None);
+        report_figure("starts a second", format!("{started:.0}"), None);
         let (slow, quick) = (
             figure("polls of the slowest loop"),
             figure("polls of the quickest loop"),
         );
-        told(
+        report_figure(
             "polls of one loop",
             format!("{slow:.0} to {quick:.0}"),
             None,
         );
         let look = figure("a look, p99");
-        told(
+        report_figure(
             "a look, p99",
             format!("{look:.0} ms"),
             Some(most(look, 500.0)),
@@ -93,13 +93,13 @@ fn measured(loops: u32) -> Vec<serde_json::Value> {
         .stderr(Stdio::inherit())
         .output()
         .unwrap();
-    let told: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
-    told["figures"].as_array().unwrap().clone()
+    let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    report["figures"].as_array().unwrap().clone()
 }
 
 fn floors() {
     let url = server();
-    let bare = told(&["client", &url, "10000"]);
+    let bare = child_figures(&["client", &url, "10000"]);
     report(
         "a bare client, polls a second",
         format!("{:.0}", bare[0]),
@@ -151,7 +151,7 @@ actions:
     Shape::of(at.path())
 }
 
-/// `child client URL N`: so many tasks ask once a second over kept connections; prints polls a second and the
+/// `child client URL N`: N tasks ask once a second over persistent connections; prints polls a second and the
 /// CPU of one.
 pub fn client(words: &[String]) {
     let (url, loops) = (words[1].clone(), words[2].parse::<u64>().unwrap());

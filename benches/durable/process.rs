@@ -134,11 +134,11 @@ actions:
 
 fn counting_server() -> (String, Receiver<Instant>) {
     let (seen, requests) = channel();
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     std::thread::spawn(move || {
         crate::loops::on_runtime(async move {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-            tell.send(listener.local_addr().unwrap()).unwrap();
+            sender.send(listener.local_addr().unwrap()).unwrap();
             let router = Router::new().route(
                 "/job",
                 get(move || {
@@ -154,5 +154,5 @@ fn counting_server() -> (String, Receiver<Instant>) {
             axum::serve(listener, router).await.unwrap();
         });
     });
-    (format!("http://{}/job", told.recv().unwrap()), requests)
+    (format!("http://{}/job", receiver.recv().unwrap()), requests)
 }

@@ -106,8 +106,8 @@ pub fn child(words: &[String]) {
     });
 }
 
-/// Runs a child until it has said its line, then kills it.
-pub fn told(words: &[&str]) -> Vec<f64> {
+/// Runs a child until it has printed its line, then kills it. Returns the numbers of the line.
+pub fn child_figures(words: &[&str]) -> Vec<f64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .arg("child")
         .env("WINDLASS_STORE", kind().to_string())
@@ -132,10 +132,10 @@ pub fn many() {
     let (at, other) = (directory(), directory());
     let text = at.path().to_str().unwrap();
     let runs = RUNS.to_string();
-    let empty = told(&["empty", other.path().to_str().unwrap(), "0"])[0];
+    let empty = child_figures(&["empty", other.path().to_str().unwrap(), "0"])[0];
     let disk = size_of(at.path());
     let start = Instant::now();
-    let filled = told(&["fill", text, &runs])[0];
+    let filled = child_figures(&["fill", text, &runs])[0];
     report(
         "runs started a second",
         format!("{:.0}", RUNS as f64 / start.elapsed().as_secs_f64()),
@@ -152,7 +152,7 @@ pub fn many() {
         format!("{each:.0} B"),
         Some((each < 2048.0, "under 2 KiB")),
     );
-    let back = told(&["recover", text, "0"]);
+    let back = child_figures(&["recover", text, "0"]);
     report(
         "ready after SIGKILL",
         format!("{:.2} s", back[1]),
@@ -173,14 +173,14 @@ pub fn many() {
         return;
     }
     // The floors: the bare database on the same store.
-    let none = told(&["checked", other.path().to_str().unwrap(), "0"])[1];
-    let timers = (told(&["timers", text, "0"])[1] - none) / RUNS as f64;
+    let none = child_figures(&["checked", other.path().to_str().unwrap(), "0"])[1];
+    let timers = (child_figures(&["timers", text, "0"])[1] - none) / RUNS as f64;
     report(
         "  the bare database, with the rows of timers",
         format!("{timers:.0} B"),
         None,
     );
-    let checked = (told(&["checked", text, "0"])[1] - none) / RUNS as f64;
+    let checked = (child_figures(&["checked", text, "0"])[1] - none) / RUNS as f64;
     report(
         "  the bare database, with all that is checked",
         format!("{checked:.0} B"),

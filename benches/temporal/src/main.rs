@@ -1,5 +1,5 @@
-//! Windlass on Temporal beside a bare program of Temporal's own kit, in turns on one dev server. Both
-//! loops ask the same server here, which measures when it is asked.
+//! Windlass on Temporal compared with a bare program of Temporal's SDK, in turns on one dev server. Both
+//! loops ask the same server here, which records the times of the requests.
 //!
 //! ```text
 //! cargo build --release --features temporal       # the Windlass that is measured
@@ -9,10 +9,10 @@
 //!
 //! `WINDLASS` and `WINDLASS_TEMPORAL` name other programs, `TURNS` another number of turns.
 
-mod asked;
 mod bare;
+mod poll_server;
 
-use asked::Asked;
+use poll_server::PollServer;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -84,7 +84,7 @@ struct Turn {
 struct Bench {
     windlass: PathBuf,
     port: u16,
-    asked: Asked,
+    poll_server: PollServer,
     dir: TempDir,
     client: Client,
     _server: Process,
@@ -121,7 +121,7 @@ impl Bench {
         Self {
             windlass: of("WINDLASS", "target/release/windlass"),
             port,
-            asked: Asked::start().await,
+            poll_server: PollServer::start().await,
             dir,
             client: bare::client(port).await,
             _server: server,
@@ -133,7 +133,7 @@ impl Bench {
     }
 
     fn url(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}{path}", self.asked.port)
+        format!("http://127.0.0.1:{}{path}", self.poll_server.port)
     }
 
     fn windlass(&self, args: &[&str], queue: &str) -> Output {
@@ -184,7 +184,7 @@ impl Bench {
         }
         let worker = self.worker(kind, &queue, &[]);
         let count = (loops * times) as usize;
-        let hits = self.asked.wait(&path, count).await;
+        let hits = self.poll_server.wait(&path, count).await;
         // The last answers come into the history.
         tokio::time::sleep(Duration::from_secs(1)).await;
         drop(worker);
@@ -262,13 +262,13 @@ impl Bench {
                 let path = format!("/held/{queue}");
                 let first = self.worker(Kind::Windlass, &queue, flags);
                 self.begin(Kind::Windlass, &queue, &queue, 3, &path).await;
-                self.asked.wait(&path, 1).await;
+                self.poll_server.wait(&path, 1).await;
                 let second = self.worker(Kind::Windlass, &queue, flags);
                 // The second one is there, and heartbeats are somewhere in their period.
                 tokio::time::sleep(Duration::from_millis(2_000 + 370 * round)).await;
                 let killed = Instant::now();
                 drop(first);
-                let hits = self.asked.wait(&path, 3).await;
+                let hits = self.poll_server.wait(&path, 3).await;
                 again.push((hits[1] - killed).as_secs_f64());
                 next.push((hits[2] - killed).as_secs_f64());
                 drop(second);
@@ -284,7 +284,7 @@ impl Bench {
         let worker = self.worker(Kind::Windlass, &queue, &[]);
         self.begin(Kind::Windlass, &queue, &queue, 2_000, &path)
             .await;
-        self.asked.wait(&path, 1_000).await;
+        self.poll_server.wait(&path, 1_000).await;
         drop(worker);
         println!("| command | median of 10, ms |");
         println!("|---|---|");

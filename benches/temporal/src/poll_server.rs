@@ -1,4 +1,4 @@
-//! The server that loops ask. It remembers when it was asked for what, and that is how everything here
+//! The server that loops poll. It records the time and the path of each request, and that is how everything here
 //! is measured.
 
 use std::collections::HashSet;
@@ -10,15 +10,15 @@ use tokio::net::{TcpListener, TcpStream};
 const ANSWER: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
 
-/// When it was asked, and for which path.
+/// The time of each request, and its path.
 type Hits = Arc<Mutex<Vec<(Instant, String)>>>;
 
-pub struct Asked {
+pub struct PollServer {
     pub port: u16,
     hits: Hits,
 }
 
-impl Asked {
+impl PollServer {
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -34,14 +34,14 @@ impl Asked {
         Self { port, hits }
     }
 
-    /// When it was asked for this path.
+    /// The times of the requests for this path.
     pub fn times(&self, path: &str) -> Vec<Instant> {
         let hits = self.hits.lock().unwrap();
-        let mine = hits.iter().filter(|(_, asked)| asked == path);
+        let mine = hits.iter().filter(|(_, requested)| requested == path);
         mine.map(|(at, _)| *at).collect()
     }
 
-    /// The same, once it was asked so often.
+    /// The same, after this number of requests.
     pub async fn wait(&self, path: &str, count: usize) -> Vec<Instant> {
         let begun = Instant::now();
         loop {
@@ -51,7 +51,7 @@ impl Asked {
             }
             assert!(
                 begun.elapsed() < Duration::from_secs(300),
-                "asked for {path} {} times, not {count}",
+                "{} requests for {path}, not {count}",
                 times.len()
             );
             tokio::time::sleep(Duration::from_millis(10)).await;
