@@ -3,7 +3,7 @@
 //! ```text
 //! cargo run --example embed
 //! ```
-//! Kill it in the middle and start it again: it goes on with the run it had begun.
+//! Kill it in the middle and start it again: it resumes the run it had begun.
 
 use serde::{Deserialize, Serialize};
 use std::error::Error;

@@ -11,7 +11,7 @@ use std::time::Duration;
 #[global_allocator]
 static MEMORY: Cap<System> = Cap::new(System, usize::MAX);
 
-/// An input may take so much memory beside what was there before, in bytes. What asks for more aborts.
+/// Maximum memory of an input, in addition to what was there before, in bytes. What asks for more aborts.
 const MORE: usize = 100 << 20;
 
 /// Looks at an input that one thread works at, without waiting: it takes less than `time` of the processor,

@@ -189,7 +189,7 @@ async fn poll_job(
     let mut memory = app.memory();
     let job = memory.jobs.entry(id.clone()).or_default();
     let poll = match idempotency_key(&headers) {
-        // The same poll again, after a crash of whoever asked: the same answer.
+        // The same poll again, after a crash of the client: the same answer.
         Some(key) => *job.answered.entry(key).or_insert_with(|| {
             job.polls += 1;
             job.polls

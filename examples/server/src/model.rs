@@ -1,5 +1,5 @@
 //! A model of the examples: it speaks the chat protocol of OpenAI and knows a few prompts by their
-//! words. It is wrong at first and better when it is told what was wrong.
+//! words. It is wrong at first and better when the prompt says what was wrong.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Json, Response};
@@ -11,15 +11,15 @@ pub async fn chat(Json(request): Json<Value>) -> Response {
         let error = json!({ "error": { "message": "there are no messages" } });
         return (StatusCode::BAD_REQUEST, Json(error)).into_response();
     };
-    let said: Vec<&str> = messages
+    let texts: Vec<&str> = messages
         .iter()
         .filter_map(|message| message.get("content")?.as_str())
         .collect();
-    let last = said.last().copied().unwrap_or_default();
+    let last = texts.last().copied().unwrap_or_default();
     let answer = answer(last);
-    let words = said.iter().map(|text| text.split_whitespace().count());
-    let asked: usize = words.sum();
-    let told = answer.split_whitespace().count();
+    let words = texts.iter().map(|text| text.split_whitespace().count());
+    let prompt_tokens: usize = words.sum();
+    let completion_tokens = answer.split_whitespace().count();
     Json(json!({
         "id": "chatcmpl-example",
         "object": "chat.completion",
@@ -29,7 +29,7 @@ pub async fn chat(Json(request): Json<Value>) -> Response {
             "message": { "role": "assistant", "content": answer },
             "finish_reason": "stop",
         }],
-        "usage": { "prompt_tokens": asked, "completion_tokens": told, "total_tokens": asked + told },
+        "usage": { "prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens, "total_tokens": prompt_tokens + completion_tokens },
     }))
     .into_response()
 }

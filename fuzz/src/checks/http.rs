@@ -41,7 +41,7 @@ static SERVER: Mutex<Option<Server>> = Mutex::new(None);
 pub fn check(bytes: &[u8]) -> bool {
     let mut server = SERVER.lock().expect("no fault before");
     if let Some(old) = &mut *server
-        && old.asked >= LIFE
+        && old.requests >= LIFE
     {
         // None was parked, which is what becomes of a run that the machine stumbles over.
         let list = whole(b"GET /v1/runs?limit=1000").expect("a request");

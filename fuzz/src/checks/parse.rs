@@ -1,4 +1,4 @@
-//! Any text parses as an expression or template of each language, or it is told where it does not; twice
+//! Any text parses as an expression or template of each language, or the error has its place; twice
 //! the same.
 
 use windlass_expression::{Condition, Syntax, Template};

@@ -1,5 +1,5 @@
 //! Any bytes are what a store keeps, or they are refused; what is read is written and read again as the
-//! same, and changes may come to any run without stopping whoever reads them. The first byte picks what they
+//! same, and changes may arrive for any run without stopping a reader. The first byte picks what they
 //! are taken for: `c` the journal's changes, `r` a run, `h` history, `i` iterations, `j` a row of the store,
 //! whose family the second byte is, anything else a value.
 

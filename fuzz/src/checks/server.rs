@@ -1,4 +1,4 @@
-//! A server in this process: the real one, on a store of its own in a temporary folder, asked through its
+//! A server in this process: the real one, on a store of its own in a temporary folder, called through its
 //! port. Workflows that come over HTTP may carry out nothing on this machine.
 
 use std::io::{ErrorKind, Read, Write};
@@ -34,18 +34,18 @@ pub struct Server {
     stop: Option<oneshot::Sender<()>>,
     serving: Option<JoinHandle<Result<(), ServeError>>>,
     /// So many requests were sent.
-    pub asked: u32,
+    pub requests: u32,
     _place: TempDir,
 }
 
 impl Server {
-    #[allow(clippy::disallowed_methods)] // Nobody else starts this task.
+    #[allow(clippy::disallowed_methods)] // Nothing else starts this task.
     pub fn new() -> Self {
         let runtime = runtime();
         let place = tempfile::tempdir().expect("a folder");
         let state = place.path().to_owned();
         let (stop, stopped) = oneshot::channel::<()>();
-        let (told, ready) = mpsc::channel();
+        let (url_sender, ready) = mpsc::channel();
         let serving = runtime.spawn(async move {
             let engine = Arc::new(Engine::builder().open(&state)?);
             let options = Options {
@@ -64,13 +64,13 @@ impl Server {
                 further: None,
                 prune: None,
             };
-            let told = move |url: &str| drop(told.send(url.to_owned()));
+            let on_ready = move |url: &str| drop(url_sender.send(url.to_owned()));
             let mut stopped = Some(stopped);
             let until = async move || match stopped.take() {
                 Some(stopped) => drop(stopped.await),
                 None => std::future::pending().await,
             };
-            serve(&state, engine, options, told, until).await
+            serve(&state, engine, options, on_ready, until).await
         });
         let url = ready.recv_timeout(PATIENCE).expect("it is ready");
         let address = url
@@ -82,7 +82,7 @@ impl Server {
             address,
             stop: Some(stop),
             serving: Some(serving),
-            asked: 0,
+            requests: 0,
             _place: place,
         }
     }
@@ -96,7 +96,7 @@ impl Server {
         most: usize,
         wait: Duration,
     ) -> Option<Vec<u8>> {
-        self.asked += 1;
+        self.requests += 1;
         let stream = TcpStream::connect(self.address).expect("it takes connections");
         stream.set_read_timeout(Some(wait)).expect("a socket");
         exchange(stream, request, most, |stream| {
@@ -107,7 +107,7 @@ impl Server {
     }
 }
 
-/// Sends a request; `sent` is told when that is done. Gives what comes back until the connection ends, up
+/// Sends a request; `sent` is notified when that is done. Gives what comes back until the connection ends, up
 /// to `most` bytes; none when nothing came in time.
 pub fn exchange<S: Read + Write>(
     mut stream: S,

@@ -40,7 +40,7 @@ struct Owner {
     place: TempDir,
     socket: Option<ControlSocket>,
     engine: Arc<Engine>,
-    told: u32,
+    requests: u32,
 }
 
 /// Not of a thread, for a process that a fuzzer ends has none that could let go of it.
@@ -48,7 +48,7 @@ static OWNER: Mutex<Option<Owner>> = Mutex::new(None);
 
 pub fn check(bytes: &[u8]) -> bool {
     let mut owner = OWNER.lock().expect("no fault before");
-    if owner.as_ref().is_some_and(|owner| owner.told >= LIFE) {
+    if owner.as_ref().is_some_and(|owner| owner.requests >= LIFE) {
         *owner = None;
     }
     owner.get_or_insert_with(Owner::new).tell(bytes)
@@ -93,12 +93,12 @@ impl Owner {
             place,
             socket: Some(socket),
             engine,
-            told: 0,
+            requests: 0,
         }
     }
 
     fn tell(&mut self, bytes: &[u8]) -> bool {
-        self.told += 1;
+        self.requests += 1;
         let socket = self.place.path().join("control.sock");
         // It starts no run: 503.
         is_taken(bytes, Some(503), |request, is_whole, wait| {

@@ -1,4 +1,4 @@
-//! Any text is a workflow of a format and compiles, or its mistakes are told at their places. The
+//! Any text is a workflow of a format and compiles, or its mistakes are reported at their places. The
 //! first byte picks the format: `l` loom, `a` Azure, `t` TEA, `c` canvas, anything else: by its
 //! looks. What lies between zero bytes is the bundle's further files, `1.yaml`, `2.yaml` and so on.
 
@@ -36,7 +36,7 @@ pub fn check(bytes: &[u8]) -> bool {
     taken(&bundle, dialect)
 }
 
-/// Whether a bundle is a workflow; when it is not, that is told.
+/// Whether a bundle is a workflow; when it is not, that is reported.
 pub fn taken(bundle: &Bundle, dialect: Option<Dialect>) -> bool {
     for reference in windlass_formats::references(bundle, dialect) {
         let _ = bundle.resolve_sibling(reference.span.file, &reference.path);
