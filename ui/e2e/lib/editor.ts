@@ -34,7 +34,7 @@ export class Editor {
     return this.page.getByRole('dialog');
   }
 
-  /** All of the text: CodeMirror draws only what is in view, so it is read from what is kept. */
+  /** All of the text: CodeMirror draws only what is in view, so it is read from the editor's state. */
   async whole(): Promise<string> {
     return this.page.evaluate(() => {
       const host = document.querySelector('[data-testid=code]');

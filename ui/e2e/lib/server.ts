@@ -29,7 +29,7 @@ export class Server {
   readonly agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
   private child?: ChildProcess;
   private port = 0;
-  /** What it said on standard error. */
+  /** What it printed on standard error. */
   said = '';
 
   private constructor(private readonly options: Options) {}

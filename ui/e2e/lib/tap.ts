@@ -1,4 +1,4 @@
-// Stands between browsers and the server, and counts the streams of events that are open.
+// A proxy between browsers and the server, which counts the streams of events that are open.
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Server } from './server.js';

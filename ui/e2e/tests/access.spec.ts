@@ -71,7 +71,7 @@ test('25: a failure is found by keyboard alone', async ({ page, gallery }) => {
   await page.keyboard.press('Enter');
   await expect(page).toHaveURL(new RegExp(`/ui/runs/${gallery.pages}`));
   await expect(console.why).toContainText(/Failed/);
-  // To the first failed iteration, its error, and what its attempts said.
+  // To the first failed iteration, its error, and what its attempts printed.
   await tab_to(console.strip);
   await page.keyboard.press('Home');
   await console.at(1);

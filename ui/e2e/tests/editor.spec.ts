@@ -61,7 +61,7 @@ test('24: the cursor and the chosen node are one', async ({ page, gallery }) => 
   await expect(editor.node('wait')).toHaveAttribute('aria-selected', 'true');
 });
 
-test('24: what somebody else kept meanwhile is shown beside, and merged by hand', async ({ page, serve }) => {
+test('24: a concurrent change is shown side by side, and merged by hand', async ({ page, serve }) => {
   const server = await serve();
   const put = (text: string, headers = {}): Promise<unknown> => server.ask('PUT', '/v1/workflows/poll', { text }, headers);
   await put(POLL);
@@ -93,7 +93,7 @@ test('24: what somebody else kept meanwhile is shown beside, and merged by hand'
   const merged = POLL.replace('PT1M', 'PT2M').replace('# what this is for', '# mine');
   expect((await server.get('/v1/workflows/poll')).files[0].text).toBe(merged);
   expect(await editor.whole()).toBe(merged);
-  // A change after that is kept without a question.
+  // A change after that is saved without a question.
   await editor.write(merged.replace('# mine', '# ours'));
   await editor.right();
   await page.keyboard.press('Control+s');

@@ -8,7 +8,7 @@ import { Tap } from '../lib/tap.js';
 import { expect, test, type Page } from '../lib/test.js';
 import { Gate } from '../lib/world.js';
 
-test('18: over a kill -9 it reconnects by itself, and no event is lost or told twice', async ({ page, serve, world, watch }) => {
+test('18: over a kill -9 it reconnects by itself, and no event is lost or shown twice', async ({ page, serve, world, watch }) => {
   watch.allowed = [/Failed to fetch|NetworkError|ERR_/];
   const gates = range(30).map(() => new Gate());
   for (const n of range(9)) gates[n - 1].open();
@@ -90,7 +90,7 @@ test('19: ten tabs move, and the server has one stream', { tag: '@timing' }, asy
     }
     figure('ten tabs show the end of five runs', Date.now() - begun, 'ms');
     await expect.poll(() => tap.open).toBe(1);
-    // One that is opened anew for other runs may overlap with the one before for a moment.
+    // One that is opened again for other runs may overlap with the one before for a moment.
     expect(tap.most).toBeLessThanOrEqual(2);
   } finally {
     tap.end();
@@ -179,7 +179,7 @@ actions:
       fetch: { type: http, inputs: { uri: "@{inputs('base')}/part/@{variables('n')}" } }
 `;
 
-test('an iteration that ended while it was asked for is asked for again', async ({ page, serve, world }) => {
+test('an iteration that ended during its request is requested again', async ({ page, serve, world }) => {
   const [finished, asked, late] = [new Gate(), new Gate(), new Gate()];
   world.on('/part/', async (_, path) => {
     if (path === '/part/2') await finished.opened;

@@ -97,7 +97,7 @@ test('6: new runs announce themselves and do not move the row in focus', async (
   expect(await active.getAttribute('data-run')).toBe(run);
   expect(await active.boundingBox()).toEqual(place);
   await expect(console.row('new-0')).toHaveCount(0);
-  // Asked for, they come.
+  // On request, they are loaded.
   await console.fresh.click();
   await expect(console.row('new-29')).toBeVisible();
   await expect(console.fresh).toHaveCount(0);

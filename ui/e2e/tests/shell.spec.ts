@@ -101,7 +101,7 @@ test('3: sizes are within the budgets, and a run loads no editor', async ({ page
   const script = (await packed('app.js')) + (await packed('worker.js'));
   const style = await packed('app.css');
   const editor = await packed('editor.js');
-  // The manual has 19 KiB of its own, which nobody loads who does not read it.
+  // The manual has 19 KiB of its own, which is loaded only when it is read.
   const all = readdirSync(dist).filter((name) => name !== 'docs.js').reduce((sum, name) => sum + gzipSync(readFileSync(join(dist, name)), { level: 9 }).length, 0);
   figure('script of the shell, gzipped', script / 1024, 'KiB');
   figure('style of the shell, gzipped', style / 1024, 'KiB');
@@ -189,7 +189,7 @@ async function signIn(page: Page, token: string): Promise<void> {
   await page.getByRole('button', { name: 'Sign in' }).click();
 }
 
-test('22: the token is sent once and kept nowhere; the session outlives the server', async ({ page, serve, watch, context }) => {
+test('22: the token is sent once and stored nowhere; the session outlives the server', async ({ page, serve, watch, context }) => {
   const server = await serve({ args: ['--token-file', token('token', TOKEN)], token: TOKEN });
   await server.run('branch.yaml', { run: 'one' });
   await server.result('one');

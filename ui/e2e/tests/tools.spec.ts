@@ -141,7 +141,7 @@ actions:
   await expect(page.getByTestId('tried')).toContainText('hello ann');
 });
 
-test('24: a node of a canvas is moved by mouse and by keys, and its place is kept', async ({ page, gallery }) => {
+test('24: a node of a canvas is moved by mouse and by keys, and its position is saved', async ({ page, gallery }) => {
   const editor = new Editor(page, gallery.url);
   await editor.open();
   await editor.write(CANVAS);

@@ -1,4 +1,4 @@
-// Kept workflows: the list, versions and how they differ, the schedule, and a run of one.
+// Saved workflows: the list, versions and how they differ, the schedule, and a run of one.
 import { faults } from '../lib/axe.js';
 import { Console } from '../lib/console.js';
 import { expect, test } from '../lib/test.js';
@@ -14,7 +14,7 @@ actions:
     inputs: "hello @{inputs('who')}, @{inputs('times')} times"
 `;
 
-test('versions differ, times are told, and a run is started with a form', async ({ page, serve }) => {
+test('versions differ, times are shown, and a run is started with a form', async ({ page, serve }) => {
   const server = await serve();
   for (const text of [TEXT, TEXT.replace('"hello', '"good day')]) await server.ask('PUT', '/v1/workflows/greeting', { text });
   const console = new Console(page, server.url);
