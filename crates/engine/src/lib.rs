@@ -97,7 +97,7 @@ pub use windlass_expression::{
 };
 pub use windlass_formats::json_schema;
 /// Returns the format of a workflow, as far as it can be recognised.
-pub use windlass_formats::{Caps, of as dialect_of};
+pub use windlass_formats::{Caps, detect_dialect as dialect_of};
 pub use windlass_machine::{
     HistoryEvent, HistoryKind, IterationRow, LoopEnd, LoopState, RunStatus, Signal,
 };

@@ -274,7 +274,7 @@ impl Workflows {
         dialect: Option<Dialect>,
     ) -> (Bundle, Vec<Diagnostic>) {
         let mut missing = gather(&mut bundle, folder, dialect);
-        match windlass_formats::of(&bundle, dialect) {
+        match windlass_formats::detect_dialect(&bundle, dialect) {
             Some(Dialect::Azure) | None => {
                 let may_read = |name: &str| self.registry.can_read_env(name);
                 let mistakes = self.definition.add_to(&mut bundle, folder, may_read);

@@ -90,7 +90,7 @@ impl<'n> Fields<'n> {
     ) -> Option<&'n Entry> {
         if self.find_entry(key).is_none() {
             self.requested.push(key);
-            if !self.has_slip_of(key) {
+            if !self.has_misspelling_of(key) {
                 let what = format!("{} needs `{key}`", self.what);
                 reader.error("missing-key", span, what, hint);
             }
@@ -101,20 +101,20 @@ impl<'n> Fields<'n> {
 
     /// Returns true if the map has a misspelling of this key: it is reported as such, not also as missing.
     /// Always false in a definition: misspellings are warnings there, so the missing key is reported, too.
-    pub fn has_slip_of(&self, key: &'static str) -> bool {
-        self.slip_of(key).is_some()
+    pub fn has_misspelling_of(&self, key: &'static str) -> bool {
+        self.misspelling_of(key).is_some()
     }
 
-    fn slip_of(&self, key: &'static str) -> Option<&'n Entry> {
-        let slip = |entry: &&'n Entry| {
+    fn misspelling_of(&self, key: &'static str) -> Option<&'n Entry> {
+        let is_misspelling = |entry: &&'n Entry| {
             nearest(&entry.key, [key]).is_some() || self.suggested_key(&entry.key, &[key]).is_some()
         };
-        self.rest().find(slip).filter(|_| !self.any_case)
+        self.rest().find(is_misspelling).filter(|_| !self.any_case)
     }
 
     /// Reports only a misspelling of this key: without the key, it is unknown which other keys are valid.
     pub fn finish_without(self, reader: &mut Reader<'_>, key: &'static str) {
-        if let Some(entry) = self.slip_of(key) {
+        if let Some(entry) = self.misspelling_of(key) {
             self.report(reader, entry);
         }
     }
@@ -160,10 +160,10 @@ impl<'n> Fields<'n> {
             return;
         }
         let meant = self.suggested_key(&entry.key, &self.requested);
-        let near = meant.or_else(|| nearest(&entry.key, self.requested.iter().copied()));
+        let nearest_key = meant.or_else(|| nearest(&entry.key, self.requested.iter().copied()));
         let mut known = self.requested.clone();
         known.sort_unstable();
         known.dedup();
-        reader.unknown_key(&self.what, entry, near, &known);
+        reader.unknown_key(&self.what, entry, nearest_key, &known);
     }
 }

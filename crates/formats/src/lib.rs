@@ -130,7 +130,7 @@ pub fn json_schema(dialect: Dialect) -> Option<&'static str> {
 
 /// Returns `dialect`, else the format that the workflow of a bundle looks like. `None` if the format is not recognised.
 #[must_use]
-pub fn of(bundle: &Bundle, dialect: Option<Dialect>) -> Option<Dialect> {
+pub fn detect_dialect(bundle: &Bundle, dialect: Option<Dialect>) -> Option<Dialect> {
     dialect.or_else(|| {
         let (node, _) = source::parse(bundle, 0);
         detect(&node?, &mut Diagnostics::default())
@@ -234,9 +234,9 @@ pub fn read(
 /// Returns the inputs that the workflow of a bundle needs and no file of the bundle has.
 #[must_use]
 pub fn missing_inputs(bundle: &Bundle, dialect: Option<Dialect>, caps: &Caps) -> MissingInputs {
-    let mut wanted = MissingInputs::default();
-    read_bundle(bundle, dialect, caps, &mut wanted);
-    wanted
+    let mut missing_inputs = MissingInputs::default();
+    read_bundle(bundle, dialect, caps, &mut missing_inputs);
+    missing_inputs
 }
 
 /// Returns the names of the app settings that the files of a bundle read.
@@ -318,7 +318,7 @@ fn read_bundle(
     bundle: &Bundle,
     dialect: Option<Dialect>,
     caps: &Caps,
-    wanted: &mut MissingInputs,
+    missing_inputs: &mut MissingInputs,
 ) -> (Option<Workflow>, Diagnostics) {
     let mut diagnostics = Diagnostics::default();
     let (mut node, mut mistakes) = source::parse(bundle, 0);
@@ -347,7 +347,7 @@ fn read_bundle(
                 _ => loom::read,
             };
             let (workflow, found) = read(file, &node, &siblings, caps, &mut diagnostics);
-            *wanted = found;
+            *missing_inputs = found;
             Some(workflow)
         }
         #[cfg(feature = "tea")]
@@ -479,7 +479,7 @@ const TERMINAL_STATUSES: [(&str, Status); 3] = [
 const TABLES: [(&str, TableFormat); 2] = [("CSV", TableFormat::Csv), ("HTML", TableFormat::Html)];
 
 /// Returns a file's name without directories and extension, or `workflow` if the file has no name.
-fn stem(path: &str) -> String {
+fn workflow_name(path: &str) -> String {
     let stem = std::path::Path::new(path)
         .file_stem()
         .and_then(|stem| stem.to_str());

@@ -424,14 +424,20 @@ impl<'a> Reader<'a> {
         });
     }
 
-    /// Reports a key that `what` does not have. `near` is the key that was probably meant. The report is an
-    /// error in Loom, and a warning in a definition. In other formats it is an error only with `near`.
-    pub fn unknown_key(&mut self, what: &str, entry: &Entry, near: Option<&str>, known: &[&str]) {
+    /// Reports a key that `what` does not have. `nearest_key` is the key that was probably meant. The report is an
+    /// error in Loom, and a warning in a definition. In other formats it is an error only with `nearest_key`.
+    pub fn unknown_key(
+        &mut self,
+        what: &str,
+        entry: &Entry,
+        nearest_key: Option<&str>,
+        known: &[&str],
+    ) {
         let (loom, azure) = (self.syntax == Syntax::Loom, self.syntax == Syntax::Azure);
         let what = format!("unknown key `{}` in {what}", entry.key);
-        let is_error = loom || (near.is_some() && !azure);
-        let meant = match near {
-            Some(near) => format!("did you mean `{near}`?"),
+        let is_error = loom || (nearest_key.is_some() && !azure);
+        let meant = match nearest_key {
+            Some(key) => format!("did you mean `{key}`?"),
             None => format!("known are: {}", known.join(", ")),
         };
         match is_error {

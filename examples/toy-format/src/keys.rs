@@ -4,7 +4,7 @@
 use serde_json::Value;
 use std::sync::LazyLock;
 use windlass_formats::vocabulary::schema::{document, of};
-use windlass_formats::vocabulary::{Definition, Key, MAP, Map, OBJECT, TEXT, Type, Ways};
+use windlass_formats::vocabulary::{Definition, Key, MAP, Map, OBJECT, TEXT, Type, RequiredSets};
 use windlass_formats::vocabulary::{key, required};
 
 pub const NAME: Key = key("name", TEXT, "The workflow's name; default: the file's.");
@@ -31,7 +31,7 @@ const CALL_KEYS: Map = Map { keys: &[&[ACTIVITY, WITH, INTO]], ..MAP };
 const REPEAT_KEYS: Map = Map { keys: &[&[UNTIL, TIMES, STEPS]], ..MAP };
 const STEP_KEYS: Map = Map {
     keys: &[&[CALL, WAIT, REPEAT, SET]],
-    ways: Ways::Exactly(&[&[CALL.name], &[WAIT.name], &[REPEAT.name], &[SET.name]]),
+    required_sets: RequiredSets::Exactly(&[&[CALL.name], &[WAIT.name], &[REPEAT.name], &[SET.name]]),
     ..MAP
 };
 const DEFINITIONS: &[Definition] = &[Definition { name: "step", value: Type::Map(&STEP_KEYS) }];

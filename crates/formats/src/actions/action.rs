@@ -73,7 +73,7 @@ impl<F: Format> ActionReader<'_, F> {
             has_retry: has_outer_retry || retry.is_some(),
         };
         let body = self.body(&mut act, label);
-        self.common(&mut act, label);
+        self.check_name(&mut act, label);
         act.fields.finish(self);
         placed.step.kind = body.kind;
         placed.step.timeout = body.timeout;
@@ -99,7 +99,7 @@ impl<F: Format> ActionReader<'_, F> {
     }
 
     /// Reads which parts of an action are secure: a list of `inputs` and `outputs`.
-    pub(crate) fn secures(&mut self, entry: &Entry, name: &Name, hint: &str) {
+    pub(crate) fn read_secure(&mut self, entry: &Entry, name: &Name, hint: &str) {
         let Some(items) = self.list(entry, hint) else {
             return;
         };
@@ -129,7 +129,7 @@ impl<F: Format> ActionReader<'_, F> {
     }
 
     /// Warns of a `name` that differs from the action's key.
-    fn common(&mut self, act: &mut ActionFields<'_>, label: &str) {
+    fn check_name(&mut self, act: &mut ActionFields<'_>, label: &str) {
         if label.ends_with("Variable") || names_its_value(label) {
             return;
         }

@@ -84,11 +84,11 @@ impl<F: Format> ActionReader<'_, F> {
             fields.finish(self);
             return actions.map_or(nothing(), |entry| self.actions(entry));
         }
-        only(self.bare(&entry.value, made, entry.key_span))
+        only(self.read_unnamed_action(&entry.value, made, entry.key_span))
     }
 
     /// Reads an action without a key. The action's name is its own `name`, else `made`.
-    pub(crate) fn bare(&mut self, node: &Node, made: &str, span: Span) -> Step {
+    pub(crate) fn read_unnamed_action(&mut self, node: &Node, made: &str, span: Span) -> Step {
         let own = match super::variable::names_its_variable(node) {
             true => None,
             false => node

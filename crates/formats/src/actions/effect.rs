@@ -70,10 +70,11 @@ impl<F: Format> ActionReader<'_, F> {
         // Next to the type, `timeout` belongs to the action.
         inputs.pass_under(self, "timeout");
         let fields = inputs.under.as_ref();
-        let slip = |key| {
-            act.fields.has_slip_of(key) || fields.is_some_and(|fields| fields.has_slip_of(key))
+        let is_misspelled = |key| {
+            act.fields.has_misspelling_of(key)
+                || fields.is_some_and(|fields| fields.has_misspelling_of(key))
         };
-        if !asks && !slip("prompt") && !slip("messages") {
+        if !asks && !is_misspelled("prompt") && !is_misspelled("messages") {
             self.missing_input(act, "prompt", "give `prompt` or `messages`");
         }
         let rate = inputs.get(act, self, RATE);

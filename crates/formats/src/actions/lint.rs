@@ -137,8 +137,9 @@ impl<F: Format> ActionReader<'_, F> {
             | Reference::Environment(_) => false,
         };
         // A variable that nothing sets has a diagnostic of its own.
-        let unset =
-            |reference: &Reference| variable_name(reference).is_some_and(|name| !self.is_set(name));
+        let unset = |reference: &Reference| {
+            variable_name(reference).is_some_and(|name| !self.has_variable(name))
+        };
         let unset = reads.iter().any(unset);
         if !restless && !unset && !reads.iter().any(changes) && !breaks(&spec.body) {
             let what = format!(

@@ -39,7 +39,9 @@ pub(super) use operation::{find_repeated, part_of};
 pub(super) use parameters::DEPLOYED_PARAMETERS;
 pub(super) use request::HttpRequest;
 pub(super) use retry::alert_retry;
-pub(super) use settings::{ConnectionKind, Settings, connections_only, last, settings_in};
+pub(super) use settings::{
+    ConnectionKind, Settings, connections_only, last_path_segment, settings_in,
+};
 
 use super::Caps;
 use super::fields::Fields;
@@ -179,7 +181,7 @@ pub(super) trait Format: Sized {
 
     /// Records that an action makes a variable.
     fn makes_variable(actions: &mut ActionReader<'_, Self>, name: &str, _span: Span) {
-        actions.made.push(Name::from(name));
+        actions.declared_variables.push(Name::from(name));
     }
 
     /// Records that an action changes a variable.
@@ -204,7 +206,7 @@ pub(super) trait Format: Sized {
     }
 
     /// Handles a parameter that an expression names but the file does not declare.
-    fn lacks_parameter(_actions: &mut ActionReader<'_, Self>, _name: &str) {}
+    fn handle_unknown_parameter(_actions: &mut ActionReader<'_, Self>, _name: &str) {}
 }
 
 /// Reads the actions of one file, whose format is `F`.
@@ -224,15 +226,15 @@ pub(super) struct ActionReader<'a, F> {
     /// The loops that have items.
     foreaches: Vec<Name>,
     /// The variables that actions make: by any assignment or, if the format declares variables, `InitializeVariable`.
-    pub made: Vec<Name>,
+    pub declared_variables: Vec<Name>,
     /// Whether the file is one action alone. The workflow that uses the action may set variables.
     pub is_fragment: bool,
     /// The names of the values between runs, and their initial values.
     state: Vec<(Name, Value)>,
     /// The declared types of variables.
     types: Vec<(Name, InputKind)>,
-    /// All variables that an action sets, in lower case. Complete at the end of the file.
-    set: BTreeSet<String>,
+    /// The names of all variables, in lower case. Complete at the end of the file.
+    variable_names: BTreeSet<String>,
     /// The span of the condition of each loop.
     conditions: BTreeMap<Name, Span>,
     /// Whether actions of the file can run at the same time.
@@ -251,7 +253,7 @@ pub(super) struct ActionReader<'a, F> {
     pub cleanup: Vec<Step>,
     cancels: Vec<(Name, Span)>,
     /// The inputs that the file needs but does not have.
-    pub wanted: MissingInputs,
+    pub missing_inputs: MissingInputs,
     /// The signals that actions wait for, each with the form of its answers.
     pub signals: BTreeMap<Name, Form>,
 }
@@ -287,11 +289,11 @@ impl<'a, F: Format> ActionReader<'a, F> {
             names: BTreeMap::new(),
             loops: Vec::new(),
             foreaches: Vec::new(),
-            made: Vec::new(),
+            declared_variables: Vec::new(),
             is_fragment: false,
             state: Vec::new(),
             types: Vec::new(),
-            set: BTreeSet::new(),
+            variable_names: BTreeSet::new(),
             conditions: BTreeMap::new(),
             concurrent: false,
             appends: false,
@@ -303,7 +305,7 @@ impl<'a, F: Format> ActionReader<'a, F> {
             rates: RateNames::default(),
             cleanup: Vec::new(),
             cancels: Vec::new(),
-            wanted: MissingInputs::default(),
+            missing_inputs: MissingInputs::default(),
             signals: BTreeMap::new(),
         }
     }
@@ -331,7 +333,7 @@ impl<'a, F: Format> ActionReader<'a, F> {
         let mut known = workflow.variables.iter().map(|(name, _)| name);
         if known.any(|name| name.eq_ignore_ascii_case(FAILURE))
             || self
-                .made
+                .declared_variables
                 .iter()
                 .any(|name| name.eq_ignore_ascii_case(FAILURE))
         {

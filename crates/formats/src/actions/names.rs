@@ -48,10 +48,10 @@ impl<F: Format> ActionReader<'_, F> {
             .collect();
         let loops = self.loops.clone();
         let variables = self.variables(workflow);
-        self.set = variables.iter().map(|name| name.to_lowercase()).collect();
+        self.variable_names = variables.iter().map(|name| name.to_lowercase()).collect();
         let reads = environment::reads(self, &mentions, node);
         if let Some(read) = reads.first()
-            && self.is_set("env")
+            && self.has_variable("env")
         {
             let what = "`env` is the environment, and a variable of this file is called so too";
             let hint = "rename the variable";
@@ -66,7 +66,7 @@ impl<F: Format> ActionReader<'_, F> {
             let is_optional = mention.is_optional || self.is_fragment;
             match &mention.reference {
                 Reference::Action(name) | Reference::Scope(name) => {
-                    self.must_exist("unknown-action", "action", name, span, &actions);
+                    self.check_exists("unknown-action", "action", name, span, &actions);
                 }
                 Reference::Secret(name)
                     if of_callback(name).is_some_and(|name| !name.is_empty()) =>
@@ -83,7 +83,7 @@ impl<F: Format> ActionReader<'_, F> {
                             )
                         });
                     }
-                    self.must_exist("unknown-signal", "signal", name, span, &signals);
+                    self.check_exists("unknown-signal", "signal", name, span, &signals);
                 }
                 Reference::Items(name) if has(&loops, name) && !has(&self.foreaches, name) => {
                     let what = format!("`{name}` is not a foreach, so it has no items");
@@ -91,7 +91,7 @@ impl<F: Format> ActionReader<'_, F> {
                     self.error("not-a-foreach", span, what, hint);
                 }
                 Reference::Loop(name) | Reference::Items(name) => {
-                    self.must_exist("unknown-loop", "loop", name, span, &loops);
+                    self.check_exists("unknown-loop", "loop", name, span, &loops);
                     if F::CONVENTIONS.refuses_early_reads && !mention.is_inside && has(&loops, name)
                     {
                         let what = format!("this is not inside of the loop `{name}`");
@@ -101,17 +101,17 @@ impl<F: Format> ActionReader<'_, F> {
                     }
                 }
                 Reference::Input(name) if !inputs.is_empty() => {
-                    self.must_exist("unknown-input", "input", name, span, &inputs);
+                    self.check_exists("unknown-input", "input", name, span, &inputs);
                 }
                 Reference::Parameter(name) if F::is_deployed_parameter(name) => {}
                 Reference::Parameter(name) => {
                     if !has(&parameters, name) {
-                        F::lacks_parameter(self, name);
+                        F::handle_unknown_parameter(self, name);
                     }
-                    self.must_exist("unknown-parameter", "parameter", name, span, &parameters);
+                    self.check_exists("unknown-parameter", "parameter", name, span, &parameters);
                 }
                 Reference::Variable(name) => {
-                    self.may_be_set(name, span, &variables, is_optional);
+                    self.check_variable(name, span, &variables, is_optional);
                 }
                 Reference::State(name) if !workflow.state.is_empty() => {
                     if !workflow.state.iter().any(|(known, _)| **known == **name) {
@@ -120,7 +120,7 @@ impl<F: Format> ActionReader<'_, F> {
                 }
                 Reference::State(name) => match F::CONVENTIONS.declares_variables {
                     true => self.unknown_state(name, span),
-                    false => self.may_be_set(name, span, &variables, is_optional),
+                    false => self.check_variable(name, span, &variables, is_optional),
                 },
                 Reference::Item if !mention.is_inside && !self.is_fragment => {
                     self.outside_of_foreach(span);
@@ -134,10 +134,10 @@ impl<F: Format> ActionReader<'_, F> {
                     self.outside_of_foreach(span);
                 }
                 Reference::Root(name) => {
-                    self.may_be_a_root(name, span, &variables, is_optional);
+                    self.check_root(name, span, &variables, is_optional);
                 }
                 Reference::LoopMember(member) => {
-                    self.must_be_of_a_loop(member, span, is_optional);
+                    self.check_loop_member(member, span, is_optional);
                 }
                 Reference::Input(_)
                 | Reference::Item
@@ -155,14 +155,16 @@ impl<F: Format> ActionReader<'_, F> {
         self.error("outside-loop", span, what, hint);
     }
 
-    pub(super) fn is_set(&self, name: &str) -> bool {
-        self.set.contains(&name.to_lowercase())
+    pub(super) fn has_variable(&self, name: &str) -> bool {
+        self.variable_names.contains(&name.to_lowercase())
     }
 
     /// Returns the names of all variables that `variables()` can read.
     fn variables(&self, workflow: &Workflow) -> Vec<Name> {
         let declared = workflow.variables.iter().map(|(name, _)| name.clone());
-        let mut variables: Vec<Name> = declared.chain(self.made.iter().cloned()).collect();
+        let mut variables: Vec<Name> = declared
+            .chain(self.declared_variables.iter().cloned())
+            .collect();
         for variable in LOOP_VARIABLES {
             variables.push(Name::from(variable));
             for name in &self.loops {
@@ -173,7 +175,7 @@ impl<F: Format> ActionReader<'_, F> {
     }
 
     /// Reports a member of a loop in Jinja that does not exist.
-    fn must_be_of_a_loop(&mut self, member: &str, span: Span, is_optional: bool) {
+    fn check_loop_member(&mut self, member: &str, span: Span, is_optional: bool) {
         if LOOP_MEMBERS.contains(&member) {
             return;
         }
@@ -189,7 +191,7 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    fn must_exist(
+    fn check_exists(
         &mut self,
         code: &'static str,
         what: &str,
@@ -213,7 +215,7 @@ impl<F: Format> ActionReader<'_, F> {
     }
 
     /// Reports a top-level name in Jinja that is neither one of `ROOTS` nor a variable.
-    fn may_be_a_root(&mut self, name: &str, span: Span, variables: &[Name], optional: bool) {
+    fn check_root(&mut self, name: &str, span: Span, variables: &[Name], optional: bool) {
         if ROOTS.contains(&name) || variables.iter().any(|known| &**known == name) {
             return;
         }
@@ -233,7 +235,7 @@ impl<F: Format> ActionReader<'_, F> {
     }
 
     /// Reports a variable that nothing can set. It is an error, unless the template checks first.
-    fn may_be_set(&mut self, name: &str, span: Span, known: &[Name], optional: bool) {
+    fn check_variable(&mut self, name: &str, span: Span, known: &[Name], optional: bool) {
         if has(known, name) {
             return;
         }

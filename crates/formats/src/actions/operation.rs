@@ -160,35 +160,35 @@ impl<F: Format> ActionReader<'_, F> {
 
         if let Some(entry) = cancel {
             let cancel = self.cancel_request(entry, &names, &first_inputs);
-            let asks = [&names.poll, &names.status];
-            self.cancel_at_end(act, &names.start, asks, request(cancel));
+            let steps = [&names.poll, &names.status];
+            self.cancel_at_end(act, &names.start, steps, request(cancel));
             self.cancels.push((act.name.clone(), act.span));
         }
-        let asks = match status {
+        let status_inputs = match status {
             Some(entry) => self.operation_request(entry, &first_inputs),
-            None => follow(
+            None => follow_up_inputs(
                 &first_inputs,
                 get(),
                 names.read_in_loop(self, &format!("{STATE}.get('address') or {URL}")),
                 names.read_in_loop(self, URL),
             ),
         };
-        let mut ask = step(
+        let mut status_request = step(
             names.status.clone(),
             "http",
             request(match done {
-                Some(_) => with_step(asks, "check"),
-                None => with_step(asks, "status"),
+                Some(_) => with_step(status_inputs, "check"),
+                None => with_step(status_inputs, "status"),
             }),
             act.span,
         );
-        ask.retry = Some(RetryPolicy {
+        status_request.retry = Some(RetryPolicy {
             on: vec![RetryOn::Transient, RetryOn::Code(404)],
             when: names.repeat_condition(self),
             ..default_retry(true, act.span)
         });
         let failed = failed.and_then(|entry| self.condition(entry));
-        ask.expect = failed.map(Expect::NotFailed);
+        status_request.expect = failed.map(Expect::NotFailed);
 
         let condition_text = match done {
             Some(entry) => entry.value.as_str().unwrap_or_default().to_owned(),
@@ -210,7 +210,7 @@ impl<F: Format> ActionReader<'_, F> {
             on_missing: OnMissing::Wait,
             on_limit: OnLimit::Fail,
             on_timeout: OnLimit::Fail,
-            ..looped(ended, count, only(ask))
+            ..looped(ended, count, only(status_request))
         };
 
         let mut steps = vec![start];
@@ -287,7 +287,7 @@ impl<F: Format> ActionReader<'_, F> {
             // Authors read the address from the answer of the start.
             _ => {
                 let base = names.read(self, "start.get('url')");
-                follow(first_inputs, post, self.template(&entry.value), base)
+                follow_up_inputs(first_inputs, post, self.template(&entry.value), base)
             }
         }
     }
@@ -353,7 +353,7 @@ impl<F: Format> ActionReader<'_, F> {
             Some(entry) if entry.value.as_str() == Some("none") => return None,
             Some(entry) => (self.operation_request(entry, first_inputs), None),
             None => {
-                let inputs = follow(
+                let inputs = follow_up_inputs(
                     first_inputs,
                     get(),
                     names.read(self, RESULT),
@@ -415,7 +415,7 @@ pub(crate) fn find_repeated<'w>(
 }
 
 /// Makes the inputs of a request to an address. If the server is the same, it has the first request's credentials.
-fn follow(
+fn follow_up_inputs(
     first_inputs: &[(Template, Template)],
     method: (Template, Template),
     address: Template,

@@ -2,7 +2,7 @@
 
 use super::settings::Settings;
 use super::{ActionReader, Format, places};
-use crate::arm::first_value;
+use crate::arm::parameter_stand_in;
 use windlass_expression::{Object, Template, Value};
 use windlass_model::hir::{Outputs, Workflow};
 use windlass_model::model::Name;
@@ -156,8 +156,8 @@ impl<F: Format> ActionReader<'_, F> {
         {
             return;
         }
-        let value = first_value(&declared.key, &declared.value);
-        self.wanted
+        let value = parameter_stand_in(&declared.key, &declared.value);
+        self.missing_inputs
             .parameter(&mut self.reader, &declared.key, declared.key_span, value);
     }
 

@@ -83,7 +83,7 @@ impl<F: Format> ActionReader<'_, F> {
             None if inputs
                 .under
                 .as_ref()
-                .is_some_and(|fields| fields.has_slip_of("uri")) => {}
+                .is_some_and(|fields| fields.has_misspelling_of("uri")) => {}
             None => self.missing_input(act, "uri", hint),
         }
         let mut headers = None;

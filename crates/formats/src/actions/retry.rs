@@ -117,7 +117,7 @@ impl<F: Format> ActionReader<'_, F> {
         let made = format!("{}.action", act.name);
         // The inner action gets no default retries: they would multiply with this policy's.
         self.has_outer_retry = true;
-        let step = self.bare(&inner.value, &made, inner.key_span);
+        let step = self.read_unnamed_action(&inner.value, &made, inner.key_span);
         // The policy repeats the whole inner step, including its break_when and timeout.
         let step = Step {
             anonymous: true,

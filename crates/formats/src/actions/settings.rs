@@ -73,7 +73,7 @@ impl<'n> Settings<'n> {
     }
 
     /// Returns the target of each connection, by the connection's name in lower case.
-    pub fn connected(&self) -> BTreeMap<String, String> {
+    pub fn connection_targets(&self) -> BTreeMap<String, String> {
         let mut found = BTreeMap::new();
         for node in &self.connections {
             for (part, inside, _) in CONNECTIONS {
@@ -81,7 +81,7 @@ impl<'n> Settings<'n> {
                 for entry in entries.unwrap_or_default() {
                     let led = entry.value.get_any_case(inside);
                     let id = led.and_then(|led| led.get_any_case("id").unwrap_or(led).as_str());
-                    found.extend(id.map(|id| (entry.key.to_lowercase(), last(id))));
+                    found.extend(id.map(|id| (entry.key.to_lowercase(), last_path_segment(id))));
                 }
             }
         }
@@ -130,7 +130,7 @@ pub(crate) fn connections_only(node: &Node) -> Value {
 }
 
 /// Returns the last part of an id: `office365` of `/…/managedApis/office365`.
-pub(crate) fn last(id: &str) -> String {
+pub(crate) fn last_path_segment(id: &str) -> String {
     let id = id.trim_end_matches(['/', ']', ')', '\'', '"']);
     id.rsplit('/').next().unwrap_or_default().to_owned()
 }
@@ -232,10 +232,10 @@ impl<F: Format> ActionReader<'_, F> {
     }
 
     fn missing_setting(&mut self, name: &str, span: Span) {
-        if self.wanted.settings.contains_key(name) {
+        if self.missing_inputs.settings.contains_key(name) {
             return;
         }
-        self.wanted
+        self.missing_inputs
             .settings
             .insert(name.to_owned(), Value::text(name));
         let what = format!("the app setting `{name}` has no value");

@@ -126,7 +126,7 @@ impl<F: Format> ActionReader<'_, F> {
         let known: Vec<Name> = self.state.iter().map(|(name, _)| name.clone()).collect();
         let hint = match known.as_slice() {
             [] => String::from(HINT),
-            _ if self.is_set(name) => format!(
+            _ if self.has_variable(name) => format!(
                 "the variable is `variables.{name}`: in a file with `state`, that has only the values between runs"
             ),
             known => did_you_mean(name, known)
@@ -145,7 +145,10 @@ impl<F: Format> ActionReader<'_, F> {
         F::CONVENTIONS.has_extended_requests
             && mentions.any(|mention| is_last(&mention.reference))
             && !variables.any(|name| **name == *LAST_RUN)
-            && !self.made.iter().any(|name| **name == *LAST_RUN)
+            && !self
+                .declared_variables
+                .iter()
+                .any(|name| **name == *LAST_RUN)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::arguments::{check_count, check_kinds};
 use super::expression::{Expr, inside, parse};
 use super::functions::{
-    PlaceholderKind, call, function_name, member, placeholder, placeholder_kind, resolve_stand_in,
+    StandInKind, call, function_name, member, resolve_stand_in, stand_in_kind, typed_stand_in,
 };
 use super::names::{Frame, Slot, ValueOrigins, null};
 use super::values::declared;
@@ -49,11 +49,11 @@ pub(super) struct Deployment<'d, 'a> {
     budget: Budget,
     pub(super) depth: usize,
     /// If above zero, expressions without a value are allowed and stay unchanged.
-    pub(super) lenient: usize,
+    pub(super) lenient_depth: usize,
     /// Whether the name of a workflow is computed: a parameter in it may get a made-up value.
-    pub(super) naming: bool,
+    pub(super) is_naming: bool,
     /// Whether the last name has a made-up value of a parameter.
-    pub(super) guessed: bool,
+    pub(super) has_stand_in_name: bool,
     pub(super) seen: ValueOrigins,
     /// The expressions that were already reported.
     reported: Vec<String>,
@@ -69,9 +69,9 @@ impl<'d, 'a> Deployment<'d, 'a> {
             text: 0,
             budget: Budget::to_give_up(MAX_WORK),
             depth: 0,
-            lenient: 0,
-            naming: false,
-            guessed: false,
+            lenient_depth: 0,
+            is_naming: false,
+            has_stand_in_name: false,
             seen: ValueOrigins::default(),
             reported: Vec::new(),
         }
@@ -107,7 +107,9 @@ impl Deployment<'_, '_> {
     /// Returns the number of iterations of a copy loop. Refuses a count that a deployment refuses.
     pub(super) fn count_of(&mut self, copy: &Node) -> i64 {
         let before = self.seen;
-        let count = copy.get_any_case("count").map(|count| self.deployed(count));
+        let count = copy
+            .get_any_case("count")
+            .map(|count| self.eval_tree(count));
         match count.as_ref().map(|count| &count.kind) {
             Some(Kind::Int(count)) if (0..=MAX_COPIES).contains(count) => *count,
             // The reason for the missing value is already reported.
@@ -123,7 +125,7 @@ impl Deployment<'_, '_> {
     }
 
     /// Copies a tree, with the deployment's expressions replaced by their values.
-    pub(super) fn deployed(&mut self, node: &Node) -> Node {
+    pub(super) fn eval_tree(&mut self, node: &Node) -> Node {
         if !self.is_within(node.span) {
             return null(node.span);
         }
@@ -136,9 +138,9 @@ impl Deployment<'_, '_> {
                 },
             },
             Kind::Array(items) => {
-                Kind::Array(items.iter().map(|item| self.deployed(item)).collect())
+                Kind::Array(items.iter().map(|item| self.eval_tree(item)).collect())
             }
-            Kind::Object(entries) => return self.deployed_map(node, entries),
+            Kind::Object(entries) => return self.eval_map(node, entries),
             Kind::Null | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) => node.kind.clone(),
         };
         Node {
@@ -147,7 +149,7 @@ impl Deployment<'_, '_> {
         }
     }
 
-    fn deployed_map(&mut self, node: &Node, entries: &[Entry]) -> Node {
+    fn eval_map(&mut self, node: &Node, entries: &[Entry]) -> Node {
         let mut made = Vec::with_capacity(entries.len());
         for entry in entries {
             let copies = match (&entry.value.kind, entry.key.as_str()) {
@@ -177,9 +179,9 @@ impl Deployment<'_, '_> {
             }
             // The targets of connections have no meaning here, so they may stay unknown.
             let aside = entry.key == "$connections" && entry.value.get_any_case("type").is_none();
-            self.lenient += usize::from(aside);
-            let value = self.deployed(&entry.value);
-            self.lenient -= usize::from(aside);
+            self.lenient_depth += usize::from(aside);
+            let value = self.eval_tree(&entry.value);
+            self.lenient_depth -= usize::from(aside);
             let key = match inside(&entry.key) {
                 Some(expression) => match self.value_of(expression, entry.key_span) {
                     Ok(value) => value.to_value().as_str().map(str::to_owned),
@@ -206,7 +208,7 @@ impl Deployment<'_, '_> {
             .frames
             .last()
             .and_then(|frame| frame.variables.get(&name));
-        matches!(slot, Some(Slot::Open))
+        matches!(slot, Some(Slot::InProgress))
     }
 
     /// Evaluates a copy loop to the list of its items.
@@ -216,7 +218,7 @@ impl Deployment<'_, '_> {
         let mut items = Vec::new();
         for index in 0..count {
             self.begin_copy(copy, index);
-            items.extend(input.map(|input| self.deployed(input)));
+            items.extend(input.map(|input| self.eval_tree(input)));
             self.end_copy();
         }
         Node {
@@ -225,11 +227,12 @@ impl Deployment<'_, '_> {
         }
     }
 
-    /// Returns the value of an expression. If `lenient` is set, an expression without a value stays unchanged.
+    /// Returns the value of an expression. If `lenient_depth` is above zero, an expression without a value stays
+    /// unchanged.
     fn eval_text(&mut self, node: &Node, expression: &str) -> Node {
         match self.value_of(expression, node.span) {
             Ok(value) => value,
-            Err(_) if self.lenient > 0 => {
+            Err(_) if self.lenient_depth > 0 => {
                 self.seen.misses += 1;
                 node.clone()
             }
@@ -269,8 +272,8 @@ impl Deployment<'_, '_> {
             && let Some(name) = name.as_str()
         {
             match function.to_ascii_lowercase().as_str() {
-                "parameters" => return self.parameter(name).map(|found| at(found, span)),
-                "variables" => return self.variable(name).map(|found| at(found, span)),
+                "parameters" => return self.parameter(name).map(|found| with_span(found, span)),
+                "variables" => return self.variable(name).map(|found| with_span(found, span)),
                 _ => {}
             }
         }
@@ -310,9 +313,9 @@ impl Deployment<'_, '_> {
 
     fn call(&mut self, name: &str, arguments: &[Expr]) -> Outcome<Value> {
         let lower = function_name(name);
-        match placeholder_kind(&lower) {
-            Some(PlaceholderKind::Value) => self.seen.stand_ins += 1,
-            Some(PlaceholderKind::Whole) => {
+        match stand_in_kind(&lower) {
+            Some(StandInKind::Value) => self.seen.stand_ins += 1,
+            Some(StandInKind::Whole) => {
                 self.seen.stand_ins += 1;
                 self.seen.unknown += 1;
             }
@@ -435,7 +438,7 @@ impl Deployment<'_, '_> {
         });
         let output = function.get_any_case("output");
         let output = output.and_then(|output| output.get_any_case("value"));
-        let value = output.map(|output| self.deployed(output));
+        let value = output.map(|output| self.eval_tree(output));
         self.frames.pop();
         Ok(value.map_or(Value::Null, |value| value.to_value()))
     }
@@ -465,7 +468,7 @@ impl Deployment<'_, '_> {
                 self.seen.add(*seen);
                 return Ok(node.clone());
             }
-            Slot::Open => {
+            Slot::InProgress => {
                 return Err(NoValue::Reason(format!(
                     "the {what} `{name}` refers to itself"
                 )));
@@ -474,7 +477,7 @@ impl Deployment<'_, '_> {
                 let (declared, span) = (declared.clone(), *span);
                 return self.without_value(name, &declared, span);
             }
-            Slot::Written(_) | Slot::Outer(_) => std::mem::replace(slot, Slot::Open),
+            Slot::Written(_) | Slot::Outer(_) => std::mem::replace(slot, Slot::InProgress),
         };
         let before = self.seen;
         let found = self.computed(name, &written);
@@ -486,7 +489,7 @@ impl Deployment<'_, '_> {
         }
         let slots = self.frames.last_mut().map(of);
         if let Some(slot) = slots.and_then(|slots| slots.get_mut(&key)) {
-            *slot = match (&found, self.lenient, seen.misses) {
+            *slot = match (&found, self.lenient_depth, seen.misses) {
                 (Ok(node), 0, _) | (Ok(node), _, 0) => Slot::Known(node.clone(), seen),
                 // A value that stayed unknown is reported when a workflow needs it.
                 _ => written,
@@ -508,7 +511,7 @@ impl Deployment<'_, '_> {
                 // A variable has the same value in each copy of a resource, so hide the copies.
                 let frame = self.frames.last_mut();
                 let copies = frame.map(|frame| std::mem::take(&mut frame.copies));
-                let found = self.deployed(node);
+                let found = self.eval_tree(node);
                 if let (Some(frame), Some(copies)) = (self.frames.last_mut(), copies) {
                     frame.copies = copies;
                 }
@@ -518,7 +521,7 @@ impl Deployment<'_, '_> {
             Slot::Outer(node) if self.frames.len() < 2 => node.get_any_case("value").cloned(),
             Slot::Outer(node) => {
                 let own = self.frames.pop();
-                let found = self.deployed(node);
+                let found = self.eval_tree(node);
                 self.frames.extend(own);
                 match found.get_any_case("value") {
                     Some(value) => Some(value.clone()),
@@ -527,20 +530,20 @@ impl Deployment<'_, '_> {
                     None => None,
                 }
             }
-            Slot::Open | Slot::Known(..) | Slot::Missing(..) => None,
+            Slot::InProgress | Slot::Known(..) | Slot::Missing(..) => None,
         };
         self.depth -= 1;
         found.ok_or_else(|| NoValue::Reason(format!("the deployment sets no value for `{name}`")))
     }
 
     fn without_value(&mut self, name: &str, declared: &Node, span: Span) -> Outcome<Node> {
-        let value = first_value(name, declared);
-        if self.naming {
-            self.guessed = true;
+        let value = parameter_stand_in(name, declared);
+        if self.is_naming {
+            self.has_stand_in_name = true;
             self.seen.misses += 1;
             return Ok(Node::made(value, span));
         }
-        match (self.lenient, self.frames.len()) {
+        match (self.lenient_depth, self.frames.len()) {
             (0, ..2) => self.missing.parameter(self.reader, name, span, value),
             (0, _) => {
                 let why = format!("the deployment sets no value for its parameter `{name}`");
@@ -570,12 +573,12 @@ impl Deployment<'_, '_> {
 }
 
 /// Returns an initial value for a parameter without a value.
-pub(crate) fn first_value(name: &str, declared: &Node) -> Value {
+pub(crate) fn parameter_stand_in(name: &str, declared: &Node) -> Value {
     let kind = declared.get_any_case("type").and_then(Node::as_str);
     let constant = declared.to_value();
     let empty = Object::new();
     let members = constant.as_object().unwrap_or(&empty);
-    placeholder(name, kind.unwrap_or_default(), members)
+    typed_stand_in(name, kind.unwrap_or_default(), members)
 }
 
 fn is_copy(node: &Node) -> bool {
@@ -583,7 +586,7 @@ fn is_copy(node: &Node) -> bool {
 }
 
 /// Sets the span of a node, unless the node is a text, list or map: these have spans inside.
-fn at(node: Node, span: Span) -> Node {
+fn with_span(node: Node, span: Span) -> Node {
     match node.kind {
         Kind::Array(_) | Kind::Object(_) | Kind::String(_) => node,
         kind => Node { span, kind },

@@ -29,7 +29,7 @@ const SHARED: [&str; 50] = words! {
 };
 
 /// Which part of a function's result only a deployment would know.
-pub(super) enum PlaceholderKind {
+pub(super) enum StandInKind {
     /// The value; the type is known.
     Value,
     /// The value and its type.
@@ -37,10 +37,10 @@ pub(super) enum PlaceholderKind {
 }
 
 /// Returns what is made up in the result of a function, or `None` if the result is computed.
-pub(super) fn placeholder_kind(lower: &str) -> Option<PlaceholderKind> {
+pub(super) fn stand_in_kind(lower: &str) -> Option<StandInKind> {
     match lower {
-        "reference" | "providers" => Some(PlaceholderKind::Whole),
-        list if list.starts_with("list") => Some(PlaceholderKind::Whole),
+        "reference" | "providers" => Some(StandInKind::Whole),
+        list if list.starts_with("list") => Some(StandInKind::Whole),
         "subscription"
         | "resourcegroup"
         | "tenant"
@@ -54,7 +54,7 @@ pub(super) fn placeholder_kind(lower: &str) -> Option<PlaceholderKind> {
         | "pickzones"
         | "resourceid"
         | "subscriptionresourceid"
-        | "managementgroupresourceid" => Some(PlaceholderKind::Value),
+        | "managementgroupresourceid" => Some(StandInKind::Value),
         _ => None,
     }
 }
@@ -450,7 +450,7 @@ fn pad_left(text: &str, width: Option<&Value>, with: &str) -> String {
 }
 
 /// Returns a stand-in for a parameter of a deployment without a value.
-pub(super) fn placeholder(name: &str, kind: &str, declared: &Object) -> Value {
+pub(super) fn typed_stand_in(name: &str, kind: &str, declared: &Object) -> Value {
     if let Some(first) = declared
         .get("allowedValues")
         .and_then(Value::as_array)

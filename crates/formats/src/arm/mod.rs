@@ -10,7 +10,7 @@ mod names;
 mod time;
 mod values;
 
-pub(crate) use compute::first_value;
+pub(crate) use compute::parameter_stand_in;
 pub(crate) use functions::workflow_resource;
 
 use crate::missing::MissingInputs;
@@ -197,7 +197,7 @@ impl Deployment<'_, '_> {
         };
         if let Some(template) = properties.get_any_case("mainTemplate") {
             // This template only contains `mainTemplate`, whose own expressions are escaped.
-            let template = self.deployed(template);
+            let template = self.eval_tree(template);
             self.nested(&template, None, found);
         }
         let Some(template) = properties.get_any_case("template") else {
@@ -209,7 +209,7 @@ impl Deployment<'_, '_> {
         let given = properties.get_any_case("parameters");
         // All parameters may be one expression.
         let given = given.map(|given| match given.as_str() {
-            Some(_) => self.deployed(given),
+            Some(_) => self.eval_tree(given),
             None => given.clone(),
         });
         if let Some(given) = &given {
@@ -235,12 +235,12 @@ impl Deployment<'_, '_> {
     fn enter(&mut self, template: &Node, given: &[&Node]) {
         self.reader.check_declared(template);
         self.frames.push(Frame::of(template, given));
-        self.lenient += 1;
+        self.lenient_depth += 1;
         for parameter in declared(template) {
             // The reason for a missing value is reported where the value is used.
             let _unknown = self.parameter(&parameter.key);
         }
-        self.lenient -= 1;
+        self.lenient_depth -= 1;
     }
 
     /// Evaluates the condition of a resource. Reports an invalid condition, and returns `None`.
@@ -249,7 +249,7 @@ impl Deployment<'_, '_> {
             return Some(true);
         };
         let before = self.seen;
-        let condition = self.deployed(condition);
+        let condition = self.eval_tree(condition);
         let seen = self.seen.since(before);
         match &condition.kind {
             _ if seen.misses > 0 => None,
@@ -268,14 +268,14 @@ impl Deployment<'_, '_> {
 
     /// Makes a candidate of a resource, with its expressions replaced. Its name may stay unknown.
     fn candidate(&mut self, resource: &Node) -> Candidate {
-        self.lenient += 1;
-        self.naming = true;
-        self.guessed = false;
+        self.lenient_depth += 1;
+        self.is_naming = true;
+        self.has_stand_in_name = false;
         let name = resource
             .get_any_case("name")
-            .map(|name| self.deployed(name));
-        self.naming = false;
-        self.lenient -= 1;
+            .map(|name| self.eval_tree(name));
+        self.is_naming = false;
+        self.lenient_depth -= 1;
         let known = name.as_ref().and_then(Node::as_str);
         let known = known
             .filter(|name| inside(name).is_none())
@@ -283,8 +283,10 @@ impl Deployment<'_, '_> {
         let entries = resource.entries().unwrap_or_default().iter();
         let entries = entries.filter_map(|entry| {
             let value = match entry.key.to_ascii_lowercase().as_str() {
-                "properties" => without_null(self.deployed(&entry.value), 0),
-                "name" => name.clone().filter(|_| known.is_some() && !self.guessed)?,
+                "properties" => without_null(self.eval_tree(&entry.value), 0),
+                "name" => name
+                    .clone()
+                    .filter(|_| known.is_some() && !self.has_stand_in_name)?,
                 "kind" => entry.value.clone(),
                 _ => return None,
             };

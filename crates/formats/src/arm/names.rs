@@ -52,7 +52,7 @@ pub(super) enum Slot {
     /// `{value: …}` from the deployment that contains the template, with the deployment's expressions.
     Outer(Node),
     /// The value is being computed. A read of the slot is an endless recursion.
-    Open,
+    InProgress,
     /// The value, and what was used to compute it.
     Known(Node, ValueOrigins),
     /// A parameter without a value, with its declaration.
@@ -68,7 +68,7 @@ impl Frame {
         let parameters = declared(template).iter().map(|entry| {
             let own = given.iter().find_map(|given| {
                 let given = given.get_any_case("parameters").unwrap_or(given);
-                given.get_any_case(&entry.key).filter(|own| gives(own))
+                given.get_any_case(&entry.key).filter(|own| has_value(own))
             });
             let slot = match (own, entry.value.get_any_case("defaultValue")) {
                 (Some(own), _) => Slot::Outer(own.clone()),
@@ -118,7 +118,7 @@ impl Frame {
 }
 
 /// Returns true if the entry for a parameter has a value. A secret of a key vault has no value here.
-pub(super) fn gives(given: &Node) -> bool {
+pub(super) fn has_value(given: &Node) -> bool {
     let is_computed = given.as_str().is_some_and(|text| inside(text).is_some());
     is_computed || given.get_any_case("value").is_some()
 }

@@ -20,10 +20,10 @@ pub(super) fn formatted(function: &str, value: Value, form: &str) -> Result<Valu
 
 /// Computes `dateTimeAdd(base, duration, format)`.
 pub(super) fn add(base: &str, duration: &str, form: &str) -> Result<Value, String> {
-    let length = length(duration).ok_or_else(|| {
+    let length = parse_duration(duration).ok_or_else(|| {
         format!("`dateTimeAdd` needs a duration such as P1D or -PT1H30M, and has `{duration}`")
     })?;
-    let (moment, zone) = moment(base)?;
+    let (moment, zone) = parse_instant(base)?;
     let moment = moment
         .checked_add_signed(length)
         .filter(|moment| (1..=9999).contains(&moment.year()))
@@ -42,12 +42,12 @@ pub(super) fn from_epoch(seconds: Value) -> Result<Value, String> {
 
 /// Computes `dateTimeToEpoch(moment)`.
 pub(super) fn to_epoch(text: &str) -> Result<Value, String> {
-    let (moment, _) = moment(text)?;
+    let (moment, _) = parse_instant(text)?;
     Ok(Value::Int(moment.and_utc().timestamp()))
 }
 
 /// Parses an instant. Returns it without its zone, and the zone to append: `Z` or nothing.
-fn moment(text: &str) -> Result<(NaiveDateTime, &'static str), String> {
+fn parse_instant(text: &str) -> Result<(NaiveDateTime, &'static str), String> {
     if let Ok(compact) = NaiveDateTime::parse_from_str(text, COMPACT) {
         return Ok((compact, "Z"));
     }
@@ -63,7 +63,7 @@ fn moment(text: &str) -> Result<(NaiveDateTime, &'static str), String> {
 }
 
 /// Returns the length of an ISO 8601 duration, which may be negative.
-fn length(text: &str) -> Option<TimeDelta> {
+fn parse_duration(text: &str) -> Option<TimeDelta> {
     let later = |text: &str| TimeDelta::from_std(parse_nominal_duration(text)?).ok();
     match text.strip_prefix('-') {
         Some(earlier) => later(earlier).map(|length| -length),
@@ -73,7 +73,7 @@ fn length(text: &str) -> Option<TimeDelta> {
 
 #[cfg(test)]
 mod tests {
-    use super::length;
+    use super::parse_duration;
     use chrono::TimeDelta;
 
     #[test]
@@ -85,15 +85,19 @@ mod tests {
             ("PT1H1M1S", 3661),
             ("P1DT1M", 86_460),
         ] {
-            assert_eq!(length(text), TimeDelta::try_seconds(seconds), "{text}");
+            assert_eq!(
+                parse_duration(text),
+                TimeDelta::try_seconds(seconds),
+                "{text}"
+            );
         }
-        assert_eq!(length("-PT0.5S"), TimeDelta::try_milliseconds(-500));
+        assert_eq!(parse_duration("-PT0.5S"), TimeDelta::try_milliseconds(-500));
         let endless = format!("P{}D", "9".repeat(60));
         for text in [
             "", "-", "P", "PT", "P1DT", "junk", "1h", "P1", "1D", "P1H", "PT1D", "P1D1Y", "P-1D",
             "P1.5D", "PT.5S", "p1d", "P1D ", &endless,
         ] {
-            assert_eq!(length(text), None, "{text}");
+            assert_eq!(parse_duration(text), None, "{text}");
         }
     }
 }

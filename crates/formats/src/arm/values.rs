@@ -1,6 +1,6 @@
 //! Reports what a deployment would refuse in the parameters of a template: declarations and values.
 
-use super::names::gives;
+use super::names::has_value;
 use crate::reader::Reader;
 use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{Entry, Kind, Node};
@@ -19,7 +19,7 @@ const BOUNDS: [&str; 4] = ["minValue", "maxValue", "minLength", "maxLength"];
 impl Reader<'_> {
     /// Reports the entry of a parameter without `value` or `reference`.
     pub(crate) fn check_member(&mut self, given: &Entry) {
-        if gives(&given.value) || given.value.get_any_case("reference").is_some() {
+        if has_value(&given.value) || given.value.get_any_case("reference").is_some() {
             return;
         }
         let what = format!("the value of the parameter `{}` has no `value`", given.key);

@@ -101,9 +101,9 @@ impl Canvas<'_> {
             .take()
             .unwrap_or_else(|| vec![self.built_in("response", PortKind::Any, &node.id, node.span)]);
         if asks {
-            self.also(&mut outputs, &[(SESSION, PortKind::Any)], node);
+            self.add_missing_outputs(&mut outputs, &[(SESSION, PortKind::Any)], node);
         }
-        self.finished(node, Ports::of(outputs), |_| {
+        self.make_body(node, Ports::of(outputs), |_| {
             Some(NodeKind::Agent(Agent {
                 runner: runner?.to_owned(),
                 prompt: prompt?,
@@ -143,8 +143,8 @@ impl Canvas<'_> {
         if let Some(output) = outputs.iter_mut().find(all).filter(|_| several) {
             output.extract = Some(Extract::Full);
         }
-        self.also(&mut outputs, &SHELL_OUTPUTS, node);
-        self.finished(node, Ports::of(outputs), |_| {
+        self.add_missing_outputs(&mut outputs, &SHELL_OUTPUTS, node);
+        self.make_body(node, Ports::of(outputs), |_| {
             Some(NodeKind::Shell(Shell {
                 script: script?,
                 cwd,
@@ -224,7 +224,7 @@ impl Canvas<'_> {
     pub(super) fn function(&mut self, node: &mut NodeReader<'_>) -> Body {
         if self.is_javascript(node) {
             return Body {
-                what: NodeKind::Unknown,
+                spec: NodeKind::Unknown,
                 inputs: open(node.inputs.take()),
                 outputs: open(node.outputs.take()),
             };
@@ -250,7 +250,7 @@ impl Canvas<'_> {
             open: outputs.is_none(),
             list: outputs.unwrap_or_default(),
         };
-        self.finished(node, outputs, |_| {
+        self.make_body(node, outputs, |_| {
             Some(NodeKind::Function {
                 language: language?,
                 code: code?.1.to_owned(),
@@ -266,8 +266,8 @@ impl Canvas<'_> {
             node.data.required(self, "url", node.span, hint);
         }
         let mut outputs = node.outputs.take().unwrap_or_default();
-        self.also(&mut outputs, &HTTP_OUTPUTS, node);
-        self.finished(node, Ports::of(outputs), |_| {
+        self.add_missing_outputs(&mut outputs, &HTTP_OUTPUTS, node);
+        self.make_body(node, Ports::of(outputs), |_| {
             url.then(|| NodeKind::Http(inputs))
         })
     }
@@ -304,7 +304,7 @@ impl Canvas<'_> {
                 }
             }
         }
-        self.finished(node, Ports::of(outputs), |_| {
+        self.make_body(node, Ports::of(outputs), |_| {
             Some(NodeKind::Constant(Value::object(given)))
         })
     }
@@ -346,7 +346,12 @@ impl Canvas<'_> {
     }
 
     /// Adds the outputs of a type that the node does not declare.
-    fn also(&self, outputs: &mut Vec<Socket>, names: &[(&str, PortKind)], node: &NodeReader<'_>) {
+    fn add_missing_outputs(
+        &self,
+        outputs: &mut Vec<Socket>,
+        names: &[(&str, PortKind)],
+        node: &NodeReader<'_>,
+    ) {
         for (name, kind) in names {
             if !outputs.iter().any(|socket| *socket.port.name == **name) {
                 outputs.push(self.built_in(name, *kind, &node.id, node.span));
@@ -355,21 +360,21 @@ impl Canvas<'_> {
     }
 
     /// Makes the body of a node. If a part of the node is missing, nothing is known of it.
-    fn finished(
+    fn make_body(
         &mut self,
         node: &mut NodeReader<'_>,
         outputs: Ports,
-        what: impl FnOnce(&mut Self) -> Option<NodeKind>,
+        spec: impl FnOnce(&mut Self) -> Option<NodeKind>,
     ) -> Body {
         let inputs = node.inputs.take();
-        match what(self) {
-            Some(what) => Body {
-                what,
+        match spec(self) {
+            Some(spec) => Body {
+                spec,
                 inputs: Ports::of(inputs.unwrap_or_default()),
                 outputs,
             },
             None => Body {
-                what: NodeKind::Unknown,
+                spec: NodeKind::Unknown,
                 inputs: open(inputs),
                 outputs: open(Some(outputs.list)),
             },

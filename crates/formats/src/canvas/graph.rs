@@ -286,7 +286,7 @@ impl Canvas<'_> {
         let Some(target) = to.inputs.find(input) else {
             return;
         };
-        let known = match &from.what {
+        let known = match &from.spec {
             NodeKind::Constant(outputs) => outputs.get(output),
             _ => None,
         };

@@ -3,9 +3,9 @@
 use super::tree::{Graph, Node, NodeKind, Socket};
 
 impl Graph {
-    /// Returns the inputs of a component that declares none: those of the graph's entrances, and all
+    /// Returns the inputs of a component that declares none: those of the graph's source nodes, and all
     /// inputs without an edge inside.
-    pub(super) fn entrances(&self) -> Vec<Socket> {
+    pub(super) fn component_inputs(&self) -> Vec<Socket> {
         let mut found: Vec<Socket> = Vec::new();
         for (index, node) in self.nodes.iter().enumerate() {
             for socket in &node.inputs.list {
@@ -20,8 +20,8 @@ impl Graph {
     }
 
     /// Returns the outputs of a component that declares none.
-    pub(super) fn exits(&self) -> Vec<Socket> {
-        let sink = |node: &&Node| matches!(node.what, NodeKind::Sink);
+    pub(super) fn component_outputs(&self) -> Vec<Socket> {
+        let sink = |node: &&Node| matches!(node.spec, NodeKind::Sink);
         let sinks = self.nodes.iter().filter(sink);
         let mut sockets: Vec<&Socket> = sinks.flat_map(|node| &node.outputs.list).collect();
         if sockets.is_empty() {
@@ -30,17 +30,17 @@ impl Graph {
                 .iter()
                 .flat_map(|node| &node.outputs.list)
                 .collect();
-            sockets.retain(|socket| self.exit(&socket.port.name).is_some());
+            sockets.retain(|socket| self.find_component_output(&socket.port.name).is_some());
         }
         sockets.into_iter().cloned().collect()
     }
 
     /// Finds the node with an output of a component: an interface-output, or the only node that has an
     /// output of this name.
-    pub(super) fn exit(&self, name: &str) -> Option<(usize, &Node)> {
+    pub(super) fn find_component_output(&self, name: &str) -> Option<(usize, &Node)> {
         let has = |(_, node): &(usize, &Node)| node.outputs.find(name).is_some();
         let nodes = || self.nodes.iter().enumerate().filter(has);
-        let sink = nodes().find(|(_, node)| matches!(node.what, NodeKind::Sink));
+        let sink = nodes().find(|(_, node)| matches!(node.spec, NodeKind::Sink));
         sink.or_else(|| {
             let mut all = nodes();
             all.next().filter(|_| all.next().is_none())

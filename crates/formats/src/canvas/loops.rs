@@ -63,17 +63,17 @@ impl Canvas<'_> {
                 "outputMappings",
             ]);
             return Body {
-                what: NodeKind::Unknown,
+                spec: NodeKind::Unknown,
                 inputs: open(inputs),
                 outputs: open(outputs),
             };
         };
-        let go_on = match over {
+        let continue_while = match over {
             Some(_) => None,
             None => self.continue_while(node, &inner),
         };
-        let leave = node.data.non_null(self, "breakWhen");
-        let leave = leave.and_then(|entry| self.test(entry, &inner));
+        let break_when = node.data.non_null(self, "breakWhen");
+        let break_when = break_when.and_then(|entry| self.test(entry, &inner));
         let around = LoopContext {
             id: node.id.clone(),
             span: node.span,
@@ -82,18 +82,18 @@ impl Canvas<'_> {
         };
         let inputs = Ports::of(inputs.unwrap_or_default());
         let mappings = self.input_mappings(&mut node.data, &around, &inputs);
-        let (results, outputs) = self.output_mappings(&mut node.data, &around, outputs);
+        let (output_mappings, outputs) = self.output_mappings(&mut node.data, &around, outputs);
         Body {
-            what: NodeKind::Loop(Box::new(LoopNode {
+            spec: NodeKind::Loop(Box::new(LoopNode {
                 inner,
                 over,
                 count,
-                go_on,
-                leave,
+                continue_while,
+                break_when,
                 delay,
                 timeout,
                 mappings,
-                results,
+                output_mappings,
             })),
             inputs,
             outputs,

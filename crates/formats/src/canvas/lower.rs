@@ -27,7 +27,7 @@ pub(super) fn lower(graph: &Graph, reader: &mut Reader<'_>) -> Lowered {
         looped: None,
         given: InputSource::Run,
         reads: BTreeSet::new(),
-        leave: None,
+        break_when: None,
     };
     let steps = lowerer.graph(graph, &around);
     Lowered {
@@ -54,7 +54,7 @@ pub(super) struct GraphContext<'g> {
     /// The outputs of the graph's nodes that are read from outside.
     pub reads: BTreeSet<(usize, Name)>,
     /// A node, and the condition that ends the loop after it.
-    pub leave: Option<(usize, Condition)>,
+    pub break_when: Option<(usize, Condition)>,
 }
 
 /// The source of values for inputs without an edge.
@@ -63,7 +63,7 @@ pub(super) enum InputSource {
     Run,
     /// A component's inputs, by name.
     Component(BTreeMap<Name, Template>),
-    /// Mappings. For an entrance, also the loop's inputs, by name.
+    /// Mappings. For a source node, also the loop's inputs, by name.
     Loop(
         HashMap<(usize, Name), MappedInput>,
         BTreeMap<Name, Template>,
@@ -106,12 +106,12 @@ impl Lowerer<'_, '_> {
             let made = self.node(node, &scope, around);
             let timeout = node.timeout.as_ref();
             let timeout = timeout.map(|text| scope.text(text, self.reader.diagnostics));
-            let leave = around.leave.as_ref().filter(|(at, _)| *at == index);
+            let break_when = around.break_when.as_ref().filter(|(at, _)| *at == index);
             let step = Step {
                 title: node.title.clone(),
                 output: made.output,
                 timeout,
-                break_when: leave.map(|(_, when)| when.clone()),
+                break_when: break_when.map(|(_, when)| when.clone()),
                 ..step(node.step.clone(), node.kind, made.kind, node.span)
             };
             let after = predecessors(graph, index);
@@ -180,8 +180,8 @@ impl Lowerer<'_, '_> {
                     }
                     return mapped.value.clone();
                 }
-                let entrance = matches!(node.what, NodeKind::Source { .. });
-                if let Some(value) = inputs.get(input).filter(|_| entrance) {
+                let is_source = matches!(node.spec, NodeKind::Source { .. });
+                if let Some(value) = inputs.get(input).filter(|_| is_source) {
                     self.outer_link(around.container, input, &node.step);
                     return value.clone();
                 }

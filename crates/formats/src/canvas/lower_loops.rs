@@ -31,13 +31,13 @@ impl Lowerer<'_, '_> {
             looped: Some(step),
             given: InputSource::Loop(self.mapped(node, repeated, &inputs), inputs),
             reads: reads(repeated),
-            leave: repeated
-                .leave
+            break_when: repeated
+                .break_when
                 .as_ref()
                 .and_then(|test| Some((test.at.node, self.condition(repeated, test)?))),
         };
         let body = Block::Dag(self.graph(&repeated.inner, &around));
-        self.results(node, repeated);
+        self.link_outputs(node, repeated);
         let checks: Vec<Template> = scope.own.iter().map(|(_, value)| value.clone()).collect();
         let count = repeated.count.as_ref();
         let count = count.map(|count| scope.text(count, self.reader.diagnostics));
@@ -65,8 +65,8 @@ impl Lowerer<'_, '_> {
                 .map(|text| inside.text(text, self.reader.diagnostics))
         };
         let (delay, timeout) = (timed(&repeated.delay), timed(&repeated.timeout));
-        let go_on = repeated.go_on.as_ref();
-        let stop_when = go_on.and_then(|test| self.condition(repeated, test));
+        let continue_while = repeated.continue_while.as_ref();
+        let stop_when = continue_while.and_then(|test| self.condition(repeated, test));
         let negated = stop_when.is_some();
         let stop_when = stop_when.map_or_else(Condition::never, Condition::negated);
         let count = count.unwrap_or_else(|| Template::constant(1_i64.into()));
@@ -75,7 +75,9 @@ impl Lowerer<'_, '_> {
         // history has a warning, and the loop's `status` is `limit`.
         let spec = Loop {
             negated,
-            condition_text: go_on.map(|test| test.text.clone()).unwrap_or_default(),
+            condition_text: continue_while
+                .map(|test| test.text.clone())
+                .unwrap_or_default(),
             timeout,
             delay: delay.map(Delay::Every),
             on_timeout: OnLimit::Fail,
@@ -180,8 +182,8 @@ impl Lowerer<'_, '_> {
     }
 
     /// Adds the links from inner outputs to outputs of the loop, which pictures show.
-    fn results(&mut self, node: &Node, repeated: &LoopNode) {
-        for outcome in &repeated.results {
+    fn link_outputs(&mut self, node: &Node, repeated: &LoopNode) {
+        for outcome in &repeated.output_mappings {
             let from = outcome.from.as_ref();
             if let Some((place, from)) =
                 from.and_then(|place| Some((place, repeated.inner.nodes.get(place.node)?)))
@@ -205,7 +207,9 @@ fn take_word(take: CollectMode) -> &'static str {
 
 /// Returns the inner outputs that the loop itself reads.
 fn reads(repeated: &LoopNode) -> BTreeSet<(usize, Name)> {
-    let tests = [&repeated.go_on, &repeated.leave].into_iter().flatten();
+    let tests = [&repeated.continue_while, &repeated.break_when]
+        .into_iter()
+        .flatten();
     let previous = repeated
         .mappings
         .iter()
@@ -213,7 +217,10 @@ fn reads(repeated: &LoopNode) -> BTreeSet<(usize, Name)> {
             Origin::Previous(place) => Some(place),
             Origin::Outer(_) | Origin::Iteration => None,
         });
-    let results = repeated.results.iter().filter_map(|one| one.from.as_ref());
+    let results = repeated
+        .output_mappings
+        .iter()
+        .filter_map(|one| one.from.as_ref());
     let places = tests.map(|test| &test.at).chain(previous).chain(results);
     places
         .map(|place| (place.node, place.port.clone()))
@@ -228,7 +235,7 @@ fn value_of(repeated: &LoopNode, place: &PortRef) -> Option<Template> {
 }
 
 fn collected_values(repeated: &LoopNode) -> Vec<Keep> {
-    let keep = repeated.results.iter().filter_map(|outcome| {
+    let keep = repeated.output_mappings.iter().filter_map(|outcome| {
         let place = outcome.from.as_ref()?;
         Some(Keep {
             name: outcome.target.clone(),
@@ -242,7 +249,7 @@ fn collected_values(repeated: &LoopNode) -> Vec<Keep> {
 
 /// Makes the outputs of a loop: the collected values, and the outputs that every loop has.
 fn of_loop(reader: &Reader<'_>, node: &Node, repeated: &LoopNode) -> Template {
-    loop_input_sources(
+    loop_outputs(
         node,
         repeated,
         |target, _| result().part("kept").part(target),
@@ -261,7 +268,10 @@ fn of_loop(reader: &Reader<'_>, node: &Node, repeated: &LoopNode) -> Template {
 fn of_map(node: &Node, repeated: &LoopNode, bounded: Option<&Template>) -> Template {
     let wdl = |name: &str, of: Template| Template::call(name, vec![of.clone()]).unwrap_or(of);
     let of_items = |target: &str, take: CollectMode| {
-        let outcome = repeated.results.iter().find(|one| *one.target == *target);
+        let outcome = repeated
+            .output_mappings
+            .iter()
+            .find(|one| *one.target == *target);
         let place = outcome.and_then(|outcome| outcome.from.as_ref());
         let all = place.and_then(|place| {
             let node = repeated.inner.nodes.get(place.node)?;
@@ -275,7 +285,7 @@ fn of_map(node: &Node, repeated: &LoopNode, bounded: Option<&Template>) -> Templ
             CollectMode::Last => wdl("last", all),
         }
     };
-    loop_input_sources(node, repeated, of_items, |name| match (name, bounded) {
+    loop_outputs(node, repeated, of_items, |name| match (name, bounded) {
         ("iteration_count", _) => wdl("length", result()),
         (_, None) => Template::constant("done".into()),
         (_, Some(items)) => {
@@ -290,7 +300,7 @@ fn of_map(node: &Node, repeated: &LoopNode, bounded: Option<&Template>) -> Templ
     })
 }
 
-fn loop_input_sources(
+fn loop_outputs(
     node: &Node,
     repeated: &LoopNode,
     mapped: impl Fn(&str, CollectMode) -> Template,
@@ -298,7 +308,10 @@ fn loop_input_sources(
 ) -> Template {
     let members = node.outputs.list.iter().map(|socket| {
         let name = &socket.port.name;
-        let outcome = repeated.results.iter().find(|one| one.target == *name);
+        let outcome = repeated
+            .output_mappings
+            .iter()
+            .find(|one| one.target == *name);
         let value = match outcome {
             Some(outcome) if outcome.from.is_some() => mapped(name, outcome.take),
             Some(outcome) => built_in(outcome.builtin),

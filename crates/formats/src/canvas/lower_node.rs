@@ -24,8 +24,8 @@ impl Lowerer<'_, '_> {
         scope: &Scope<'_>,
         around: &GraphContext<'_>,
     ) -> LoweredNode {
-        match &node.what {
-            NodeKind::Source { whole: true } => entrance(around),
+        match &node.spec {
+            NodeKind::Source { whole: true } => compose_inputs(around),
             NodeKind::Source { whole: false } | NodeKind::Sink => {
                 compose(object(scope.own.iter().cloned()))
             }
@@ -150,7 +150,7 @@ impl Lowerer<'_, '_> {
         let env = scope
             .own
             .iter()
-            .map(|(name, value)| (variable(name), value.clone()));
+            .map(|(name, value)| (env_name(name), value.clone()));
         let mut inputs = vec![
             (
                 Name::from("run"),
@@ -185,7 +185,7 @@ impl Lowerer<'_, '_> {
             }
             let input = node.inputs.find(name).is_some();
             let what = format!("`{name}` is rendered into the text of a script");
-            let variable = variable(name);
+            let variable = env_name(name);
             let hint = if input {
                 format!("a value could be read as code: write \"${variable}\" instead")
             } else {
@@ -207,7 +207,7 @@ impl Lowerer<'_, '_> {
         let mut members = Vec::new();
         for socket in &node.outputs.list {
             let name = &socket.port.name;
-            match graph.exit(name) {
+            match graph.find_component_output(name) {
                 Some((index, inner)) => {
                     reads.insert((index, name.clone()));
                     let kind = LinkKind::Result;
@@ -218,8 +218,9 @@ impl Lowerer<'_, '_> {
                 }
                 None => {
                     let what = format!("no inner node returns {}", socket.port.shown);
-                    let exits = graph.exits();
-                    let names: Vec<&str> = exits.iter().map(|exit| &*exit.port.name).collect();
+                    let outputs = graph.component_outputs();
+                    let names: Vec<&str> =
+                        outputs.iter().map(|output| &*output.port.name).collect();
                     let hint = match names.as_slice() {
                         [] => String::from("add an interface-output to the inner workflow"),
                         names => format!("the inner workflow returns: {}", names.join(", ")),
@@ -232,10 +233,10 @@ impl Lowerer<'_, '_> {
         for socket in &node.inputs.list {
             let name = &socket.port.name;
             let taken = graph
-                .entrances()
+                .component_inputs()
                 .iter()
-                .any(|entrance| entrance.port.name == *name);
-            let whole = |node: &Node| matches!(node.what, NodeKind::Source { whole: true });
+                .any(|input| input.port.name == *name);
+            let whole = |node: &Node| matches!(node.spec, NodeKind::Source { whole: true });
             if !taken && !graph.nodes.iter().any(whole) {
                 let what = format!("no inner node accepts {}", socket.port.shown);
                 let hint = "add an output of this name to an interface-input of the inner workflow";
@@ -248,7 +249,7 @@ impl Lowerer<'_, '_> {
             looped: around.looped,
             given: InputSource::Component(scope.own.iter().cloned().collect()),
             reads,
-            leave: None,
+            break_when: None,
         };
         let steps = self.graph(graph, &inner);
         LoweredNode {
@@ -265,8 +266,8 @@ fn compose(value: Template) -> LoweredNode {
     }
 }
 
-/// Makes an entrance with all inputs as one output.
-fn entrance(around: &GraphContext<'_>) -> LoweredNode {
+/// Makes the node whose only output has all inputs.
+fn compose_inputs(around: &GraphContext<'_>) -> LoweredNode {
     let all = match &around.given {
         InputSource::Run => Template::binding(Binding::Root(Name::from("inputs"))),
         InputSource::Component(inputs) | InputSource::Loop(_, inputs) => {
@@ -334,8 +335,8 @@ fn outputs(ports: &Ports, body: &Template) -> Template {
     object(members)
 }
 
-/// Returns the environment variable with the value of an input.
-fn variable(input: &str) -> Name {
+/// Returns the name of the environment variable with the value of an input.
+fn env_name(input: &str) -> Name {
     let letter = |c: char| match c {
         c if c.is_ascii_alphanumeric() => c.to_ascii_uppercase(),
         _ => '_',

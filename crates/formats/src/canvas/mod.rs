@@ -26,7 +26,7 @@ mod tree;
 pub(super) use files::collect_workflows;
 
 use super::reader::Reader;
-use super::{Caps, builder, stem};
+use super::{Caps, builder, workflow_name};
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
@@ -61,7 +61,7 @@ pub(super) fn read(
         components: Vec::new(),
         hyphened: Vec::new(),
         scripts: Vec::new(),
-        name: Name::from(stem(&file.path)),
+        name: Name::from(workflow_name(&file.path)),
     };
     let mut canvas = Canvas {
         reader: Reader::new(file, Syntax::Graph, diagnostics),

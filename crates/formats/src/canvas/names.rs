@@ -19,7 +19,7 @@ pub(super) fn name(graph: &mut Graph) {
 
 fn inside(node: &mut Node, taken: &mut BTreeSet<String>) {
     let around = node.step.clone();
-    if let Some(graph) = inner(&mut node.what) {
+    if let Some(graph) = inner(&mut node.spec) {
         for node in &mut graph.nodes {
             node.step = free(taken, &node.id, Some(&around));
         }
@@ -27,8 +27,8 @@ fn inside(node: &mut Node, taken: &mut BTreeSet<String>) {
     }
 }
 
-fn inner(what: &mut NodeKind) -> Option<&mut Graph> {
-    match what {
+fn inner(spec: &mut NodeKind) -> Option<&mut Graph> {
+    match spec {
         NodeKind::Component(graph) => Some(graph),
         NodeKind::Loop(node) => Some(&mut node.inner),
         NodeKind::Source { .. }

@@ -18,7 +18,7 @@ pub(super) struct NodeReader<'n> {
 }
 
 pub(super) struct Body {
-    pub what: NodeKind,
+    pub spec: NodeKind,
     pub inputs: Ports,
     pub outputs: Ports,
 }
@@ -56,7 +56,7 @@ impl Canvas<'_> {
             inputs: open(None),
             outputs: open(None),
             timeout: None,
-            what: NodeKind::Unknown,
+            spec: NodeKind::Unknown,
         };
         let (Some(kind), Some(mut data)) = (kind, self.fields(data, &what, hint)) else {
             return Some(unknown(id));
@@ -88,7 +88,7 @@ impl Canvas<'_> {
             inputs: body.inputs,
             outputs: body.outputs,
             timeout,
-            what: body.what,
+            spec: body.spec,
         })
     }
 
@@ -131,16 +131,16 @@ impl Canvas<'_> {
                 // The server decides how a trigger fires, not the graph.
                 node.data
                     .allow(&["triggerType", "schedule", "cron", "config", "payload"]);
-                Self::entrance(self, node)
+                Self::source(self, node)
             }
-            "interface-input" => Self::entrance(self, node),
+            "interface-input" => Self::source(self, node),
             "interface-continue" => self.through(node, "continue", NodeKind::Continue),
             "wire" => self.through(node, "value", NodeKind::Sink),
-            _ => Self::exit(node),
+            _ => Self::sink(node),
         }
     }
 
-    fn entrance(&mut self, node: &mut NodeReader<'_>) -> Body {
+    fn source(&mut self, node: &mut NodeReader<'_>) -> Body {
         let declared = node.outputs.take().or(node.inputs.take());
         let drawn = declared.is_none() && node.data.get("triggerType").is_some();
         let declared = declared.or_else(|| drawn.then(|| self.of_a_trigger(node)));
@@ -161,7 +161,7 @@ impl Canvas<'_> {
         let list = declared.unwrap_or_else(|| vec![input()]);
         let inputs = if whole { Vec::new() } else { list.clone() };
         Body {
-            what: NodeKind::Source { whole },
+            spec: NodeKind::Source { whole },
             inputs: Ports::of(inputs),
             outputs: Ports::of(list),
         }
@@ -179,32 +179,32 @@ impl Canvas<'_> {
         ports.map(socket).to_vec()
     }
 
-    fn exit(node: &mut NodeReader<'_>) -> Body {
+    fn sink(node: &mut NodeReader<'_>) -> Body {
         let list = node
             .inputs
             .take()
             .or(node.outputs.take())
             .unwrap_or_default();
         Body {
-            what: NodeKind::Sink,
+            spec: NodeKind::Sink,
             inputs: Ports::of(list.clone()),
             outputs: Ports::of(list),
         }
     }
 
     /// Reads a node whose outputs are its inputs.
-    fn through(&mut self, node: &mut NodeReader<'_>, name: &str, what: NodeKind) -> Body {
+    fn through(&mut self, node: &mut NodeReader<'_>, name: &str, spec: NodeKind) -> Body {
         let declared = node.inputs.take().or(node.outputs.take());
         let declared = declared.filter(|list| !list.is_empty());
         let any = || self.built_in(name, PortKind::Any, &node.id, node.span);
         let mut list = declared.unwrap_or_else(|| vec![any()]);
-        if matches!(what, NodeKind::Continue) {
+        if matches!(spec, NodeKind::Continue) {
             // Any value is accepted, and counts as true or false: see `lower_node`.
             list.iter_mut()
                 .for_each(|socket| socket.port.kind = PortKind::Any);
         }
         Body {
-            what,
+            spec,
             inputs: Ports::of(list.clone()),
             outputs: Ports::of(list),
         }
@@ -215,16 +215,16 @@ impl Canvas<'_> {
         let outputs = node.outputs.take();
         let Some(graph) = self.inner(&mut node.data, &node.id, node.span) else {
             return Body {
-                what: NodeKind::Unknown,
+                spec: NodeKind::Unknown,
                 inputs: open(inputs),
                 outputs: open(outputs),
             };
         };
         let given = |list: Option<Vec<Socket>>| list.map(Ports::of);
-        let inputs = given(inputs).unwrap_or_else(|| Ports::of(graph.entrances()));
-        let outputs = given(outputs).unwrap_or_else(|| Ports::of(graph.exits()));
+        let inputs = given(inputs).unwrap_or_else(|| Ports::of(graph.component_inputs()));
+        let outputs = given(outputs).unwrap_or_else(|| Ports::of(graph.component_outputs()));
         Body {
-            what: NodeKind::Component(graph),
+            spec: NodeKind::Component(graph),
             inputs,
             outputs,
         }

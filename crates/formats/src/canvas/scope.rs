@@ -259,7 +259,7 @@ pub(super) fn read_codes(graph: &Graph) -> BTreeSet<String> {
 impl Node {
     /// Returns the texts of the node that are rendered.
     fn texts(&self) -> Vec<&Text> {
-        match &self.what {
+        match &self.spec {
             NodeKind::Agent(agent) => {
                 let options = agent.options.iter().map(|(_, text)| text);
                 options.chain([&agent.prompt]).collect()

@@ -28,7 +28,7 @@ pub(super) struct Node {
     pub inputs: Ports,
     pub outputs: Ports,
     pub timeout: Option<Text>,
-    pub what: NodeKind,
+    pub spec: NodeKind,
 }
 
 #[derive(Default)]
@@ -107,12 +107,12 @@ pub(super) struct LoopNode {
     pub over: Option<(Name, u32)>,
     /// Maximum number of iterations. `None`: one for each item.
     pub count: Option<Text>,
-    pub go_on: Option<Test>,
-    pub leave: Option<Test>,
+    pub continue_while: Option<Test>,
+    pub break_when: Option<Test>,
     pub delay: Option<Text>,
     pub timeout: Option<Text>,
     pub mappings: Vec<Mapping>,
-    pub results: Vec<Outcome>,
+    pub output_mappings: Vec<Outcome>,
 }
 
 /// A comparison of an inner output.

@@ -57,7 +57,7 @@ impl ActionReader<'_, LogicApps> {
             return;
         };
         match member(data, "properties") {
-            Some(properties) => self.secures(properties, name, SECURE_DATA),
+            Some(properties) => self.read_secure(properties, name, SECURE_DATA),
             None => {
                 let what = "`secureData` does not say what is secure";
                 self.error("missing-key", data.key_span, what, SECURE_DATA);

@@ -5,7 +5,7 @@
 use super::LogicApps;
 use crate::actions::ActionReader;
 use crate::actions::{ActionFields, Body};
-use crate::actions::{ConnectionKind, last};
+use crate::actions::{ConnectionKind, last_path_segment};
 use crate::builder::{call, object, text};
 use windlass_expression::{Template, Value};
 use windlass_model::hir::StepKind;
@@ -154,9 +154,14 @@ impl ActionReader<'_, LogicApps> {
             .or_else(|| connection(get(&["host", "connection", "name"])?));
         let api = get(&["host", "api", "id"])
             .or_else(|| get(&["host", "apiId"]))
-            .map(last)
+            .map(last_path_segment)
             .or_else(|| connection(get(&["host", "api", "runtimeUrl"])?));
-        let led = |name: &str| self.format.connected.get(&name.to_lowercase()).cloned();
+        let led = |name: &str| {
+            self.format
+                .connection_targets
+                .get(&name.to_lowercase())
+                .cloned()
+        };
         let api = host.as_deref().and_then(led).or(api);
         let operation = get(&["host", "operationId"])
             .or_else(|| get(&["operationId"]))
@@ -164,19 +169,19 @@ impl ActionReader<'_, LogicApps> {
         let provider = |key| get(&["serviceProviderConfiguration", key]);
         let (connector, operation, also) = match label {
             "ServiceProvider" => (
-                or_label(provider("serviceProviderId").map(last)),
+                or_label(provider("serviceProviderId").map(last_path_segment)),
                 provider("operationId").unwrap_or_default().to_owned(),
                 provider("connectionName").map(str::to_owned),
             ),
             "Function" => {
-                let name = get(&["function", "id"]).map(last);
+                let name = get(&["function", "id"]).map(last_path_segment);
                 let connection = get(&["function", "connectionName"]).map(str::to_owned);
                 let name = name.or_else(|| led(connection.as_deref()?));
                 let name = name.or_else(|| connection.clone()).unwrap_or_default();
                 (String::from("function"), name, connection)
             }
             "Workflow" => {
-                let name = get(&["host", "workflow", "id"]).map(last);
+                let name = get(&["host", "workflow", "id"]).map(last_path_segment);
                 let name =
                     name.or_else(|| get(&["host", "workflowReferenceName"]).map(str::to_owned));
                 (String::from("workflow"), name.unwrap_or_default(), None)

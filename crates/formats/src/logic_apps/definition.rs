@@ -2,9 +2,9 @@
 //! (docs/reference/azure.md).
 
 use super::LogicApps;
-use super::trigger::before_all;
+use super::trigger::run_first;
 use crate::actions::ActionReader;
-use crate::actions::{ConnectionKind, Settings, last};
+use crate::actions::{ConnectionKind, Settings, last_path_segment};
 use crate::arm::{self, workflow_resource};
 use windlass_model::hir::{Block, Workflow};
 use windlass_model::model::Name;
@@ -30,7 +30,7 @@ impl ActionReader<'_, LogicApps> {
         settings: &Settings<'_>,
         workflow: &mut Workflow,
     ) {
-        self.format.connected = settings.connected();
+        self.format.connection_targets = settings.connection_targets();
         self.format.connections = settings.connections();
         for (values, _) in &settings.parameters {
             for given in values.entries().unwrap_or_default() {
@@ -51,7 +51,7 @@ impl ActionReader<'_, LogicApps> {
         let given: Vec<&Node> = settings.parameters.iter().map(|(node, _)| *node).collect();
         if let Some(resource) = arm::workflow(
             &mut self.reader,
-            &mut self.wanted,
+            &mut self.missing_inputs,
             node,
             &given,
             settings.workflow,
@@ -109,7 +109,7 @@ impl ActionReader<'_, LogicApps> {
         };
         self.clean_up(None, workflow);
         if let Some(guard) = guard {
-            before_all(guard, &mut workflow.body);
+            run_first(guard, &mut workflow.body);
         }
         if let Some(entry) = fields.get("outputs") {
             self.definition_outputs(entry, workflow);
@@ -137,9 +137,11 @@ impl ActionReader<'_, LogicApps> {
                 let api = entry.value.get_any_case("api");
                 let id = entry.value.get_any_case("id").and_then(Node::as_str);
                 let name = api.and_then(|api| api.get_any_case("name")?.as_str());
-                let led = id.map(last).or_else(|| name.map(str::to_owned));
+                let led = id
+                    .map(last_path_segment)
+                    .or_else(|| name.map(str::to_owned));
                 let led = led.map(|led| (entry.key.to_lowercase(), led));
-                self.format.connected.extend(led);
+                self.format.connection_targets.extend(led);
             }
         }
     }

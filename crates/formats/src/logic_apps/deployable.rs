@@ -50,7 +50,7 @@ impl ActionReader<'_, LogicApps> {
             let hint = "to deploy it, store its answer in a variable, and respond after the loop";
             self.no_deploy("Response inside of a loop", step.span, hint);
         }
-        if self.format.answers == Some(false) {
+        if self.format.trigger_awaits_response == Some(false) {
             let hint = "to deploy it, start it with a trigger of the type Request";
             self.no_deploy("Response without a trigger Request", step.span, hint);
         }

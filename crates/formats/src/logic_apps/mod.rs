@@ -22,7 +22,7 @@ use super::builder::{self, text};
 use super::fields::Fields;
 use super::missing::MissingInputs;
 use super::vocabulary::loom as vocabulary;
-use super::{Caps, stem};
+use super::{Caps, workflow_name};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -60,12 +60,12 @@ pub(super) fn read(
     if !actions.diagnostics.has_errors() {
         actions.deployable(&workflow);
     }
-    (workflow, actions.wanted)
+    (workflow, actions.missing_inputs)
 }
 
 /// Returns the name of a workflow by its path. In a Standard app, it is the name of the folder.
 fn stem_of(path: &str) -> String {
-    let own = stem(path);
+    let own = workflow_name(path);
     let folder = std::path::Path::new(path).parent();
     let folder = folder.and_then(|folder| folder.file_name()?.to_str());
     match folder {
@@ -79,11 +79,11 @@ struct LogicApps {
     /// The names of the triggers. A trigger in `runAfter` means that there is nothing to wait for.
     triggers: Vec<Name>,
     /// Whether the trigger waits for an answer. `None`: the type of the trigger is unknown.
-    answers: Option<bool>,
+    trigger_awaits_response: Option<bool>,
     /// The `HttpWebhook` actions, each with true if it unsubscribes.
     webhooks: Vec<(Name, Span, bool)>,
     /// The target of each connection, by the connection's name in lower case.
-    connected: BTreeMap<String, String>,
+    connection_targets: BTreeMap<String, String>,
     /// The names of the connections of each kind, in lower case, if a file or a value has connections.
     connections: BTreeMap<ConnectionKind, BTreeSet<String>>,
 }
@@ -270,9 +270,9 @@ impl Format for LogicApps {
             .any(|known| name.eq_ignore_ascii_case(known))
     }
 
-    fn lacks_parameter(actions: &mut ActionReader<'_, Self>, name: &str) {
+    fn handle_unknown_parameter(actions: &mut ActionReader<'_, Self>, name: &str) {
         let value = Value::text(name);
-        let wanted = actions.wanted.parameters.entry(name.to_owned());
+        let wanted = actions.missing_inputs.parameters.entry(name.to_owned());
         wanted.or_insert(value);
     }
 }

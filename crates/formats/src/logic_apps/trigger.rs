@@ -15,7 +15,7 @@ use windlass_source::source::Entry;
 const CODE: &str = "TriggerConditionNotMet";
 
 /// Makes all other steps run after a step.
-pub(super) fn before_all(guard: Step, body: &mut Block) {
+pub(super) fn run_first(guard: Step, body: &mut Block) {
     let Block::Dag(steps) = body else { return };
     for first in steps.iter_mut().filter(|one| one.after.is_empty()) {
         first.after.push(After {
@@ -55,7 +55,8 @@ impl ActionReader<'_, LogicApps> {
         let what = format!("the trigger `{}`", first.key);
         let mut fields = self.fields(&first.value, &what, hint)?;
         let label = fields.get("type").and_then(|entry| self.text(entry, hint));
-        self.format.answers = label.map(|label| label.eq_ignore_ascii_case("Request"));
+        self.format.trigger_awaits_response =
+            label.map(|label| label.eq_ignore_ascii_case("Request"));
         if label.is_none() {
             let what = format!("{what} has no type");
             let hint = "the run's input is taken as what it delivers";

@@ -10,7 +10,11 @@ use windlass_source::source::Span;
 impl ActionReader<'_, LogicApps> {
     /// Records a variable. Warns of a second initialization, which Logic Apps refuses.
     pub(super) fn initializes(&mut self, name: &str, span: Span) {
-        if self.made.iter().any(|made| made.eq_ignore_ascii_case(name)) {
+        if self
+            .declared_variables
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(name))
+        {
             let what = format!("second InitializeVariable of `{name}`");
             self.no_deploy(
                 &what,
@@ -18,7 +22,7 @@ impl ActionReader<'_, LogicApps> {
                 "to deploy it, set the variable with SetVariable",
             );
         }
-        self.made.push(Name::from(name));
+        self.declared_variables.push(Name::from(name));
     }
 
     /// Checks an action that sets a variable: the value must not read the variable itself.

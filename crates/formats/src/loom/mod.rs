@@ -20,7 +20,7 @@ use super::fields::Fields;
 use super::missing::MissingInputs;
 use super::synonyms::action_type;
 use super::vocabulary::loom as vocabulary;
-use super::{Caps, stem};
+use super::{Caps, workflow_name};
 use std::borrow::Cow;
 use std::time::Duration;
 use windlass_expression::{Syntax, Template};
@@ -40,9 +40,9 @@ pub(super) fn read(
 ) -> (Workflow, MissingInputs) {
     let mut actions = ActionReader::new(Loom, file, caps, diagnostics);
     let settings = Settings::of(siblings.iter().map(|(node, strict)| (node, *strict)));
-    let mut workflow = actions.workflow(node, &settings, &stem(&file.path));
+    let mut workflow = actions.workflow(node, &settings, &workflow_name(&file.path));
     actions.finish(&mut workflow, node);
-    (workflow, actions.wanted)
+    (workflow, actions.missing_inputs)
 }
 
 struct Loom;
@@ -111,7 +111,7 @@ impl Format for Loom {
 
     fn common_keys(actions: &mut ActionReader<'_, Self>, fields: &mut Fields<'_>, step: &mut Step) {
         if let Some(entry) = fields.non_null(actions, "secure") {
-            actions.secures(entry, &step.name, "for example secure: [inputs, outputs]");
+            actions.read_secure(entry, &step.name, "for example secure: [inputs, outputs]");
         }
         step.catch = actions.catch(fields, &step.name);
         let expect = fields.non_null(actions, "expect");

@@ -49,7 +49,7 @@ impl ActionReader<'_, Loom> {
     fn one_action(&mut self, node: &Node, workflow: &mut Workflow) {
         self.is_fragment = true;
         let kind = node.get("type").and_then(Node::as_str).unwrap_or("action");
-        let step = self.bare(node, kind, node.span);
+        let step = self.read_unnamed_action(node, kind, node.span);
         if let Some(name) = node.get("name").and_then(Node::as_str) {
             workflow.name = Name::from(name);
         }

@@ -1,7 +1,7 @@
 //! Nodes with `uses` or `action`: the executor of the action, and its value in the executor's result.
 
 use super::builder::{executor_result, expression, only, text};
-use super::node::{LoweredNode, Sink};
+use super::node::{LoweredNode, ResultTarget};
 use super::pure_actions::PURE;
 use super::script::Language;
 use super::workflow::PROVIDERS;
@@ -36,7 +36,7 @@ const LOOM: [&str; 6] = ["http", "shell", "activity", "actor", "ai", "appendFile
 const COMPOSED: [&str; 3] = ["retry.loop", "reflection.loop", "reflection.correct"];
 
 /// Actions, and the keys of which each needs at least one.
-const NEEDED: [(&str, &[&str]); 10] = [
+const REQUIRED_KEYS: [(&str, &[&str]); 10] = [
     ("llm.call", &["prompt", "messages"]),
     ("ai", &["prompt", "messages"]),
     ("shell", &["run", "command"]),
@@ -60,7 +60,7 @@ const OF_TEA: [&str; 5] = [
 
 /// The keys that each action accepts. Other code checks the keys of questions to a model, handlers,
 /// validators and loops.
-const TAKEN: [(&str, &str); 25] = [
+const KNOWN_KEYS: [(&str, &str); 25] = [
     (
         "http",
         "method uri queries headers body authentication tls check page page_base parse",
@@ -110,26 +110,26 @@ impl<'n> Tea<'_, 'n> {
     ) -> Option<LoweredNode> {
         let with = fields.get("with");
         let timeout = fields.non_null(self, "timeout");
-        let sink = self.sink(fields);
-        self.acting(entry, with, timeout, &sink, place)
+        let target = self.result_target(fields);
+        self.read_action(entry, with, timeout, &target, place)
     }
 
     /// Reads the action that `entry` names.
-    pub(super) fn acting(
+    pub(super) fn read_action(
         &mut self,
         entry: &'n Entry,
         with: Option<&'n Entry>,
         timeout: Option<&'n Entry>,
-        sink: &Sink,
+        target: &ResultTarget,
         place: &SourcePosition,
     ) -> Option<LoweredNode> {
         let name = canonical(self.text(entry, "for example uses: llm.call")?);
         let built = match &*name {
-            "retry.loop" => self.retry_loop(entry, with, sink, place),
-            "reflection.loop" => self.reflection_loop(entry, with, sink, place),
-            "reflection.correct" => self.reflection_correct(entry, with, sink, place),
-            name if PURE.contains(&name) => self.pure_action(name, entry, with, sink, place),
-            name => return self.one_call(name, entry, with, timeout, sink, place),
+            "retry.loop" => self.retry_loop(entry, with, target, place),
+            "reflection.loop" => self.reflection_loop(entry, with, target, place),
+            "reflection.correct" => self.reflection_correct(entry, with, target, place),
+            name if PURE.contains(&name) => self.pure_action(name, entry, with, target, place),
+            name => return self.one_call(name, entry, with, timeout, target, place),
         };
         let timeout = timeout.and_then(|entry| self.seconds(entry));
         Some(LoweredNode { timeout, ..built? })
@@ -141,11 +141,11 @@ impl<'n> Tea<'_, 'n> {
         entry: &'n Entry,
         with: Option<&'n Entry>,
         timeout: Option<&'n Entry>,
-        sink: &Sink,
+        target: &ResultTarget,
         place: &SourcePosition,
     ) -> Option<LoweredNode> {
         let with = self.arguments(with)?;
-        if let Some(answer) = self.unanswered(name, entry, &with, sink, place) {
+        if let Some(answer) = self.error_answer(name, entry, &with, target, place) {
             return Some(answer);
         }
         if let Some(instead) = unsupported::instead(name) {
@@ -168,7 +168,7 @@ impl<'n> Tea<'_, 'n> {
         };
         let timeout = timeout.and_then(|entry| self.seconds(entry));
         let mut then = invocation.then;
-        then.extend(self.keep(sink, &invocation.value, place));
+        then.extend(self.store_result(target, &invocation.value, place));
         let path = invocation.inputs.part_of("path").cloned();
         let replaces = invocation.inputs.part_of("replace").is_some();
         let call = builder::call(&invocation.executor, invocation.inputs, timeout, then);
@@ -206,7 +206,7 @@ impl<'n> Tea<'_, 'n> {
 
     /// Reports an action without a required key: it would always fail.
     fn needs(&mut self, name: &str, named: &Entry, with: &[&'n Entry]) {
-        let Some((_, keys)) = NEEDED.iter().find(|(known, _)| *known == name) else {
+        let Some((_, keys)) = REQUIRED_KEYS.iter().find(|(known, _)| *known == name) else {
             return;
         };
         let set = |key: &str| name == "llm.call" && self.llm.iter().any(|(own, _)| &**own == key);
@@ -258,7 +258,7 @@ impl<'n> Tea<'_, 'n> {
 
     /// Reports keys that an action does not accept.
     pub(super) fn check_known_keys(&mut self, name: &str, with: &[&'n Entry]) {
-        let Some((_, known)) = TAKEN.iter().find(|(action, _)| *action == name) else {
+        let Some((_, known)) = KNOWN_KEYS.iter().find(|(action, _)| *action == name) else {
             return;
         };
         let known: Vec<&str> = known.split(' ').collect();

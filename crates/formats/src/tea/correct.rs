@@ -5,7 +5,7 @@ use super::action::canonical;
 use super::builder::{
     FAULT_TEXT, anonymous_step, expressions, forget_fault, output_of, replace, set, state,
 };
-use super::node::{LoweredNode, Sink};
+use super::node::{LoweredNode, ResultTarget};
 use super::worker::Worker;
 use super::{SourcePosition, Tea, builder};
 use crate::builder::{expression, object};
@@ -22,7 +22,7 @@ impl<'n> Tea<'_, 'n> {
         &mut self,
         named: &'n Entry,
         with: Option<&'n Entry>,
-        sink: &Sink,
+        target: &ResultTarget,
         place: &SourcePosition,
     ) -> Option<LoweredNode> {
         let with = self.arguments(with)?;
@@ -67,7 +67,7 @@ impl<'n> Tea<'_, 'n> {
         let value = output_of(&result.name);
         let of_state = expression(self, &format!("state.{RESULT}"));
         let mut back = vec![replace(saved, span)];
-        back.extend(self.keep(sink, &value, place));
+        back.extend(self.store_result(target, &value, place));
         let steps = vec![
             anonymous_step(before, "compose", StepKind::Compose(state())),
             self.assigned(place, "begin", seen),

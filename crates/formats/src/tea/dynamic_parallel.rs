@@ -7,7 +7,7 @@ use super::builder::{
     anonymous_step, block, executor_result, forget_fault, jinja, output_of, remove, replace, set,
     state, with_result,
 };
-use super::node::{LoweredNode, Sink};
+use super::node::{LoweredNode, ResultTarget};
 use super::{SourcePosition, Tea, builder};
 use crate::builder::{expression, object, only, text};
 use crate::fields::Fields;
@@ -210,16 +210,22 @@ impl<'n> Tea<'_, 'n> {
         let uses = fields.required(self, "uses", entry.key_span, hint)?;
         let with = fields.get("with");
         let timeout = fields.non_null(self, "timeout");
-        let sink = self.sink(&mut fields);
+        let target = self.result_target(&mut fields);
         fields.finish(self);
         let inside = self.part(place, "action");
-        let built = self.acting(uses, with, timeout, &Sink::Key(Name::from(RESULT)), &inside)?;
+        let built = self.read_action(
+            uses,
+            with,
+            timeout,
+            &ResultTarget::Key(Name::from(RESULT)),
+            &inside,
+        )?;
         let result = expression(self, &format!("state.{RESULT}"));
         let whole = "{{ result if result is mapping else {'result': result} }}";
-        let next_state = match &sink {
-            Sink::Merge => with_result(&result, jinja(self, whole)),
-            Sink::Key(key) => object([(&**key, result)]),
-            Sink::Map(members) => {
+        let next_state = match &target {
+            ResultTarget::Merge => with_result(&result, jinja(self, whole)),
+            ResultTarget::Key(key) => object([(&**key, result)]),
+            ResultTarget::Map(members) => {
                 let members = members
                     .iter()
                     .map(|(key, template)| (text(key), with_result(&result, template.clone())));

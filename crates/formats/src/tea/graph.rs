@@ -111,9 +111,9 @@ impl<'n> Tea<'_, 'n> {
             let Some(place) = places.get(index).and_then(Option::as_ref) else {
                 continue;
             };
-            self.joining = self.joins.get(&*place.name).cloned();
+            self.current_join = self.joins.get(&*place.name).cloned();
             let step = self.with_interrupts(node, place);
-            self.joining = None;
+            self.current_join = None;
             let mut edges = self.goto(node);
             edges.extend(written.remove(&*place.name).unwrap_or_default());
             if edges.is_empty() {

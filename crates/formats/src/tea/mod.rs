@@ -32,7 +32,7 @@ pub use self::interrupt::AUTO_CONTINUE;
 use self::interrupt::Interrupts;
 use self::on_error::ErrorHandling;
 use super::reader::{Reader, list_known};
-use super::{Caps, stem};
+use super::{Caps, workflow_name};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use windlass_expression::{Condition, Syntax, Template, Value};
@@ -57,21 +57,21 @@ pub(super) fn read(
         interrupts: Interrupts::of(bundle),
         nodes: Vec::new(),
         used: BTreeSet::new(),
-        numbers: BTreeMap::new(),
+        next_name_numbers: BTreeMap::new(),
         llm: Vec::new(),
         on_error: ErrorHandling::DEFAULT,
         extraction: Vec::new(),
         correcting: Vec::new(),
         correctors: BTreeSet::new(),
-        copies: 0,
+        corrector_copies: 0,
         schemas,
         joins: BTreeMap::new(),
-        joining: None,
+        current_join: None,
         scripts: Vec::new(),
         replaces: false,
         ignores_actions: false,
     };
-    tea.workflow(node, &stem(&file.path))
+    tea.workflow(node, &workflow_name(&file.path))
 }
 
 /// Maximum number of steps of a file, including those that its author does not see.
@@ -87,7 +87,7 @@ struct Tea<'d, 'n> {
     /// The names of all steps so far, in lower case.
     used: BTreeSet<String>,
     /// The next number to append to a name that is in use.
-    numbers: BTreeMap<String, usize>,
+    next_name_numbers: BTreeMap<String, usize>,
     /// `settings.llm`: defaults for the inputs of calls of a model.
     llm: Vec<(Name, Template)>,
     /// `settings.error_handling`: defaults for the keys of `on_error` of a node.
@@ -98,13 +98,13 @@ struct Tea<'d, 'n> {
     correcting: Vec<&'n str>,
     /// The nodes that are the corrector of a loop. They do not need an edge.
     correctors: BTreeSet<&'n str>,
-    copies: usize,
+    corrector_copies: usize,
     /// The documents that schemas refer to, by path.
     schemas: Value,
     /// The nodes that join branches, each with the step whose output is the states of the branches.
     joins: BTreeMap<String, Name>,
     /// The step in `joins` of the node that is being read.
-    joining: Option<Name>,
+    current_join: Option<Name>,
     /// The scripts that are not templates.
     scripts: Vec<Script>,
     replaces: bool,
@@ -149,7 +149,7 @@ impl<'n> Tea<'_, 'n> {
         let mut name = wanted.to_owned();
         if !self.used.insert(name.to_lowercase()) {
             let both = format!("{owner}.{wanted}");
-            let mut number = self.numbers.get(&both).copied().unwrap_or(1);
+            let mut number = self.next_name_numbers.get(&both).copied().unwrap_or(1);
             loop {
                 name = match number {
                     1 => both.clone(),
@@ -160,7 +160,7 @@ impl<'n> Tea<'_, 'n> {
                     break;
                 }
             }
-            self.numbers.insert(both, number);
+            self.next_name_numbers.insert(both, number);
         }
         SourcePosition {
             title: (name != wanted).then(|| Name::from(wanted)),

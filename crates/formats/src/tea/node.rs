@@ -16,7 +16,7 @@ const UNSUPPORTED_TYPES: [&str; 1] = ["interrupt"];
 const NODE: &str = "a node is a map: { name: step, run: \"return {'done': True}\" }";
 
 #[derive(Clone, Debug)]
-pub(super) enum Sink {
+pub(super) enum ResultTarget {
     /// A result that is a map is merged into the state.
     Merge,
     /// The result is stored under this key.
@@ -193,14 +193,14 @@ impl<'n> Tea<'_, 'n> {
     }
 
     /// Reads `output` or `output_key`.
-    pub(super) fn sink(&mut self, fields: &mut Fields<'n>) -> Sink {
+    pub(super) fn result_target(&mut self, fields: &mut Fields<'n>) -> ResultTarget {
         let output = fields.non_null_quiet("output");
         let key = fields.non_null_quiet("output_key");
         let Some(entry) = output.or(key) else {
-            return Sink::Merge;
+            return ResultTarget::Merge;
         };
         match &entry.value.kind {
-            Kind::String(text) => Sink::Key(Name::from(text.text.as_str())),
+            Kind::String(text) => ResultTarget::Key(Name::from(text.text.as_str())),
             Kind::Object(entries) => {
                 let pairs = entries.iter().map(|entry| {
                     let template = self.template(&entry.value);
@@ -214,34 +214,34 @@ impl<'n> Tea<'_, 'n> {
                     };
                     (Name::from(entry.key.as_str()), template)
                 });
-                Sink::Map(pairs.collect())
+                ResultTarget::Map(pairs.collect())
             }
             _ => {
                 let hint =
                     "a key of the state: output: answer; or output: { answer: \"{{ result.x }}\" }";
                 self.wrong_type(&entry.value, "`output`", "a key or a map", hint);
-                Sink::Merge
+                ResultTarget::Merge
             }
         }
     }
 
     /// Makes the assignments that store a result in the state (docs/reference/tea.md).
-    pub(super) fn keep(
+    pub(super) fn store_result(
         &self,
-        sink: &Sink,
+        target: &ResultTarget,
         value: &Template,
         place: &SourcePosition,
     ) -> Vec<Assignment> {
         let span = place.span;
-        match sink {
-            Sink::Merge if place.in_body => vec![merge(value.clone(), span)],
-            Sink::Merge => {
+        match target {
+            ResultTarget::Merge if place.in_body => vec![merge(value.clone(), span)],
+            ResultTarget::Merge => {
                 let whole = "{{ result if result is mapping else {'result': result} }}";
                 vec![merge(with_result(value, builder::jinja(self, whole)), span)]
             }
-            Sink::Key(key) => vec![set(key, value.clone(), span)],
+            ResultTarget::Key(key) => vec![set(key, value.clone(), span)],
             // All templates read the state before the assignments.
-            Sink::Map(members) => {
+            ResultTarget::Map(members) => {
                 let members = members.iter().map(|(key, template)| {
                     let template = with_result(value, template.clone());
                     (builder::text(key), template)

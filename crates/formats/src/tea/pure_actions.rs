@@ -2,7 +2,7 @@
 //! memory of a run. Their value is stored in the state like any other result.
 
 use super::builder::{anonymous_step, assign, expression, object, output_of, set, with_result};
-use super::node::{LoweredNode, Sink};
+use super::node::{LoweredNode, ResultTarget};
 use super::{SourcePosition, Tea, builder};
 use crate::{TABLES, TERMINAL_STATUSES};
 use windlass_expression::{Binding, Template, Value};
@@ -39,7 +39,7 @@ impl<'n> Tea<'_, 'n> {
         name: &str,
         named: &'n Entry,
         with: Option<&'n Entry>,
-        sink: &Sink,
+        target: &ResultTarget,
         place: &SourcePosition,
     ) -> Option<LoweredNode> {
         let with = self.arguments(with)?;
@@ -52,12 +52,12 @@ impl<'n> Tea<'_, 'n> {
         let made = match name {
             "wait" => self.waits(&mut with),
             "terminate" => self.terminates(&mut with),
-            "waitForSignal" => self.awaits(&mut with, sink, place),
-            "memory.store" | "memory.retrieve" => self.remembers(name, &mut with, sink, place),
+            "waitForSignal" => self.awaits(&mut with, target, place),
+            "memory.store" | "memory.retrieve" => self.remembers(name, &mut with, target, place),
             _ if name.ends_with("Variable") => self.assigns(name, &mut with, place),
             _ => {
                 let value = self.computes(name, &mut with)?;
-                let then = self.keep(sink, &value, place);
+                let then = self.store_result(target, &value, place);
                 Some(assign(then, Some(value)))
             }
         };
@@ -107,14 +107,14 @@ impl<'n> Tea<'_, 'n> {
     fn awaits(
         &mut self,
         with: &mut Arguments<'n>,
-        sink: &Sink,
+        target: &ResultTarget,
         place: &SourcePosition,
     ) -> Option<StepKind> {
         let hint = "for example with: { signal: approved }";
         let entry = self.argument(with, "signal", hint)?;
         let signal = AwaitedSignal::any(Name::from(self.text(entry, hint)?));
         let inner = self.part(place, "signal");
-        let then = self.keep(sink, &output_of(&inner.name), place);
+        let then = self.store_result(target, &output_of(&inner.name), place);
         let after = self.part(place, "output");
         Some(builder::block(vec![
             anonymous_step(inner, "waitForSignal", StepKind::AwaitSignal(signal)),
@@ -161,7 +161,7 @@ impl<'n> Tea<'_, 'n> {
         &mut self,
         name: &str,
         with: &mut Arguments<'n>,
-        sink: &Sink,
+        target: &ResultTarget,
         place: &SourcePosition,
     ) -> Option<StepKind> {
         let hint = "for example with: { key: topic, value: \"{{ state.topic }}\" }";
@@ -222,7 +222,7 @@ impl<'n> Tea<'_, 'n> {
         };
         let inner = self.part(place, "memory");
         let value = output_of(&inner.name);
-        let then = self.keep(sink, &value, place);
+        let then = self.store_result(target, &value, place);
         let after = self.part(place, "output");
         Some(builder::block(vec![
             anonymous_step(

@@ -9,7 +9,7 @@ use super::builder::{
     output_of, remove, replace, set, set_all, state, with_result,
 };
 use super::evaluate::{EVALUATION, Evaluator};
-use super::node::{LoweredNode, Sink};
+use super::node::{LoweredNode, ResultTarget};
 use super::worker::{Role, Worker};
 use super::{SourcePosition, Tea};
 use crate::builder::{self, expression, jinja, only, text};
@@ -42,7 +42,7 @@ impl<'n> Tea<'_, 'n> {
         &mut self,
         named: &'n Entry,
         with: Option<&'n Entry>,
-        sink: &Sink,
+        target: &ResultTarget,
         place: &SourcePosition,
     ) -> Option<LoweredNode> {
         let Some(with) = with else {
@@ -59,7 +59,7 @@ impl<'n> Tea<'_, 'n> {
         let on_failure = fields.non_null(self, "on_failure");
         fields.finish(self);
 
-        let count = self.rounds(count);
+        let count = self.iteration_count(count);
         let on_failure = self.on_failure(on_failure);
         let evaluator = evaluator.and_then(|entry| self.evaluator(entry));
         let generator = generator.and_then(|entry| self.worker(Role::Generator, entry, place));
@@ -72,7 +72,7 @@ impl<'n> Tea<'_, 'n> {
 
         let before = self.part(place, "before");
         let saved = output_of(&before.name);
-        let body = self.round(generator, evaluator, corrector, &count, place)?;
+        let body = self.iteration_steps(generator, evaluator, corrector, &count, place)?;
         let looped = self.part(place, "loop");
         let spec = Loop {
             name: Some(place.name.clone()),
@@ -93,7 +93,7 @@ impl<'n> Tea<'_, 'n> {
             result_of(self, on_failure, place.span),
         ));
         let mut back = vec![replace(saved, place.span)];
-        back.extend(self.keep(sink, &output, place));
+        back.extend(self.store_result(target, &output, place));
         steps.push(self.assigned(place, "output", back));
         Some(LoweredNode {
             output: Some(output),
@@ -101,7 +101,7 @@ impl<'n> Tea<'_, 'n> {
         })
     }
 
-    fn rounds(&mut self, entry: Option<&'n Entry>) -> Option<Template> {
+    fn iteration_count(&mut self, entry: Option<&'n Entry>) -> Option<Template> {
         let Some(entry) = entry else {
             return Some(Template::constant(Value::Int(MAX_ITERATIONS)));
         };
@@ -116,13 +116,13 @@ impl<'n> Tea<'_, 'n> {
                 if template.as_constant().is_none() {
                     return Some(template);
                 }
-                self.invalid_rounds(entry)
+                self.invalid_iteration_count(entry)
             }
-            _ => self.invalid_rounds(entry),
+            _ => self.invalid_iteration_count(entry),
         }
     }
 
-    fn invalid_rounds<T>(&mut self, entry: &Entry) -> Option<T> {
+    fn invalid_iteration_count<T>(&mut self, entry: &Entry) -> Option<T> {
         let got = entry.value.to_value().to_json();
         let message = format!("reflection.loop: max_iterations must be at least 1, got {got}");
         let hint = "a whole number from 1";
@@ -155,7 +155,7 @@ impl<'n> Tea<'_, 'n> {
 
     /// Makes the steps of one iteration. The generator runs first. If it succeeds, the evaluator runs
     /// and is recorded. If the output is not valid and an iteration follows, the corrector runs.
-    fn round(
+    fn iteration_steps(
         &mut self,
         generator: Worker,
         evaluator: Evaluator,
@@ -184,7 +184,7 @@ impl<'n> Tea<'_, 'n> {
             assignment(
                 "reflection_history",
                 AssignOp::AppendToArray,
-                expression(self, FAILED_ROUND),
+                expression(self, FAILED_ITERATION),
                 span,
             ),
         ];
@@ -355,7 +355,7 @@ const JSON_OF_CONTENT: &str = "{{ (result.content.split('```')[1].split('\\n', 1
     and (result.content | trim)[:1] not in ['{', '['] \
     else result.content) | fromjson }}";
 
-const FAILED_ROUND: &str = "{'iteration': state.reflection_iteration, 'output': none, \
+const FAILED_ITERATION: &str = "{'iteration': state.reflection_iteration, 'output': none, \
      'score': 0.0, 'valid': false, 'errors': state.reflection_errors}";
 
 /// Makes the history in which the last iteration has the current errors.

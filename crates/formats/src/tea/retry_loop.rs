@@ -9,7 +9,7 @@ use super::builder::{
     FAULT_TEXT, anonymous_step, assign, condition, forget_fault, merge, output_of, recording,
     replace, set, set_all, state, with_result,
 };
-use super::node::{LoweredNode, Sink};
+use super::node::{LoweredNode, ResultTarget};
 use super::{SourcePosition, Tea};
 use crate::builder::{self, expression, jinja, only, text};
 use windlass_expression::{Condition, Template, Value};
@@ -30,7 +30,7 @@ impl<'n> Tea<'_, 'n> {
         &mut self,
         named: &'n Entry,
         with: Option<&'n Entry>,
-        sink: &Sink,
+        target: &ResultTarget,
         place: &SourcePosition,
     ) -> Option<LoweredNode> {
         let Some(with) = with else {
@@ -74,8 +74,8 @@ impl<'n> Tea<'_, 'n> {
         let looped = anonymous_step(looped, "retry.loop", StepKind::Loop(Box::new(spec)));
 
         let mut steps = retries.before;
-        let remembered = self.keep_from(sink, place);
-        steps.extend(remembered.before);
+        let result_steps = self.result_steps(target, place);
+        steps.extend(result_steps.before);
         steps.push(looped);
         let exhausted = format!("not {VALID} and not ({CORRECTION_FAILED})");
         let fields = format!("{{'valid': false}} if {CORRECTION_FAILED} else state._retry_result");
@@ -85,11 +85,11 @@ impl<'n> Tea<'_, 'n> {
             merge(expression(self, &fields), span),
         ];
         steps.push(anonymous_step(
-            remembered.result,
+            result_steps.result,
             "assign",
-            assign(last, remembered.whole),
+            assign(last, result_steps.whole),
         ));
-        steps.extend(remembered.after);
+        steps.extend(result_steps.after);
         Some(LoweredNode {
             // The record has only the result, not the parts of the loop.
             output: Some(expression(self, "state.get('_retry_result')")),
@@ -211,8 +211,8 @@ impl<'n> Tea<'_, 'n> {
             self.error("corrector-cycle", span, message, hint);
             return None;
         }
-        self.copies += 1;
-        if self.copies > MAX_COPIES {
+        self.corrector_copies += 1;
+        if self.corrector_copies > MAX_COPIES {
             let message = format!("retry.loop: more than {MAX_COPIES} copies of correctors");
             let hint =
                 "each loop has its corrector inside of it: correctors of correctors multiply";
@@ -277,11 +277,15 @@ impl<'n> Tea<'_, 'n> {
     }
 
     /// Makes the steps that store the result of a node that works on the state itself. Either its
-    /// changes stay in the state, or the state is restored and only the sink's keys change.
-    pub(super) fn keep_from(&mut self, sink: &Sink, place: &SourcePosition) -> RememberedState {
+    /// changes stay in the state, or the state is restored and only the target's keys change.
+    pub(super) fn result_steps(
+        &mut self,
+        target: &ResultTarget,
+        place: &SourcePosition,
+    ) -> ResultSteps {
         let result = self.part(place, "result");
-        if matches!(sink, Sink::Merge) {
-            return RememberedState {
+        if matches!(target, ResultTarget::Merge) {
+            return ResultSteps {
                 before: None,
                 result,
                 whole: None,
@@ -290,8 +294,8 @@ impl<'n> Tea<'_, 'n> {
         }
         let before = self.part(place, "before");
         let mut back = vec![replace(output_of(&before.name), place.span)];
-        back.extend(self.keep(sink, &output_of(&result.name), place));
-        RememberedState {
+        back.extend(self.store_result(target, &output_of(&result.name), place));
+        ResultSteps {
             before: Some(anonymous_step(
                 before,
                 "compose",
@@ -310,8 +314,8 @@ struct Retries {
     before: Vec<Step>,
 }
 
-/// See [`Tea::keep_from`].
-pub(super) struct RememberedState {
+/// See [`Tea::result_steps`].
+pub(super) struct ResultSteps {
     /// Saves the state.
     pub before: Option<Step>,
     /// The place of the step that makes the result from the state.

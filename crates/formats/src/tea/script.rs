@@ -1,7 +1,7 @@
 //! Code in a node: `run`. The inputs of each language, and what is done with the result.
 
 use super::builder::{executor_result, jinja, merge, object, replace, script_state};
-use super::node::{LoweredNode, Sink};
+use super::node::{LoweredNode, ResultTarget};
 use super::{SourcePosition, Tea, builder};
 use crate::checks;
 use crate::fields::Fields;
@@ -66,7 +66,7 @@ impl<'n> Tea<'_, 'n> {
                 inner.finish(self);
                 let timeout = own.or(timeout);
                 let (language, code) = (self.language(kind.or(outer_language))?, &code?.value);
-                return self.script(language, code, timeout, &Sink::Merge, place);
+                return self.script(language, code, timeout, &ResultTarget::Merge, place);
             }
             _ => {
                 let hint = "code as text, or { type: lua, code: … }";
@@ -75,7 +75,7 @@ impl<'n> Tea<'_, 'n> {
             }
         };
         let language = self.language(language)?;
-        self.script(language, code, timeout, &Sink::Merge, place)
+        self.script(language, code, timeout, &ResultTarget::Merge, place)
     }
 
     /// Reads the language; Python by default.
@@ -93,7 +93,7 @@ impl<'n> Tea<'_, 'n> {
         language: Language,
         code: &Node,
         timeout: Option<&Entry>,
-        sink: &Sink,
+        target: &ResultTarget,
         place: &SourcePosition,
     ) -> Option<LoweredNode> {
         let inputs = self.code(language, code, vec![("state", script_state())])?;
@@ -105,11 +105,13 @@ impl<'n> Tea<'_, 'n> {
             let live = executor_result().part("state");
             then.push(replace(live, span));
         }
-        match sink {
-            Sink::Merge => {
+        match target {
+            ResultTarget::Merge => {
                 then.push(merge(jinja(self, merged(language, place.in_body)), span));
             }
-            Sink::Key(_) | Sink::Map(_) => then.extend(self.keep(sink, &value, place)),
+            ResultTarget::Key(_) | ResultTarget::Map(_) => {
+                then.extend(self.store_result(target, &value, place))
+            }
         }
         Some(LoweredNode {
             output: Some(value),
@@ -147,7 +149,7 @@ impl<'n> Tea<'_, 'n> {
         let mut globals = globals;
         let variables = Template::binding(Binding::Root(Name::from("variables")));
         globals.push(("variables", variables));
-        if let Some(branches) = &self.joining {
+        if let Some(branches) = &self.current_join {
             globals.push(("parallel_results", builder::output_of(branches)));
         }
         let mut members = vec![("code", template), ("globals", object(globals))];
@@ -192,7 +194,7 @@ impl<'n> Tea<'_, 'n> {
     ) -> Option<LoweredNode> {
         let hint = "for example run: { type: expression, value: \"{{ state.n + 1 }}\" }";
         let value = inner.required(self, "value", place.span, hint)?;
-        let own = self.sink(inner);
+        let own = self.result_target(inner);
         let template = self.template(&value.value);
         let is_value = !value.value.as_str().is_some_and(is_expression);
         if !is_value {
@@ -200,14 +202,14 @@ impl<'n> Tea<'_, 'n> {
             if let Kind::String(text) = &mut code.kind {
                 text.text = format!("return ({})", text.text.trim());
             }
-            let sink = match own {
-                Sink::Merge => Sink::Key(Name::from("result")),
+            let target = match own {
+                ResultTarget::Merge => ResultTarget::Key(Name::from("result")),
                 own => own,
             };
-            return self.script(Language::Python, &code, None, &sink, place);
+            return self.script(Language::Python, &code, None, &target, place);
         }
         let value = template;
-        let kind = builder::assign(self.keep(&own, &value, place), Some(value));
+        let kind = builder::assign(self.store_result(&own, &value, place), Some(value));
         Some(LoweredNode::new("expression", kind))
     }
 }

@@ -3,7 +3,7 @@
 
 use super::action::{all_names, canonical};
 use super::builder::{assign, expression, object, with_result};
-use super::node::{LoweredNode, Sink};
+use super::node::{LoweredNode, ResultTarget};
 use super::{SourcePosition, Tea};
 use windlass_expression::{Template, Value};
 use windlass_source::diagnostic::nearest;
@@ -128,12 +128,12 @@ impl<'n> Tea<'_, 'n> {
     }
 
     /// Makes a step with the answer of TEA for an action that TEA cannot execute either. Warns of it.
-    pub(super) fn unanswered(
+    pub(super) fn error_answer(
         &mut self,
         name: &str,
         named: &Entry,
         with: &[&'n Entry],
-        sink: &Sink,
+        target: &ResultTarget,
         place: &SourcePosition,
     ) -> Option<LoweredNode> {
         let asks = |key: &str| {
@@ -169,7 +169,7 @@ impl<'n> Tea<'_, 'n> {
             }
         }
         let value = with_result(&object(seen), expression(self, text));
-        let then = self.keep(sink, &value, place);
+        let then = self.store_result(target, &value, place);
         Some(LoweredNode::new(name, assign(then, Some(value))))
     }
 }

@@ -1,7 +1,7 @@
 //! The vocabulary of canvases: docs/reference/canvas.md.
 
 use super::schema::document;
-use super::{CLOSED, Definition, FLAG, Key, Map, OBJECT, OPEN, TEXT, Type, Ways, key, required};
+use super::{CLOSED, Definition, FLAG, Key, Map, OBJECT, OPEN, TEXT, Type, RequiredSets, key, required};
 use serde_json::{Map as Object, Value as Json, json};
 
 const RENDERED: &str = "Text is rendered: {{ input }}, {{ node.output }}.";
@@ -401,7 +401,7 @@ const DEFINITIONS: &[Definition] = &[
                     key("continueOnFailure", FLAG, ""),
                 ],
             ],
-            ways: Ways::Exactly(&[&["script"], &["commands"]]),
+            required_sets: RequiredSets::Exactly(&[&["script"], &["commands"]]),
             ..CLOSED
         }),
     },
@@ -431,7 +431,7 @@ const DEFINITIONS: &[Definition] = &[
                     key("tls", Type::Any, "ca, certificate and key in PEM. Text is rendered: {{ input }}, {{ node.output }}."),
                 ],
             ],
-            ways: Ways::Exactly(&[&["url"], &["uri"]]),
+            required_sets: RequiredSets::Exactly(&[&["url"], &["uri"]]),
             ..CLOSED
         }),
     },

@@ -2,14 +2,16 @@
 
 use super::model::{ANSWER_TIME, MODEL};
 use super::schema::{self, document, with};
-use super::{CLOSED, Definition, FLAG, Key, LIST, MAP, Map, OBJECT, OPEN, Others, TEXT, Type, Ways, key, required};
+use super::{
+    CLOSED, Definition, FLAG, Key, LIST, MAP, Map, OBJECT, OPEN, RequiredSets, TEXT, Type, UnknownKeys, key, required,
+};
 use serde_json::{Value as Json, json};
 
 /// A type of action, or several with the same keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Action {
     pub types: &'static [&'static str],
-    pub about: &'static str,
+    pub description: &'static str,
     /// The keys of the type. The keys of every action are in [`COMMON`] and [`OUTCOME`].
     pub map: Map,
 }
@@ -92,7 +94,7 @@ const LOOP_MAP: Map = Map {
             key("inputs", Type::With(r#"{"required":["condition","actions"]}"#, &Type::Map(&Map { keys: &[LOOP], ..MAP })), SAME_KEYS),
         ],
     ],
-    ways: Ways::Any(&[&["condition", "actions"], &["expression", "actions"], &["inputs"]]),
+    required_sets: RequiredSets::Any(&[&["condition", "actions"], &["expression", "actions"], &["inputs"]]),
     ..MAP
 };
 
@@ -156,7 +158,7 @@ const SHELL: &[Key] = &[
     TIMEOUT,
 ];
 
-const HANDLED: Map = Map { others: Others::Allowed, ..MAP };
+const HANDLED: Map = Map { unknown_keys: UnknownKeys::Allowed, ..MAP };
 
 const ACTIVITY: &[Key] = &[key("activityType", TEXT, "the handler's name"), INPUT];
 const ACTOR: &[Key] = &[key("actorType", TEXT, "the handler's name"), INPUT];
@@ -206,18 +208,18 @@ const fn inputs(value: Type) -> Key {
 }
 
 /// Makes an action with these keys.
-const fn action(types: &'static [&'static str], about: &'static str, keys: &'static [&'static [Key]]) -> Action {
-    Action { types, about, map: Map { keys, ..MAP } }
+const fn action(types: &'static [&'static str], description: &'static str, keys: &'static [&'static [Key]]) -> Action {
+    Action { types, description, map: Map { keys, ..MAP } }
 }
 
 /// All types of actions.
 pub(crate) const TYPES: &[Action] = &[
-    Action { types: &["until"], about: "checks before each iteration; stops when the condition is true", map: LOOP_MAP },
-    Action { types: &["while"], about: "checks before each iteration; stops when the condition is false", map: LOOP_MAP },
-    Action { types: &["doUntil"], about: "checks after each iteration; stops when the condition is true", map: LOOP_MAP },
+    Action { types: &["until"], description: "checks before each iteration; stops when the condition is true", map: LOOP_MAP },
+    Action { types: &["while"], description: "checks before each iteration; stops when the condition is false", map: LOOP_MAP },
+    Action { types: &["doUntil"], description: "checks after each iteration; stops when the condition is true", map: LOOP_MAP },
     Action {
         types: &["retry"],
-        about: "repeats an action until it succeeds",
+        description: "repeats an action until it succeeds",
         map: Map {
             keys: &[&[
                 key("action", ACTION, ""),
@@ -225,7 +227,7 @@ pub(crate) const TYPES: &[Action] = &[
                 TIMEOUT,
                 key("inputs", Type::Map(&Map { keys: &[&[required("action", ACTION, ""), RETRY_POLICY, TIMEOUT]], ..MAP }), SAME_KEYS),
             ]],
-            ways: Ways::Any(&[&["action"], &["inputs"]]),
+            required_sets: RequiredSets::Any(&[&["action"], &["inputs"]]),
             ..MAP
         },
     },
@@ -277,7 +279,7 @@ pub(crate) const TYPES: &[Action] = &[
     action(&["shell"], "a command; its output is {exitCode, stdout, stderr, body}", &[SHELL, &[inputs(Type::Map(&Map { keys: &[SHELL], ..MAP }))]]),
     Action {
         types: &["activity"],
-        about: "a call of a handler",
+        description: "a call of a handler",
         map: Map {
             keys: &[ACTIVITY, &[inputs(Type::Map(&Map { keys: &[ACTIVITY], ..HANDLED })), TIMEOUT]],
             rules: || handler_rules("activityType"),
@@ -286,15 +288,15 @@ pub(crate) const TYPES: &[Action] = &[
     },
     Action {
         types: &["actor"],
-        about: "a call of a handler",
+        description: "a call of a handler",
         map: Map { keys: &[ACTOR, &[inputs(Type::Map(&Map { keys: &[ACTOR], ..HANDLED })), TIMEOUT]], rules: || handler_rules("actorType"), ..MAP },
     },
     Action {
         types: &["ai"],
-        about: "a question to a language model; its output is {content, usage}",
+        description: "a question to a language model; its output is {content, usage}",
         map: Map {
             keys: &[MODEL, &[inputs(Type::Map(&Map { keys: &[MODEL, &[RATE, ANSWER_TIME]], ..MAP })), RATE, TIMEOUT]],
-            ways: Ways::Any(&[&["prompt"], &["messages"], &["inputs"]]),
+            required_sets: RequiredSets::Any(&[&["prompt"], &["messages"], &["inputs"]]),
             ..MAP
         },
     },
@@ -713,14 +715,14 @@ fn branch(action: &Action) -> Json {
             json!({ "anyOf": words })
         }
     };
-    let about = match action.about {
+    let description = match action.description {
         "" => json!({}),
-        about => json!({ "description": about }),
+        description => json!({ "description": description }),
     };
     let own = schema::members(&action.map);
     let properties = |schema: Json| schema.get("properties").cloned().unwrap_or_default();
     let common = Map { keys: &[COMMON, OUTCOME], ..MAP };
     let all = with(properties(schema::members(&common)), properties(own.clone()));
-    let then = with(with(about, own), json!({ "properties": all }));
+    let then = with(with(description, own), json!({ "properties": all }));
     json!({ "if": { "properties": { "type": kind }, "required": ["type"] }, "then": then })
 }

@@ -22,28 +22,28 @@ pub struct Key {
     pub name: &'static str,
     pub value: Type,
     /// A line about the key. Empty if the name says everything.
-    pub about: &'static str,
+    pub description: &'static str,
     /// The default value, as JSON.
     pub default: Option<&'static str>,
     pub required: bool,
 }
 
 /// Makes an optional key.
-pub const fn key(name: &'static str, value: Type, about: &'static str) -> Key {
+pub const fn key(name: &'static str, value: Type, description: &'static str) -> Key {
     Key {
         name,
         value,
-        about,
+        description,
         default: None,
         required: false,
     }
 }
 
 /// Makes a required key.
-pub const fn required(name: &'static str, value: Type, about: &'static str) -> Key {
+pub const fn required(name: &'static str, value: Type, description: &'static str) -> Key {
     Key {
         required: true,
-        ..key(name, value, about)
+        ..key(name, value, description)
     }
 }
 
@@ -103,9 +103,9 @@ pub const LIST: Type = Type::Json(&["array"]);
 #[derive(Clone, Copy, Debug)]
 pub struct Map {
     pub keys: &'static [&'static [Key]],
-    pub others: Others,
+    pub unknown_keys: UnknownKeys,
     /// The ways to write the map, each with its required keys.
-    pub ways: Ways,
+    pub required_sets: RequiredSets,
     /// Required keys that are declared elsewhere.
     pub required: &'static [&'static str],
     /// What applies if a key has a certain value.
@@ -124,7 +124,7 @@ pub struct Case {
 
 /// The keys that a map may have in addition to the known keys.
 #[derive(Clone, Copy, Debug)]
-pub enum Others {
+pub enum UnknownKeys {
     /// Only the author's own keys, `x-…`.
     Own,
     None,
@@ -136,7 +136,7 @@ pub enum Others {
 
 /// The required keys in each way to write a map.
 #[derive(Clone, Copy, Debug)]
-pub enum Ways {
+pub enum RequiredSets {
     One,
     Any(&'static [&'static [&'static str]]),
     Exactly(&'static [&'static [&'static str]]),
@@ -145,8 +145,8 @@ pub enum Ways {
 /// A map without keys. It is the base of other constants (`..MAP`).
 pub const MAP: Map = Map {
     keys: &[],
-    others: Others::Own,
-    ways: Ways::One,
+    unknown_keys: UnknownKeys::Own,
+    required_sets: RequiredSets::One,
     required: &[],
     cases: &[],
     rules: || json!({}),
@@ -154,13 +154,13 @@ pub const MAP: Map = Map {
 
 /// The base of a map that may have any further keys.
 pub const OPEN: Map = Map {
-    others: Others::Any,
+    unknown_keys: UnknownKeys::Any,
     ..MAP
 };
 
 /// The base of a map without further keys.
 pub const CLOSED: Map = Map {
-    others: Others::None,
+    unknown_keys: UnknownKeys::None,
     ..MAP
 };
 

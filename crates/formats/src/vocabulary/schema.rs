@@ -1,6 +1,6 @@
 //! Makes JSON Schemas (draft 7) from the vocabulary.
 
-use super::{Case, Definition, Key, Map, Others, Type, Ways};
+use super::{Case, Definition, Key, Map, RequiredSets, Type, UnknownKeys};
 use serde_json::{Map as Object, Value as Json, json};
 
 /// Makes the schema of a type.
@@ -41,14 +41,16 @@ pub(crate) fn members(map: &Map) -> Json {
     if !required.is_empty() {
         schema.insert(String::from("required"), json!(required));
     }
-    match map.others {
-        Others::Own => {
+    match map.unknown_keys {
+        UnknownKeys::Own => {
             schema.insert(String::from("additionalProperties"), json!(false));
             schema.insert(String::from("patternProperties"), json!({ "^x-": {} }));
         }
-        Others::None => _ = schema.insert(String::from("additionalProperties"), json!(false)),
-        Others::Allowed => _ = schema.insert(String::from("additionalProperties"), json!(true)),
-        Others::Any => {}
+        UnknownKeys::None => _ = schema.insert(String::from("additionalProperties"), json!(false)),
+        UnknownKeys::Allowed => {
+            _ = schema.insert(String::from("additionalProperties"), json!(true))
+        }
+        UnknownKeys::Any => {}
     }
     let properties = keys().map(|key| (key.name.to_owned(), property(key)));
     let properties: Object<String, Json> = properties.collect();
@@ -60,10 +62,10 @@ pub(crate) fn members(map: &Map) -> Json {
             .map(|keys| json!({ "required": keys }))
             .collect()
     };
-    match map.ways {
-        Ways::One => {}
-        Ways::Any(all) => _ = schema.insert(String::from("anyOf"), json!(ways(all))),
-        Ways::Exactly(all) => _ = schema.insert(String::from("oneOf"), json!(ways(all))),
+    match map.required_sets {
+        RequiredSets::One => {}
+        RequiredSets::Any(all) => _ = schema.insert(String::from("anyOf"), json!(ways(all))),
+        RequiredSets::Exactly(all) => _ = schema.insert(String::from("oneOf"), json!(ways(all))),
     }
     let cases: Vec<Json> = map.cases.iter().map(case).collect();
     if !cases.is_empty() {
@@ -79,8 +81,8 @@ fn case(case: &Case) -> Json {
 
 fn property(key: &Key) -> Json {
     let mut schema = Object::new();
-    if !key.about.is_empty() {
-        schema.insert(String::from("description"), json!(key.about));
+    if !key.description.is_empty() {
+        schema.insert(String::from("description"), json!(key.description));
     }
     let mut schema = with(Json::Object(schema), of(&key.value));
     if let (Json::Object(schema), Some(default)) = (&mut schema, key.default) {

@@ -1,7 +1,7 @@
 //! The vocabulary of The Edge Agent: docs/reference/tea.md.
 
 use super::schema::{document, of, with};
-use super::{CLOSED, Case, Definition, FLAG, Key, LIST, Map, OBJECT, OPEN, TEXT, Type, Ways, key, required};
+use super::{CLOSED, Case, Definition, FLAG, Key, LIST, Map, OBJECT, OPEN, TEXT, Type, RequiredSets, key, required};
 use serde_json::{Value as Json, json};
 
 const CONDITION_TEXT: &str = "A Jinja expression or template: `state.count < 3`, `{{ state.done }}`, a key of the state, `!key`.";
@@ -17,7 +17,7 @@ const USES: Key = key("uses", Type::Def("actionName"), "The name of an action.")
 /// The generator or the corrector of a reflection loop.
 const WORK: Type = Type::Map(&Map {
     keys: &[&[key("action", Type::Def("actionName"), "The name of an action."), USES, key("run", TEXT, ""), key("language", LANGUAGES, ""), TIMEOUT]],
-    ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
+    required_sets: RequiredSets::Any(&[&["action"], &["uses"], &["run"]]),
     ..OPEN
 });
 

@@ -387,7 +387,7 @@ impl<'n> Drawing<'n> {
         self.nodes.len() - 1
     }
 
-    /// Replaces the entrances and exits inside of a loop by wires.
+    /// Replaces the sources and sinks inside of a loop by wires.
     fn interfaces(&mut self) {
         let mut wires = Vec::new();
         for (at, drawn) in self.nodes.iter().enumerate() {
@@ -478,8 +478,10 @@ impl<'n> Drawing<'n> {
                 || matches!(wire.to, End::Result(..));
             if !passes || done.insert(known) {
                 match &wire.to {
-                    End::In(at, name) if self.has_children(*at) => self.needs(*at, true, name),
-                    End::Result(at, name) => self.needs(*at, false, name),
+                    End::In(at, name) if self.has_children(*at) => {
+                        self.require_port(*at, true, name)
+                    }
+                    End::Result(at, name) => self.require_port(*at, false, name),
                     _ => {}
                 }
                 self.wires.push(wire);
@@ -498,7 +500,7 @@ impl<'n> Drawing<'n> {
     }
 
     /// Records a port that a loop needs, unless the loop declares it.
-    fn needs(&mut self, at: usize, input: bool, name: &str) {
+    fn require_port(&mut self, at: usize, input: bool, name: &str) {
         let side = if input { "inputs" } else { "outputs" };
         let node = self.nodes.get(at).and_then(|node| node.node);
         if !ports(node, side).contains(&name) {
@@ -544,7 +546,7 @@ impl<'n> Drawing<'n> {
     }
 
     /// Finds the output whose value a slot receives at the end of an iteration: by a wire to the slot of
-    /// the dock, or to an input of the exit inside.
+    /// the dock, or to an input of the sink inside.
     fn source_of_slot(&self, around: usize, slot: &str) -> Option<(usize, &str)> {
         let current = End::Current(around, slot.to_owned());
         let result = End::Result(around, slot.to_owned());
