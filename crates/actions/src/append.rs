@@ -13,7 +13,7 @@ mod rows;
 
 use self::keys::{KeyHash, KeyIndex};
 use self::rows::{EncodedRows, RowFormat};
-use super::execution_context::{made_before, resolved, state};
+use super::execution_context::{may_be_replayed, resolved, state};
 use super::inputs::{Inputs, invalid, mismatch};
 use super::sink::{self, Locked};
 use super::{Attempt, Executor};
@@ -67,7 +67,7 @@ struct Job {
     path: PathBuf,
     /// The engine's state directory: no action may write to its store.
     state: Option<Arc<Path>>,
-    shown: String,
+    path_as_written: String,
     /// For each canonical path, the file's length when the run last committed an append to it. For each other path that
     /// an action names, the canonical path. See [`Self::output`].
     files: Object,
@@ -76,7 +76,7 @@ struct Job {
     content: Content,
     key: String,
     /// Whether an earlier attempt at this append may have written the bytes behind the committed end.
-    repeated: bool,
+    may_be_repeated: bool,
 }
 
 impl Executor for AppendFile {
@@ -84,13 +84,13 @@ impl Executor for AppendFile {
         Box::pin(async {
             let job = AppendJob::read(request)?;
             let last = Arc::clone(&self.last);
-            let shown = job.shown().to_owned();
+            let description = job.description().to_owned();
             let done = tokio::task::spawn_blocking(move || job.run(&last));
             match done.await {
                 Ok(outcome) => outcome,
                 Err(error) => Err(Fault::new(
                     fault_kind::INPUT,
-                    format!("appending to {shown} broke off: {error}"),
+                    format!("appending to {description} broke off: {error}"),
                 )),
             }
         })
@@ -100,9 +100,9 @@ impl Executor for AppendFile {
 enum AppendJob {
     Append(Job),
     /// Replace the files with the newly written ones, at the end of a run that succeeds.
-    Put {
+    Replace {
         files: Object,
-        repeated: bool,
+        may_be_repeated: bool,
     },
 }
 
@@ -115,26 +115,32 @@ impl AppendJob {
             Some(other) => return Err(mismatch("files", "a map of lengths", other)),
         };
         if inputs.get("put") == Some(&Value::Bool(true)) {
-            let repeated = made_before() || request.attempt > 1;
-            return Ok(Self::Put { files, repeated });
+            let may_be_repeated = may_be_replayed() || request.attempt > 1;
+            return Ok(Self::Replace {
+                files,
+                may_be_repeated,
+            });
         }
         Job::read(request, inputs, files).map(Self::Append)
     }
 
-    fn shown(&self) -> &str {
+    fn description(&self) -> &str {
         match self {
-            Self::Append(job) => &job.shown,
-            Self::Put { .. } => "the files of a run",
+            Self::Append(job) => &job.path_as_written,
+            Self::Replace { .. } => "the files of a run",
         }
     }
 
     fn run(self, last: &Mutex<HashMap<String, LastAppend>>) -> Result<Value, Fault> {
         match self {
             Self::Append(job) => job.run(last),
-            Self::Put { files, repeated } => {
+            Self::Replace {
+                files,
+                may_be_repeated,
+            } => {
                 // An aborted attempt may still be writing.
                 let _alone = last.lock().unwrap_or_else(PoisonError::into_inner);
-                replace::put(&files, repeated)
+                replace::replace_targets(&files, may_be_repeated)
             }
         }
     }
@@ -148,9 +154,9 @@ impl AppendJob {
 pub fn simulate_append(request: &Request) -> Result<Value, Fault> {
     let job = match AppendJob::read(request)? {
         AppendJob::Append(job) => job,
-        AppendJob::Put { files, .. } => return Ok(replace::replaced_output(&files)),
+        AppendJob::Replace { files, .. } => return Ok(replace::replaced_output(&files)),
     };
-    let target = job.shown.clone();
+    let target = job.path_as_written.clone();
     let real = match job.replace {
         true => replace::sibling(&target, run_of(&job.key)),
         false => target.clone(),
@@ -173,37 +179,39 @@ pub fn is_append_bookkeeping(request: &Request) -> bool {
 
 impl Job {
     fn read(request: &Request, inputs: Inputs<'_>, files: Object) -> Result<Self, Fault> {
-        let shown = inputs.required_text("path")?.to_owned();
+        let path_as_written = inputs.required_text("path")?.to_owned();
         Ok(Self {
-            path: resolved(&shown),
+            path: resolved(&path_as_written),
             state: state(),
-            shown,
+            path_as_written,
             files,
             measure: inputs.get("measure") == Some(&Value::Bool(true)),
             replace: inputs.get("replace") == Some(&Value::Bool(true)),
             content: Content::read(inputs)?,
             key: request.key.clone(),
-            repeated: made_before() || request.attempt > 1,
+            may_be_repeated: may_be_replayed() || request.attempt > 1,
         })
     }
 
     fn run(self, last: &Mutex<HashMap<String, LastAppend>>) -> Result<Value, Fault> {
         let write_fault = |error: io::Error| {
-            let message = format!("cannot write {}: {error}", self.shown);
+            let message = format!("cannot write {}: {error}", self.path_as_written);
             Fault::new(fault_kind::INPUT, message)
         };
-        let place = self.place(&write_fault)?;
-        let left = self.last_known_length(&place).filter(|length| *length > 0);
-        let opened = sink::open(&place.path, self.state.as_deref(), left.is_none());
+        let append_target = self.resolve_target(&write_fault)?;
+        let left = self
+            .last_known_length(&append_target)
+            .filter(|length| *length > 0);
+        let opened = sink::open(&append_target.path, self.state.as_deref(), left.is_none());
         let file = opened.map_err(|error| match left {
             Some(length) if error.kind() == io::ErrorKind::NotFound => invalid(format!(
                 "{} is gone: this run left it with {length} bytes; nothing was written",
-                place.path.display()
+                append_target.path.display()
             )),
             _ => write_fault(error),
         })?;
-        let file = file.ok_or_else(|| sink::in_store(&self.shown))?;
-        if let Some(target) = &place.target
+        let file = file.ok_or_else(|| sink::in_store(&self.path_as_written))?;
+        if let Some(target) = &append_target.replaced_file
             && let Ok(old) = std::fs::metadata(target)
         {
             // Copy the permissions: a user without access to the file must not read the rows that will replace it.
@@ -211,16 +219,16 @@ impl Job {
                 .map_err(write_fault)?;
         }
         // Several paths may lead to the same file.
-        let path = std::fs::canonicalize(&place.path).map_err(write_fault)?;
+        let path = std::fs::canonicalize(&append_target.path).map_err(write_fault)?;
         let real = path.display().to_string();
-        let target = place.target.unwrap_or_else(|| real.clone());
+        let target = append_target.replaced_file.unwrap_or_else(|| real.clone());
         let known = self.committed_length(&target, &real)?;
         if known.is_none() {
             // The file may be new.
             sink::sync_name(&path).map_err(write_fault)?;
         }
-        let known = known.or(place.known);
-        let mut file = Locked::new(file, &self.shown)?;
+        let known = known.or(append_target.known);
+        let mut file = Locked::new(file, &self.path_as_written)?;
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
         let now = length_of(&mut file).map_err(write_fault)?;
         if self.measure {
@@ -274,19 +282,22 @@ impl Job {
         let inserted = last.map_or(0, |last| last.keys);
         match KeyIndex::open(path, from, key, inserted, self.state.as_deref()) {
             Ok(Some(keys)) => Ok(keys),
-            Ok(None) => Err(sink::in_store(&self.shown)),
+            Ok(None) => Err(sink::in_store(&self.path_as_written)),
             Err(error) => Err(invalid(format!(
                 "cannot use `key` for {}: {error}",
-                self.shown
+                self.path_as_written
             ))),
         }
     }
 
-    fn place(&self, write_fault: &impl Fn(io::Error) -> Fault) -> Result<AppendTarget, Fault> {
+    fn resolve_target(
+        &self,
+        write_fault: &impl Fn(io::Error) -> Fault,
+    ) -> Result<AppendTarget, Fault> {
         if !self.replace {
             return Ok(AppendTarget {
                 path: self.path.clone(),
-                target: None,
+                replaced_file: None,
                 known: None,
             });
         }
@@ -303,21 +314,21 @@ impl Job {
         };
         Ok(AppendTarget {
             path: PathBuf::from(sibling),
-            target: Some(target),
+            replaced_file: Some(target),
             known,
         })
     }
 
     /// Returns the length of the file when the run last committed an append to it.
     fn committed_length(&self, target: &str, real: &str) -> Result<Option<u64>, Fault> {
-        let called = self.files.get(self.shown.as_str());
+        let called = self.files.get(self.path_as_written.as_str());
         if let Some(before) = called.and_then(Value::as_str)
             && before != target
-            && self.shown != target
+            && self.path_as_written != target
         {
             return Err(invalid(format!(
                 "{} is another file than before: it was {before}, and is {target}",
-                self.shown
+                self.path_as_written
             )));
         }
         let mixed = match self.files.get(target) {
@@ -329,7 +340,7 @@ impl Job {
             return Err(invalid(format!(
                 "this run both appends to {} and replaces it: every action that writes to it \
                  must have `replace: true`, or none",
-                self.shown
+                self.path_as_written
             )));
         }
         let Some(known) = self.files.get(real) else {
@@ -342,13 +353,13 @@ impl Job {
     }
 
     /// As [`Self::committed_length`], but without checks, and also for a file that does not exist.
-    fn last_known_length(&self, place: &AppendTarget) -> Option<u64> {
-        let real = match &place.target {
-            Some(_) => place.path.to_str()?,
+    fn last_known_length(&self, append_target: &AppendTarget) -> Option<u64> {
+        let real = match &append_target.replaced_file {
+            Some(_) => append_target.path.to_str()?,
             // The action may name the canonical path itself.
             None => {
-                let called = self.files.get(self.shown.as_str())?;
-                called.as_str().unwrap_or(&self.shown)
+                let called = self.files.get(self.path_as_written.as_str())?;
+                called.as_str().unwrap_or(&self.path_as_written)
             }
         };
         replace::length(self.files.get(real))
@@ -363,22 +374,23 @@ impl Job {
         last: Option<&LastAppend>,
     ) -> Result<(), Fault> {
         let own = last.is_some_and(|last| last.key == self.key);
-        let other = last.is_some_and(|last| last.key != self.key && run(last) == run_of(&self.key));
+        let other = last
+            .is_some_and(|last| last.key != self.key && run_of_append(last) == run_of(&self.key));
         let at_once = || {
             invalid(format!(
                 "another action appended to {} at the same time: rows for one file must be \
                  appended one after the other",
-                self.shown
+                self.path_as_written
             ))
         };
         let Some(from) = known else {
-            return match self.replace || !self.repeated {
+            return match self.replace || !self.may_be_repeated {
                 _ if other => Err(at_once()),
                 true => Ok(()),
                 false => Err(invalid(format!(
                     "an append to {} was cut, and how long it was before is not known: nothing \
                      was written",
-                    self.shown
+                    self.path_as_written
                 ))),
             };
         };
@@ -386,14 +398,17 @@ impl Job {
         if now == from || (now > from && grown_by_own) {
             return Ok(());
         }
-        let left = (now > from && (self.repeated || own))
+        let left = (now > from && (self.may_be_repeated || own))
             .then(|| is_own(rows, file, from, now))
             .transpose();
         match left {
             Ok(Some(true)) => return Ok(()),
             Ok(_) => {}
             Err(error) => {
-                return Err(invalid(format!("cannot read {}: {error}", self.shown)));
+                return Err(invalid(format!(
+                    "cannot read {}: {error}",
+                    self.path_as_written
+                )));
             }
         }
         if other && last.is_some_and(|last| last.length == now) {
@@ -402,7 +417,7 @@ impl Job {
         Err(invalid(format!(
             "{} was changed by another program: this run left it with {from} bytes, and it has \
              {now}; nothing was written",
-            self.shown
+            self.path_as_written
         )))
     }
 
@@ -415,7 +430,7 @@ impl Job {
         let duplicates = number(appended.map_or(0, |appended| appended.duplicates));
         // The entry for the action's own path is first: if that is the canonical path, the later entry with the length
         // replaces it.
-        let mut files = vec![(self.shown.as_str(), Value::text(target))];
+        let mut files = vec![(self.path_as_written.as_str(), Value::text(target))];
         if target == real {
             files.push((real, length.clone()));
         } else {
@@ -423,7 +438,7 @@ impl Job {
             files.push((real, replace::known(target, &length)));
         }
         Value::from_pairs([
-            ("path", Value::text(&self.shown)),
+            ("path", Value::text(&self.path_as_written)),
             ("length", length),
             ("rows", rows),
             ("duplicates", duplicates),
@@ -437,13 +452,13 @@ impl Job {
 struct AppendTarget {
     path: PathBuf,
     /// The file that the sibling at `path` will replace; `None` without `replace`.
-    target: Option<String>,
+    replaced_file: Option<String>,
     /// Length in bytes of the rows that were copied from an earlier run's sibling.
     known: Option<u64>,
 }
 
 /// Returns the run that appended last.
-fn run(last: &LastAppend) -> &str {
+fn run_of_append(last: &LastAppend) -> &str {
     run_of(&last.key)
 }
 

@@ -62,7 +62,8 @@ pub(super) fn shared_state() -> Option<Arc<dyn SharedState>> {
 /// Returns true if the bytes contain a secret of the program or a secure value.
 pub(super) fn holds_secret(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
-    let found = |here: &ExecutionContext| here.secrets.iter().any(|mask| mask.finds(&text));
+    let found =
+        |here: &ExecutionContext| here.secrets.iter().any(|mask| mask.contains_secret(&text));
     CURRENT.try_with(found).unwrap_or(false)
 }
 
@@ -99,6 +100,6 @@ pub(super) fn is_quiet() -> bool {
 }
 
 /// Returns true if the attempt of this task may have been made before, which is also the default.
-pub(super) fn made_before() -> bool {
+pub(super) fn may_be_replayed() -> bool {
     CURRENT.try_with(|here| here.replayed).unwrap_or(true)
 }

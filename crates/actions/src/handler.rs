@@ -101,12 +101,12 @@ impl Handlers {
 
     /// Returns true if a handler or a stub answers an action that needs this handler.
     pub(super) fn answers(&self, name: &str, action: &str) -> bool {
-        self.target(name).is_some() || self.stubs.know(name, action)
+        self.target(name).is_some() || self.stubs.has_stub(name, action)
     }
 
     /// Returns true if a stub answers the HTTP calls of this action.
     pub(super) fn stubs_http(&self, action: &str) -> bool {
-        self.stubs.know("Http", action)
+        self.stubs.has_stub("Http", action)
     }
 
     pub(super) fn stub_names(&self) -> impl Iterator<Item = &str> {
@@ -118,7 +118,9 @@ impl Handlers {
             return self.runner(request).await;
         }
         let (name, input) = name_and_input(request)?;
-        let value = self.ask(self.chosen(name, request), input, request).await?;
+        let value = self
+            .ask(self.resolve_name(name, request), input, request)
+            .await?;
         match &*request.executor {
             "connector" => of_connector(value),
             _ => Ok(value),
@@ -126,14 +128,14 @@ impl Handlers {
     }
 
     /// Returns the first name of a request that has a handler, else the first that has a stub, else `name`.
-    fn chosen<'r>(&self, name: &'r str, request: &'r Request) -> &'r str {
+    fn resolve_name<'r>(&self, name: &'r str, request: &'r Request) -> &'r str {
         let others = request.inputs.get(HANDLER_NAMES).and_then(Value::as_array);
         let others = others.into_iter().flatten().filter_map(Value::as_str);
         let names: Vec<&str> = [name].into_iter().chain(others).collect();
         let registered = names.iter().find(|name| self.target(name).is_some());
         let stubbed = || {
             let mut names = names.iter();
-            names.find(|name| self.stubs.know(name, &request.action))
+            names.find(|name| self.stubs.has_stub(name, &request.action))
         };
         registered.or_else(stubbed).copied().unwrap_or(name)
     }
@@ -142,7 +144,7 @@ impl Handlers {
     /// HTTP calls.
     pub(super) fn instead_of_http(&self, request: &Request) -> Option<Result<Value, Fault>> {
         let answer = self.stubs.answer("Http", request)?;
-        Some(answer.map_err(retried).and_then(as_reply))
+        Some(answer.map_err(as_transient).and_then(as_reply))
     }
 
     /// Returns what the handler, or else a stub, answers to this input.
@@ -154,7 +156,7 @@ impl Handlers {
     ) -> Result<Value, Fault> {
         match self.target(name) {
             None => match self.stubs.answer(name, request) {
-                Some(answer) => answer.map_err(retried),
+                Some(answer) => answer.map_err(as_transient),
                 None => Err(unknown("handler", name, self.names())),
             },
             Some(Target::Closure(closure)) => {
@@ -169,7 +171,7 @@ impl Handlers {
             Some(Target::Command(argv)) => self.command(request, name, argv, &input).await,
             Some(Target::Url(url)) => {
                 let reply = self.client.post_json(url, &input, request).await;
-                answer(name, reply).map_err(retried)
+                answer(name, reply).map_err(as_transient)
             }
             Some(Target::Denied) => {
                 let message = format!("the handler `{name}` may not run a command: --allow-shell");
@@ -177,7 +179,7 @@ impl Handlers {
             }
             Some(Target::GuestUrl(url)) => {
                 let reply = self.guests.post_json(url, &input, request).await;
-                answer(name, reply).map_err(retried)
+                answer(name, reply).map_err(as_transient)
             }
         }
     }
@@ -226,16 +228,17 @@ impl Executor for Handlers {
     /// A URL has the timeout of HTTP calls. A command or a closure has no timeout by default.
     fn timeout(&self, request: &Request) -> Option<Duration> {
         let own = request.timeout_ms.map(Duration::from_millis);
-        let default = || match self.target(self.chosen(name_and_input(request).ok()?.0, request))? {
-            Target::Url(_) | Target::GuestUrl(_) => Some(super::http::DEFAULT_TIMEOUT),
-            Target::Closure(_) | Target::Command(_) | Target::Denied => None,
-        };
+        let default =
+            || match self.target(self.resolve_name(name_and_input(request).ok()?.0, request))? {
+                Target::Url(_) | Target::GuestUrl(_) => Some(super::http::DEFAULT_TIMEOUT),
+                Target::Closure(_) | Target::Command(_) | Target::Denied => None,
+            };
         own.or_else(default)
     }
 
     fn destination(&self, request: &Request) -> Option<Url> {
         let (name, _) = name_and_input(request).ok()?;
-        match self.target(self.chosen(name, request))? {
+        match self.target(self.resolve_name(name, request))? {
             Target::Url(url) | Target::GuestUrl(url) => Url::parse(url).ok(),
             Target::Closure(_) | Target::Command(_) | Target::Denied => None,
         }
@@ -305,7 +308,7 @@ fn status_fault(answer: &Value) -> Option<Fault> {
 
 /// Makes a handler's fault transient: a retry policy without `on` retries any failure of a handler
 /// (docs/reference/loom.md). Inputs that are not valid and answers that are too large or not exact are not retried.
-pub(super) fn retried(fault: Fault) -> Fault {
+pub(super) fn as_transient(fault: Fault) -> Fault {
     let kinds = [
         fault_kind::INPUT,
         fault_kind::TOO_LARGE,

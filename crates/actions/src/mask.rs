@@ -93,7 +93,7 @@ impl Mask {
         }
     }
 
-    pub fn finds(&self, text: &str) -> bool {
+    pub fn contains_secret(&self, text: &str) -> bool {
         !self.places(text).is_empty()
     }
 

@@ -212,14 +212,17 @@ impl Registry {
     pub fn of(&self, origin: Origin, dialect: Dialect) -> Self {
         let policy = self.policy_of(origin);
         // TEA programs may read every variable, and a program that may run commands can read them anyway.
-        let free = dialect == Dialect::Tea && policy.shell;
+        let has_full_env = dialect == Dialect::Tea && policy.shell;
         Self {
             policy,
             context: ExecutionContext {
                 origin,
                 ..self.context.clone()
             },
-            secrets: self.secrets.of_guest(origin == Origin::Guest).reading(free),
+            secrets: self
+                .secrets
+                .of_guest(origin == Origin::Guest)
+                .with_full_env(has_full_env),
             ..self.clone()
         }
     }

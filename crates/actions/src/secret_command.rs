@@ -58,7 +58,7 @@ impl SecretCommand {
     }
 
     /// Runs the command for a secret that is not cached.
-    pub(super) async fn ask(&self, name: &str) -> Result<(), String> {
+    pub(super) async fn run(&self, name: &str) -> Result<(), String> {
         if self.cached(name).is_some() {
             return Ok(());
         }
@@ -86,15 +86,15 @@ impl SecretCommand {
         Ok(())
     }
 
-    /// As [`Self::ask`], for unauthenticated callers: one command at a time, none for [`PAUSE`] after a failure.
-    pub(super) async fn ask_sparingly(&self, name: &str) -> Result<(), String> {
+    /// As [`Self::run`], for unauthenticated callers: one command at a time, none for [`PAUSE`] after a failure.
+    pub(super) async fn run_limited(&self, name: &str) -> Result<(), String> {
         let mut failed = self.failed.lock().await;
         if let Some((at, why)) = failed.get(name)
             && at.elapsed() < PAUSE
         {
             return Err(why.clone());
         }
-        let outcome = self.ask(name).await;
+        let outcome = self.run(name).await;
         match &outcome {
             Ok(()) => drop(failed.remove(name)),
             Err(why) => drop(failed.insert(name.to_owned(), (Instant::now(), why.clone()))),

@@ -82,17 +82,17 @@ impl SecretSources {
     }
 
     /// Runs the command for a secret that no other source has.
-    pub(super) async fn ask(&self, name: &str) -> Result<(), String> {
+    pub(super) async fn run_command(&self, name: &str) -> Result<(), String> {
         match self.command_for(name)? {
-            Some(command) => command.ask(name).await,
+            Some(command) => command.run(name).await,
             None => Ok(()),
         }
     }
 
-    /// As [`Self::ask`], but with [`SecretCommand::ask_sparingly`].
-    pub(super) async fn ask_sparingly(&self, name: &str) -> Result<(), String> {
+    /// As [`Self::run_command`], but with [`SecretCommand::run_limited`].
+    pub(super) async fn run_command_limited(&self, name: &str) -> Result<(), String> {
         match self.command_for(name)? {
-            Some(command) => command.ask_sparingly(name).await,
+            Some(command) => command.run_limited(name).await,
             None => Ok(()),
         }
     }
@@ -206,7 +206,7 @@ pub struct Secrets {
     for_guests: Arc<Vec<String>>,
     of_guest: bool,
     readable: Arc<Vec<String>>,
-    free: bool,
+    has_full_env: bool,
     callbacks: Callbacks,
 }
 
@@ -237,11 +237,14 @@ impl Secrets {
         }
     }
 
-    /// Returns the same secrets for a program. With `free`, it may read every variable of the environment, not only the
-    /// allowed ones.
+    /// Returns the same secrets for a program. With `allowed`, it may read every variable of the environment, not only
+    /// the allowed ones.
     #[must_use]
-    pub fn reading(self, free: bool) -> Self {
-        Self { free, ..self }
+    pub fn with_full_env(self, allowed: bool) -> Self {
+        Self {
+            has_full_env: allowed,
+            ..self
+        }
     }
 
     /// Adds variables of the environment that may be read; a `*` in a name matches any text.
@@ -252,7 +255,7 @@ impl Secrets {
     /// Returns true if a variable of the environment may be read.
     #[must_use]
     pub fn can_read_env(&self, variable: &str) -> bool {
-        self.free
+        self.has_full_env
             || self
                 .readable
                 .iter()
@@ -322,7 +325,7 @@ impl Secrets {
         let own = self.uses.get(&request.action);
         let own: &[Name] = own.map_or(&[], Vec::as_slice);
         for name in own.iter().filter(|name| self.denied(name).is_none()) {
-            let fetched = self.sources.ask(name).await;
+            let fetched = self.sources.run_command(name).await;
             fetched.map_err(|message| Fault::new(fault_kind::SECRET, message))?;
         }
         Ok(())

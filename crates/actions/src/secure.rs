@@ -33,7 +33,7 @@ pub(super) fn revealed(request: &Request) -> Option<RevealedRequest> {
     }
     let (mut hidden, mut echoed) = (BTreeSet::new(), BTreeSet::new());
     collect(&request.inputs, false, &mut |text| {
-        hidden.extend(parts(text, SHORTEST));
+        hidden.extend(secret_candidates(text, SHORTEST));
     });
     // If an author makes all inputs of an action secure, that includes constants, which results often repeat. So only
     // values that are secure within the inputs make an output secure.
@@ -45,7 +45,7 @@ pub(super) fn revealed(request: &Request) -> Option<RevealedRequest> {
         value => value,
     };
     collect(inside, false, &mut |text| {
-        echoed.extend(parts(text, SHORTEST_ECHO));
+        echoed.extend(secret_candidates(text, SHORTEST_ECHO));
     });
     let mask = |texts: BTreeSet<String>| match texts.len() > MAX_TEXTS {
         true => Mask::everything(),
@@ -103,7 +103,7 @@ fn collect(value: &Value, secure: bool, found: &mut dyn FnMut(&str)) {
 
 /// Returns a text and the words in it. The text may have been computed from a secure value and other text (`Bearer …`,
 /// `?token=…`). The host of a URL is not secure: the author wrote it.
-fn parts(text: &str, shortest: usize) -> impl Iterator<Item = String> + '_ {
+fn secret_candidates(text: &str, shortest: usize) -> impl Iterator<Item = String> + '_ {
     let host = Url::parse(text.trim()).ok();
     let host = host.and_then(|url| url.host_str().map(str::to_owned));
     let words = text.split(|c: char| c.is_whitespace() || "\"',;&".contains(c));

@@ -1,7 +1,7 @@
 //! Stubs: answers from a file for handlers that are not registered, so that a workflow can be tested without the
 //! systems that it calls. A handler always has priority over a stub.
 
-use super::handler::{as_reply, of_connector, retried};
+use super::handler::{as_reply, as_transient, of_connector};
 use super::http::of_stub;
 use super::shell::as_command;
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ pub fn stand_in(request: &Request, answer: &StubAnswer) -> Result<Value, Fault> 
         "python" | "lua" | "prolog" => fault_kind::SCRIPT,
         _ => fault_kind::HANDLER,
     };
-    let value = answer_value(answer, usual).map_err(retried)?;
+    let value = answer_value(answer, usual).map_err(as_transient)?;
     match &*request.executor {
         "http" => of_stub(as_reply(value), request),
         "connector" => of_connector(value),
@@ -74,7 +74,7 @@ pub(super) struct Stubs {
 struct Stub {
     name: Name,
     answers: Vec<StubAnswer>,
-    given: Arc<AtomicUsize>,
+    answer_count: Arc<AtomicUsize>,
 }
 
 impl Stubs {
@@ -87,12 +87,12 @@ impl Stubs {
         let stub = Stub {
             name: Arc::clone(&name),
             answers,
-            given: Arc::default(),
+            answer_count: Arc::default(),
         };
         self.stubs.insert(name.to_lowercase(), stub);
     }
 
-    pub(super) fn know(&self, handler: &str, action: &str) -> bool {
+    pub(super) fn has_stub(&self, handler: &str, action: &str) -> bool {
         self.stub(handler, action).is_some()
     }
 
@@ -106,7 +106,7 @@ impl Stubs {
     pub(super) fn answer(&self, handler: &str, request: &Request) -> Option<Result<Value, Fault>> {
         let stub = self.stub(handler, &request.action)?;
         let last = stub.answers.len().checked_sub(1)?;
-        let next = stub.given.fetch_add(1, Ordering::Relaxed).min(last);
+        let next = stub.answer_count.fetch_add(1, Ordering::Relaxed).min(last);
         Some(answer_value(stub.answers.get(next)?, fault_kind::HANDLER))
     }
 

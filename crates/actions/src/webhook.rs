@@ -21,7 +21,7 @@ impl SecretSources {
     /// # Errors
     /// The reason why the secret cannot be read.
     pub async fn read(&self, name: &str) -> Result<Option<String>, String> {
-        self.ask_sparingly(name).await?;
+        self.run_command_limited(name).await?;
         self.get(name)
     }
 }

@@ -194,7 +194,7 @@ impl KeyIndex {
         let end = offset(self.count);
         if self.list.metadata()?.len() > end {
             // The last records are from an aborted append. Their positions will get other keys.
-            self.table.limit(self.count)?;
+            self.table.forget_after(self.count)?;
             self.list.set_len(end)?;
         }
         if rows.is_empty() {
@@ -309,7 +309,7 @@ impl Table {
         key: KeyHash,
         mut is_it: impl FnMut(u64) -> io::Result<bool>,
     ) -> io::Result<bool> {
-        self.walk(key, |_, slot| {
+        self.probe_slots(key, |_, slot| {
             let position = (slot & POSITION).checked_sub(1);
             match position {
                 None => Ok(Some(false)),
@@ -321,7 +321,7 @@ impl Table {
 
     fn insert(&mut self, key: KeyHash, position: u64) -> io::Result<()> {
         let wanted = key.slot(position);
-        let free = self.walk(key, |at, slot| {
+        let free = self.probe_slots(key, |at, slot| {
             Ok(match slot {
                 0 => Some(Some(at)),
                 slot if slot == wanted => Some(None),
@@ -336,11 +336,11 @@ impl Table {
         }
     }
 
-    /// Visits the slots of a key, in the order of the search, until `found` returns something.
-    fn walk<T>(
+    /// Visits the slots of a key, in the order of the search, until `visit` returns something.
+    fn probe_slots<T>(
         &self,
         key: KeyHash,
-        mut found: impl FnMut(u64, u64) -> io::Result<Option<T>>,
+        mut visit: impl FnMut(u64, u64) -> io::Result<Option<T>>,
     ) -> io::Result<T> {
         let mut at = key.home(self.slots);
         let mut chunk = [0; 8 * CHUNK];
@@ -350,7 +350,7 @@ impl Table {
             let bytes = chunk.get_mut(..bytes).unwrap_or_default();
             self.file.read_exact_at(bytes, slot_offset(at))?;
             for slot in bytes.as_chunks().0 {
-                if let Some(found) = found(at, u64::from_be_bytes(*slot))? {
+                if let Some(found) = visit(at, u64::from_be_bytes(*slot))? {
                     return Ok(found);
                 }
                 at += 1;
@@ -364,7 +364,7 @@ impl Table {
     }
 
     /// Reduces the number of inserted records to at most `count`, durably.
-    fn limit(&mut self, count: u64) -> io::Result<()> {
+    fn forget_after(&mut self, count: u64) -> io::Result<()> {
         self.inserted = self.inserted.min(count);
         if self.synced > count {
             self.write_synced(count)?;

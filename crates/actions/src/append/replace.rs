@@ -62,10 +62,16 @@ pub(super) fn copy(from: &str, to: &str, length: u64) -> Result<(), Fault> {
     }
 }
 
-/// Replaces each file with its sibling, durably. `repeated`: an earlier attempt may have done this.
-pub(super) fn put(files: &Object, repeated: bool) -> Result<Value, Fault> {
+/// Replaces each file with its sibling, durably. `may_be_repeated`: an earlier attempt may have done this.
+pub(super) fn replace_targets(files: &Object, may_be_repeated: bool) -> Result<Value, Fault> {
     for (sibling, target, length) in replaced(files) {
-        place(Path::new(sibling), Path::new(target), length, repeated).map_err(|error| {
+        replace_target(
+            Path::new(sibling),
+            Path::new(target),
+            length,
+            may_be_repeated,
+        )
+        .map_err(|error| {
             invalid(format!(
                 "cannot put {sibling} in the place of {target}: {error}"
             ))
@@ -91,9 +97,14 @@ fn replaced(files: &Object) -> impl Iterator<Item = (&str, &str, u64)> {
     })
 }
 
-fn place(sibling: &Path, target: &Path, length: u64, repeated: bool) -> io::Result<()> {
+fn replace_target(
+    sibling: &Path,
+    target: &Path,
+    length: u64,
+    may_be_repeated: bool,
+) -> io::Result<()> {
     let file = match OpenOptions::new().write(true).open(sibling) {
-        Err(error) if error.kind() == ErrorKind::NotFound && repeated => {
+        Err(error) if error.kind() == ErrorKind::NotFound && may_be_repeated => {
             // An earlier attempt renamed the sibling before a crash, unless the file is missing or too short.
             return match fs::metadata(target) {
                 Ok(found) if found.len() >= length => sink::sync_name(target),

@@ -33,7 +33,7 @@ pub(crate) struct Client {
     /// For runtimes with worker threads.
     workers: Connections,
     /// For runtimes with one thread.
-    alone: Connections,
+    single_thread: Connections,
     /// For worker threads, for bodies that are files: no body is decompressed.
     files: Connections,
     tokens: Tokens,
@@ -59,11 +59,11 @@ struct Connections {
     /// Also supports TLS. Once built, it makes all calls.
     secure: OnceCell<reqwest::Client>,
     /// Clients with a CA or a client certificate of their own, by a digest of the TLS settings.
-    own: Mutex<BTreeMap<[u8; 32], reqwest::Client>>,
+    with_own_tls: Mutex<BTreeMap<[u8; 32], reqwest::Client>>,
 }
 
 /// Maximum number of clients with their own TLS settings. When it is reached, all of them are dropped.
-const MAX_OWN: usize = 64;
+const MAX_OWN_TLS: usize = 64;
 
 impl Client {
     /// Makes a client for guests. It reaches only the public internet, and uses no proxy, because a proxy would resolve
@@ -119,7 +119,7 @@ impl Client {
                 *call.body_mut() = Some(upload.body().await?);
             }
             let response = match trust {
-                Some(trust) => self.own(trust, options).await?.execute(call).await,
+                Some(trust) => self.with_own_tls(trust, options).await?.execute(call).await,
                 None => self.send(call, options).await,
             };
             let response = response.map_err(|error| connection_fault(&url, error, hop == 0))?;
@@ -159,7 +159,7 @@ impl Client {
     fn connections(&self, options: CallOptions<'_>) -> &Connections {
         match Handle::current().runtime_flavor() {
             _ if options.keeps_bytes => &self.files,
-            RuntimeFlavor::CurrentThread => &self.alone,
+            RuntimeFlavor::CurrentThread => &self.single_thread,
             _ => &self.workers,
         }
     }
@@ -176,15 +176,15 @@ impl Client {
     }
 
     /// Returns the client with these TLS settings. Building it reads files.
-    async fn own(
+    async fn with_own_tls(
         &self,
         trust: &TrustedCertificates,
         options: CallOptions<'_>,
     ) -> Result<reqwest::Client, Fault> {
         let key = trust.key();
-        let own = &self.connections(options).own;
-        let own = || own.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(client) = own().get(&key) {
+        let clients = &self.connections(options).with_own_tls;
+        let clients = || clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients().get(&key) {
             return Ok(client.clone());
         }
         let builder = trust.put_on(self.builder(!options.keeps_bytes))?;
@@ -197,11 +197,11 @@ impl Client {
                 "`tls` has a certificate or key that cannot be used",
             )
         })?;
-        let mut own = own();
-        if own.len() >= MAX_OWN {
-            own.clear();
+        let mut clients = clients();
+        if clients.len() >= MAX_OWN_TLS {
+            clients.clear();
         }
-        own.insert(key, client.clone());
+        clients.insert(key, client.clone());
         Ok(client)
     }
 

@@ -6,8 +6,8 @@ use super::client::CallOptions;
 use super::fault::{connection_fault, shown};
 use super::partial::{Partial, SaveTarget};
 use super::reply::{Answer, Reply};
-use super::stall::Progress;
-use super::{Signing, allowed, digest, output, reply, request};
+use super::stall::StallWatch;
+use super::{HttpCall, allowed, digest, output, reply, request};
 use crate::inputs::{Inputs, invalid};
 use reqwest::header::{CONTENT_RANGE, HeaderMap};
 use reqwest::{Method, Response, StatusCode, Url};
@@ -112,13 +112,13 @@ struct Complete {
     is_resumed: bool,
 }
 
-impl Signing<'_> {
+impl HttpCall<'_> {
     /// Makes one attempt: downloads the rest of the file, or all of it.
     pub(super) async fn download(
         mut self,
         request: &Request,
         file: &str,
-        progress: &Progress,
+        progress: &StallWatch,
     ) -> Result<Value, Fault> {
         let expected = Inputs::of(request)?.text("digest")?;
         let expected = expected.map(digest::parse).transpose()?;
@@ -189,7 +189,7 @@ async fn received(
     mut partial: Partial,
     response: Response,
     continues: bool,
-    progress: &Progress,
+    progress: &StallWatch,
 ) -> Result<Received, Fault> {
     let (status, headers) = (response.status(), response.headers().clone());
     let reply = Reply::without_body(&response);
@@ -232,7 +232,7 @@ async fn received(
 async fn save(
     mut partial: Partial,
     mut response: Response,
-    progress: &Progress,
+    progress: &StallWatch,
 ) -> Result<(Partial, Result<(), Fault>), Fault> {
     let mut bytes = Vec::with_capacity(WRITE_BYTES);
     let mut due = pin!(sleep(WRITE_DELAY));

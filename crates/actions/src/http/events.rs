@@ -5,9 +5,9 @@ use super::event_parser::{Event, EventParser, MAX_EVENT, TooLarge};
 use super::fault::{connection_fault, shown};
 use super::previous::{URI, previous_value, with_member};
 use super::reply::{Answer, Reply, url_text};
-use super::stall::Progress;
+use super::stall::StallWatch;
 use super::streams::Streams;
-use super::{Signing, allowed, request};
+use super::{HttpCall, allowed, request};
 use crate::inputs::{Inputs, invalid};
 use crate::json;
 use crate::mask::MASK;
@@ -97,7 +97,7 @@ impl EventStream {
             if let Some(event) = event.map_err(|TooLarge| self.too_large())? {
                 return Ok(Some(event));
             }
-            let chunk = Progress::new().watch(self.response.chunk()).await;
+            let chunk = StallWatch::new().watch(self.response.chunk()).await;
             let fault = match chunk {
                 Ok(Ok(Some(bytes))) => {
                     self.bytes = bytes;
@@ -182,7 +182,7 @@ impl Position {
     }
 }
 
-impl Signing<'_> {
+impl HttpCall<'_> {
     /// Returns the next event of a stream. If a connection ends between two events, this function connects again.
     pub(super) async fn event(
         mut self,
@@ -245,7 +245,7 @@ impl Signing<'_> {
             headers.insert(LAST_EVENT_ID, id);
         }
         let before = self.used.len();
-        let answer = Progress::new().watch(self.call(call)).await?;
+        let answer = StallWatch::new().watch(self.call(call)).await?;
         let used = self.used.iter().skip(before).cloned().collect();
         Ok(match answer {
             Ok(Arrival::Stream(response)) => {

@@ -38,7 +38,7 @@ use operation::Step;
 use reply::Answer;
 use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, HeaderValue};
 use reqwest::{Method, Url};
-use stall::Progress;
+use stall::StallWatch;
 use std::sync::Arc;
 use std::time::Duration;
 use streams::Streams;
@@ -100,8 +100,8 @@ impl Http {
     /// Makes one call and processes its answer. Adds the tokens that it used to `used`.
     async fn outcome(&self, request: &Request, used: &mut Vec<String>) -> Result<Value, Fault> {
         let inputs = Inputs::of(request)?;
-        let progress = Progress::new();
-        let signing = Signing {
+        let progress = StallWatch::new();
+        let call = HttpCall {
             client: &self.client,
             credentials: Credentials::of(inputs)?,
             trust: TrustedCertificates::of(inputs)?,
@@ -113,14 +113,14 @@ impl Http {
         };
         let answer = match request.transfers_file() {
             _ if request.reads_events() => {
-                return Box::pin(signing.event(request, &self.streams)).await;
+                return Box::pin(call.event(request, &self.streams)).await;
             }
             // Boxed, because otherwise the future of every call has room for this one.
             true => {
-                let transfer = signing.transfer(request, &progress);
+                let transfer = call.transfer(request, &progress);
                 Box::pin(progress.watch(transfer)).await??
             }
-            false => signing.outcome(request).await?,
+            false => call.outcome(request).await?,
         };
         match request.inputs.get("parse").and_then(Value::as_str) {
             Some("json") => reply::with_json(answer),
@@ -130,7 +130,7 @@ impl Http {
 }
 
 /// A call with its credentials.
-struct Signing<'a> {
+struct HttpCall<'a> {
     client: &'a Client,
     credentials: Credentials,
     trust: Option<TrustedCertificates>,
@@ -139,9 +139,9 @@ struct Signing<'a> {
     used: &'a mut Vec<String>,
 }
 
-impl Signing<'_> {
+impl HttpCall<'_> {
     /// Makes a call that sends or saves a file.
-    async fn transfer(self, request: &Request, progress: &Progress) -> Result<Value, Fault> {
+    async fn transfer(self, request: &Request, progress: &StallWatch) -> Result<Value, Fault> {
         match Inputs::of(request)?.path(SAVE_TO)? {
             Some(file) => self.download(request, file, progress).await,
             None => self.outcome(request).await,
@@ -151,15 +151,15 @@ impl Signing<'_> {
     async fn outcome(mut self, request: &Request) -> Result<Value, Fault> {
         let (mut call, at_home) = request::first(request)?;
         let method = call.method().clone();
-        let gone = |fault| operation::name_gone(fault, &request.inputs);
+        let explain = |fault| operation::explain_404(fault, &request.inputs);
         if !at_home {
-            let reply = self.client.call(call).await.map_err(gone)?;
+            let reply = self.client.call(call).await.map_err(explain)?;
             return output(reply, request, &method);
         }
         let conditional = Conditional::put_on(&mut call, Inputs::of(request)?)?;
         let reply = match self.call(call).await {
             Ok(reply) => reply,
-            Err(fault) => return allowed(gone(fault), request),
+            Err(fault) => return allowed(explain(fault), request),
         };
         let answer = output(reply, request, &method)?;
         Ok(match conditional {

@@ -138,7 +138,7 @@ pub(super) fn is_result(inputs: &Value) -> bool {
 
 /// Extends the fault of a request about an operation. A 404 means that the server removed the operation, or never had
 /// it.
-pub(super) fn name_gone(fault: Fault, inputs: &Value) -> Fault {
+pub(super) fn explain_404(fault: Fault, inputs: &Value) -> Fault {
     let step = inputs.get(OPERATION).and_then(Value::as_str);
     if !matches!(step, Some("status" | "check")) || fault.code.as_deref() != Some("404") {
         return fault;

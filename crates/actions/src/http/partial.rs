@@ -2,7 +2,7 @@
 //! file under the target's name. A note next to it has the version of the resource (RFC 9110, 8.8). So a later attempt,
 //! also in another process, can request the rest. This module never sends anything.
 
-use super::stall::Progress;
+use super::stall::StallWatch;
 use crate::execution_context::{resolved, state};
 use crate::inputs::invalid;
 use crate::sink::{self, Locked};
@@ -117,7 +117,7 @@ pub(super) struct Partial {
 
 impl Partial {
     /// Opens the partial file of an earlier attempt, or makes a new one. Blocks, and reports progress while it reads.
-    pub(super) fn open(at: &SaveTarget, progress: &Progress) -> Result<Self, Fault> {
+    pub(super) fn open(at: &SaveTarget, progress: &StallWatch) -> Result<Self, Fault> {
         let fault = |error: io::Error| at.fault(&error);
         let target = sink::target(&at.path).map_err(fault)?;
         let path = sibling(&target, &at.key, "part");
@@ -144,7 +144,7 @@ impl Partial {
     }
 
     /// Reads the bytes of an earlier attempt and cuts off those that a stop of the machine may have damaged.
-    fn recover(&mut self, progress: &Progress) -> io::Result<()> {
+    fn recover(&mut self, progress: &StallWatch) -> io::Result<()> {
         let found = self.file.seek(SeekFrom::End(0))?;
         let certain = match &self.note {
             Some(note) if note.boot.is_some() && note.boot == boot_id() => found,
@@ -353,7 +353,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let shown = folder.path().join("a.bin").display().to_string();
         let at = SaveTarget::new(&shown, "run/a");
-        let open = || Partial::open(&at, &Progress::new()).unwrap();
+        let open = || Partial::open(&at, &StallWatch::new()).unwrap();
         let mut first = open();
         first.restart(&headers(&[(ETAG, "\"1\"")])).unwrap();
         first.append(b"abc").unwrap();

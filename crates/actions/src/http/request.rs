@@ -28,7 +28,7 @@ pub(super) fn first(request: &Request) -> Result<(reqwest::Request, bool), Fault
     let inputs = Inputs::of(request)?;
     let home = uri(inputs)?;
     if let Some(operation) = operation(inputs)? {
-        return about(&operation, &home, inputs);
+        return operation_request(&operation, &home, inputs);
     }
     if inputs.get("page").is_none() {
         let mut call = from_inputs(&home, home.clone(), request)?;
@@ -166,7 +166,11 @@ fn operation(inputs: Inputs<'_>) -> Result<Option<Url>, Fault> {
 
 /// Builds a request about an operation. Also returns true if the request goes to the server of the call: only that
 /// server gets the headers and the credentials.
-fn about(url: &Url, home: &Url, inputs: Inputs<'_>) -> Result<(reqwest::Request, bool), Fault> {
+fn operation_request(
+    url: &Url,
+    home: &Url,
+    inputs: Inputs<'_>,
+) -> Result<(reqwest::Request, bool), Fault> {
     let mut call = reqwest::Request::new(Method::GET, url.clone());
     let at_home = home.origin() == url.origin();
     if at_home {

@@ -9,9 +9,9 @@ use windlass_model::model::{Fault, fault_kind};
 
 /// Reports the progress of a transfer.
 #[derive(Clone)]
-pub(super) struct Progress(Arc<watch::Sender<()>>);
+pub(super) struct StallWatch(Arc<watch::Sender<()>>);
 
-impl Progress {
+impl StallWatch {
     pub(super) fn new() -> Self {
         Self(Arc::new(watch::Sender::new(())))
     }

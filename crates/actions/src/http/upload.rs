@@ -1,7 +1,7 @@
 //! A request body from a file, which is read while it is sent. An attempt sends the number of bytes that the file had
 //! at its start. It fails if the file becomes shorter, or has another length when a body is opened.
 
-use super::stall::Progress;
+use super::stall::StallWatch;
 use crate::execution_context::resolved;
 use crate::inputs::{Inputs, invalid};
 use bytes::Bytes;
@@ -25,12 +25,15 @@ pub(super) struct Upload {
     path: PathBuf,
     shown: String,
     length: u64,
-    progress: Progress,
+    progress: StallWatch,
 }
 
 impl Upload {
     /// Returns the file in the inputs, if they name one.
-    pub(super) async fn of(inputs: Inputs<'_>, progress: &Progress) -> Result<Option<Self>, Fault> {
+    pub(super) async fn of(
+        inputs: Inputs<'_>,
+        progress: &StallWatch,
+    ) -> Result<Option<Self>, Fault> {
         let Some(shown) = inputs.path(BODY_FILE)? else {
             return Ok(None);
         };
@@ -93,7 +96,7 @@ impl Upload {
     }
 }
 
-fn digest_of(path: &Path, progress: &Progress) -> io::Result<String> {
+fn digest_of(path: &Path, progress: &StallWatch) -> io::Result<String> {
     let mut file = fs::File::open(path)?;
     let mut hash = Hash::new(&SHA256);
     let mut bytes = vec![0; READ_BYTES];
@@ -111,7 +114,7 @@ struct FileBody {
     file: File,
     left: u64,
     bytes: Vec<u8>,
-    progress: Progress,
+    progress: StallWatch,
 }
 
 impl Body for FileBody {

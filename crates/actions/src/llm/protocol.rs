@@ -20,14 +20,14 @@ pub(super) fn question(provider: Provider, settings: &Settings) -> Value {
             if let Some(temperature) = settings.temperature {
                 body.insert("temperature".into(), Value::Float(temperature));
             }
-            body.extend(settings.others.clone());
+            body.extend(settings.extra_parameters.clone());
         }
         Provider::Ollama => {
             let mut options = Object::new();
             if let Some(temperature) = settings.temperature {
                 options.insert("temperature".into(), Value::Float(temperature));
             }
-            for (key, value) in &settings.others {
+            for (key, value) in &settings.extra_parameters {
                 match &**key {
                     "max_tokens" | "max_completion_tokens" => {
                         options.insert("num_predict".into(), value.clone());

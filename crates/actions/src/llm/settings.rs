@@ -49,7 +49,7 @@ pub(super) struct Settings {
     /// `None` is the model's own default.
     pub(super) temperature: Option<f64>,
     /// Other parameters, which are sent unchanged.
-    pub(super) others: Object,
+    pub(super) extra_parameters: Object,
     pub(super) timeout: Duration,
     pub(super) max_retries: u32,
 }
@@ -77,7 +77,7 @@ impl Settings {
                     mismatch("max_retries", &wanted, value)
                 })?,
         };
-        let others = from
+        let extra_parameters = from
             .all()
             .filter(|(key, value)| MODEL_OPTIONS.contains(key) && !value.is_null());
         Ok(Self {
@@ -85,7 +85,7 @@ impl Settings {
             model,
             messages: messages(from)?,
             temperature,
-            others: others
+            extra_parameters: extra_parameters
                 .map(|(key, value)| (key.into(), value.clone()))
                 .collect(),
             timeout,

@@ -68,7 +68,7 @@ struct Job<'a> {
     /// The variables that the code can use.
     globals: Arc<Object>,
     /// The name of the global variable whose value the code may change in place.
-    live: Option<&'a str>,
+    mutable_global: Option<&'a str>,
     memory: usize,
 }
 
@@ -81,8 +81,8 @@ impl<'a> Job<'a> {
             Some(Value::Object(map)) => Arc::clone(map),
             Some(other) => return Err(mismatch("globals", "a map", other)),
         };
-        let live = inputs.text("live")?;
-        if let Some(name) = live.filter(|name| !globals.contains_key(*name)) {
+        let mutable_global = inputs.text("live")?;
+        if let Some(name) = mutable_global.filter(|name| !globals.contains_key(*name)) {
             return Err(invalid(format!("`live` names `{name}`, no global")));
         }
         let memory = match inputs.get("memory_mb") {
@@ -97,14 +97,14 @@ impl<'a> Job<'a> {
         Ok(Self {
             code,
             globals,
-            live,
+            mutable_global,
             memory,
         })
     }
 
     /// Returns the original of the value that the code may change.
     fn state(&self) -> Value {
-        self.live
+        self.mutable_global
             .and_then(|name| self.globals.get(name))
             .cloned()
             .unwrap_or_default()

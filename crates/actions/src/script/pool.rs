@@ -103,7 +103,7 @@ impl Pool {
             id,
             code: job.code,
             globals: &job.globals,
-            live: job.live,
+            live: job.mutable_global,
             env: BTreeMap::from([
                 ("WINDLASS_IDEMPOTENCY_KEY", request.key.as_str()),
                 ("WINDLASS_ATTEMPT", attempt.as_str()),
