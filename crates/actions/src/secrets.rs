@@ -11,7 +11,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windlass_expression::{
-    WithMarks, is_secret_name, of_callback, of_environment, replace_secret_marks,
+    SecretMark, is_secret_name, of_callback, of_environment, replace_secret_marks,
 };
 use windlass_model::model::{CallbackClaim, Fault, Name, Request, fault_kind};
 
@@ -372,7 +372,7 @@ impl Secrets {
         let mut addresses = Vec::new();
         let mut no_address = None;
         let mut put = |inside: &str| {
-            let marked = WithMarks::of(inside);
+            let marked = SecretMark::of(inside);
             if !own.iter().any(|own| **own == *marked.name) {
                 return None;
             }

@@ -183,12 +183,12 @@ impl Condition {
     pub fn holds(&self, env: &dyn Env) -> Result<bool, EvalError> {
         let value = match &self.test.kind {
             TestKind::Jinja(jinja, flipped) => {
-                let holds = jinja.holds(env, self.reading)?;
+                let holds = jinja.is_true(env, self.reading)?;
                 return Ok((holds != *flipped) != self.negated);
             }
             TestKind::Template(template) => match &*template.0 {
                 Kind::Jinja(jinja) => {
-                    return Ok(jinja.holds(env, self.reading)? != self.negated);
+                    return Ok(jinja.is_true(env, self.reading)? != self.negated);
                 }
                 _ => template.eval(env)?,
             },

@@ -14,8 +14,8 @@ const CLOSE: char = '\u{E0F1}';
 
 /// The separator after the name in a mark, before a default: the default for an unset variable, or for an unset or
 /// empty variable.
-const UNLESS_SET: char = '\u{E0F2}';
-const UNLESS_FULL: char = '\u{E0F3}';
+const DEFAULT_IF_UNSET: char = '\u{E0F2}';
+const DEFAULT_IF_EMPTY: char = '\u{E0F3}';
 
 /// The maximum length in bytes of a secret's name.
 const MAX_NAME: usize = 128;
@@ -60,7 +60,7 @@ pub fn of_callback(secret: &str) -> Option<&str> {
 /// Returns the mark of a callback's address, with the claim for the address.
 #[must_use]
 pub fn callback_mark(signal: &str, claim: &str) -> String {
-    format!("{OPEN}{CALLBACK}{signal}{UNLESS_SET}{claim}{CLOSE}")
+    format!("{OPEN}{CALLBACK}{signal}{DEFAULT_IF_UNSET}{claim}{CLOSE}")
 }
 
 #[must_use]
@@ -76,13 +76,17 @@ pub(super) fn with_fallback(text: &str, fallback: &str, or_empty: bool) -> Optio
     if !name.starts_with(ENVIRONMENT) || name.contains(own) || fallback.contains(own) {
         return None;
     }
-    let separator = if or_empty { UNLESS_FULL } else { UNLESS_SET };
+    let separator = if or_empty {
+        DEFAULT_IF_EMPTY
+    } else {
+        DEFAULT_IF_UNSET
+    };
     Some(format!("{OPEN}{name}{separator}{fallback}{CLOSE}"))
 }
 
 /// The content of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WithMarks<'m> {
+pub struct SecretMark<'m> {
     pub name: &'m str,
     /// The default, if the secret is missing.
     pub fallback: Option<&'m str>,
@@ -90,16 +94,16 @@ pub struct WithMarks<'m> {
     pub or_empty: bool,
 }
 
-impl<'m> WithMarks<'m> {
+impl<'m> SecretMark<'m> {
     /// Parses the text between the ends of a mark.
     #[must_use]
     pub fn of(inside: &'m str) -> Self {
-        let end = inside.find([UNLESS_SET, UNLESS_FULL]);
+        let end = inside.find([DEFAULT_IF_UNSET, DEFAULT_IF_EMPTY]);
         let (name, rest) = end.map_or((inside, ""), |end| inside.split_at(end));
         Self {
             name,
-            fallback: rest.strip_prefix([UNLESS_SET, UNLESS_FULL]),
-            or_empty: rest.starts_with(UNLESS_FULL),
+            fallback: rest.strip_prefix([DEFAULT_IF_UNSET, DEFAULT_IF_EMPTY]),
+            or_empty: rest.starts_with(DEFAULT_IF_EMPTY),
         }
     }
 
@@ -287,7 +291,7 @@ mod tests {
             let value = Value::text(with_fallback(&mark, "else", or_empty).unwrap());
             let mut seen = Vec::new();
             let filled = replace_secret_marks(&value, &mut |inside| {
-                let marked = WithMarks::of(inside);
+                let marked = SecretMark::of(inside);
                 seen.push((marked.name.to_owned(), marked.fallback.map(str::to_owned)));
                 assert_eq!(marked.blank(), blank);
                 Some(String::from("key"))
@@ -295,7 +299,7 @@ mod tests {
             assert_eq!(filled, Value::text("key"));
             assert_eq!(seen, [("env:KEY".to_owned(), Some("else".to_owned()))]);
         }
-        assert_eq!(WithMarks::of("NAME").fallback, None);
+        assert_eq!(SecretMark::of("NAME").fallback, None);
         // Text and marks of other secrets cannot have a default.
         assert_eq!(with_fallback("text", "else", false), None);
         assert_eq!(with_fallback(&format!("{mark}!"), "else", false), None);

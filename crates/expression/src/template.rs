@@ -497,7 +497,7 @@ fn render(ctx: &mut Ctx<'_>, parts: &[TemplatePart]) -> Result<Value, Box<Fail>>
             TemplatePart::Text(text) => out.push_str(text),
             TemplatePart::Expr(expr) => {
                 let value = ctx.eval(expr)?;
-                ctx.render(&value)?;
+                ctx.charge_rendering(&value)?;
                 push_text(&mut out, &value);
             }
         }

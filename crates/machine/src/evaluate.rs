@@ -8,8 +8,8 @@ use crate::program::ActionId;
 use std::cell::RefCell;
 use std::time::Duration;
 use windlass_expression::{
-    Budget, Condition, EvalError, MAX_COMPUTED_DEPTH, Object, SECURE_MASK, Secure, Template, Value,
-    WithMarks, replace_secret_marks,
+    Budget, Condition, EvalError, MAX_COMPUTED_DEPTH, Object, SECURE_MASK, SecretMark, Secure,
+    Template, Value, replace_secret_marks,
 };
 use windlass_model::model::{Fault, Name, fault_kind};
 use windlass_value::time::{DurationError, parse_duration};
@@ -69,7 +69,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         let rendered = marked.computed(inputs)?;
         let without = blank.computed(inputs).ok();
         let stripped = replace_secret_marks(&rendered, &mut |inside| {
-            Some(WithMarks::of(inside).blank().to_owned())
+            Some(SecretMark::of(inside).blank().to_owned())
         });
         if without.is_some_and(|without| without == stripped) {
             return Ok(rendered);

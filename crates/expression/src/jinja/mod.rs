@@ -135,7 +135,7 @@ impl Jinja {
 
     /// Returns the variables of `env` that are read without a default.
     pub(crate) fn env_vars_without_default(&self) -> &[String] {
-        &self.rewritten.bare
+        &self.rewritten.without_default
     }
 
     /// Returns the members of this top-level name that are read by a literal name.
@@ -159,7 +159,7 @@ impl Jinja {
                 object::from_jinja(&value)
             }
             Body::Text(engine) => {
-                let mut out = Bounded(Vec::new());
+                let mut out = LimitedBuffer(Vec::new());
                 let template = engine.get_template(SOURCE_NAME)?;
                 template.render_captured_to(context, &mut out)?;
                 Ok(Value::text(String::from_utf8_lossy(&out.0).into_owned()))
@@ -178,7 +178,7 @@ impl Jinja {
 
     /// Returns true if the value is true by the rules of `reading`. In Python's rules, empty values, zero and None are
     /// false.
-    pub(crate) fn holds(&self, env: &dyn Env, reading: ReadMode) -> Result<bool, EvalError> {
+    pub(crate) fn is_true(&self, env: &dyn Env, reading: ReadMode) -> Result<bool, EvalError> {
         let Body::Value(expression) = &self.body else {
             let text = self.eval(env)?;
             let text = text.as_str().unwrap_or_default();
@@ -238,9 +238,9 @@ impl Jinja {
 }
 
 /// A buffer that fails beyond the maximum size of an evaluation's result.
-struct Bounded(Vec<u8>);
+struct LimitedBuffer(Vec<u8>);
 
-impl std::io::Write for Bounded {
+impl std::io::Write for LimitedBuffer {
     fn write(&mut self, part: &[u8]) -> std::io::Result<usize> {
         if self.0.len() + part.len() > session::MAX_BYTES {
             return Err(std::io::Error::other("the template produces too much"));

@@ -17,7 +17,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 );
 
 pub(crate) fn envelope(ctx: &mut Ctx<'_>, kind: &str, bytes: &[u8]) -> Outcome {
-    ctx.produce(bytes.len().saturating_mul(4) / 3 + kind.len())?;
+    ctx.charge_output(bytes.len().saturating_mul(4) / 3 + kind.len())?;
     Ok(Value::from_pairs([
         ("$content-type", Value::text(kind)),
         ("$content", Value::text(STANDARD.encode(bytes))),
@@ -136,7 +136,7 @@ impl<'t> DataUri<'t> {
 
 /// Makes a binary value of base64 text, which is neither decoded nor checked.
 pub(crate) fn coded_envelope(ctx: &mut Ctx<'_>, kind: &str, text: &str) -> Outcome {
-    ctx.produce(text.len() + kind.len())?;
+    ctx.charge_output(text.len() + kind.len())?;
     Ok(Value::from_pairs([
         ("$content-type", Value::text(kind)),
         ("$content", Value::text(text)),

@@ -89,7 +89,7 @@ impl<'e> Ctx<'e> {
     }
 
     /// Charges work: nodes, or elements that a function inspects.
-    pub(crate) fn work(&mut self, steps: usize) -> Outcome<()> {
+    pub(crate) fn charge_work(&mut self, steps: usize) -> Outcome<()> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > MAX_STEPS {
             return Err(Fail::new(format!(
@@ -100,19 +100,19 @@ impl<'e> Ctx<'e> {
     }
 
     /// Charges a text that a function reads once.
-    pub(crate) fn scan(&mut self, text: &str) -> Outcome<()> {
+    pub(crate) fn charge_scan(&mut self, text: &str) -> Outcome<()> {
         // A text that is not ASCII is read letter by letter.
         let each = if text.is_ascii() { 64 } else { 8 };
         Ok(self.budget.charge(text.len() / each)?)
     }
 
     /// Charges a text that a function parses byte by byte, such as JSON.
-    pub(crate) fn read(&mut self, text: &str) -> Outcome<()> {
+    pub(crate) fn charge_parse(&mut self, text: &str) -> Outcome<()> {
         Ok(self.budget.charge(text.len() / 4)?)
     }
 
     /// Charges output before it is made.
-    pub(crate) fn produce(&mut self, bytes: usize) -> Outcome<()> {
+    pub(crate) fn charge_output(&mut self, bytes: usize) -> Outcome<()> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > MAX_BYTES {
             return Err(Fail::new(format!(
@@ -124,9 +124,9 @@ impl<'e> Ctx<'e> {
     }
 
     /// Charges a value before it is written as text.
-    pub(crate) fn render(&mut self, value: &Value) -> Outcome<()> {
+    pub(crate) fn charge_rendering(&mut self, value: &Value) -> Outcome<()> {
         let bytes = text_size(value);
-        self.produce(bytes)?;
+        self.charge_output(bytes)?;
         match value {
             Value::Array(_) | Value::Object(_) => Ok(self.budget.charge(bytes / 16)?),
             _ => Ok(()),
@@ -134,20 +134,20 @@ impl<'e> Ctx<'e> {
     }
 
     /// Charges a new value. A value that is in the run already is only shared, and costs nothing.
-    pub(crate) fn made(&mut self, value: &Value) -> Outcome<()> {
+    pub(crate) fn charge_value(&mut self, value: &Value) -> Outcome<()> {
         Ok(self.budget.charge(value.fresh_nodes())?)
     }
 
     /// Charges new elements of a list or a map.
-    pub(crate) fn elements(&mut self, count: usize) -> Outcome<()> {
-        self.work(count)?;
-        self.produce(count.saturating_mul(size_of::<Value>()))
+    pub(crate) fn charge_elements(&mut self, count: usize) -> Outcome<()> {
+        self.charge_work(count)?;
+        self.charge_output(count.saturating_mul(size_of::<Value>()))
     }
 
     /// Charges a text that a function made, and returns it as a value.
     pub(crate) fn text(&mut self, text: impl Into<String>) -> Outcome {
         let text = text.into();
-        self.produce(text.len())?;
+        self.charge_output(text.len())?;
         Ok(Value::text(text))
     }
 
@@ -155,7 +155,7 @@ impl<'e> Ctx<'e> {
     pub(crate) fn nested(&mut self, value: Value) -> Outcome {
         let mut level: Vec<&Value> = vec![&value];
         for _ in 0..=MAX_DEPTH {
-            self.work(level.len())?;
+            self.charge_work(level.len())?;
             level = level
                 .into_iter()
                 .flat_map(|value| -> Box<dyn Iterator<Item = &Value>> {
@@ -199,7 +199,7 @@ impl<'e> Ctx<'e> {
     pub(crate) fn eval(&mut self, expr: &Expr) -> Outcome {
         self.steps += 1;
         if self.steps > MAX_STEPS {
-            self.work(0)?;
+            self.charge_work(0)?;
         }
         self.budget.charge(1)?;
         self.unrun = false;
@@ -227,9 +227,9 @@ impl<'e> Ctx<'e> {
                             values.push(self.eval(argument)?);
                         }
                         self.unrun = false;
-                        if function.reads {
+                        if function.charges_text_arguments {
                             for text in values.iter().filter_map(Value::as_str) {
-                                self.scan(text)?;
+                                self.charge_scan(text)?;
                             }
                         }
                         run(self, &Args { function, values })
@@ -247,15 +247,15 @@ impl<'e> Ctx<'e> {
     }
 
     /// Charges a search for a name without regard to case.
-    pub(crate) fn search(&mut self, map: &Object, name: &str) -> Outcome<()> {
+    pub(crate) fn charge_search(&mut self, map: &Object, name: &str) -> Outcome<()> {
         let each = if name.is_ascii() { 1 } else { 1 + name.len() };
-        self.work((map.len() / 8).saturating_mul(each))
+        self.charge_work((map.len() / 8).saturating_mul(each))
     }
 
     /// Charges the search for a name, if a map does not have the exact name.
-    fn look_up(&mut self, base: &Value, name: &str) -> Outcome<()> {
+    fn charge_look_up(&mut self, base: &Value, name: &str) -> Outcome<()> {
         match base {
-            Value::Object(map) if !map.contains_key(name) => self.search(map, name),
+            Value::Object(map) if !map.contains_key(name) => self.charge_search(map, name),
             _ => Ok(()),
         }
     }
@@ -266,7 +266,7 @@ impl<'e> Ctx<'e> {
         for (at, step) in steps.iter().enumerate() {
             let found = match step.key.literal_text() {
                 Some(name) if !unrun => {
-                    self.look_up(&value, name)?;
+                    self.charge_look_up(&value, name)?;
                     self.member(&value, name, step.safe)
                 }
                 Some(_) => Ok(Value::Null),
@@ -277,7 +277,7 @@ impl<'e> Ctx<'e> {
                     } else {
                         match key.as_str() {
                             Some(name) => {
-                                self.look_up(&value, name)?;
+                                self.charge_look_up(&value, name)?;
                                 self.member(&value, name, step.safe)
                             }
                             None => item(&value, &key, step.safe),
@@ -309,7 +309,7 @@ impl Ctx<'_> {
         }
         let mut value = base.clone();
         for part in name.split('/') {
-            self.look_up(&value, part)?;
+            self.charge_look_up(&value, part)?;
             value = member(&value, part, safe)?;
         }
         Ok(value)

@@ -20,7 +20,7 @@ const MAX_PATH: usize = 4096;
 
 fn parse<'t>(ctx: &mut Ctx<'_>, text: &'t str) -> Outcome<Document<'t>> {
     // A node of the tree needs about this factor of the few bytes of its text.
-    ctx.produce(text.len().saturating_mul(8))?;
+    ctx.charge_output(text.len().saturating_mul(8))?;
     let trimmed = text.trim_start_matches('\u{feff}').trim();
     let parser = Parser::new().with_max_depth(MAX_XML_DEPTH);
     parser
@@ -136,7 +136,7 @@ fn children_to_json(
             Some(NodeKind::Comment(_)) => (COMMENT.into(), Value::Null),
             _ => continue,
         };
-        ctx.elements(1)?;
+        ctx.charge_elements(1)?;
         gather(map, name, value);
     }
     Ok(())
@@ -207,7 +207,7 @@ pub(crate) fn select(ctx: &mut Ctx<'_>, text: &str, path: &str) -> Outcome {
         XPathValue::Number(number) => Ok(Value::Float(number)),
         XPathValue::String(text) => ctx.text(text),
         XPathValue::NodeSet(nodes) => {
-            ctx.elements(nodes.len())?;
+            ctx.charge_elements(nodes.len())?;
             let mut values = Vec::new();
             for node in nodes {
                 values.push(node_value(ctx, &doc, node)?);
@@ -227,12 +227,12 @@ fn node_value(ctx: &mut Ctx<'_>, doc: &Document<'_>, node: NodeId) -> Outcome {
             };
             alone.append_child(alone.root(), copy);
             let text = canonical(ctx, &alone.node_to_xml(copy))?;
-            ctx.produce(text.len().saturating_mul(2))?;
+            ctx.charge_output(text.len().saturating_mul(2))?;
             content::envelope(ctx, content::XML, text.as_bytes())
         }
         Some(NodeKind::Document) => {
             let text = canonical(ctx, &doc.to_xml())?;
-            ctx.produce(text.len().saturating_mul(2))?;
+            ctx.charge_output(text.len().saturating_mul(2))?;
             content::envelope(ctx, content::XML, text.as_bytes())
         }
         Some(NodeKind::Text(text) | NodeKind::CData(text) | NodeKind::Comment(text)) => {

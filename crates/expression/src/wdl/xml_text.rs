@@ -10,7 +10,7 @@ use uppsala::{PullEvent, PullParser};
 /// Returns the text of an XML document in the service's form.
 pub(super) fn canonical(ctx: &mut Ctx<'_>, text: &str) -> Outcome<String> {
     // The events and the new text together need about this factor.
-    ctx.produce(text.len().saturating_mul(8))?;
+    ctx.charge_output(text.len().saturating_mul(8))?;
     let text = text.trim_start_matches('\u{feff}').trim();
     let mut parser = PullParser::new(text).with_max_depth(MAX_XML_DEPTH);
     let mut writer = Writer {
@@ -22,12 +22,12 @@ pub(super) fn canonical(ctx: &mut Ctx<'_>, text: &str) -> Outcome<String> {
     let wrong = |error| Fail::new(format!("this is not well-formed XML: {error}"));
     let mut roots = 0;
     while let Some(event) = parser.next_event().map_err(wrong)? {
-        ctx.work(1)?;
+        ctx.charge_work(1)?;
         roots += usize::from(matches!(event, PullEvent::StartElement { depth: 0, .. }));
         let before = writer.out.len();
         writer.event(event)?;
         // Entities may expand to more text than the source has.
-        ctx.produce(writer.out.len().saturating_sub(before))?;
+        ctx.charge_output(writer.out.len().saturating_sub(before))?;
     }
     if roots == 0 {
         return Err(Fail::new("this is not XML: the root element is missing"));
@@ -327,7 +327,7 @@ impl<'v> Converter<'v> {
         if depth > MAX_DEPTH {
             return Err(Fail::new(format!("`xml`: deeper than {MAX_DEPTH} levels")));
         }
-        ctx.work(1)?;
+        ctx.charge_work(1)?;
         let before = self.out.len();
         match value {
             Value::Array(items) => {
@@ -340,14 +340,14 @@ impl<'v> Converter<'v> {
             Value::Null => {
                 let tag = self.name(name);
                 self.out.push_str(&format!("<{tag} />"));
-                ctx.produce(self.out.len() - before)
+                ctx.charge_output(self.out.len() - before)
             }
             scalar => {
                 let tag = self.name(name);
                 self.out.push_str(&format!("<{tag}>"));
                 push_escaped(&mut self.out, &plain(scalar));
                 self.out.push_str(&format!("</{tag}>"));
-                ctx.produce(self.out.len() - before)
+                ctx.charge_output(self.out.len() - before)
             }
         }
     }
@@ -373,7 +373,7 @@ impl<'v> Converter<'v> {
             }
         }
         self.out.push('>');
-        ctx.produce(self.out.len() - before)?;
+        ctx.charge_output(self.out.len() - before)?;
         let content = self.out.len();
         let mut filled = false;
         for (key, child) in map {
@@ -386,7 +386,7 @@ impl<'v> Converter<'v> {
                 "#text" => {
                     for piece in pieces {
                         let text = plain(piece);
-                        ctx.produce(text.len())?;
+                        ctx.charge_output(text.len())?;
                         push_escaped(&mut self.out, &text);
                         filled = true;
                     }
@@ -394,7 +394,7 @@ impl<'v> Converter<'v> {
                 "#cdata-section" => {
                     for piece in pieces {
                         let text = plain(piece);
-                        ctx.produce(text.len())?;
+                        ctx.charge_output(text.len())?;
                         if text.contains("]]>") {
                             let message = "`xml`: a CDATA section cannot hold `]]>`";
                             return Err(Fail::new(message));

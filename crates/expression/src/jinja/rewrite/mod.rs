@@ -28,7 +28,7 @@ pub(super) struct RewrittenTemplate {
     /// The variables of `env` that are read; `None` if a name is computed.
     pub environment: Option<Vec<String>>,
     /// The variables of `env` that are read at least once without a default.
-    pub bare: Vec<String>,
+    pub without_default: Vec<String>,
 }
 
 impl RewrittenTemplate {
@@ -81,7 +81,7 @@ pub(super) fn template(
 struct Environment {
     named: Vec<String>,
     /// The named variables that have no default.
-    bare: Vec<String>,
+    without_default: Vec<String>,
     /// Number of occurrences of the name `env`.
     seen: usize,
 }
@@ -100,7 +100,7 @@ impl Environment {
         if let Some(name) = names::environment(expr).filter(|name| *name != "get") {
             self.named.push(name.to_owned());
             if !matches!(expr, Expr::Call(call) if call.args.len() > 1) {
-                self.bare.push(name.to_owned());
+                self.without_default.push(name.to_owned());
             }
         }
     }
@@ -162,7 +162,7 @@ impl Writer {
             text: self.out,
             places: self.places,
             sliced: self.sliced,
-            bare: self.environment.bare.clone(),
+            without_default: self.environment.without_default.clone(),
             // If a template assigns a value to `env`, the name may mean that value or the environment.
             environment: match self.assigned.iter().any(|name| name == names::ENVIRONMENT) {
                 true => None,

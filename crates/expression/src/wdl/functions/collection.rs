@@ -41,13 +41,13 @@ pub(super) const TABLE: &[Function] = &[
     }),
     eager("reverse", 1, 1, |ctx, args| {
         let items = args.array(0)?;
-        ctx.elements(items.len())?;
+        ctx.charge_elements(items.len())?;
         Ok(Value::array(items.iter().rev().cloned().collect()))
     }),
     eager("skip", 2, 2, |ctx, args| {
         let (items, count) = (args.array(0)?, args.count(1)?);
         let rest = items.get(count.min(items.len())..).unwrap_or_default();
-        ctx.elements(rest.len())?;
+        ctx.charge_elements(rest.len())?;
         Ok(Value::array(rest.to_vec()))
     }),
     eager("sort", 1, 2, sort),
@@ -56,7 +56,7 @@ pub(super) const TABLE: &[Function] = &[
         match args.value(0) {
             Value::Array(items) => {
                 let part = items.get(..count.min(items.len())).unwrap_or_default();
-                ctx.elements(part.len())?;
+                ctx.charge_elements(part.len())?;
                 Ok(Value::array(part.to_vec()))
             }
             Value::String(text) => {
@@ -82,10 +82,10 @@ fn contains(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
 
 fn join(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let (items, delimiter) = (args.array(0)?, args.text(1)?);
-    ctx.work(items.len())?;
-    ctx.produce(items.len().saturating_mul(delimiter.len()))?;
+    ctx.charge_work(items.len())?;
+    ctx.charge_output(items.len().saturating_mul(delimiter.len()))?;
     for item in items.iter() {
-        ctx.render(item)?;
+        ctx.charge_rendering(item)?;
     }
     let mut out = String::new();
     for (index, item) in items.iter().enumerate() {
@@ -102,14 +102,14 @@ fn join(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
 fn intersection(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     if let Value::Object(first) = args.value(0) {
         let mut shared: Object = (**first).clone();
-        ctx.elements(shared.len())?;
+        ctx.charge_elements(shared.len())?;
         for index in 1..args.len() {
             let other = args.object(index)?;
-            ctx.work(shared.len())?;
+            ctx.charge_work(shared.len())?;
             let mut common = Object::new();
             for (key, value) in &shared {
                 if !other.contains_key(key) {
-                    ctx.search(other, key)?;
+                    ctx.charge_search(other, key)?;
                 }
                 if let Some(found) = find_member(other, key)
                     && same(ctx, found, value)?
@@ -133,7 +133,7 @@ fn intersection(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
             }
         }
         if !holds(ctx, &shared, item)? {
-            ctx.elements(1)?;
+            ctx.charge_elements(1)?;
             shared.push(item.clone());
         }
     }
@@ -145,10 +145,10 @@ fn intersection(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
 fn union(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     if let Value::Object(first) = args.value(0) {
         let mut all: Object = (**first).clone();
-        ctx.elements(all.len())?;
+        ctx.charge_elements(all.len())?;
         for index in 1..args.len() {
             let other = args.object(index)?;
-            ctx.elements(other.len())?;
+            ctx.charge_elements(other.len())?;
             all.extend(
                 other
                     .iter()
@@ -161,7 +161,7 @@ fn union(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     for array in arrays(args)? {
         for item in array.iter() {
             if !holds(ctx, &all, item)? {
-                ctx.elements(1)?;
+                ctx.charge_elements(1)?;
                 all.push(item.clone());
             }
         }
@@ -182,7 +182,7 @@ fn arrays(args: &Args) -> Outcome<Vec<&Arc<Vec<Value>>>> {
 fn sort(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let items = args.array(0)?;
     let by = args.optional_text(1)?;
-    ctx.elements(items.len().saturating_mul(2))?;
+    ctx.charge_elements(items.len().saturating_mul(2))?;
     let mut bytes = 0_usize;
     let mut keyed: Vec<(Value, &Value)> = Vec::with_capacity(items.len());
     for item in items.iter() {
@@ -190,7 +190,7 @@ fn sort(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
             (None, item) => item.clone(),
             (Some(name), Value::Object(map)) => {
                 if !map.contains_key(name) {
-                    ctx.search(map, name)?;
+                    ctx.charge_search(map, name)?;
                 }
                 find_member(map, name).cloned().unwrap_or_default()
             }
@@ -208,7 +208,7 @@ fn sort(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     // Each element is compared with several others, and equal beginnings of texts are read completely.
     let rounds = keyed.len().checked_ilog2().unwrap_or(0) as usize + 1;
     let each = keyed.len().saturating_add(bytes / 64);
-    ctx.work(each.saturating_mul(rounds))?;
+    ctx.charge_work(each.saturating_mul(rounds))?;
     let mut trouble = None;
     keyed.sort_by(|(a, _), (b, _)| {
         sort_order(a, b).unwrap_or_else(|| {

@@ -13,7 +13,7 @@ use rust_decimal::Decimal;
 
 pub(super) const TABLE: &[Function] = &[
     passing("array", 1, 1, |ctx, args| {
-        ctx.elements(1)?;
+        ctx.charge_elements(1)?;
         match args.value(0) {
             array @ Value::Array(_) => Ok(array.clone()),
             other => ctx.nested(Value::array(vec![other.clone()])),
@@ -22,7 +22,7 @@ pub(super) const TABLE: &[Function] = &[
     eager("bool", 1, 1, bool),
     lazy("coalesce", 1, ANY, coalesce),
     passing("createArray", 0, ANY, |ctx, args| {
-        ctx.elements(args.len())?;
+        ctx.charge_elements(args.len())?;
         ctx.nested(Value::array(args.values.clone()))
     }),
     eager("decimal", 1, 1, decimal),
@@ -33,7 +33,7 @@ pub(super) const TABLE: &[Function] = &[
         if let Some(envelope) = content::text_of(args.value(0)) {
             return ctx.text(envelope);
         }
-        ctx.render(args.value(0))?;
+        ctx.charge_rendering(args.value(0))?;
         Ok(to_text(args.value(0)))
     }),
     eager("xml", 1, 1, |ctx, args| {
@@ -124,8 +124,8 @@ fn decimal(_: &mut Ctx<'_>, args: &Args) -> Outcome {
 }
 
 fn parsed(ctx: &mut Ctx<'_>, text: &str) -> Outcome {
-    ctx.produce(text.len().saturating_mul(4))?;
-    ctx.read(text)?;
+    ctx.charge_output(text.len().saturating_mul(4))?;
+    ctx.charge_parse(text)?;
     if let Some(reason) = over_memory_json(text.as_bytes()) {
         return Err(Fail::argument(
             0,

@@ -98,7 +98,7 @@ fn show(ctx: &mut Ctx<'_>, args: &Args, index: usize, time: Stamp) -> Outcome {
 
 fn show_in(ctx: &mut Ctx<'_>, args: &Args, index: usize, time: Stamp, culture: Culture) -> Outcome {
     let pattern = args.optional_text(index)?.unwrap_or("o");
-    ctx.work(pattern.len())?;
+    ctx.charge_work(pattern.len())?;
     match format(time, pattern, culture) {
         Ok(text) => ctx.text(text),
         Err(why) => Err(Fail::argument(
@@ -195,7 +195,7 @@ fn parse_date_time(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let read = match args.optional_text(2)? {
         None => parse(text, culture, now),
         Some(pattern) => {
-            ctx.work(pattern.len())?;
+            ctx.charge_work(pattern.len())?;
             parse_exact(text, pattern, culture, now)
                 .map_err(|why| Fail::argument(2, format!("`parseDateTime`: {why}")))?
         }
@@ -216,7 +216,7 @@ fn format_time_span(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let ticks = ticks.ok_or_else(|| args.wrong(0, "a time span such as '1.02:03:04'"))?;
     let culture = culture(args, 2)?;
     let pattern = args.optional_text(1)?.unwrap_or("c");
-    ctx.work(pattern.len())?;
+    ctx.charge_work(pattern.len())?;
     match span::format(ticks, pattern, culture) {
         Ok(text) => ctx.text(text),
         Err(why) => Err(Fail::argument(1, format!("`formatTimeSpan`: {why}"))),

@@ -49,7 +49,7 @@ pub(super) const TABLE: &[Function] = &[
     eager("uriComponent", 1, ANY, encode_uri),
     eager("uriComponentToBinary", 1, 1, |ctx, args| {
         let text = args.scalar(0)?;
-        ctx.produce(text.len())?;
+        ctx.charge_output(text.len())?;
         let bytes: Vec<u8> = percent_decode_str(&text).collect();
         content::envelope(ctx, content::BYTES, &bytes)
     }),
@@ -68,19 +68,19 @@ fn bytes(ctx: &mut Ctx<'_>, args: &Args) -> Outcome<Vec<u8>> {
         Some(bytes) => bytes,
         None => match args.value(0) {
             Value::Array(_) | Value::Object(_) => {
-                ctx.render(args.value(0))?;
+                ctx.charge_rendering(args.value(0))?;
                 args.value(0).to_json().into_bytes()
             }
             _ => args.scalar(0)?.into_owned().into_bytes(),
         },
     };
-    ctx.produce(bytes.len().saturating_mul(2))?;
+    ctx.charge_output(bytes.len().saturating_mul(2))?;
     Ok(bytes)
 }
 
 fn decoded(ctx: &mut Ctx<'_>, args: &Args) -> Outcome<Vec<u8>> {
     let text = args.scalar(0)?;
-    ctx.produce(text.len().saturating_mul(2))?;
+    ctx.charge_output(text.len().saturating_mul(2))?;
     content::decode(&text).map_err(|fail| fail.blame(0))
 }
 
@@ -91,7 +91,7 @@ fn base64_to_string(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
 
 fn data_uri<'a>(ctx: &mut Ctx<'_>, args: &'a Args) -> Outcome<DataUri<'a>> {
     let text = args.text(0)?;
-    ctx.produce(text.len().saturating_mul(2))?;
+    ctx.charge_output(text.len().saturating_mul(2))?;
     DataUri::read(text).map_err(|fail| fail.blame(0))
 }
 
@@ -105,7 +105,7 @@ fn encode_uri(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let mut encoded = String::new();
     for index in 0..args.len() {
         let text = args.scalar(index)?;
-        ctx.produce(text.len().saturating_mul(2))?;
+        ctx.charge_output(text.len().saturating_mul(2))?;
         encoded.extend(utf8_percent_encode(&text, ESCAPED));
     }
     ctx.text(encoded)

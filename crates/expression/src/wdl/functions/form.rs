@@ -60,7 +60,7 @@ fn form_values(
     let key = args.text(index)?;
     let body = member(outputs, "body").unwrap_or(outputs);
     if let Some(pairs) = member(body, "$formdata").and_then(Value::as_array) {
-        ctx.elements(pairs.len())?;
+        ctx.charge_elements(pairs.len())?;
         let named = pairs.iter().filter(|pair| {
             let name = member(pair, "key").or_else(|| member(pair, "name"));
             name.and_then(Value::as_str) == Some(key)
@@ -70,7 +70,7 @@ fn form_values(
             .collect());
     }
     if let Some(parts) = member(body, "$multipart").and_then(Value::as_array) {
-        ctx.elements(parts.len())?;
+        ctx.charge_elements(parts.len())?;
         let named = parts
             .iter()
             .filter(|part| part_name(part).as_deref() == Some(key));
@@ -86,7 +86,7 @@ fn form_values(
             }
         },
     };
-    ctx.produce(text.len().saturating_mul(2))?;
+    ctx.charge_output(text.len().saturating_mul(2))?;
     let pairs = url::form_urlencoded::parse(text.as_bytes());
     Ok(pairs
         .filter(|(name, _)| name == key)

@@ -40,14 +40,14 @@ fn equals(ctx: &mut Ctx<'_>, a: &Value, b: &Value) -> Outcome<bool> {
 pub(super) fn same(ctx: &mut Ctx<'_>, a: &Value, b: &Value) -> Outcome<bool> {
     match (a, b) {
         (Value::String(a), Value::String(b)) => {
-            ctx.work(a.len().min(b.len()) / 64)?;
+            ctx.charge_work(a.len().min(b.len()) / 64)?;
             Ok(a == b)
         }
         (Value::Array(a), Value::Array(b)) => {
             if a.len() != b.len() {
                 return Ok(false);
             }
-            ctx.work(a.len())?;
+            ctx.charge_work(a.len())?;
             for (a, b) in a.iter().zip(b.iter()) {
                 if !same(ctx, a, b)? {
                     return Ok(false);
@@ -59,7 +59,7 @@ pub(super) fn same(ctx: &mut Ctx<'_>, a: &Value, b: &Value) -> Outcome<bool> {
             if a.len() != b.len() {
                 return Ok(false);
             }
-            ctx.work(a.len())?;
+            ctx.charge_work(a.len())?;
             for (key, a) in a.iter() {
                 match b.get(key) {
                     Some(b) if same(ctx, a, b)? => {}
@@ -74,7 +74,7 @@ pub(super) fn same(ctx: &mut Ctx<'_>, a: &Value, b: &Value) -> Outcome<bool> {
 
 /// Returns true if a list contains a value, and charges the work.
 pub(super) fn holds(ctx: &mut Ctx<'_>, items: &[Value], wanted: &Value) -> Outcome<bool> {
-    ctx.work(items.len())?;
+    ctx.charge_work(items.len())?;
     for item in items {
         if same(ctx, item, wanted)? {
             return Ok(true);

@@ -24,17 +24,17 @@ pub(super) const TABLE: &[Function] = &[
     }),
     eager("encodeXmlName", 1, 1, |ctx, args| {
         let name = args.text(0)?;
-        ctx.produce(name.len().saturating_mul(8))?;
+        ctx.charge_output(name.len().saturating_mul(8))?;
         ctx.text(xml::encode_name(name))
     }),
     eager("encodeXmlValue", 1, 1, |ctx, args| {
         let text = args.text(0)?;
-        ctx.produce(text.len().saturating_mul(2))?;
+        ctx.charge_output(text.len().saturating_mul(2))?;
         ctx.text(xml::encode_value(text))
     }),
     passing("mergeObjects", 1, ANY, |ctx, args| {
         let mut merged: Object = (**args.object(0)?).clone();
-        ctx.elements(merged.len())?;
+        ctx.charge_elements(merged.len())?;
         for index in 1..args.len() {
             merge(ctx, &mut merged, args.object(index)?, 0)?;
         }
@@ -45,7 +45,7 @@ pub(super) const TABLE: &[Function] = &[
         let Some(found) = key(map, name) else {
             return Ok(args.value(0).clone());
         };
-        ctx.elements(map.len())?;
+        ctx.charge_elements(map.len())?;
         let mut rest = (**map).clone();
         rest.shift_remove(&found);
         Ok(Value::object(rest))
@@ -60,7 +60,7 @@ pub(super) const TABLE: &[Function] = &[
             (Value::String(text), None) => text.to_string(),
             _ => return Err(args.wrong(0, "XML")),
         };
-        ctx.produce(text.len())?;
+        ctx.charge_output(text.len())?;
         xml::select(ctx, &text, path)
     }),
 ];
@@ -74,7 +74,7 @@ fn key(map: &Object, name: &str) -> Option<Arc<str>> {
 }
 
 fn set(ctx: &mut Ctx<'_>, map: &Arc<Object>, name: &str, value: &Value) -> Outcome {
-    ctx.elements(map.len() + 1)?;
+    ctx.charge_elements(map.len() + 1)?;
     let key = key(map, name).unwrap_or_else(|| Arc::from(name));
     let mut updated = (**map).clone();
     // As in the service, the changed property becomes the last one.
@@ -90,11 +90,11 @@ fn merge(ctx: &mut Ctx<'_>, into: &mut Object, from: &Object, depth: usize) -> O
             "`mergeObjects`: deeper than {MAX_DEPTH} levels"
         )));
     }
-    ctx.elements(from.len())?;
+    ctx.charge_elements(from.len())?;
     for (key, value) in from {
         match (into.get_mut(key), value) {
             (Some(Value::Object(known)), Value::Object(new)) => {
-                ctx.elements(known.len())?;
+                ctx.charge_elements(known.len())?;
                 merge(ctx, Arc::make_mut(known), new, depth + 1)?;
             }
             _ => {

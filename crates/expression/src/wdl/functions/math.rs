@@ -46,7 +46,7 @@ fn extreme(ctx: &mut Ctx<'_>, args: &Args, wanted: Ordering) -> Outcome {
         [Value::Array(items)] => items,
         values => values,
     };
-    ctx.work(values.len())?;
+    ctx.charge_work(values.len())?;
     let name = args.function.name;
     let mut best: Option<Number> = None;
     for (index, value) in values.iter().enumerate() {
@@ -93,7 +93,7 @@ fn range(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
         let message = format!("`range` returns at most {MAX_RANGE} numbers, not {count}");
         return Err(Fail::argument(1, message));
     }
-    ctx.elements(count)?;
+    ctx.charge_elements(count)?;
     let end = i64::try_from(count)
         .ok()
         .and_then(|count| start.checked_add(count));

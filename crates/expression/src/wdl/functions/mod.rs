@@ -30,8 +30,8 @@ pub(crate) struct Function {
     min: usize,
     max: usize,
     pub run: Run,
-    /// Whether the function reads the texts in its arguments completely; if so, they are charged.
-    pub reads: bool,
+    /// Whether the texts in the arguments are charged, because the function reads them completely.
+    pub charges_text_arguments: bool,
 }
 
 /// How a function is called.
@@ -67,7 +67,7 @@ const fn eager(
         min,
         max,
         run,
-        reads: true,
+        charges_text_arguments: true,
     }
 }
 
@@ -79,7 +79,7 @@ const fn passing(
     run: fn(&mut Ctx<'_>, &Args) -> Outcome,
 ) -> Function {
     Function {
-        reads: false,
+        charges_text_arguments: false,
         ..eager(name, min, max, run)
     }
 }
@@ -96,7 +96,7 @@ const fn lazy(
         min,
         max,
         run,
-        reads: false,
+        charges_text_arguments: false,
     }
 }
 

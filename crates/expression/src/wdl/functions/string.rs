@@ -24,7 +24,7 @@ pub(super) const TABLE: &[Function] = &[
     eager("formatNumber", 2, 3, |ctx, args| {
         let (number, pattern) = (args.number(0)?, args.text(1)?);
         let culture = culture(args, 2)?;
-        ctx.work(pattern.len())?;
+        ctx.charge_work(pattern.len())?;
         match number_format::format(number, pattern, culture) {
             Ok(text) => ctx.text(text),
             Err(why) => Err(Fail::argument(1, format!("`formatNumber`: {why}"))),
@@ -62,7 +62,7 @@ pub(super) const TABLE: &[Function] = &[
     eager("substring", 2, 3, substring),
     eager("toLower", 1, 1, |ctx, args| {
         let text = args.text(0)?;
-        ctx.work(text.len() / 64)?;
+        ctx.charge_work(text.len() / 64)?;
         ctx.text(
             text.chars()
                 .map(|one| one_letter(one, one.to_lowercase()))
@@ -71,7 +71,7 @@ pub(super) const TABLE: &[Function] = &[
     }),
     eager("toUpper", 1, 1, |ctx, args| {
         let text = args.text(0)?;
-        ctx.work(text.len() / 64)?;
+        ctx.charge_work(text.len() / 64)?;
         ctx.text(
             text.chars()
                 .map(|one| one_letter(one, one.to_uppercase()))
@@ -157,7 +157,7 @@ fn chunk(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
         return Err(args.wrong(1, "a length of at least 1"));
     }
     if let Value::Array(items) = args.value(0) {
-        ctx.elements(items.len().saturating_mul(2))?;
+        ctx.charge_elements(items.len().saturating_mul(2))?;
         let chunks = items
             .chunks(length)
             .map(|chunk| Value::array(chunk.to_vec()));
@@ -168,8 +168,8 @@ fn chunk(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     };
     let text = Units::of(text);
     let total = text.len();
-    ctx.elements(total.div_ceil(length))?;
-    ctx.produce(total)?;
+    ctx.charge_elements(total.div_ceil(length))?;
+    ctx.charge_output(total)?;
     let pieces = (0..total).step_by(length).filter_map(|start| {
         let end = start.saturating_add(length).min(total);
         text.slice(start, end).map(Value::text)
@@ -179,7 +179,7 @@ fn chunk(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
 
 fn concat(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     for value in &args.values {
-        ctx.render(value)?;
+        ctx.charge_rendering(value)?;
     }
     let mut out = String::new();
     for value in &args.values {
@@ -192,7 +192,7 @@ fn concat(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
 fn nth_index_of(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let (text, wanted) = (folded(args, 0)?, folded(args, 1)?);
     let nth = args.int(2)?;
-    ctx.work(text.len() / 16)?;
+    ctx.charge_work(text.len() / 16)?;
     let index = usize::try_from(nth.unsigned_abs()).unwrap_or(usize::MAX);
     let found = match index.checked_sub(1) {
         None => return Err(args.wrong(2, "an occurrence from 1, or from -1 for the last")),
@@ -207,9 +207,9 @@ fn replace(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     if old.is_empty() {
         return Err(args.wrong(1, "text that is not empty"));
     }
-    ctx.work(text.len() / 16)?;
+    ctx.charge_work(text.len() / 16)?;
     let count = text.matches(old).count();
-    ctx.produce(text.len().saturating_add(count.saturating_mul(new.len())))?;
+    ctx.charge_output(text.len().saturating_add(count.saturating_mul(new.len())))?;
     Ok(Value::text(text.replace(old, new)))
 }
 
@@ -237,12 +237,12 @@ fn slice(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
 
 fn split(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let (text, delimiter) = (args.text(0)?, args.text(1)?);
-    ctx.work(text.len() / 16)?;
+    ctx.charge_work(text.len() / 16)?;
     if delimiter.is_empty() {
         return Ok(Value::array(vec![Value::text(text)]));
     }
-    ctx.elements(text.matches(delimiter).count() + 1)?;
-    ctx.produce(text.len())?;
+    ctx.charge_elements(text.matches(delimiter).count() + 1)?;
+    ctx.charge_output(text.len())?;
     Ok(Value::array(
         text.split(delimiter).map(Value::text).collect(),
     ))

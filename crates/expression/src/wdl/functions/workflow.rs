@@ -23,7 +23,7 @@ pub(super) const TABLE: &[Function] = &[
         let found = ctx.env.action(name);
         let found = ran(ctx, name, "action", found)?;
         let found = found.map_or(Value::Null, |view| view.to_value());
-        ctx.made(&found)?;
+        ctx.charge_value(&found)?;
         Ok(found)
     }),
     passing("body", 1, 1, body),
@@ -58,7 +58,7 @@ pub(super) const TABLE: &[Function] = &[
     }),
     passing("lastRun", 0, 0, |ctx, _| {
         let last = ctx.env.last_run();
-        ctx.made(&last)?;
+        ctx.charge_value(&last)?;
         Ok(last)
     }),
     passing("callbackUrl", 1, 2, callback_url),
@@ -72,7 +72,7 @@ pub(super) const TABLE: &[Function] = &[
         let name = args.text(0)?;
         let found = ctx.env.result(name);
         let found = ran(ctx, name, "scope", found)?.unwrap_or_default();
-        ctx.made(&found)?;
+        ctx.charge_value(&found)?;
         Ok(found)
     }),
     passing("schedule", 1, 1, schedule),
@@ -91,7 +91,7 @@ pub(super) const TABLE: &[Function] = &[
     }),
     passing("trigger", 0, 0, |ctx, _| {
         let trigger = ctx.env.trigger();
-        ctx.made(&trigger)?;
+        ctx.charge_value(&trigger)?;
         Ok(trigger)
     }),
     passing("triggerBody", 0, 0, |ctx, _| {
@@ -142,7 +142,7 @@ fn server_delay(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
         Some(results) => &**results,
         None => std::slice::from_ref(given),
     };
-    ctx.work(results.len())?;
+    ctx.charge_work(results.len())?;
     let headers = results.iter().rev().find_map(|result| {
         let outputs = result.get("outputs").unwrap_or(result);
         outputs.get("headers")
@@ -189,7 +189,7 @@ pub(super) fn outputs(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let name = args.text(0)?;
     let found = ctx.env.action_outputs(name);
     let found = ran(ctx, name, "action", found)?.unwrap_or_default();
-    ctx.made(&found)?;
+    ctx.charge_value(&found)?;
     Ok(found)
 }
 
@@ -199,10 +199,10 @@ fn body(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let Some(outputs) = ran(ctx, name, "action", found)? else {
         return Ok(Value::Null);
     };
-    ctx.made(&outputs)?;
+    ctx.charge_value(&outputs)?;
     match outputs.as_array() {
         Some(items) if ctx.env.is_iterated(name) => {
-            ctx.elements(items.len())?;
+            ctx.charge_elements(items.len())?;
             let bodies = items.iter().map(|item| body_of(ctx, item.clone()));
             Ok(Value::array(bodies.collect()))
         }
@@ -227,7 +227,7 @@ pub(super) fn trigger_outputs(ctx: &mut Ctx<'_>) -> Outcome {
         .as_object()
         .and_then(|map| find_member(map, "outputs"));
     let outputs = outputs.cloned().unwrap_or_default();
-    ctx.made(&outputs)?;
+    ctx.charge_value(&outputs)?;
     Ok(outputs)
 }
 
