@@ -16,9 +16,9 @@ use windlass_engine::{EngineError, StoreError, doctor};
 use windlass_server::client::Client;
 
 /// Less free space on the disk than this, in bytes, is a warning.
-const LITTLE: u64 = 512 << 20;
+const LOW_DISK_BYTES: u64 = 512 << 20;
 /// Less free space on the disk than this, in bytes, is bad.
-const NOTHING: u64 = 16 << 20;
+const NO_DISK_BYTES: u64 = 16 << 20;
 /// A limit of fewer open files than this is a warning: each request and each script needs some.
 const FEW_FILES: u64 = 256;
 /// Maximum length of a socket's path in bytes. A longer path needs `/proc`.
@@ -115,7 +115,7 @@ pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<E
             Err(error) => return Err(error.into()),
         },
     }
-    around(state, &mut report.checks);
+    check_machine(state, &mut report.checks);
     print_report(&report, screen, args)
 }
 
@@ -168,7 +168,7 @@ fn of_store(found: &StoreReport) -> Check {
 }
 
 /// Checks what a store and its runs need of the machine.
-fn around(state: &Path, checks: &mut Vec<Check>) {
+fn check_machine(state: &Path, checks: &mut Vec<Check>) {
     let place = state
         .ancestors()
         .map(|path| match path.as_os_str().is_empty() {
@@ -212,8 +212,8 @@ fn room(place: &Path) -> Check {
             let blocks = u64::from(found.blocks_available());
             let free = blocks.saturating_mul(found.fragment_size());
             let health = match free {
-                0..NOTHING => Health::Bad,
-                NOTHING..LITTLE => Health::Warning,
+                0..NO_DISK_BYTES => Health::Bad,
+                NO_DISK_BYTES..LOW_DISK_BYTES => Health::Warning,
                 _ => Health::Good,
             };
             Check::new("room", health, format!("{} MiB are free", free >> 20))

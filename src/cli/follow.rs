@@ -4,7 +4,7 @@
 use super::args::{EventArgs, Global, HandlerArgs, Output, OwnerArgs};
 use super::exit::{Exit, Failure};
 use super::format;
-use super::oneliner::{authored, is_line};
+use super::oneliner::{is_line, with_line_expressions};
 use super::output::{self, Format, Screen};
 use super::progress::Progress;
 use super::session::{Feed, FeedItem, FollowMode, Session, Setup};
@@ -26,7 +26,7 @@ use windlass_value::one_line;
 const TICK: Duration = Duration::from_millis(500);
 
 /// Interval of the checks that the store is still there.
-const LOOK: Duration = Duration::from_secs(1);
+const STORE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Maximum number of runs whose waits a log reports.
 const MAX_WAITING: usize = 20;
@@ -35,10 +35,10 @@ const MAX_WAITING: usize = 20;
 const MAX_LOST: u32 = 20;
 
 /// The same for a remote server, which may need two minutes until it is available again.
-const MAX_AWAY: u32 = 240;
+const MAX_LOST_REMOTE: u32 = 240;
 
 /// Number of lost connections in a row after which the user is informed.
-const AWAY: u32 = 2;
+const REPORT_AFTER_LOSSES: u32 = 2;
 
 /// Time after which the same failed attempt is reported again.
 const AGAIN: Duration = Duration::from_secs(60);
@@ -50,7 +50,7 @@ const WAITING: Duration = Duration::from_secs(60);
 const SHOWN: usize = 1_000;
 
 /// How long to wait for the notice of an end that is already durable.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const END_NOTICE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How to show runs.
 pub struct View {
@@ -121,7 +121,7 @@ pub async fn follow_existing(
         Ok(runs) => follow(&mut session, &runs, &view, &mut signals).await,
         Err(failure) => Err(failure),
     };
-    session.leave(&mut signals).await;
+    session.close(&mut signals).await;
     exit
 }
 
@@ -143,7 +143,7 @@ pub async fn follow(
     let (feed, mut items) = mpsc::channel(256);
     let mut following = Following {
         view,
-        open: BTreeMap::new(),
+        unfinished: BTreeMap::new(),
         progress: Progress::new(view.screen, runs.len() > 1),
         worst: Exit::Succeeded,
         shown: VecDeque::new(),
@@ -153,14 +153,16 @@ pub async fn follow(
         session
             .watch(run, following.follow_mode(0), feed.clone())
             .await?;
-        following.open.insert(run.clone(), Open::default());
+        following
+            .unfinished
+            .insert(run.clone(), UnfinishedRun::default());
     }
     let mut tick = tokio::time::interval(TICK);
     let mut waiting = tokio::time::interval_at(Instant::now() + WAITING, WAITING);
     let is_log = !view.screen.live && !view.plain;
-    let mut look = tokio::time::interval(LOOK);
+    let mut store_check = tokio::time::interval(STORE_CHECK_INTERVAL);
     let live = following.progress.is_live();
-    while !following.open.is_empty() {
+    while !following.unfinished.is_empty() {
         tokio::select! {
             next = items.recv() => match next {
                 Some((run, FeedItem::Lost)) => following.reattach(&run, session, &feed).await?,
@@ -168,10 +170,10 @@ pub async fn follow(
                 None => break,
             },
             () = signals.next() => {
-                following.interrupted(session, &mut items, signals).await?;
+                following.handle_signal(session, &mut items, signals).await?;
                 break;
             }
-            _ = look.tick() => session.in_place().await?,
+            _ = store_check.tick() => session.check_present().await?,
             _ = tick.tick(), if live => following.progress.draw(now()),
             _ = waiting.tick(), if is_log => following.say_waiting(session).await,
         }
@@ -182,7 +184,7 @@ pub async fn follow(
 
 /// A run that has not ended.
 #[derive(Default)]
-struct Open {
+struct UnfinishedRun {
     /// The number of the last event that was printed.
     event: u64,
     /// How often the connection was lost since the last notice.
@@ -192,7 +194,7 @@ struct Open {
 struct Following<'a> {
     view: &'a View,
     /// The runs that have not ended, by id.
-    open: BTreeMap<String, Open>,
+    unfinished: BTreeMap<String, UnfinishedRun>,
     progress: Progress,
     worst: Exit,
     /// The last lines of commands that were shown.
@@ -212,10 +214,10 @@ impl Following<'_> {
     }
 
     fn show_item(&mut self, run: &str, item: FeedItem) -> Result<(), Failure> {
-        let Some(open) = self.open.get_mut(run) else {
+        let Some(unfinished) = self.unfinished.get_mut(run) else {
             return Ok(());
         };
-        open.lost = 0;
+        unfinished.lost = 0;
         match item {
             FeedItem::Notice(Notice::Step {
                 loops,
@@ -232,7 +234,7 @@ impl Following<'_> {
                 Ok(())
             }
             FeedItem::Notice(Notice::Event { sequence, event }) => {
-                open.event = sequence;
+                unfinished.event = sequence;
                 output::print_exact(output::json(&event))
             }
             FeedItem::Notice(Notice::Printed { action, text, .. }) => {
@@ -242,7 +244,7 @@ impl Following<'_> {
             FeedItem::Notice(Notice::Finished { outcome }) => self.finished(run, &outcome),
             FeedItem::Notice(Notice::Paused { pause }) => {
                 self.ended(run, Exit::Unfinished);
-                self.paused(run, Some(&pause));
+                self.report_paused(run, Some(&pause));
                 Ok(())
             }
             FeedItem::Notice(Notice::Stuck { store, message }) => {
@@ -281,7 +283,7 @@ impl Following<'_> {
             next_at,
         } = retry;
         let now = now();
-        let error = authored(self.is_of_a_line(run), &error);
+        let error = with_line_expressions(self.is_of_a_line(run), &error);
         let what = match self.view.plain {
             true => format!("an attempt failed: {error}"),
             false => format!("an attempt of `{action}` failed: {error}"),
@@ -300,12 +302,12 @@ impl Following<'_> {
 
     /// Writes to the log what the runs wait for.
     async fn say_waiting(&self, session: &Session) {
-        for run in self.open.keys().take(MAX_WAITING) {
+        for run in self.unfinished.keys().take(MAX_WAITING) {
             if let Some(report) = session.status(run).await {
                 self.progress.say(waiting_line(&report, &self.view.target));
             }
         }
-        let more = self.open.len().saturating_sub(MAX_WAITING);
+        let more = self.unfinished.len().saturating_sub(MAX_WAITING);
         if more > 0 {
             self.progress.say(format!("and {more} more runs"));
         }
@@ -333,26 +335,26 @@ impl Following<'_> {
         session: &mut Session,
         feed: &Feed,
     ) -> Result<(), Failure> {
-        let Some(open) = self.open.get_mut(run) else {
+        let Some(unfinished) = self.unfinished.get_mut(run) else {
             return Ok(());
         };
-        open.lost += 1;
+        unfinished.lost += 1;
         let remote = session.is_remote();
-        if remote && open.lost == AWAY {
+        if remote && unfinished.lost == REPORT_AFTER_LOSSES {
             self.view
                 .screen
                 .say("the server does not answer: reconnecting");
         }
-        if remote && open.lost > MAX_AWAY {
+        if remote && unfinished.lost > MAX_LOST_REMOTE {
             let message = format!("the server is still unavailable; run {run} continues on it");
             return Err(Failure::Taken(message));
         }
-        if !remote && open.lost > MAX_LOST {
+        if !remote && unfinished.lost > MAX_LOST {
             let message = format!("run {run} stopped without an end");
             return Err(Failure::Machine(std::io::Error::other(message)));
         }
-        let event = open.event;
-        let runs: Vec<String> = self.open.keys().cloned().collect();
+        let event = unfinished.event;
+        let runs: Vec<String> = self.unfinished.keys().cloned().collect();
         session.renew(&runs).await?;
         session.resume_elsewhere(run).await;
         say_awaited(session, self.view, run).await;
@@ -362,7 +364,7 @@ impl Following<'_> {
     }
 
     fn ended(&mut self, run: &str, exit: Exit) {
-        self.open.remove(run);
+        self.unfinished.remove(run);
         self.progress.forget(run, now());
         self.worst = self.worst.max(exit);
     }
@@ -375,7 +377,7 @@ impl Following<'_> {
             let place = error.place();
             let gap = if place.is_empty() { "" } else { "\n  at " };
             let head = screen.tint("1;31", outcome.status.as_str());
-            let message = authored(self.is_of_a_line(run), &error.message);
+            let message = with_line_expressions(self.is_of_a_line(run), &error.message);
             screen.say(head.and(format!(": {message}{gap}{place}")));
             let mut line = TerminalText::from("  ");
             let look = format!(" {}", self.command("status", run));
@@ -406,7 +408,7 @@ impl Following<'_> {
         }
         let mut outcome = outcome.clone();
         if let Some(error) = &mut outcome.error {
-            error.message = authored(self.is_of_a_line(run), &error.message);
+            error.message = with_line_expressions(self.is_of_a_line(run), &error.message);
         }
         self.print(run, &outcome)
     }
@@ -450,7 +452,7 @@ impl Following<'_> {
     }
 
     /// Prints that a run is paused, and how to resume it.
-    fn paused(&mut self, run: &str, pause: Option<&PauseReport>) {
+    fn report_paused(&mut self, run: &str, pause: Option<&PauseReport>) {
         let screen = self.view.screen;
         let why = match pause {
             Some(pause) if pause.reason != "requested" => {
@@ -473,14 +475,14 @@ impl Following<'_> {
 
     /// Handles a signal: the process exits, and the runs stay unfinished. Runs of another process continue there.
     /// Runs of this process are left as after a crash, except that effects in flight have some time to end.
-    async fn interrupted(
+    async fn handle_signal(
         &mut self,
         session: &mut Session,
         items: &mut mpsc::Receiver<(String, FeedItem)>,
         signals: &mut Signals,
     ) -> Result<(), Failure> {
         if session.is_joined() {
-            let left: Vec<String> = self.open.keys().cloned().collect();
+            let left: Vec<String> = self.unfinished.keys().cloned().collect();
             for run in left {
                 self.ended(&run, Exit::Unfinished);
                 let place = match session.is_remote() {
@@ -504,13 +506,13 @@ impl Following<'_> {
             }
         }
         // If a run has ended meanwhile, its end is still reported.
-        while self.open.keys().any(|run| session.has_ended(run)) {
-            match tokio::time::timeout(LAST_WORDS, items.recv()).await {
+        while self.unfinished.keys().any(|run| session.has_ended(run)) {
+            match tokio::time::timeout(END_NOTICE_TIMEOUT, items.recv()).await {
                 Ok(Some((run, item))) => self.show_item(&run, item)?,
                 _ => break,
             }
         }
-        let left: Vec<String> = self.open.keys().cloned().collect();
+        let left: Vec<String> = self.unfinished.keys().cloned().collect();
         for run in left {
             self.ended(&run, Exit::Unfinished);
             let head = self.view.screen.tint("1;33", "stopped");

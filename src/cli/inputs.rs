@@ -164,14 +164,14 @@ struct HandlerEntry {
 /// A file of handlers inside `handlers:`. The handlers can also be at the top level of a file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct StubFile {
+struct HandlerFile {
     handlers: BTreeMap<String, HandlerEntry>,
 }
 
 fn read_handlers(path: &Path) -> Result<Vec<(String, HandlerTarget)>, Failure> {
     let file = read(path)?;
     let bad = |message: String| Failure::Usage(format!("{}: {message}", path.display()));
-    let wrapped: Result<StubFile, _> = serde_yaml::from_str(&file);
+    let wrapped: Result<HandlerFile, _> = serde_yaml::from_str(&file);
     let entries = match wrapped {
         Ok(wrapped) => wrapped.handlers,
         Err(_) => serde_yaml::from_str(&file).map_err(|error| bad(error.to_string()))?,

@@ -5,7 +5,7 @@ use super::args::{Global, LogsArgs};
 use super::exit::{Exit, Failure};
 use super::format;
 use super::history::{missing_parts, report};
-use super::oneliner::{authored, is_line};
+use super::oneliner::{is_line, with_line_expressions};
 use super::output::{self, Format, Screen};
 use super::signals::Signals;
 use serde_json::{Value, json};
@@ -141,7 +141,7 @@ fn line(run: &str, one: &NumberedEvent, colour: bool) -> TerminalText {
     let parts: Vec<String> = rest
         .map(|(key, value)| format!("{key}={}", output::plain(value)))
         .collect();
-    let text = authored(is_line(run), &format!("{node}  {}", parts.join(" ")));
+    let text = with_line_expressions(is_line(run), &format!("{node}  {}", parts.join(" ")));
     let text = output::cut(text.trim(), LINE);
     let code = if bad { "1;31" } else { "1;36" };
     let mut line = TerminalText::from(format!("{}  ", format::instant(one.event.at)));

@@ -36,7 +36,7 @@ pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Resul
         }
         let runs = session.resume_all(args.paused).await?;
         if runs.is_empty() {
-            screen.say(match session.paused().await? {
+            screen.say(match session.count_paused().await? {
                 0 => String::from("nothing to resume: every run has ended"),
                 paused => format!(
                     "nothing to resume: the unfinished runs are paused ({paused}); `windlass \

@@ -20,7 +20,7 @@ use windlass_server::client::Client;
 const ELSEWHERE: [&str; 3] = ["missing-secret", "missing-handler", "denied"];
 
 /// Fails if a workflow has warnings (`--strict`).
-fn refuse(workflow: &Workflow, warnings: Diagnostics) -> Result<(), Failure> {
+fn fail_on_warnings(workflow: &Workflow, warnings: Diagnostics) -> Result<(), Failure> {
     if warnings.is_empty() {
         return Ok(());
     }
@@ -61,7 +61,7 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
     if args.strict {
         let mut warnings = workflow.warnings().clone();
         warnings.forget(&ELSEWHERE);
-        refuse(&workflow, warnings)?;
+        fail_on_warnings(&workflow, warnings)?;
     }
     let stubbed = match args.start.input.is_none() && args.start.set.is_empty() {
         true => inputs::stub_input(&args.handlers)?,
@@ -96,7 +96,7 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         scheduled_time: args.start.scheduled_time,
     };
     let exit = begin(&mut session, global, screen, args, (&workflow, &new)).await;
-    session.leave(&mut Signals::new()?).await;
+    session.close(&mut Signals::new()?).await;
     exit
 }
 
@@ -115,7 +115,7 @@ async fn begin(
         workflow.refuse_denied()?;
     }
     if args.strict {
-        refuse(workflow, warnings.clone())?;
+        fail_on_warnings(workflow, warnings.clone())?;
     }
     if !warnings.is_empty() {
         screen.say(warnings.render(workflow.bundle(), screen.error_colour));

@@ -96,7 +96,7 @@ async fn backfill(global: &Global, screen: Screen, args: &BackfillArgs) -> Resul
     session.warn_ignored_flags(&args.owner.handlers, false);
     let mut signals = Signals::new()?;
     let begun = run_times(&mut session, &mut signals, (global, screen), args, &missing).await;
-    session.leave(&mut signals).await;
+    session.close(&mut signals).await;
     if !matches!(begun, Ok(Exit::Succeeded)) {
         screen.say("the same command continues: it skips the times that have runs");
     }

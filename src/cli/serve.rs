@@ -13,7 +13,7 @@ use windlass_engine::{Engine, EngineError, Limits, LoadOptions, PruneFilter};
 use windlass_server::{Console, FurtherRoutes, Options, TlsFiles, Tokens};
 
 /// Interval of the checks of runs that other processes execute.
-const LOOK: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<Exit, Failure> {
     if global.server.is_some() {
@@ -84,7 +84,7 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
             found => break found?,
         }
         tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(CHECK_INTERVAL) => {}
             () = signals.next() => return Ok(Exit::Succeeded),
         }
     };
@@ -129,7 +129,7 @@ fn further() -> Option<FurtherRoutes> {
 fn look_elsewhere(engine: Arc<Engine>) {
     tokio::spawn(async move {
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
             let engine = Arc::clone(&engine);
             // Data that cannot be read now is read at the next check.
             let looked = tokio::task::spawn_blocking(move || engine.inspector().run_index(|_| ()));

@@ -28,7 +28,7 @@ use windlass_server::client::{Client, ClientError};
 const GRACE: Duration = Duration::from_secs(3);
 
 /// Delay before a server that does not answer is tried again.
-const AWAY: Duration = Duration::from_millis(500);
+const RECONNECT_DELAY: Duration = Duration::from_millis(500);
 
 /// Maximum number of runs of another process that are followed at a time.
 const MAX_FOLLOWED: usize = 64;
@@ -223,7 +223,7 @@ impl Session {
     }
 
     /// Fails if the store that this process owns is no longer where it was opened.
-    pub async fn in_place(&self) -> Result<(), Failure> {
+    pub async fn check_present(&self) -> Result<(), Failure> {
         match &self.role {
             Role::Owned { engine, .. } => Ok(engine.in_place().await?),
             Role::Joined { .. } => Ok(()),
@@ -297,9 +297,9 @@ impl Session {
 
     /// Sends a request to the owner. If the owner has ended, the next owner receives the request, or this process
     /// becomes the owner.
-    async fn ask<T>(
+    async fn send_request<T>(
         &mut self,
-        ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
+        send: impl AsyncFn(&Client) -> Result<T, ClientError>,
     ) -> Result<OwnerReply<T>, Failure> {
         let mut lost = false;
         let patience = Instant::now() + RETRY_TIME;
@@ -309,7 +309,7 @@ impl Session {
                 return Ok(OwnerReply::Owned { engine, lost });
             }
             let answer = match self.setup.client().await {
-                Ok(client) => ask(&client).await,
+                Ok(client) => send(&client).await,
                 Err(error) => Err(error),
             };
             match answer {
@@ -333,7 +333,7 @@ impl Session {
     /// Starts a run. When this returns, its first step is durable.
     pub async fn start(&mut self, new: &NewRun<'_>) -> Result<(), Failure> {
         let request = self.start_request(new);
-        let reply = self.ask(async |client| client.start(&request).await);
+        let reply = self.send_request(async |client| client.start(&request).await);
         let reply = reply.await?;
         let mut options = StartOptions {
             id: Some(new.id.to_owned()),
@@ -376,7 +376,7 @@ impl Session {
             run: Some(id.to_owned()),
             from: from.map(str::to_owned),
         };
-        let reply = self.ask(async |client| client.retry(run, &request).await);
+        let reply = self.send_request(async |client| client.retry(run, &request).await);
         let reply = reply.await?;
         self.start_if_owner(id, reply, async |engine| {
             let retried = engine.retry(run, from, Some(id.to_owned()));
@@ -387,7 +387,10 @@ impl Session {
 
     /// Returns the name of a run's workflow.
     pub async fn workflow_of(&mut self, run: &str) -> Result<String, Failure> {
-        match self.ask(async |client| client.status(run).await).await? {
+        match self
+            .send_request(async |client| client.status(run).await)
+            .await?
+        {
             OwnerReply::Answered(report) => Ok(report.workflow),
             OwnerReply::Repeated => Ok(String::from("run")),
             OwnerReply::Owned { engine, .. } => {
@@ -398,7 +401,9 @@ impl Session {
 
     /// Returns whether a run has this program and has not ended.
     pub async fn is_unfinished(&mut self, run: &str, program: &str) -> Result<bool, Failure> {
-        let reply = self.ask(async |client| client.status(run).await).await?;
+        let reply = self
+            .send_request(async |client| client.status(run).await)
+            .await?;
         let (own, status) = match reply {
             OwnerReply::Repeated => return Ok(true),
             OwnerReply::Answered(report) => (report.program, report.status),
@@ -472,7 +477,10 @@ impl Session {
 
     /// Resumes a run. Does nothing if the run has ended.
     pub async fn resume(&mut self, run: &str) -> Result<(), Failure> {
-        let resumed = match self.ask(async |client| client.resume(run).await).await {
+        let resumed = match self
+            .send_request(async |client| client.resume(run).await)
+            .await
+        {
             Ok(OwnerReply::Owned { engine, .. }) => {
                 engine.resume(run).await.map(drop).map_err(Failure::from)
             }
@@ -487,7 +495,7 @@ impl Session {
     /// Resumes every unfinished run, with `paused` also the paused ones; returns their ids.
     pub async fn resume_all(&mut self, paused: bool) -> Result<Vec<String>, Failure> {
         match self
-            .ask(async |client| client.recover(paused).await)
+            .send_request(async |client| client.recover(paused).await)
             .await?
         {
             OwnerReply::Answered(runs) => Ok(runs),
@@ -513,13 +521,16 @@ impl Session {
     }
 
     /// Returns the number of paused runs.
-    pub async fn paused(&mut self) -> Result<usize, Failure> {
+    pub async fn count_paused(&mut self) -> Result<usize, Failure> {
         let filter = ListFilter {
             status: vec![StatusFilter::Is(RunStatus::Paused)],
             limit: Some(0),
             ..ListFilter::default()
         };
-        let report = match self.ask(async |client| client.list(&filter).await).await? {
+        let report = match self
+            .send_request(async |client| client.list(&filter).await)
+            .await?
+        {
             OwnerReply::Answered(report) => report,
             OwnerReply::Repeated => return Ok(0),
             OwnerReply::Owned { engine, .. } => list(engine.inspector(), &filter)?,
@@ -592,7 +603,7 @@ impl Session {
                     };
                     if setup.server.is_some() && matches!(item, FeedItem::Lost) {
                         // The server may be about to stop, or about to be available again.
-                        tokio::time::sleep(AWAY).await;
+                        tokio::time::sleep(RECONNECT_DELAY).await;
                     }
                     drop(permit);
                     // The receiver may have been dropped.
@@ -619,7 +630,7 @@ impl Session {
     }
 
     /// Drains the session, if that was not done before, and releases the store.
-    pub async fn leave(mut self, signals: &mut Signals) {
+    pub async fn close(mut self, signals: &mut Signals) {
         self.drain(signals).await;
         let Role::Owned { engine, socket } = self.role else {
             return;

@@ -7,7 +7,7 @@ use super::follow::target_flag;
 use super::format;
 use super::list::runs;
 use super::next_commands::{is_left, next, parked};
-use super::oneliner::{authored, is_line};
+use super::oneliner::{is_line, with_line_expressions};
 use super::output::{self, Format, Screen};
 use super::watch::{Shown, show};
 use std::collections::BTreeMap;
@@ -260,7 +260,10 @@ fn outcome(out: &mut TerminalText, report: &StatusReport) {
                 out,
                 "error     {}{code}: {}",
                 error.kind,
-                output::cut(&authored(is_line(&report.workflow), &error.message), 300)
+                output::cut(
+                    &with_line_expressions(is_line(&report.workflow), &error.message),
+                    300
+                )
             );
             let place = error.place();
             if !place.is_empty() {
@@ -334,7 +337,7 @@ fn a_loop(
     }
     if let Some(condition) = &one.condition {
         let read = |read: &windlass_engine::report::Read| {
-            let name = authored(is_line(&report.workflow), &read.name);
+            let name = with_line_expressions(is_line(&report.workflow), &read.name);
             format!("{name} = {}", output::short(&read.value, VALUE))
         };
         let reads: Vec<String> = condition.reads.iter().map(read).collect();
@@ -346,7 +349,10 @@ fn a_loop(
         let _ = writeln!(
             out,
             "  condition  {}{arrow}",
-            output::cut(&authored(is_line(&report.workflow), &condition.text), 200)
+            output::cut(
+                &with_line_expressions(is_line(&report.workflow), &condition.text),
+                200
+            )
         );
     }
     if let Some(last) = &one.last {

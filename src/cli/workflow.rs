@@ -187,7 +187,7 @@ async fn start(global: &Global, screen: Screen, args: &StartArgs) -> Result<Exit
         scheduled_time: given.scheduled_time,
     };
     let exit = follow_or_leave(&mut session, global, screen, how, &new).await;
-    session.leave(&mut Signals::new()?).await;
+    session.close(&mut Signals::new()?).await;
     exit
 }
 

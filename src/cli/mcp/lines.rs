@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use windlass_engine::{Caps, Dialect};
 
 /// The workflow that a tool call runs.
-pub struct Made {
+pub struct ToolWorkflow {
     /// The workflow's name. The ids of its runs begin with this name.
     pub name: String,
     pub text: String,
@@ -34,7 +34,7 @@ const TOOLS: [LineTool; 4] = [
         about: "Repeats a request or a command until a condition holds, and returns the last answer. Survives the end \
                 of this conversation.",
         flags: PollArgs::augment_args,
-        make: |matches| oneliner::poll_file(&parsed(matches)?, times()),
+        make: |matches| oneliner::poll_file(&parsed(matches)?, max_checks()),
     },
     LineTool {
         name: "paginate",
@@ -45,7 +45,7 @@ const TOOLS: [LineTool; 4] = [
             let Some(to) = args.to.to_str().filter(|_| args.to.is_absolute()) else {
                 return Err(String::from("`to` has to be an absolute path of a file"));
             };
-            oneliner::paginate_file(&args, to, times())
+            oneliner::paginate_file(&args, to, max_checks())
         },
     },
     LineTool {
@@ -53,7 +53,7 @@ const TOOLS: [LineTool; 4] = [
         about: "Starts a long operation of a server with one request, polls it until it has ended, and returns its \
                 result. Nothing is started twice.",
         flags: OperationArgs::augment_args,
-        make: |matches| oneliner::operation_file(&parsed(matches)?, times()),
+        make: |matches| oneliner::operation_file(&parsed(matches)?, max_checks()),
     },
     LineTool {
         name: "try",
@@ -64,7 +64,7 @@ const TOOLS: [LineTool; 4] = [
 ];
 
 /// Returns the maximum number of iterations of an agent's loop.
-fn times() -> u64 {
+fn max_checks() -> u64 {
     let caps = Caps {
         guest: true,
         ..Caps::default()
@@ -110,7 +110,7 @@ impl LineTool {
     ///
     /// # Errors
     /// A message for the agent about the argument that is wrong.
-    pub fn make(&self, given: &JsonObject) -> Result<Made, String> {
+    pub fn make(&self, given: &JsonObject) -> Result<ToolWorkflow, String> {
         let mut command = self.command();
         let mut words = Vec::new();
         let mut last = Vec::new();
@@ -149,7 +149,7 @@ impl LineTool {
         let LineFile { name, made } = (self.make)(&matches)?;
         let mut members = serde_json::Map::from_iter([(String::from("name"), json!(name))]);
         members.extend(made.as_object().cloned().unwrap_or_default());
-        Ok(Made {
+        Ok(ToolWorkflow {
             text: yaml::to_text(&Json::Object(members)),
             name,
             id: given.get("id").map(text).transpose()?,

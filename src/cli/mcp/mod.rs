@@ -24,7 +24,7 @@ use axum::http::{Method, StatusCode};
 use axum::middleware::{Next, from_fn};
 use axum::response::IntoResponse;
 use axum::routing::get_service;
-use lines::Made;
+use lines::ToolWorkflow;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
     CreateTaskResult, CustomRequest, CustomResult, GetTaskParams, GetTaskResult, Implementation,
@@ -75,7 +75,7 @@ const MAX_SESSIONS: usize = 1_000;
 const TOO_MANY: &str = "the server has as many sessions of agents as it may have: try again later";
 
 /// Time between two progress reports.
-const PROGRESS: Duration = Duration::from_secs(10);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Serves an agent until its input ends or a signal arrives.
 pub async fn mcp(global: &Global, screen: Screen, args: &McpArgs) -> Result<Exit, Failure> {
@@ -123,7 +123,7 @@ pub async fn mcp(global: &Global, screen: Screen, args: &McpArgs) -> Result<Exit
         () = take_over(&mut session, &lost) => {}
         () = signals.next() => {}
     }
-    session.leave(&mut signals).await;
+    session.close(&mut signals).await;
     Ok(Exit::Succeeded)
 }
 
@@ -357,10 +357,10 @@ impl Agent {
     /// Starts the run of a one-line command, or joins it if it has not ended, so that a call can be repeated.
     async fn start_line(
         &self,
-        made: Made,
+        made: ToolWorkflow,
         context: &RequestContext<RoleServer>,
     ) -> Result<Answer, String> {
-        let Made { name, text: of, id } = made;
+        let ToolWorkflow { name, text: of, id } = made;
         let prefix = oneliner::id_prefix(&name, &of);
         let mut tries = 5;
         loop {
@@ -446,7 +446,7 @@ impl Agent {
         let begun = Instant::now();
         loop {
             let left = time.saturating_sub(begun.elapsed());
-            let step = left.min(PROGRESS);
+            let step = left.min(PROGRESS_INTERVAL);
             let started = Instant::now();
             self.ask(tools::result(run, step.as_secs()), context)
                 .await?;

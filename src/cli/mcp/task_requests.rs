@@ -1,7 +1,7 @@
 //! Requests and notifications for tasks that the MCP library has no methods for: `tasks/list` and `tasks/result` of
 //! the protocol of 2025-11-25, and `notifications/tasks`.
 
-use super::{Agent, PROGRESS, invalid, read, refused, tasks, tools};
+use super::{Agent, PROGRESS_INTERVAL, invalid, read, refused, tasks, tools};
 use axum::http::request::Parts;
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -110,7 +110,7 @@ pub fn notify(agent: &Agent, run: &str, context: &RequestContext<RoleServer>) {
                     return;
                 }
             }
-            let ends = agent.ask(tools::result(&run, PROGRESS.as_secs()), &context);
+            let ends = agent.ask(tools::result(&run, PROGRESS_INTERVAL.as_secs()), &context);
             if report.status.is_final() || ends.await.is_err() {
                 return;
             }

@@ -54,10 +54,10 @@ const LIMIT: Argument = (
 );
 
 /// A tool: its name, its description, whether it is read-only, and its arguments.
-type Described = (&'static str, &'static str, bool, &'static [Argument]);
+type ToolSpec = (&'static str, &'static str, bool, &'static [Argument]);
 
-const LOOKS: bool = true;
-const ACTS: bool = false;
+const READ_ONLY: bool = true;
+const WRITES: bool = false;
 
 macro_rules! tools {
     ($($name:literal $does:ident $about:literal [$($argument:expr),*])*) => {
@@ -65,14 +65,14 @@ macro_rules! tools {
     };
 }
 
-const TOOLS: &[Described] = tools! {
-    "workflow_reference" LOOKS
+const TOOLS: &[ToolSpec] = tools! {
+    "workflow_reference" READ_ONLY
         "How a workflow file is written: every type of action, loops, retries, expressions. Read it before you write one."
         [("format", Kind::Text, false, "loom (default), tea or canvas")]
-    "validate_workflow" LOOKS
+    "validate_workflow" READ_ONLY
         "Checks a workflow without starting it. Returns all diagnostics with line and hint."
         [TEXT, FORMAT]
-    "test_workflow" LOOKS
+    "test_workflow" READ_ONLY
         "Runs a workflow on a virtual clock with stubs in the place of requests and commands: what it would do, and its \
          output. Nothing is sent."
         [
@@ -82,13 +82,13 @@ const TOOLS: &[Described] = tools! {
             ("state", Kind::Object, false, "the `state` between runs as it is before, by name"),
             ("at", Kind::Text, false, "stop after this: `check`, `poll#14`, `poll#14/check`")
         ]
-    "evaluate" LOOKS
+    "evaluate" READ_ONLY
         "The value of an expression."
         [
             ("expression", Kind::Text, true, "such as `@equals(body('check').state, 'done')` or `{{ actions.check.outputs.body.state }}`"),
             ("context", Kind::Object, false, "what it reads: {inputs: {…}, vars: {…}, actions: {check: {outputs: {body: …}}}, …}")
         ]
-    "start_run" ACTS
+    "start_run" WRITES
         "Starts a durable run of a workflow: of its text, or of a workflow saved on the server. \
          Returns the run's id at once. A repeated id is refused, so an id of your own makes a \
          start safe to repeat."
@@ -99,36 +99,36 @@ const TOOLS: &[Described] = tools! {
             ("inputs", Kind::Object, false, "its inputs by name"),
             ("labels", Kind::Object, false, "labels of the run, by name")
         ]
-    "list_runs" LOOKS
+    "list_runs" READ_ONLY
         "Lists runs, newest first, with what each does, waits for or failed with."
         [
             STATUS, ("workflow", Kind::Text, false, "only runs of this workflow"),
             ("label", Kind::Text, false, "only runs with this label: NAME=TEXT"),
             ("contains", Kind::Text, false, "only runs with this text in their id, workflow or labels"), LIMIT
         ]
-    "get_run" LOOKS
+    "get_run" READ_ONLY
         "Why a run is where it is: its loops with iteration and condition, what it waits for, its error or output."
         [RUN]
-    "wait_for_run" LOOKS
+    "wait_for_run" READ_ONLY
         "Waits for a run's end and returns its result, or what it does if it has not ended. One call with enough seconds \
          is better than many."
         [RUN, ("seconds", Kind::Number, false, "how long, 3600 at most (50, or 600 if your client shows progress)")]
-    "list_loops" LOOKS
+    "list_loops" READ_ONLY
         "The loops of a run, each with its path and how many iterations it made."
         [RUN]
-    "list_iterations" LOOKS
+    "list_iterations" READ_ONLY
         "The iterations of a loop: status, condition, duration, error and result."
         [
             RUN, LOOP, STATUS, ("from", Kind::Number, false, "the first one, from 0"),
             ("contains", Kind::Text, false, "only those with this text in their result or error"), LIMIT
         ]
-    "get_iteration" LOOKS
+    "get_iteration" READ_ONLY
         "One iteration whole: inputs, outputs, variables, attempts."
         [RUN, ("path", Kind::Text, true, "the iteration's path: `poll#14` is the fifteenth of `poll`")]
-    "get_history" LOOKS
+    "get_history" READ_ONLY
         "What happened to a run, event by event."
         [RUN, LIMIT, ("after", Kind::Number, false, "only events after this number")]
-    "signal_run" ACTS
+    "signal_run" WRITES
         "Sends a signal to a run; an early signal is stored."
         [
             RUN, ("name", Kind::Text, true, "the signal's name"),
@@ -136,16 +136,16 @@ const TOOLS: &[Described] = tools! {
             ("received", Kind::Number, false, "of the wait that it answers, from `get_run`: refused if another signal has answered it"),
             ("id", Kind::Text, false, "an id of your own makes a repetition safe: a run receives it once")
         ]
-    "pause_run" ACTS
+    "pause_run" WRITES
         "Pauses a run: effects in flight end, nothing new starts."
         [RUN]
-    "resume_run" ACTS
+    "resume_run" WRITES
         "Resumes a paused run."
         [RUN]
-    "cancel_run" ACTS
+    "cancel_run" WRITES
         "Ends a run as cancelled. This cannot be undone."
         [RUN]
-    "retry_run" ACTS
+    "retry_run" WRITES
         "Retries a run that failed, timed out or was cancelled, as a new run."
         [
             RUN,
@@ -292,8 +292,8 @@ pub fn result(run: &str, seconds: u64) -> Request {
 /// Returns the descriptions of all tools for an agent.
 pub fn described() -> Vec<Tool> {
     let tools = TOOLS.iter();
-    let tools = tools.map(|&(name, about, looks, arguments)| {
-        let hints = ToolAnnotations::new().read_only(looks);
+    let tools = tools.map(|&(name, about, is_read_only, arguments)| {
+        let hints = ToolAnnotations::new().read_only(is_read_only);
         let hints = hints.destructive(name == "cancel_run");
         Tool::new(name, about, schema(arguments)).with_annotations(hints)
     });

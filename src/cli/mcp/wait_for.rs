@@ -1,6 +1,6 @@
 //! The tool `wait_for`: the waits that agents need most. All but `time` are polls.
 
-use super::lines::{self, Made};
+use super::lines::{self, ToolWorkflow};
 use super::tools::{object_schema, unknown_argument};
 use crate::cli::oneliner;
 use crate::cli::yaml;
@@ -83,7 +83,7 @@ pub fn described() -> Tool {
 ///
 /// # Errors
 /// A message for the agent about the argument that is wrong.
-pub fn make(mut given: JsonObject) -> Result<Made, String> {
+pub fn make(mut given: JsonObject) -> Result<ToolWorkflow, String> {
     given.retain(|_, value| !value.is_null());
     let things = THINGS.map(|(name, ..)| name);
     let known = |name: &str| things.contains(&name) || OF_POLL.contains(&name);
@@ -172,7 +172,7 @@ fn github_run(text: &str) -> Result<String, String> {
 }
 
 /// Makes the workflow that waits for a duration, or until an instant.
-fn time(text: &str) -> Result<Made, String> {
+fn time(text: &str) -> Result<ToolWorkflow, String> {
     // Each call with a duration is a new wait, because its workflow contains another instant.
     let until = match parse_duration(text) {
         Ok(duration) => now().plus(duration),
@@ -185,7 +185,7 @@ fn time(text: &str) -> Result<Made, String> {
         "name": name,
         "actions": { "wait": { "type": "wait", "inputs": { "until": until.to_string() } } },
     });
-    Ok(Made {
+    Ok(ToolWorkflow {
         text: yaml::to_text(&workflow),
         name,
         id: None,

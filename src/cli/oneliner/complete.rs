@@ -1,7 +1,7 @@
 //! How `paginate` detects that pages are missing. It compares the number of rows with the total that the server
 //! reports, and checks that an only page really has no next page.
 
-use super::file::{LOOK, reading};
+use super::file::{LOOK, to_file_expression};
 use super::pages::{NextPage, Paging, SAME_PAGES};
 use crate::cli::args::PaginateArgs;
 use serde_json::{Map, Value, json};
@@ -116,7 +116,7 @@ impl Total {
             Some(_) if paging.begins_later => Err(String::from(
                 "`--total` counts from the first page, and the address begins with a later one",
             )),
-            Some(expression) => Ok(Self::Expression(reading(expression))),
+            Some(expression) => Ok(Self::Expression(to_file_expression(expression))),
             None if paging.begins_later || args.end.is_some() => Ok(Self::Ignored),
             None => Ok(Self::Usual),
         }

@@ -1,7 +1,7 @@
 //! The workflow file of `windlass events`.
 
 use super::complete::fail_if;
-use super::file::{LOOK, policy, reading, request, text};
+use super::file::{LOOK, policy, request, text, to_file_expression};
 use crate::cli::args::{Every, Lasting, ReadEventsArgs};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -17,7 +17,7 @@ const RETRY: Every = Every {
 
 /// Makes the file for a line. `to` is the file for the rows, if they go to a file.
 pub(super) fn events(args: &ReadEventsArgs, to: Option<&str>, times: u64) -> Result<Value, String> {
-    let until = args.until.as_deref().map(reading);
+    let until = args.until.as_deref().map(to_file_expression);
     let mut look = request(&args.url, &args.request)?;
     if let Some(inputs) = look.get_mut("inputs").and_then(Value::as_object_mut) {
         inputs.insert("events".to_owned(), true.into());

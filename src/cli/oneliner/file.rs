@@ -27,7 +27,7 @@ pub(in crate::cli) fn is_line(workflow: &str) -> bool {
 
 /// Returns a message with the expressions as the line has them: `body.done`, not `actions.look.outputs.body.done`. A
 /// message about another run is unchanged.
-pub(in crate::cli) fn authored(is_line: bool, message: &str) -> String {
+pub(in crate::cli) fn with_line_expressions(is_line: bool, message: &str) -> String {
     if !is_line {
         return message.to_owned();
     }
@@ -62,7 +62,7 @@ pub(super) fn render(
         let mut single = Diagnostics::default();
         let mut one = one.clone();
         if let Some((flag, expression, column)) = place {
-            one.message = authored(true, &one.message);
+            one.message = with_line_expressions(true, &one.message);
             // The sign that closes the expression is generated and not a part of the line.
             if !expression.contains([')', '}']) {
                 for closing in ["unexpected `)`", "unexpected `}}`"] {
@@ -90,7 +90,7 @@ pub(super) fn render(
 /// Converts a column of a file's row to a column of the line's expression in that row, both from 1.
 fn column(row: &str, expression: &str, column: u32) -> Option<u32> {
     let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
-    let generated = escaped(&reading(expression));
+    let generated = escaped(&to_file_expression(expression));
     let start = row.split_once(&generated)?.0.chars().count();
     let offset = usize::try_from(column).ok()?.checked_sub(start + 1)?;
     let before: String = generated.chars().take(offset).collect();
@@ -100,13 +100,13 @@ fn column(row: &str, expression: &str, column: u32) -> Option<u32> {
 }
 
 /// Failures after which the polled resource may exist or be ready later. A refusal is not one of them.
-const LATER: [&str; 5] = ["transient", "404", "409", "425", "expect"];
+const RETRYABLE: [&str; 5] = ["transient", "404", "409", "425", "expect"];
 
 /// Every failure of a request or a command.
 const ANY: [&str; 6] = ["timeout", "connection", "4xx", "5xx", "shell", "expect"];
 
 pub(super) fn poll(args: &PollArgs, times: u64) -> Result<Value, String> {
-    let until = args.until.as_deref().map(reading);
+    let until = args.until.as_deref().map(to_file_expression);
     Ok(match (&args.url, until) {
         (None, until) => {
             let until = until.unwrap_or_else(|| format!("{LOOK}.exitCode == 0"));
@@ -120,7 +120,7 @@ pub(super) fn poll(args: &PollArgs, times: u64) -> Result<Value, String> {
         }
         (Some(url), Some(until)) => {
             let mut look = request(url, &args.request)?;
-            look.insert("retry".to_owned(), policy(&args.every, times, &LATER));
+            look.insert("retry".to_owned(), policy(&args.every, times, &RETRYABLE));
             // An expression that reads the status accepts every status.
             if until.contains(&format!("{LOOK}.statusCode"))
                 && let Some(inputs) = look.get_mut("inputs").and_then(Value::as_object_mut)
@@ -339,12 +339,12 @@ pub(super) fn text(time: Lasting) -> String {
 }
 
 /// Returns an expression of a line as the file has it: `body` is the body of the action `look`.
-pub(super) fn reading(expression: &str) -> String {
-    reading_of(expression, LOOK)
+pub(super) fn to_file_expression(expression: &str) -> String {
+    to_file_expression_at(expression, LOOK)
 }
 
 /// Returns the same for outputs at another path.
-pub(super) fn reading_of(expression: &str, outputs: &str) -> String {
+pub(super) fn to_file_expression_at(expression: &str, outputs: &str) -> String {
     if expression.starts_with('@') {
         return expression.to_owned();
     }
@@ -407,20 +407,20 @@ fn with_small_headers(expression: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{LOOK, STATUS, authored, column, reading};
+    use super::{LOOK, STATUS, column, to_file_expression, with_line_expressions};
 
     #[test]
     fn messages_have_the_expressions_of_the_line() {
         let message = format!("undefined value in `{LOOK}.body.done`, or in `{STATUS}.body.done`");
-        let shown = authored(true, &message);
+        let shown = with_line_expressions(true, &message);
         assert_eq!(shown, "undefined value in `body.done`, or in `body.done`");
-        assert_eq!(authored(false, &message), message);
+        assert_eq!(with_line_expressions(false, &message), message);
     }
 
     #[test]
     fn a_column_of_the_file_is_one_of_the_expression() {
         let expression = r#"body.a == "x" and body.b =="#;
-        let until = reading(expression).replace('"', "\\\"");
+        let until = to_file_expression(expression).replace('"', "\\\"");
         let row = format!("    condition: \"{until}\"");
         let at = |text: &str| u32::try_from(row.find(text).unwrap() + 1).unwrap();
         assert_eq!(column(&row, expression, at("body.b")), Some(19));
@@ -452,7 +452,7 @@ mod tests {
                 format!("{look}.headers[\"next-page\"] or {look}.headers.etag == 'X'"),
             ),
         ] {
-            assert_eq!(reading(line), file);
+            assert_eq!(to_file_expression(line), file);
         }
     }
 }

@@ -8,7 +8,7 @@ mod operation;
 mod pages;
 mod rows;
 
-pub(super) use file::{authored, is_line};
+pub(super) use file::{is_line, with_line_expressions};
 
 use super::access::{inspect, remote};
 use super::args::{
@@ -33,7 +33,7 @@ use windlass_engine::{
 use windlass_value::{first_chars, hex};
 
 /// Number of bytes of a line's hash that its run ids contain, in hexadecimal digits.
-const DIGITS: usize = 3;
+const HASH_BYTES: usize = 3;
 
 /// Maximum length of the part of an id that comes from the words of a line.
 const WORDS: usize = 40;
@@ -42,10 +42,10 @@ const WORDS: usize = 40;
 const MAX_NUMBER: u64 = 1 << 53;
 
 pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Exit, Failure> {
-    let times = times(global, args.times);
+    let times = max_checks(global, args.times);
     let LineFile { name, made } = poll_file(args, times).map_err(Failure::Usage)?;
     warn_of_secrets(screen, &args.request.header, args.url.as_deref());
-    let limits = limits(times, Some(args.timeout));
+    let maximums = maximums(times, Some(args.timeout));
     let given = args.until.iter().map(|until| ("--until", &**until));
     let line = Line {
         name: &name,
@@ -53,20 +53,20 @@ pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Ex
         expressions: given.collect(),
         prints_result: true,
     };
-    let (exit, _) = run_file(global, screen, &line, &args.quick, limits).await?;
+    let (exit, _) = run_file(global, screen, &line, &args.quick, maximums).await?;
     Ok(exit)
 }
 
 pub async fn attempt(global: &Global, screen: Screen, args: &TryArgs) -> Result<Exit, Failure> {
     let LineFile { name, made } = try_file(args);
-    let limits = limits(args.times, args.timeout);
+    let maximums = maximums(args.times, args.timeout);
     let line = Line {
         name: &name,
         made: &made,
         expressions: Vec::new(),
         prints_result: true,
     };
-    let (exit, run) = run_file(global, screen, &line, &args.quick, limits).await?;
+    let (exit, run) = run_file(global, screen, &line, &args.quick, maximums).await?;
     if let (Exit::Failed, Some(run)) = (exit, run)
         && last_attempt(global, &run).await? == args.times
     {
@@ -100,10 +100,10 @@ pub async fn operation(
     screen: Screen,
     args: &OperationArgs,
 ) -> Result<Exit, Failure> {
-    let times = times(global, None);
+    let times = max_checks(global, None);
     let LineFile { name, made } = operation_file(args, times).map_err(Failure::Usage)?;
     warn_of_secrets(screen, &args.request.header, Some(&args.url));
-    let limits = limits(times, Some(args.timeout));
+    let maximums = maximums(times, Some(args.timeout));
     let expressions = [("--done", &args.done), ("--failed", &args.failed)];
     let expressions = expressions.into_iter();
     let line = Line {
@@ -114,7 +114,7 @@ pub async fn operation(
             .collect(),
         prints_result: true,
     };
-    let (exit, run) = run_file(global, screen, &line, &args.quick, limits).await?;
+    let (exit, run) = run_file(global, screen, &line, &args.quick, maximums).await?;
     if let (Exit::Succeeded, Some(run), None) = (exit, run, &args.status_url) {
         let outcome = status::report(global, &run).await?.outcome;
         let output = outcome.map(|outcome| outcome.output);
@@ -134,11 +134,11 @@ pub async fn paginate(
     screen: Screen,
     args: &PaginateArgs,
 ) -> Result<Exit, Failure> {
-    let times = times(global, args.times);
+    let times = max_checks(global, args.times);
     let to = rows_path(global, &args.to)?;
     let LineFile { name, made } = paginate_file(args, &to, times).map_err(Failure::Usage)?;
     warn_of_secrets(screen, &args.request.header, Some(&args.url));
-    let limits = limits(times, Some(args.timeout));
+    let maximums = maximums(times, Some(args.timeout));
     let total = args.total.as_deref().map(|total| ("--total", total));
     let end = args.end.as_deref().map(|end| ("--end", end));
     let given = [("--next", &*args.next), ("--items", &*args.items)];
@@ -148,7 +148,7 @@ pub async fn paginate(
         expressions: end.into_iter().chain(given).chain(total).collect(),
         prints_result: !is_stdout(&args.to),
     };
-    let (exit, run) = run_with_rows(global, screen, &line, &args.quick, limits).await?;
+    let (exit, run) = run_with_rows(global, screen, &line, &args.quick, maximums).await?;
     if let (Exit::Succeeded, Some(run), true) = (exit, run, args.is_led()) {
         // If `--next` is misspelt, the only page seems to be the last one. The message helps to notice that.
         let outcome = status::report(global, &run).await?.outcome;
@@ -165,7 +165,7 @@ pub async fn events(
     screen: Screen,
     args: &ReadEventsArgs,
 ) -> Result<Exit, Failure> {
-    let times = times(global, args.times);
+    let times = max_checks(global, args.times);
     let to = args.to.as_deref();
     let file = to.map(|to| rows_path(global, to));
     let file = file.transpose()?;
@@ -180,8 +180,8 @@ pub async fn events(
         expressions: given.collect(),
         prints_result: !is_stdout,
     };
-    let limits = limits(times, Some(args.duration));
-    let (exit, _) = run_with_rows(global, screen, &line, &args.quick, limits).await?;
+    let maximums = maximums(times, Some(args.duration));
+    let (exit, _) = run_with_rows(global, screen, &line, &args.quick, maximums).await?;
     Ok(exit)
 }
 
@@ -229,7 +229,7 @@ fn rows_path(global: &Global, to: &Path) -> Result<String, Failure> {
 }
 
 /// Returns how often a line may check: `given`, or else as often as a loop may iterate, here or on a server.
-fn times(global: &Global, given: Option<u64>) -> u64 {
+fn max_checks(global: &Global, given: Option<u64>) -> u64 {
     let caps = Caps {
         guest: global.server.is_some(),
         ..Caps::default()
@@ -303,7 +303,7 @@ pub(super) fn name<'a>(command: &str, words: impl Iterator<Item = &'a String>) -
 }
 
 /// Returns maximums that allow exactly what the line requests.
-fn limits(times: u64, timeout: Option<Lasting>) -> LoadArgs {
+fn maximums(times: u64, timeout: Option<Lasting>) -> LoadArgs {
     LoadArgs {
         max_count: Some(times),
         max_timeout: timeout,
@@ -329,11 +329,11 @@ async fn run_with_rows(
     screen: Screen,
     line: &Line<'_>,
     args: &QuickArgs,
-    limits: LoadArgs,
+    maximums: LoadArgs,
 ) -> Result<(Exit, Option<String>), Failure> {
     let prints_rows = !line.prints_result && !args.print;
     let rows = prints_rows.then(|| StdoutRows::new(global)).transpose()?;
-    let (exit, run) = run_file(global, screen, line, args, limits).await?;
+    let (exit, run) = run_file(global, screen, line, args, maximums).await?;
     if let (Exit::Succeeded, Some(run), Some(rows)) = (exit, &run, rows) {
         rows.print(run)?;
     }
@@ -346,7 +346,7 @@ async fn run_file(
     screen: Screen,
     line: &Line<'_>,
     args: &QuickArgs,
-    limits: LoadArgs,
+    maximums: LoadArgs,
 ) -> Result<(Exit, Option<String>), Failure> {
     let (name, made) = (line.name, line.made);
     let shown = |diagnostics: &Diagnostics, bundle: &Bundle| {
@@ -360,14 +360,14 @@ async fn run_file(
     }
     let server = remote(global)?;
     // A server has its own limits.
-    let limits = if server.is_some() {
+    let maximums = if server.is_some() {
         LoadArgs::default()
     } else {
-        limits
+        maximums
     };
     let options = LoadOptions {
         dialect: Some(Dialect::Loom),
-        ..inputs::options(global, &limits, &args.handlers)?
+        ..inputs::options(global, &maximums, &args.handlers)?
     };
     let workflow = match windlass_engine::load_text(&format!("{name}.yaml"), text, &options) {
         Err(LoadError::Refused {
@@ -409,7 +409,7 @@ async fn run_file(
         loop {
             let (id, is_unfinished) = match &own {
                 Some(id) => (id.clone(), false),
-                None => run_of(global, name, &workflow, folder.as_deref()).await?,
+                None => find_or_name_run(global, name, &workflow, folder.as_deref()).await?,
             };
             let run = (&*id, is_unfinished);
             let view = View::new(global, screen, &args.handlers, &events, &args.output).plain();
@@ -425,12 +425,12 @@ async fn run_file(
         }
     };
     let done = done.await;
-    session.leave(&mut Signals::new()?).await;
+    session.close(&mut Signals::new()?).await;
     done
 }
 
 /// Returns the unfinished run of this line and true, or the id of a new run and false.
-async fn run_of(
+async fn find_or_name_run(
     global: &Global,
     name: &str,
     workflow: &Workflow,
@@ -463,7 +463,7 @@ async fn run_of(
 /// Returns what the run ids of a line begin with.
 pub(super) fn id_prefix(name: &str, text: &str) -> String {
     let digest = hex(&sha256(text.as_bytes()));
-    let digits = first_chars(&digest, 2 * DIGITS);
+    let digits = first_chars(&digest, 2 * HASH_BYTES);
     format!("{name}-{digits}-")
 }
 

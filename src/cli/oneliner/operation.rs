@@ -1,6 +1,6 @@
 //! The workflow file of `operation`: one action.
 
-use super::file::{reading_of, request, server_delay, text};
+use super::file::{request, server_delay, text, to_file_expression_at};
 use crate::cli::args::OperationArgs;
 use serde_json::{Value, json};
 use windlass_engine::Value as Output;
@@ -19,7 +19,7 @@ pub(super) fn operation(args: &OperationArgs, times: u64) -> Result<Value, Strin
     action.insert("limit".to_owned(), limit);
     for (key, expression) in [("done", &args.done), ("failed", &args.failed)] {
         if let Some(expression) = expression {
-            let expression = reading_of(expression, STATUS);
+            let expression = to_file_expression_at(expression, STATUS);
             action.insert(key.to_owned(), expression.into());
         }
     }

@@ -1,7 +1,9 @@
 //! The workflow file of `paginate`.
 
 use super::complete::{Total, misspelt_next};
-use super::file::{LOOK, OUTPUTS, delay, literal, reading, reads_members, request, text};
+use super::file::{
+    LOOK, OUTPUTS, delay, literal, reads_members, request, text, to_file_expression,
+};
 use crate::cli::args::{CursorKind, PaginateArgs, RowFormat};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
@@ -42,12 +44,12 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
         let message = "`--items` is an expression without `@`, such as body.items";
         return Err(message.to_owned());
     }
-    let items = reading(&args.items);
+    let items = to_file_expression(&args.items);
     // A filter removes rows, so the rows of the server are counted before the filter.
     let (all, filter) = before_filters(&items);
     let end = args.end.as_deref().map(end_of_pages).transpose()?;
     let count = |rows: &str| format!("(({rows}) or []) | length");
-    let mut get = retried(request(&args.url, &args.request)?);
+    let mut get = with_retries(request(&args.url, &args.request)?);
     let data = get.get("inputs").and_then(|inputs| inputs.get("body"));
     let paging = Paging::of(args, data)?;
     if filter && paging.next == NextPage::Offset {
@@ -226,7 +228,7 @@ fn end_of_pages(expression: &str) -> Result<String, String> {
     match expression.starts_with('@') {
         true => Err("`--end` is an expression without `@`, such as body.last".to_owned()),
         // A text does not end the pages, whether it is empty or not.
-        false => Ok(format!("({}) is true", reading(expression))),
+        false => Ok(format!("({}) is true", to_file_expression(expression))),
     }
 }
 
@@ -308,7 +310,7 @@ impl Paging {
                     "`--next {word}`: it is link, page, offset, or an expression such as body.next"
                 ));
             }
-            other => NextPage::Expression(reading(other)),
+            other => NextPage::Expression(to_file_expression(other)),
         };
         let named = |name: &str| Some(args.param.clone().unwrap_or_else(|| name.to_owned()));
         let name = match next {
@@ -330,7 +332,7 @@ impl Paging {
         // Offsets of `startIndex` begin with 1: RFC 7644, 3.4.2.4 (SCIM); OpenSearch 1.1.
         let counts_from_one = next == NextPage::Offset && name.eq_ignore_ascii_case("startIndex");
         // If the address or the data already has a page or a token, the line begins there.
-        let (url, given) = without(&args.url, &name);
+        let (url, given) = remove_parameter(&args.url, &name);
         let (place, given) = match (given, data) {
             (
                 None,
@@ -347,7 +349,7 @@ impl Paging {
                     return Err(message.to_owned());
                 }
                 let path: Vec<String> = name.split('.').map(str::to_owned).collect();
-                has_room(data, &path)?;
+                check_member(data, &path)?;
                 let given = data.pointer(&format!("/{}", path.join("/"))).cloned();
                 (PageTarget::Data(path), given)
             }
@@ -391,7 +393,7 @@ impl Paging {
 }
 
 /// Fails if the data cannot have a member for the next page at this path.
-fn has_room(data: &Value, path: &[String]) -> Result<(), String> {
+fn check_member(data: &Value, path: &[String]) -> Result<(), String> {
     let shown = path.join(".");
     if path.iter().any(String::is_empty) {
         return Err(format!(
@@ -431,7 +433,7 @@ fn with_member(of: &str, path: &[String]) -> String {
 }
 
 /// Parameters of a query that can select a page after the first one.
-const STARTS: [&str; 12] = [
+const PAGE_PARAMETERS: [&str; 12] = [
     "page",
     "offset",
     "skip",
@@ -451,7 +453,7 @@ fn names_a_later_page(url: &str) -> bool {
     query.split('&').any(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let name = decoded(name).to_lowercase().replace(['_', '-', '$'], "");
-        STARTS.contains(&name.as_str()) && !is_first(&decoded(value))
+        PAGE_PARAMETERS.contains(&name.as_str()) && !is_first(&decoded(value))
     })
 }
 
@@ -461,7 +463,7 @@ fn is_first(number: &str) -> bool {
 }
 
 /// Returns an address without one parameter of its query, and the value of that parameter.
-fn without(url: &str, name: &str) -> (String, Option<String>) {
+fn remove_parameter(url: &str, name: &str) -> (String, Option<String>) {
     let (rest, fragment) = url.split_once('#').unwrap_or((url, ""));
     let Some((path, query)) = rest.split_once('?') else {
         return (url.to_owned(), None);
@@ -549,7 +551,7 @@ fn or_null(path: &str) -> Option<String> {
 }
 
 /// Adds a retry policy to a request.
-fn retried(mut request: Map<String, Value>) -> Map<String, Value> {
+fn with_retries(mut request: Map<String, Value>) -> Map<String, Value> {
     let policy =
         json!({ "type": "exponential", "count": RETRIES, "interval": "1s", "maxInterval": "1m" });
     request.insert("retry".to_owned(), policy);
