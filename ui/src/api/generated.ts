@@ -11,7 +11,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the process answers. */
+        /** Check that the process answers. */
         get: operations["get_health"];
         put?: never;
         post?: never;
@@ -29,8 +29,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What the server counts, in the format of OpenMetrics if the header `Accept` has it, else in the text format of
-         *     Prometheus.
+         * Get the metrics of the server.
+         * @description The format is OpenMetrics if the header `Accept` requests it, else the text format of Prometheus.
          */
         get: operations["get_metrics"];
         put?: never;
@@ -49,8 +49,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Whether the server accepts work: earlier runs have been recovered, runs progress, its store accepts writes, and it is
-         *     not stopping.
+         * Check that the server accepts work.
+         * @description It does if earlier runs have been recovered, runs progress, its store accepts writes, and it is not stopping.
          */
         get: operations["get_readiness"];
         put?: never;
@@ -68,7 +68,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The audit log: the changes by clients, with names and addresses. Only for the role admin. */
+        /**
+         * List the entries of the audit log, newest first.
+         * @description Each entry is a command of a client, with its name and address. Needs the role `admin`.
+         */
         get: operations["list_audit"];
         put?: never;
         post?: never;
@@ -85,10 +88,18 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Shows the question that an address of `callbackUrl` answers: a page to a browser, else JSON. */
+        /**
+         * Show the question that a callback address answers.
+         * @description A browser receives a page with a form, other clients receive JSON. The address is made by `callbackUrl` in a
+         *     workflow, and needs no token.
+         */
         get: operations["get_callback"];
         put?: never;
-        /** Answers a signal with the address of `callbackUrl`. The body is the payload as JSON, or the form of the page. */
+        /**
+         * Answer a signal with a callback address.
+         * @description The body is the payload as JSON, or the form of the page. The address is made by `callbackUrl` in a workflow, and
+         *     needs no token.
+         */
         post: operations["answer_callback"];
         delete?: never;
         options?: never;
@@ -104,8 +115,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The checkpoints of runs as they lie in the store, in the order of their ids;
-         *     `docs/dump.schema.json` is its schema. A page without runs is behind the last one.
+         * Get the checkpoints of all runs in pages, as stored.
+         * @description Runs are sorted by id. The schema is `docs/dump.schema.json`. A page without runs means that the page before was the
+         *     last.
          */
         get: operations["dump_all"];
         put?: never;
@@ -124,11 +136,11 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What happens to all runs, or to some, the latest of each as often as `max_hz` says. Event names, and the
-         *     schemas of their data: `hello` (`Hello`; the first one, and again when the store fails or works again),
-         *     `rows` (an array of `RunRow`; the runs of a list that changed, each as with `detail=true`), `run` (`RunRow`;
-         *     one of those that are named), `status` (`StatusReport`; its status), `gone` (an array of ids of runs that
-         *     were pruned). A client that reconnects with the last id receives what changed meanwhile.
+         * Stream the latest states of changed runs as server-sent events.
+         * @description A run is sent at most `max_hz` times per second, not at every step. Events: `hello` (`Hello`; the first event, sent
+         *     again when the store fails or works again), `rows` (an array of `RunRow`: changed runs, as a list with `detail=true`
+         *     has them), `run` (`RunRow`: one of the runs in `runs`), `status` (`StatusReport`: its status), `gone` (an array of
+         *     ids of deleted runs). A client that reconnects with the last id receives what changed meanwhile.
          */
         get: operations["get_live"];
         put?: never;
@@ -148,7 +160,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Starts a run of a saved workflow that has a webhook. The request is signed as the workflow says. */
+        /**
+         * Start a run of a stored workflow that has a webhook.
+         * @description The request needs no token, but a signature in the form that the workflow defines.
+         */
         post: operations["start_by_webhook"];
         delete?: never;
         options?: never;
@@ -165,7 +180,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Completions at a position of a text: keys, values, and names, functions and members in expressions. */
+        /**
+         * List the completions at a position of a text.
+         * @description They are keys, values, and in expressions names, functions and members.
+         */
         post: operations["complete"];
         delete?: never;
         options?: never;
@@ -182,7 +200,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Edits a text: comments, layout and quotes of everything else stay as they are. Nothing is stored. */
+        /**
+         * Edit a text.
+         * @description Comments, layout and quotes of the other parts stay unchanged. Nothing is stored.
+         */
         post: operations["edit_text"];
         delete?: never;
         options?: never;
@@ -199,7 +220,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** What there is to say of a place of a text; of an expression also its value in an iteration of a run. */
+        /**
+         * Describe a position of a text.
+         * @description With `run` and `iteration`, the response also has the value that an expression had in that iteration.
+         */
         post: operations["hover"];
         delete?: never;
         options?: never;
@@ -216,7 +240,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** The panel of a node: its fields, for a form that knows no format. */
+        /** Get the panel of a node: its fields, for a generic form. */
         post: operations["get_panel"];
         delete?: never;
         options?: never;
@@ -233,7 +257,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** When runs of a text would start automatically. The body is that of `validate`. */
+        /**
+         * Get the schedule of a text, with its next times.
+         * @description The body is the same as for `POST /v1/validate`.
+         */
         post: operations["get_schedule"];
         delete?: never;
         options?: never;
@@ -251,8 +278,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Stubs for a text: an answer for each action that needs one, to be filled in. The body is that of
-         *     `validate`.
+         * Get stubs for a text.
+         * @description They have a placeholder answer for each action that needs one. The body is the same as for `POST /v1/validate`.
          */
         post: operations["get_stubs"];
         delete?: never;
@@ -270,7 +297,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** The actions and nodes of a text, one within the other. The body is that of `validate`. */
+        /**
+         * List the actions and nodes of a text as a tree.
+         * @description The body is the same as for `POST /v1/validate`.
+         */
         post: operations["symbols"];
         delete?: never;
         options?: never;
@@ -287,7 +317,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Tries one action of a text, and sends nothing: returns the request that it would send, or the action's result. */
+        /**
+         * Try one action of a text without sending anything.
+         * @description The response has the request that the action would send, or its result.
+         */
         post: operations["try_action"];
         delete?: never;
         options?: never;
@@ -304,7 +337,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** The types of nodes that can be added to a text of a format. */
+        /** List the types of nodes that can be added to a text of a format. */
         post: operations["get_types"];
         delete?: never;
         options?: never;
@@ -319,7 +352,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the caller may do. */
+        /** Get the role and the name of the caller. */
         get: operations["get_me"];
         put?: never;
         post?: never;
@@ -338,7 +371,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Prunes runs that have ended, while others continue. */
+        /**
+         * Delete ended runs.
+         * @description Other runs continue meanwhile.
+         */
         post: operations["prune_runs"];
         delete?: never;
         options?: never;
@@ -355,7 +391,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Resumes every run that has not ended. Paused runs stay paused unless `paused` is true. */
+        /**
+         * Resume all runs that have not ended.
+         * @description Paused runs stay paused unless `paused` is true.
+         */
         post: operations["resume_all"];
         delete?: never;
         options?: never;
@@ -370,12 +409,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists runs, newest first. */
+        /** List the runs, newest first. */
         get: operations["list_runs"];
         put?: never;
         /**
-         * Starts a run. When it is answered, the run's first step is durable. With an `Idempotency-Key`,
-         *     the same request answered again is the same run, with status 200.
+         * Start a run.
+         * @description When the response is sent, the first step of the run is durable. With an `Idempotency-Key`, the request can be
+         *     repeated: a repetition returns the same run with status 200.
          */
         post: operations["start_run"];
         delete?: never;
@@ -394,8 +434,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Pauses, resumes, cancels or retries many runs. Each run succeeds or fails on its own; failures have a
-         *     reason. The response is sent when all changes are durable.
+         * Pause, resume, cancel or retry many runs.
+         * @description Each run succeeds or fails on its own, and a failure has a reason. The response is sent when all changes are
+         *     durable.
          */
         post: operations["bulk_runs"];
         delete?: never;
@@ -411,7 +452,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Why a run is where it is. */
+        /**
+         * Get the status of a run.
+         * @description It has the loops of the run, what their conditions read, and what the run waits for.
+         */
         get: operations["get_run"];
         put?: never;
         post?: never;
@@ -430,7 +474,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Ends a run as cancelled: what is in flight is cut. */
+        /**
+         * Cancel a run.
+         * @description Effects in flight are aborted.
+         */
         post: operations["cancel_run"];
         delete?: never;
         options?: never;
@@ -445,7 +492,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What differs between two iterations. */
+        /** Compare two iterations of a run. */
         get: operations["get_difference"];
         put?: never;
         post?: never;
@@ -462,7 +509,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The checkpoint of a run as it lies in the store; `docs/dump.schema.json` is its schema. */
+        /**
+         * Get the checkpoint of a run, as stored.
+         * @description The schema is `docs/dump.schema.json`.
+         */
         get: operations["get_dump"];
         put?: never;
         post?: never;
@@ -480,10 +530,12 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The events of a run from the beginning, or after `Last-Event-ID`, and then as they happen.
-         *     Event names: `history` (its id is its number, its data has `event` and `at`), `step` (status,
-         *     loops, actions that began in them), `printed` (a line of a command that runs: action, stream, text; it is
-         *     stored nowhere), `paused`, `stuck`, and `finished`, the last one. 204: everything was sent before.
+         * Stream the events of a run as server-sent events.
+         * @description The stream starts with the first event, or after `Last-Event-ID`, and continues with new events. Events: `history`
+         *     (its id is its number, its data has `event` and `at`), `step` (status, loops, and the actions of loops that began),
+         *     `printed` (a line of a running command: action, stream, text; it is not stored), `paused`, `stuck`, `error` (a
+         *     problem; the stream ends), and `finished`, which is the last one. If the client has received all events of an ended
+         *     run, the response is 204.
          */
         get: operations["get_events"];
         put?: never;
@@ -502,8 +554,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A run in one document, to store or to send: why it is where it is, its graph, how the iterations of its
-         *     loops ended, and all of a few of them. Its size is bounded, however large the run is.
+         * Export a run as one document.
+         * @description It has the status, the graph, how the iterations of its loops ended, and complete reports of a few iterations. Its
+         *     size is bounded, however large the run is.
          */
         get: operations["export_run"];
         put?: never;
@@ -521,7 +574,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The graph of a run's workflow, as it was when the run was started. */
+        /**
+         * Get the graph of the workflow of a run.
+         * @description It is the version that the run was started with.
+         */
         get: operations["get_graph"];
         put?: never;
         post?: never;
@@ -538,7 +594,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What a run did: the iterations of its loops, and its events. */
+        /** Get the history of a run: the iterations of its loops, and its events. */
         get: operations["get_history"];
         put?: never;
         post?: never;
@@ -556,8 +612,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One iteration, or what a run did outside of its loops: what the actions were given and gave, attempt by attempt, and the variables at its
-         *     end. With `pointer`, the answer is the value at that place.
+         * Get one iteration, or what a run did outside of its loops.
+         * @description It has the inputs, outputs and attempts of the actions, and the variables at its end. With `pointer`, the response
+         *     is only the value at that pointer.
          */
         get: operations["get_iteration"];
         put?: never;
@@ -576,8 +633,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The iterations of a loop, page by page. `next` of a page is the `from` of the next one, or its `to`
-         *     when the newest come first.
+         * List the iterations of a loop in pages.
+         * @description `next` of a page is `from` of the next page, or its `to` with `order=desc`.
          */
         get: operations["list_iterations"];
         put?: never;
@@ -595,7 +652,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The loops and foreaches that a run came to, the newest first. */
+        /** List the loops and foreaches of a run, newest first. */
         get: operations["get_loops"];
         put?: never;
         post?: never;
@@ -614,7 +671,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Pauses a run: what is in flight may end, nothing new starts. */
+        /**
+         * Pause a run.
+         * @description Effects in flight may end, and no new ones start.
+         */
         post: operations["pause_run"];
         delete?: never;
         options?: never;
@@ -629,7 +689,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The places that `retry` accepts as `from`: the iterations and actions that the run reached, the newest first. */
+        /**
+         * List the places that `retry` accepts as `from`, newest first.
+         * @description They are the iterations and actions that the run reached.
+         */
         get: operations["get_places"];
         put?: never;
         post?: never;
@@ -647,8 +710,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The last lines of the run's commands that run now. A command's lines are removed when it has ended. Lines
-         *     that may contain a secret are left out.
+         * Get the last output lines of the running commands of a run.
+         * @description The lines of a command are removed when it has ended. Lines that may contain a secret are omitted.
          */
         get: operations["get_printed"];
         put?: never;
@@ -666,7 +729,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What a run gave, or why it did not. */
+        /** Get the result of a run, or the reason why it failed. */
         get: operations["get_result"];
         put?: never;
         post?: never;
@@ -685,7 +748,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Resumes a run that is paused. */
+        /** Resume a paused run. */
         post: operations["resume_run"];
         delete?: never;
         options?: never;
@@ -703,9 +766,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Starts a run that failed, timed out or was cancelled once more, as a new run of the same
-         *     program, marked with `windlass.retry_of`: from its beginning with the same input, or `from` an
-         *     action or iteration with its state at that time. The old one stays as it ended.
+         * Retry a run that failed, timed out or was cancelled.
+         * @description The retry is a new run of the same version, with the label `windlass.retry_of`. It starts at the beginning with the
+         *     same input, or at `from` with the state at that time. The old run stays unchanged.
          */
         post: operations["retry_run"];
         delete?: never;
@@ -723,7 +786,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Sends a signal to a run, for an action that waits for it now or later. */
+        /** Send a signal to a run, for an action that waits for it now or later. */
         post: operations["signal_run"];
         delete?: never;
         options?: never;
@@ -738,7 +801,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The files that a run was started from, as they were then. */
+        /** Get the files that a run was started from, as they were at that time. */
         get: operations["get_source"];
         put?: never;
         post?: never;
@@ -755,7 +818,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How the iterations of a loop ended, and how long they took. */
+        /** Get counts of how the iterations of a loop ended, with durations, in cells. */
         get: operations["get_strip"];
         put?: never;
         post?: never;
@@ -775,8 +838,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Evaluates a condition in the iterations of a past loop, up to the iteration after which the loop would
-         *     have stopped.
+         * Test a condition in the iterations of a past loop.
+         * @description It is evaluated up to the iteration after which the loop would have stopped.
          */
         post: operations["test_condition"];
         delete?: never;
@@ -795,11 +858,15 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Begins the session of a browser. The response sets a cookie with the rights of the request's token. With a
-         *     ticket of `windlass ui`, the cookie has all rights.
+         * Begin a browser session.
+         * @description The response sets a cookie with the rights of the request's token. With a ticket of `windlass ui`, the cookie has
+         *     all rights.
          */
         post: operations["begin_session"];
-        /** Ends the session of a browser: the response removes its cookie, which is no longer accepted. */
+        /**
+         * End a browser session.
+         * @description The response removes the cookie, and the server no longer accepts it.
+         */
         delete: operations["end_session"];
         options?: never;
         head?: never;
@@ -813,7 +880,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the values that workflows have between their runs. */
+        /** List the values that workflows store between their runs. */
         get: operations["list_state"];
         put?: never;
         post?: never;
@@ -830,12 +897,19 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A value that a workflow has between its runs, with its version. */
+        /** Get a value that a workflow stores between its runs, with its version. */
         get: operations["get_state"];
-        /** Writes a value that a workflow has between its runs. Runs that have begun do not see it, and fail if they write it too. */
+        /**
+         * Write a value that a workflow stores between its runs.
+         * @description A run that has read the old value continues to use it. Its own write of the value then fails, unless it has
+         *     `overwrite: true`.
+         */
         put: operations["put_state"];
         post?: never;
-        /** Deletes a value that a workflow has between its runs: its next run begins with the initial value. */
+        /**
+         * Delete a value that a workflow stores between its runs.
+         * @description The next run starts with the initial value.
+         */
         delete: operations["remove_state"];
         options?: never;
         head?: never;
@@ -851,7 +925,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Checks a workflow and stores nothing. The body is the workflow as it is, YAML or JSON, or JSON with its text in it. */
+        /**
+         * Check a workflow and store nothing.
+         * @description The body is the workflow itself, YAML or JSON, or JSON with its text as `text`.
+         */
         post: operations["validate_workflow"];
         delete?: never;
         options?: never;
@@ -866,7 +943,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the stored workflows, by name. */
+        /** List the stored workflows, sorted by name. */
         get: operations["list_workflows"];
         put?: never;
         post?: never;
@@ -883,15 +960,22 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A workflow with its text, its inputs and the limits of its loops. The header `ETag` has its version. */
+        /**
+         * Get a workflow with its text, its inputs and the limits of its loops.
+         * @description The header `ETag` is its version.
+         */
         get: operations["get_workflow"];
         /**
-         * Stores a workflow under a name, in place of the one that was there, which becomes a former version. Runs
-         *     that were started continue with their version. The body is the workflow as it is, YAML or JSON, or JSON with its text in it.
+         * Store a workflow under a name.
+         * @description It replaces the workflow of that name, which becomes a former version. Runs continue with the version that they were
+         *     started with. The body is the workflow itself, YAML or JSON, or JSON with its text as `text`.
          */
         put: operations["put_workflow"];
         post?: never;
-        /** Deletes a workflow and its former versions. Its runs continue. */
+        /**
+         * Delete a workflow and its former versions.
+         * @description Its runs continue.
+         */
         delete: operations["remove_workflow"];
         options?: never;
         head?: never;
@@ -905,7 +989,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** When runs of a workflow start automatically. */
+        /** Get the schedule of a workflow, with its next times. */
         get: operations["get_workflow_schedule"];
         put?: never;
         post?: never;
@@ -924,7 +1008,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Pauses the schedule of a workflow: nothing starts until it is resumed, and times meanwhile are not missed. */
+        /**
+         * Pause the schedule of a workflow.
+         * @description It starts no runs until it is resumed. Times during the pause do not count as missed.
+         */
         post: operations["pause_schedule"];
         delete?: never;
         options?: never;
@@ -941,7 +1028,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Resumes the schedule of a workflow. */
+        /** Resume the schedule of a workflow. */
         post: operations["resume_schedule"];
         delete?: never;
         options?: never;
@@ -957,8 +1044,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The times of a schedule in the past, 1,000 at most: those with runs and those without. `POST /v1/runs` with the id
-         *     and the time of one starts its run.
+         * List the past times of a schedule, with and without runs.
+         * @description The range may have 1,000 times at most. `POST /v1/runs` with `workflow`, and with `run` and `time` of an entry as
+         *     `run` and `scheduled_time`, starts a missing run.
          */
         get: operations["list_scheduled_times"];
         put?: never;
@@ -977,8 +1065,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The versions of a workflow, the newest first, and how many of its runs do what. A run is pinned to the
-         *     version that it was started with.
+         * List the versions of a workflow, newest first, with the numbers of their runs.
+         * @description A run always uses the version that it was started with.
          */
         get: operations["get_workflow_versions"];
         put?: never;
@@ -993,726 +1081,749 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description An action of an iteration. */
+        /** @description What is stored of one action of an iteration. */
         ActionReport: {
-            /** @description Its name. */
+            /** @description Name of the action. */
             action: string;
-            /** @description Its attempts. */
+            /** @description Attempts of the action, the first one first. Empty if they are not stored. */
             attempts: components["schemas"]["AttemptReport"][];
             ended_at?: components["schemas"]["Timestamp"] | null;
-            /** @description Why it failed. */
+            /** @description Message of its failure. Absent if it did not fail. */
             error?: string | null;
-            /** @description What it was given, in its last attempt. */
+            /** @description Inputs of its last attempt. Absent if they are not stored. */
             inputs?: Json;
             /**
              * Format: int64
-             * @description The index of the innermost foreach's item, from 0.
+             * @description Index of the item, from 0, if the innermost loop of the action is a foreach. Otherwise absent.
              */
             item?: number | null;
-            /** @description The idempotency key of a call. */
+            /** @description Idempotency key of its call. Absent if the action made no call, or the key is not stored. */
             key?: string | null;
-            /** @description What it gave. */
+            /** @description Outputs of the action. Absent if they are null or not stored. */
             outputs?: Json;
-            /** @description Where: `outer#2/inner#7/fetch`. */
+            /** @description Path of the action in the run: `outer#2/inner#7/fetch`. */
             path: string;
-            /** @description The blocks and choices around it, outermost first; loops are not among them. */
+            /**
+             * @description Names of the blocks and choices that enclose the action within its loop, outermost first. Absent if there are
+             *     none.
+             */
             scopes?: string[];
             started_at?: components["schemas"]["Timestamp"] | null;
-            /** @description How it ended, or `Running`. */
+            /** @description Status of the action: `Running`, or how it ended. */
             status: components["schemas"]["Progress"];
         };
-        /** @description The sender of a command, as audit entries and records of a run name it. */
+        /** @description The sender of a command, in audit entries and in the records of a run. */
         Actor: {
-            /** @description Its IP address, `control socket`, or `command line` for a command that has opened the store itself. */
+            /** @description IP address of the sender, `control socket`, or `command line` for a command that opened the store itself. */
             from: string;
-            /** @description The name of its token, or its Unix user; `anonymous` on a server without tokens. */
+            /** @description Name of its token, or of its Unix user; `anonymous` on a server without tokens. */
             name: string;
         };
-        /** @description An attempt of an action. */
+        /** @description One attempt of an action. */
         AttemptReport: {
             /**
              * Format: int32
-             * @description From 1.
+             * @description Number of the attempt, from 1.
              */
             attempt: number;
             ended_at?: components["schemas"]["Timestamp"] | null;
-            /** @description Why it failed. */
+            /** @description Message of its failure. Absent if it did not fail. */
             error?: string | null;
-            /** @description When it began. */
+            /** @description Time when the attempt began. */
             started_at: components["schemas"]["Timestamp"];
         };
-        /** @description A command that changed something, or should have. */
+        /** @description A command that changed something, or tried to. */
         AuditEntry: components["schemas"]["Actor"] & {
-            /** @description The command: `start`, `pause`, `put-workflow`, … */
+            /** @description Name of the command: `start`, `pause`, `put-workflow`, … */
             action: string;
+            /** @description Time when the command began. */
             at: components["schemas"]["Timestamp"];
-            /** @description Unique; later ones are greater, except within a millisecond. */
+            /** @description Unique id of the entry. A later entry has a greater id, except within the same millisecond. */
             id: string;
-            /** @description `done`, the kind of the error, or `unknown` if the server or the connection ended before the command did. */
+            /**
+             * @description Result: `done`, the word of an error such as `unknown-run`, or `unknown` if the server or the connection ended
+             *     before the command did.
+             */
             result?: string;
-            /** @description The run, the workflow, or WORKFLOW/NAME of a value between runs. */
+            /** @description Target of the command: a run, a workflow, or WORKFLOW/NAME of a value between runs. Absent if it has none. */
             target?: string | null;
         };
-        /** @description Entries of the audit log, the newest first. */
+        /** @description Entries of the audit log, newest first. */
         AuditReport: {
             entries: components["schemas"]["AuditEntry"][];
-            /** @description Further entries that the limit left out. */
+            /** @description Number of further selected entries, beyond the limit. */
             more: number;
         };
-        /** @description A run whose end another one waits for. */
+        /** @description A run whose end another run waits for. */
         AwaitedRun: {
-            /** @description Its id. */
+            /** @description Id of the run. */
             run: string;
             stopped?: components["schemas"]["Stop"] | null;
         };
-        /** @description How a session begins without a token. */
+        /** @description Alternative to a token at the beginning of a session. */
         BeginSession: {
-            /** @description A ticket of `windlass ui`: good once, for a minute. */
+            /** @description Ticket of `windlass ui`. It is valid once, for one minute. */
             ticket?: string | null;
         };
-        /** @description What a loop used of a budget, and how much it may use. */
+        /** @description How much a loop used of its limit `tokens` or `cost`. */
         BudgetReport: {
-            /** @description Which limit: `tokens` or `cost`. */
+            /** @description Name of the limit: `tokens` or `cost`. */
             budget: string;
             /**
              * Format: double
-             * @description How much they may use.
+             * @description Maximum amount that the actions may use.
              */
             limit: number;
-            /** @description Both for people: `tokens 12,300 of 50,000`. */
+            /** @description Both amounts as text: `tokens 12,300 of 50,000`. */
             text: string;
             /**
              * Format: double
-             * @description What the actions of the loop used until now.
+             * @description Amount that the actions of the loop have used.
              */
             used: number;
         };
-        /** @description A run that a command was done to. */
+        /** @description A run for which a command succeeded. */
         BulkDone: {
-            /** @description The run that it is retried as. */
+            /** @description Id of the new run of a `retry`. Otherwise absent. */
             new_run?: string | null;
-            /** @description The run. */
+            /** @description Id of the run. */
             run: string;
             status?: components["schemas"]["RunStatus"] | null;
         };
-        /** @description A run that a command could not be done to. */
+        /** @description A run for which a command failed. */
         BulkFailed: {
-            /** @description The word of the problem's type: `unknown-run`, `run-ended`, … */
+            /** @description Word of the error type: `unknown-run`, `run-ended`, … */
             code: string;
-            /** @description Why. */
+            /** @description Message of the error. */
             detail: string;
-            /** @description The run. */
+            /** @description Id of the run. */
             run: string;
         };
-        /** @description What a command to many runs did. */
+        /** @description Result of a command for many runs. */
         BulkReport: {
-            /** @description The runs that it was done to. */
+            /** @description Runs for which the command succeeded. */
             done: components["schemas"]["BulkDone"][];
-            /** @description The others. */
+            /** @description Runs for which the command failed. */
             failed: components["schemas"]["BulkFailed"][];
         };
-        /** @description One command to many runs. */
+        /** @description One command for many runs. */
         BulkRuns: {
-            /** @description What is done. */
+            /** @description Command to execute. */
             do: components["schemas"]["BulkVerb"];
-            /** @description The runs, at most 1,000. */
+            /** @description Ids of the runs, at most 1,000. */
             runs: string[];
         };
         /**
-         * @description What is done to runs.
+         * @description Command for many runs. `retry` starts from the beginning.
          * @enum {string}
          */
         BulkVerb: "pause" | "resume" | "cancel" | "retry";
-        /** @description One place where two results differ. */
+        /** @description One value that differs between two results. */
         Changed: {
-            /** @description What it was; null when it was not there. */
+            /** @description Older value. Null if the older result does not have it. */
             from: Json;
-            /** @description Where: `fetch.body.remaining`; of lists of different length, `….length`. */
+            /** @description Path of the value: `fetch.body.remaining`. `….length` if only the lengths of two lists are compared. */
             path: string;
-            /** @description What it is; null when it is gone. */
+            /** @description Newer value. Null if the newer result does not have it. */
             to: Json;
         };
-        /** @description Something that a field may be. */
+        /** @description A possible value. */
         Choice: {
-            /** @description What is shown. */
+            /** @description Label of the value. */
             label: string;
-            /** @description The type of a port. */
+            /** @description Type of the port that the value names. Absent for other values. */
             type?: string | null;
             /** @description The value. */
             value: string;
         };
         /** @description A column of a table. */
         Column: {
-            /** @description What it may be. */
+            /** @description Values to choose from. Absent without a list of values. */
             choices?: components["schemas"]["Choice"][];
-            /** @description The key of its values in a row. */
+            /** @description Key of the column in each row. */
             id: string;
-            /** @description What it is called. */
+            /** @description Label of the column. */
             label: string;
-            /** @description How it is edited. */
+            /** @description Type of the control that edits the column. */
             type: components["schemas"]["FieldKind"];
         };
         /** @description Completions at a position. */
         Completion: {
-            /** @description The items, the likeliest first. What is typed already has not been compared with them. */
+            /** @description Completions, the likeliest first. They are not filtered by the text that is typed already. */
             items: components["schemas"]["CompletionItem"][];
-            /** @description What an item replaces. */
+            /** @description Range of the text that a chosen completion replaces. */
             range: components["schemas"]["TextRange"];
         };
         /** @description One completion. */
         CompletionItem: {
-            /** @description Its type, or how it is called. */
+            /** @description Type of the value, or signature of a function. Absent if it is unknown. */
             detail?: string | null;
-            /** @description What there is to say of it. */
+            /** @description Description of the completion. Absent if it has none. */
             documentation?: string | null;
-            /** @description The text that is inserted. */
+            /** @description Text that is inserted. */
             insert: string;
-            /** @description What it is. */
+            /** @description Kind of the completion. */
             kind: components["schemas"]["CompletionKind"];
-            /** @description What is shown. */
+            /** @description Label of the completion. */
             label: string;
-            /** @description Whether that text has places to fill in: `$0`, `${1:name}`. */
+            /** @description Whether the text has placeholders such as `$0` and `${1:name}`. Absent if false. */
             snippet?: boolean;
         };
         /**
-         * @description What an item is.
+         * @description Kind of a completion. A `port` is of a canvas node; a `snippet` is a whole action.
          * @enum {string}
          */
         CompletionKind: "key" | "value" | "function" | "action" | "variable" | "port" | "input" | "snippet";
-        /** @description A loop's condition and why it is what it is. */
+        /** @description Condition of a loop, with the values that it reads. */
         ConditionReport: {
-            /** @description What it reads, with the values of now. */
+            /**
+             * @description Variables and parts that the condition reads, with their current values. During an iteration, outputs are those
+             *     of the iteration before it.
+             */
             reads: components["schemas"]["Read"][];
-            /** @description As written. */
+            /** @description Text of the condition, as its file has it. */
             text: string;
-            /** @description Its value at its last check. */
+            /** @description Value of the condition at its last check. Null if it was not checked. */
             value?: boolean | null;
         };
-        /** @description The values that a condition would have had in the iterations of a past loop. */
+        /** @description Test of a condition in the iterations of a past loop. */
         ConditionTest: {
             /**
              * Format: int64
-             * @description The last iteration of the run's loop, from 0.
+             * @description Number, from 0, of the last ended iteration of the run's loop. Absent if no iteration has ended.
              */
             ended_at?: number | null;
-            /** @description Why it has no value in an iteration: the first such mistake. */
+            /** @description Message of the first error of the condition in an iteration. Absent if it never failed. */
             error?: string | null;
-            /** @description The last iterations that were checked, at most 100. */
+            /** @description Last checked iterations, at most 100. */
             rows: components["schemas"]["TestedIteration"][];
             /**
              * Format: int64
-             * @description The number of iterations that are not stored whole, or are behind the first 2,000.
+             * @description Number of iterations in which it was not checked: their variables are not stored, they are after the first
+             *     2,000, or the test exceeded its budget.
              */
             skipped: number;
             /**
              * Format: int64
-             * @description The iteration after which the loop would have stopped, from 0.
+             * @description Number, from 0, of the iteration after which the loop would have stopped. Absent if it would not have stopped.
              */
             stopped_at?: number | null;
             /**
              * Format: int64
-             * @description The number of iterations that were checked.
+             * @description Number of iterations in which the condition was checked.
              */
             tried: number;
         };
-        /** @description What a run waits for at one place. */
+        /** @description What one branch of a run does or waits for. */
         CurrentActivity: {
-            /** @description The action. */
+            /** @description Name of the action. */
             action: string;
             /**
              * Format: int32
-             * @description Which attempt runs or is waited for, from 1.
+             * @description Number, from 1, of the attempt that runs or is waited for. Null if neither a call nor a retry is involved.
              */
             attempt?: number | null;
             awaits_run?: components["schemas"]["AwaitedRun"] | null;
-            /** @description The run that a `workflow` action waits for. */
+            /** @description Id of the run that a `workflow` action waits for. Otherwise absent. */
             child?: string | null;
-            /** @description The command of a shell action, or the handler. */
+            /** @description Command of a shell action, name of a handler, or name of the called workflow. Otherwise null. */
             detail?: string | null;
             due_at?: components["schemas"]["Timestamp"] | null;
-            /** @description The iteration or item that it is directly in: `outer#2/each#7`. */
+            /** @description Innermost iteration or item that contains it: `outer#2/each#7`. Absent outside of loops. */
             inside?: string | null;
-            /** @description The idempotency key of a call. */
+            /** @description Idempotency key of the call. Null for other waits. */
             key?: string | null;
             last_error?: components["schemas"]["LastError"] | null;
-            /** @description The path of the innermost loop around it. */
+            /** @description Path of the innermost loop around it. Null outside of loops. */
             loop?: string | null;
             /**
              * Format: int32
-             * @description How many there may be.
+             * @description Maximum number of attempts. Null if the action is not retried.
              */
             max_attempts?: number | null;
-            /** @description The method of an HTTP call. */
+            /** @description HTTP method of the call. Null for other actions. */
             method?: string | null;
             question?: components["schemas"]["QuestionReport"] | null;
-            /** @description Whether a call waits until it may start: as many are in flight as may be (`--max-effects`). */
+            /**
+             * @description Whether the call waits to start because the maximum of concurrent effects is reached (`--max-effects`). Absent
+             *     if false.
+             */
             queued?: boolean;
             rate_limit?: components["schemas"]["RateLimitWait"] | null;
             /**
              * Format: int64
-             * @description The number of these signals that were received before: an answer has it, so that it answers no later wait.
+             * @description Number of signals of this name that the run received before. Send it as `received` of a signal, so that the
+             *     signal answers no later wait. Absent unless it waits for a signal.
              */
             received?: number | null;
-            /** @description The signal it waits for. */
+            /** @description Name of the signal that it waits for. Otherwise null. */
             signal?: string | null;
             since?: components["schemas"]["Timestamp"] | null;
-            /** @description What people call it, where that is not the name. */
+            /** @description Display name, if it differs from the name. Otherwise null. */
             title?: string | null;
-            /** @description Its authored type. */
+            /** @description Type of the action, as its file has it. Null if it is unknown. */
             type?: string | null;
-            /** @description The address of an HTTP call. */
+            /** @description URL of an HTTP call. Null for other actions. */
             uri?: string | null;
-            /** @description `call`, `retry`, `delay`, `sleep`, `signal`, `limit`, or `next` if it continues at once. */
+            /**
+             * @description What it waits for: `call` (its call in flight), `retry` (the next attempt), `delay` (the next iteration),
+             *     `sleep`, `signal`, `limit` (a resume after a limit), or `next` if it continues at once.
+             */
             waits_for: string;
-            /** @description Whether its run waits until there is memory for it (`--max-guest-memory`). */
+            /** @description Whether the run waits for memory of the server (`--max-guest-memory`). Absent if false. */
             waits_for_memory?: boolean;
         };
-        /** @description The workflow that is stored under a name now. */
+        /** @description The workflow that is stored under a name at present. */
         CurrentWorkflow: {
-            /** @description The text of its file. */
+            /** @description Text of its file. */
             text: string;
-            /** @description What it is compiled from, as a hash. */
+            /** @description SHA-256 of its files and format, as `sha256:` and 64 hexadecimal digits. */
             version: string;
         };
-        /** @description One diagnostic as data. */
+        /** @description An error or warning about a workflow. */
         DiagnosticReport: {
-            /** @description A stable code such as `unknown-type`. */
+            /** @description Stable code of the diagnostic, such as `unknown-type`. */
             code: string;
             /**
              * Format: int32
-             * @description From 1, in characters.
+             * @description Column in the line, from 1, in characters.
              */
             column: number;
-            /** @description The file. */
+            /** @description Path of the file. Null if it is unknown. */
             file?: string | null;
-            /** @description Ways to put it right, by edits of its file. */
+            /** @description Possible corrections, as edits of the file. Absent if there are none. */
             fixes?: components["schemas"]["Fix"][];
-            /** @description What to do. */
+            /** @description How to correct it. Null without a hint. */
             hint?: string | null;
             /**
              * Format: int32
-             * @description How many characters are wrong.
+             * @description Length of the wrong text, in characters.
              */
             length: number;
             /**
              * Format: int32
-             * @description From 1.
+             * @description Line in the file, from 1.
              */
             line: number;
-            /** @description What is wrong, in one line. */
+            /** @description Message, in one line. */
             message: string;
-            /** @description The same place as editors count it. */
+            /** @description The same place as editors count it, from 0. */
             range: components["schemas"]["TextRange"];
-            /** @description `error` or `warning`. */
+            /** @description Severity: `error` or `warning`. */
             severity: string;
         };
         /**
-         * @description What differs between two iterations: their conditions, how their actions ended, and their inputs
-         *     and outputs. Variables and inputs are compared if both iterations are stored whole.
+         * @description Differences between two iterations: their statuses, conditions, errors and results. Variables and the actions'
+         *     inputs are compared if the variables of both iterations are stored.
          */
         DifferenceReport: {
-            /** @description Where they differ, 1,000 places at most: `result.fetch.body.n`, `variables.n`. */
+            /** @description Values that differ, at most 1,000, with paths such as `result.fetch.body.n` and `variables.n`. */
             changed: components["schemas"]["Changed"][];
-            /** @description The one. */
+            /** @description Path of the first iteration. */
             from: string;
-            /** @description The run. */
+            /** @description Id of the run. */
             run: string;
-            /** @description The other. */
+            /** @description Path of the second iteration. */
             to: string;
             /**
              * Format: int64
-             * @description In how many places they are the same.
+             * @description Number of values that are equal, without those that contain other values. If `changed` is full, the count is
+             *     incomplete.
              */
             unchanged: number;
         };
-        /** @description A line from a node to another one of the same frame. */
+        /** @description An edge between two nodes of the same frame. */
         Edge: {
-            /** @description Whether it leads upwards, to what ran before. */
+            /** @description Whether the edge leads upwards, to a node that ran before. Absent if false. */
             back?: boolean;
-            /** @description The id of the node at its start. */
+            /** @description Id of the node at its start. */
             from: string;
-            /** @description The port at its start. */
+            /** @description Port at its start. Absent if it connects no ports. */
             from_port?: string | null;
             /**
-             * @description `next`; `branch`, out of a choice; `failed`, when the node before it did not succeed; `data`,
-             *     from port to port of a canvas; `previous`, the same from the iteration before; `again`, from
-             *     the end of an iteration to the next one; `break`, out of a loop.
+             * @description Kind of the edge: `next`; `branch`, out of a choice; `failed`, if the node before did not succeed; `data`, from
+             *     port to port of a canvas; `previous`, such data of the iteration before; `again`, from the end of an iteration
+             *     to the next one; `break`, out of a loop.
              */
             kind: string;
-            /** @description The text next to it. */
+            /** @description Label of the edge. Absent if it has none. */
             label?: string | null;
             /**
-             * @description Where the label begins: the left end of the middle of its text, which has room for 36
-             *     characters.
+             * @description Position of the label as `[x, y]` in pixels: the left end of its text, at half its height. There is room for 36
+             *     characters. Absent without a label.
              */
             label_at?: [
                 number,
                 number
             ] | null;
-            /** @description A line of horizontal and vertical parts. */
+            /** @description Corners of the edge as `[x, y]` in pixels. Its parts are horizontal or vertical. */
             points: [
                 number,
                 number
             ][];
-            /** @description The id of the node that it goes to. */
+            /** @description Id of the node at its end. */
             to: string;
-            /** @description The port that it goes to. */
+            /** @description Port at its end. Absent if it connects no ports. */
             to_port?: string | null;
         };
-        /** @description One edit. */
+        /** @description One edit of a text. */
         Edit: {
-            /** @description The field's id. */
+            /** @description Id of the field in the panel of the node. Absent with `pointer`. */
             field?: string | null;
-            /** @description The node's path. */
+            /** @description Path of the node, or its name. Absent with `pointer`. */
             node?: string | null;
             /** @enum {string} */
             op: "set";
-            /** @description What is set instead of a field. */
+            /** @description JSON pointer to the value in the text, instead of `node` and `field`. */
             pointer?: string | null;
-            /** @description The value. */
+            /** @description New value. For a field, null removes it from the text. */
             value?: Json;
         } | {
             /** @enum {string} */
             op: "remove";
-            /** @description The pointer. */
+            /** @description JSON pointer to the value in the text. */
             pointer: string;
         } | {
-            /** @description Its name; one is made where none is given. */
+            /** @description Name of the new node. If absent, a name is made from the type. */
             name?: string | null;
-            /** @description The path of an existing node, to which `where` is relative; empty: at the top. */
+            /** @description Path or name of the existing node to which `where` is relative. If empty, the new node is added at the top. */
             node?: string;
             /** @enum {string} */
             op: "add";
-            /** @description Its type, as `POST /v1/language/types` lists them. */
+            /** @description Type of the new node, as `POST /v1/language/types` lists it. */
             type: string;
-            /** @description What it is instead of the smallest one of its type. */
+            /** @description The new node, without its name. If absent, the smallest valid node of the type. */
             value?: Json;
-            /** @description Whether it is added before, after or inside of `node`. */
+            /** @description Whether the new node is added before, after or inside of `node`. */
             where: components["schemas"]["Where"];
             /**
              * Format: double
-             * @description Where it is drawn, of a canvas.
+             * @description Horizontal position of the new node on a canvas. Used only together with `y`.
              */
             x?: number | null;
             /**
              * Format: double
-             * @description Where it is drawn, of a canvas.
+             * @description Vertical position of the new node on a canvas. Used only together with `x`.
              */
             y?: number | null;
         } | {
-            /** @description Its path. */
+            /** @description Path of the node, or its name. */
             node: string;
             /** @enum {string} */
             op: "delete";
         } | {
-            /** @description The new name. */
+            /** @description New name of the node. */
             name: string;
-            /** @description Its path. */
+            /** @description Path of the node, or its name. */
             node: string;
             /** @enum {string} */
             op: "rename";
         } | {
-            /** @description `node.port`, or `node` for the order alone. */
+            /** @description Output as `node.port`, or only `node` to set the order. */
             from: string;
-            /** @description The path of the loop that they are in. */
+            /** @description Path of the loop that contains both nodes. If absent, they are at the top. */
             in?: string | null;
             /** @enum {string} */
             op: "connect";
-            /** @description `node.port`, or `node`. */
+            /** @description Input as `node.port`, or only `node` to set the order. */
             to: string;
         } | {
-            /** @description `node.port`, or `node`. */
+            /** @description Output as `node.port`, or only `node`. */
             from: string;
-            /** @description The path of the loop that they are in. */
+            /** @description Path of the loop that contains both nodes. If absent, they are at the top. */
             in?: string | null;
             /** @enum {string} */
             op: "disconnect";
-            /** @description `node.port`, or `node`. */
+            /** @description Input as `node.port`, or only `node`. */
             to: string;
         } | {
-            /** @description Its path. */
+            /** @description Path of the node, or its name. */
             node: string;
             /** @enum {string} */
             op: "move";
             /**
              * Format: double
-             * @description From the left.
+             * @description New horizontal position on the canvas.
              */
             x: number;
             /**
              * Format: double
-             * @description From above.
+             * @description New vertical position on the canvas.
              */
             y: number;
         };
-        /** @description Edits of a text. */
+        /** @description A text and its edits. */
         EditText: {
-            /** @description Reads it as this format. */
+            /** @description Format of the text: `loom`, `azure`, `tea` or `canvas`. If absent, it is detected. */
             dialect?: string | null;
-            /** @description The edits, one after the other. */
+            /** @description Edits, applied in order; at most 1,000. */
             edits: components["schemas"]["Edit"][];
-            /** @description What its file is called. */
+            /** @description File name of the text. If absent, `workflow.yaml`. */
             file?: string | null;
-            /** @description The files that it names. */
+            /** @description Further files that the text names. */
             files?: components["schemas"]["FileText"][];
-            /** @description The workflow's text. */
+            /** @description Text of the workflow, YAML or JSON. */
             text: string;
         };
-        /** @description A text that was edited. */
+        /** @description Result of an edit. */
         Edited: {
-            /** @description What changed from the text that came. */
+            /** @description Differences from the old text. Columns do not count a byte order mark. */
             edits: components["schemas"]["TextEdit"][];
-            /** @description The path of the node that was added or renamed. */
+            /** @description Path of the node that was added or renamed last. Absent without such a node. */
             node?: string | null;
-            /** @description All of it. */
+            /** @description Complete new text, with the byte order mark of the old one. */
             text: string;
         };
-        /** @description What went wrong, and where. */
+        /** @description An error, with the position where it happened. */
         ErrorReport: {
-            /** @description The action. */
+            /** @description Name of the action that failed. Null if the error is not of an action. */
             action?: string | null;
-            /** @description A status or exit code, when there is one. */
+            /** @description HTTP status or exit code. Null for other errors. */
             code?: string | null;
-            /** @description The workflow file. */
+            /** @description Path of the workflow file. Null if it is unknown, and in lists of runs. */
             file?: string | null;
             /**
              * Format: int64
-             * @description That loop's iteration, from 0.
+             * @description Number of the iteration of that loop, from 0. Null outside of loops.
              */
             iteration?: number | null;
-            /** @description The fault's kind: `http`, `timeout`, `limit`, … */
+            /** @description Kind of the error: `http`, `timeout`, `limit`, … */
             kind: string;
             /**
              * Format: int32
-             * @description The line, from 1.
+             * @description Line in that file, from 1. Null if it is unknown.
              */
             line?: number | null;
-            /** @description The path of the innermost loop around it. */
+            /** @description Path of the innermost loop around it. Null outside of loops. */
             loop?: string | null;
-            /** @description What happened, in one line. */
+            /** @description Message of the error, in one line. */
             message: string;
         };
-        /** @description A run in one document. */
+        /** @description A run in one document of bounded size. */
         ExportReport: {
             graph?: components["schemas"]["Graph"] | null;
-            /** @description Its loops and foreaches, the newest first, 20 at most. */
+            /** @description Loops and foreaches of the run: the newest 20, newest first. */
             loops: components["schemas"]["LoopExport"][];
             /**
              * Format: int64
-             * @description The number of further stored loops.
+             * @description Number of further stored loops.
              */
             more_loops: number;
-            /** @description What it did outside of its loops. */
+            /** @description What the run did outside of its loops. */
             outermost: components["schemas"]["IterationReport"];
-            /** @description Why it is where it is. */
+            /** @description Status of the run. */
             status: components["schemas"]["StatusReport"];
         };
         /**
-         * @description The number of runs by status, by workflow and by hour. Each count ignores the filter of its own kind, and so
-         *     shows what another choice would return.
+         * @description Numbers of runs by status, by workflow and by hour. Each count ignores the filter of its own kind, and so shows what
+         *     another choice would return.
          */
         Facets: {
             /**
-             * @description The runs that were started in the last 24 hours, by the beginning of the hour of their start, and
-             *     by what they do, as `status`. An hour without runs is left out.
+             * @description Number of runs that were started in this hour or the 23 hours before it: by the beginning of the hour in UTC,
+             *     then by status. An hour without runs is absent.
              */
             hour: {
                 [key: string]: {
                     [key: string]: number;
                 };
             };
-            /** @description By what they do. `SucceededWithFailures` has those of `Succeeded` of which actions failed. */
+            /** @description Number of runs by status. `SucceededWithFailures` counts the runs of `Succeeded` in which actions failed. */
             status: {
                 [key: string]: number;
             };
-            /** @description By workflow. */
+            /** @description Number of runs by name of the workflow. */
             workflow: {
                 [key: string]: number;
             };
         };
-        /** @description An operation whose `cancel` failed: it may still run at its server. */
+        /** @description An operation whose `cancel` failed. It may still run at its server. */
         FailedCancel: {
-            /** @description Why it failed. */
+            /** @description Message of the error. */
             message: string;
-            /** @description The action. */
+            /** @description Name of the action. */
             operation: string;
         };
-        /** @description An `on_failure` or `on_finish` that failed: no one received the alert. */
+        /** @description An `on_failure` or `on_finish` that failed, so that its alert may not have been sent. */
         FailedEnding: {
-            /** @description `on_failure` or `on_finish`. */
+            /** @description Name of the handler: `on_failure` or `on_finish`. */
             ending: string;
-            /** @description Why it failed. */
+            /** @description Message of its error. */
             message: string;
         };
         /** @description A foreach that succeeded although items of it failed. */
         FailedItems: {
             /**
              * Format: int64
-             * @description How many failed.
+             * @description Number of failed items.
              */
             failed: number;
-            /** @description Of how many, of which foreach, and why the first did. */
+            /** @description Message with the number of items, the name of the foreach, and the error of the first failed item. */
             message: string;
         };
-        /** @description Failures with the same message, but for its numbers. */
+        /** @description Failures whose messages differ only in their numbers. */
         FailureCount: {
             /**
              * Format: int64
-             * @description In how many iterations.
+             * @description Number of iterations with such a failure.
              */
             count: number;
             /**
              * Format: int64
-             * @description The first of those.
+             * @description Number of the first of these iterations, from 0.
              */
             first: number;
             /**
              * Format: int64
-             * @description The last of those.
+             * @description Number of the last of these iterations, from 0.
              */
             last: number;
-            /** @description What happened, with `#` for each number. */
+            /** @description Message of the failures, with `#` for each number except status and exit codes. */
             message: string;
         };
         /** @description A field of a panel. */
         Field: {
             /**
              * Format: int64
-             * @description The most that the operator allows.
+             * @description Maximum value that the operator allows. Absent without a maximum.
              */
             cap?: number | null;
-            /** @description What it may be. */
+            /** @description Values to choose from. Absent without a list of values. */
             choices?: components["schemas"]["Choice"][];
-            /** @description Of a table, whose value is a list of rows. */
+            /** @description Columns of a table. Absent for other types. */
             columns?: components["schemas"]["Column"][];
-            /** @description What it is when it is not set. */
+            /** @description Value that is used if the text sets none. Absent if it has none. */
             default?: Json;
-            /** @description What is wrong with it. */
+            /** @description What is wrong with the value. Absent if nothing is known to be wrong. */
             error?: string | null;
-            /** @description What it means. */
+            /** @description Description of the field. Absent if it has none. */
             help?: string | null;
-            /** @description Its id in the panel. */
+            /** @description Id of the field in the panel. */
             id: string;
-            /** @description What it is called. */
+            /** @description Label of the field. */
             label: string;
             parts?: components["schemas"]["Parts"] | null;
-            /** @description Where it is in the text: a JSON pointer. */
+            /** @description JSON pointer to the value in the text. */
             pointer: string;
-            /** @description How it is edited. */
+            /** @description Type of the control that edits the field. */
             type: components["schemas"]["FieldKind"];
-            /** @description What it is; null: it is not set. */
+            /** @description Value of the field. Null if the text does not set it. */
             value: Json;
         };
         /**
-         * @description How a field is edited.
+         * @description Type of the control that edits a field. A `table` is a list of rows; `code` is a text of several lines, or any value
+         *     as YAML.
          * @enum {string}
          */
         FieldKind: "text" | "number" | "bool" | "duration" | "choice" | "expression" | "condition" | "file" | "table" | "code";
         /** @description A file of a workflow. */
         FileReport: {
-            /** @description Its path, as it was named. */
+            /** @description Path of the file, as the request or the workflow named it. */
             path: string;
-            /** @description Its text. */
+            /** @description Text of the file. */
             text: string;
         };
         /** @description A further file of a workflow. */
         FileText: {
-            /** @description Its path from the workflow's folder. */
+            /** @description Path of the file, relative to the folder of the workflow. */
             path: string;
-            /** @description Its text. */
+            /** @description Text of the file. */
             text: string;
         };
-        /** @description A way to put a mistake right. */
+        /** @description A possible correction of a mistake. */
         Fix: {
-            /** @description How the file of the mistake changes. */
+            /** @description Edits of the file that has the mistake. */
             edits: components["schemas"]["TextEdit"][];
-            /** @description What it does. */
+            /** @description Title of the correction: "change `htp` to `http`". */
             title: string;
         };
-        /** @description Branches that run side by side. */
+        /** @description A foreach, a parallel or a graph of actions that runs: its branches run concurrently. */
         ForkReport: {
             /**
              * Format: int64
-             * @description How many branches have ended.
+             * @description Number of branches that have ended.
              */
             ended: number;
             /**
              * Format: int64
-             * @description How many of those failed.
+             * @description Number of ended branches that failed. Absent if it is 0.
              */
             failed?: number;
-            /** @description The iteration or item that it is directly in: `outer#2/each#7`. */
+            /** @description Innermost iteration or item that contains it: `outer#2/each#7`. Absent outside of loops. */
             inside?: string | null;
-            /** @description Of a foreach: the items in flight, at most 200. */
+            /** @description Items of a foreach that are in flight, at most 200. Absent if there are none. */
             lanes?: components["schemas"]["LaneReport"][];
-            /** @description The step's name. */
+            /** @description Name of the step. */
             name: string;
-            /** @description Of a foreach: its path. */
+            /** @description Path of a foreach: `outer#2/each`. Absent for other types. */
             path?: string | null;
             /**
              * Format: int64
-             * @description How many run.
+             * @description Number of branches that run.
              */
             running: number;
             /**
              * Format: int64
-             * @description How many there are.
+             * @description Number of all branches.
              */
             total: number;
-            /** @description `foreach`, `parallel` or `dag`. */
+            /** @description Type of the step: `foreach`, `parallel` or `dag`. */
             type: string;
         };
-        /** @description A field of a form: a member of an answer. */
+        /** @description A field of a form: one member of the answer. */
         FormField: {
-            /** @description The value that the form begins with. */
+            /** @description Value with which the form begins. Absent if it has none. */
             default?: Json;
-            /** @description What people read. */
+            /** @description Label for people. */
             label: string;
-            /** @description The member. */
+            /** @description Name of the member. */
             name: string;
-            /** @description Of `options`: the values. */
+            /** @description Possible values, if the type is `options`. Otherwise absent. */
             options?: Json[];
-            /** @description Whether an answer must have it. */
+            /** @description Whether the answer must have the member. */
             required: boolean;
             type: components["schemas"]["FormFieldKind"];
         };
         /**
-         * @description What a field holds.
+         * @description Type of the value of a field: `options` is one of a list of values, `json` is any JSON.
          * @enum {string}
          */
         FormFieldKind: "text" | "boolean" | "integer" | "number" | "options" | "json";
-        /** @description A workflow as nodes and edges with places, laid out from top to bottom. Places are absolute. */
+        /**
+         * @description A workflow as nodes and edges with positions, laid out from top to bottom. Positions and sizes are in pixels, from
+         *     the top left corner of the graph.
+         */
         Graph: {
-            /** @description The edges between nodes of the same frame. */
+            /** @description Edges between nodes of the same frame. */
             edges: components["schemas"]["Edge"][];
             /**
              * Format: int64
-             * @description How high all of it is.
+             * @description Height of the graph in pixels.
              */
             height: number;
-            /** @description The nodes, frames before what is in them. */
+            /** @description Nodes of the graph. A frame is before the nodes in it. */
             nodes: components["schemas"]["Node"][];
             root?: components["schemas"]["Node"] | null;
             /**
              * Format: int64
-             * @description How wide all of it is.
+             * @description Width of the graph in pixels.
              */
             width: number;
         };
-        /** @description The first event: the server that sends the others. */
+        /** @description The first event of a stream: the server that sends it. */
         Hello: {
-            /** @description The role of its token: `view`, `operate` or `admin`. */
+            /** @description Role of the client's token: `view`, `operate` or `admin`. */
             access: string;
-            /** @description Why the store accepts no writes. */
+            /** @description Reason why the store accepts no writes. Absent if it accepts writes. */
             outage?: string | null;
             /**
-             * @description Whether everything that changed after the client's last event follows, pruned runs included. False for a
-             *     new client, and after a restart of the server.
+             * @description Whether all changes after the client's last event follow, including deleted runs. False for a new client, and
+             *     after a restart of the server.
              */
             resumed: boolean;
-            /** @description When the server was started. */
+            /** @description Time when the server was started. */
             server_started_at: components["schemas"]["Timestamp"];
-            /** @description Its version. */
+            /** @description Version of the server. */
             version: string;
         };
         /** @description What happened; other members depend on `event` */
@@ -1722,111 +1833,117 @@ export interface components {
         } & {
             [key: string]: Json;
         };
-        /** @description A run's iterations and, if requested, its events. */
+        /** @description The iterations of a run and, if requested, its events. */
         HistoryReport: {
-            /** @description The format of its workflow. */
+            /** @description Format of the workflow: `loom`, `azure`, `tea` or `canvas`. Null if the files cannot be read. */
             dialect?: string | null;
-            /** @description The number of stored iterations that ended before these. */
+            /** @description Number of stored iterations that ended before the listed ones. */
             earlier: number;
-            /** @description The events; absent if they were not requested. */
+            /** @description Events, oldest first. Null if they were not requested. */
             events?: components["schemas"]["NumberedEvent"][] | null;
             /**
              * Format: int64
-             * @description The number of iterations of these loops, from the first one on, that are no longer stored.
+             * @description Number of iterations of these loops that are no longer stored.
              */
             forgotten: number;
             /**
              * Format: int64
-             * @description The number of requested events before these that are no longer stored.
+             * @description Number of requested events before the listed ones that are no longer stored.
              */
             forgotten_events: number;
-            /** @description The iterations that ended, in the order they ended. */
+            /** @description Iterations that have ended, in the order of their ends. */
             iterations: components["schemas"]["IterationRow"][];
-            /** @description The run. */
+            /** @description Id of the run. */
             run: string;
-            /** @description What it is doing. */
+            /** @description Status of the run. */
             status: components["schemas"]["RunStatus"];
         };
         /** @description A run that a webhook started. */
         HookStart: {
-            /** @description Its id. */
+            /** @description Id of the run. */
             run: string;
         };
-        /** @description What there is to say of a place. */
+        /** @description Description of a position of a text. */
         Hover: {
-            /** @description Why the value is missing. */
+            /** @description Message of the failed evaluation. Absent if it did not fail. */
             error?: string | null;
-            /** @description What it describes. */
+            /** @description Range of the text that is described. */
             range: components["schemas"]["TextRange"];
-            /** @description Plain text. */
+            /** @description Description, as plain text. */
             text: string;
-            /** @description The value in the requested iteration. */
+            /** @description Value of the expression in the requested iteration. Absent without an iteration, and if the evaluation failed. */
             value?: Json;
         };
         /** @description An input that a workflow declares. */
         InputReport: {
-            /** @description What it is when it is not given. */
+            /** @description Value that is used if a start passes none. Null if the input is required. */
             default: Json;
-            /** @description Its name. */
+            /** @description Name of the input. */
             name: string;
-            /** @description Whether it must be given. */
+            /** @description Whether a start must pass a value. */
             required: boolean;
-            /** @description `any`, `string`, `integer`, `number`, `boolean`, `array` or `object`. */
+            /** @description Type of the input: `any`, `string`, `integer`, `number`, `boolean`, `array` or `object`. */
             type: string;
         };
-        /** @description An iteration in a page. Its result is null if it is no longer stored. */
+        /** @description One iteration in a page. `result` is null if it is not stored, and shortened if it is over 64 KiB. */
         IterationEntry: components["schemas"]["IterationRow"] & {
             /**
              * Format: int32
-             * @description The most attempts that one of its actions took.
+             * @description Highest number of attempts of one of its actions, at least 1.
              */
             attempts: number;
             /**
              * Format: int64
-             * @description How long it took, in milliseconds.
+             * @description Duration of the iteration in milliseconds.
              */
             duration_ms: number;
-            /** @description Why it failed; of one that succeeded with failures, the last of those. */
+            /** @description Message of its failure. If it succeeded with failures, the message of the last one. Absent without a failure. */
             error?: string | null;
-            /** @description How much of it is stored. */
+            /** @description How much of the iteration is stored. */
             stored: components["schemas"]["StoredDetail"];
         };
-        /** @description One iteration, or what a run did outside of its loops: that has no path. A value over 64 KiB is `{"$large": {bytes, preview, pointer}}`. */
+        /**
+         * @description One iteration, or what a run did outside of its loops (then `path` and `loop` are empty). A value over 64 KiB is
+         *     `{"$large": {bytes, preview, pointer}}`: its size, its beginning and the pointer with which it is requested.
+         */
         IterationReport: {
-            /** @description What it did, as far as the history has it. */
+            /** @description Actions of the iteration, as far as they are stored. */
             actions: components["schemas"]["ActionReport"][];
             /**
              * Format: int32
-             * @description The most attempts that one of its actions took.
+             * @description Highest number of attempts of one of its actions, at least 1.
              */
             attempts: number;
-            /** @description What the condition gave. */
+            /**
+             * @description Value of the loop's condition before the iteration. Absent if the loop checks its condition only after
+             *     iterations.
+             */
             condition?: boolean | null;
             ended_at?: components["schemas"]["Timestamp"] | null;
-            /** @description Why it failed; of one that succeeded with failures, the last of those. */
+            /** @description Message of its failure. If it succeeded with failures, the message of the last one. Absent without a failure. */
             error?: string | null;
             /**
              * Format: int64
-             * @description Its number, from 0.
+             * @description Number of the iteration, from 0. Outside of loops it is 0.
              */
             iteration: number;
-            /** @description The loop's path. */
+            /** @description Path of the loop: `outer#2/inner`. Empty outside of loops. */
             loop: string;
-            /** @description The iteration: `outer#2/inner#7`. */
+            /** @description Path of the iteration: `outer#2/inner#7`. Empty outside of loops. */
             path: string;
-            /** @description The outputs of its actions. */
+            /** @description Outputs of its actions, by name. Absent while it runs, and if they are not stored. */
             result?: Json;
-            /** @description The run. */
+            /** @description Id of the run. */
             run: string;
-            /** @description When it began. */
+            /** @description Time when the iteration began. Outside of loops, the time when the run started. */
             started_at: components["schemas"]["Timestamp"];
-            /** @description How it ended, or `Running`. */
+            /** @description Status of the iteration: `Running`, or how it ended. */
             status: components["schemas"]["Progress"];
-            /** @description How much of it is stored. */
+            /** @description How much of the iteration is stored. */
             stored: components["schemas"]["StoredDetail"];
-            /** @description The variables at its end. */
+            /** @description Variables at the end of the iteration, by name. Absent if they are not stored. */
             variables?: Json;
-            /** @description When it, or its loop before it, waited. */
+            /** @description Times in which the iteration, or the loop before it, waited. */
             waits: components["schemas"]["WaitReport"][];
         };
         IterationRow: {
@@ -1838,66 +1955,66 @@ export interface components {
             started_at: components["schemas"]["Timestamp"];
             status: components["schemas"]["Status"];
         };
-        /** @description A page of iterations. */
+        /** @description A page of the iterations of one loop. */
         IterationsReport: {
-            /** @description The iterations. */
+            /** @description Iterations of the page, in the requested order. */
             iterations: components["schemas"]["IterationEntry"][];
-            /** @description The loop's path. */
+            /** @description Path of the loop: `outer#2/inner`. */
             loop: string;
             /**
              * Format: int64
-             * @description Where the next page begins: its `from`, or its `to` when the newest come first.
+             * @description Start of the next page: the value for its `from`, or for its `to` with `order=desc`. Absent on the last page.
              */
             next?: number | null;
-            /** @description The run. */
+            /** @description Id of the run. */
             run: string;
         };
         /** @description An item of a foreach that is in flight. */
         LaneReport: {
             /**
              * Format: int32
-             * @description Which attempt of its step runs or is waited for, from 1, where it is retried.
+             * @description Number, from 1, of the attempt that runs or is waited for. Absent if no attempt is known.
              */
             attempt?: number | null;
             /**
              * Format: int64
-             * @description The item's index, from 0.
+             * @description Index of the item, from 0.
              */
             item: number;
-            /** @description Its path: `each#3`. What is done in it has this path, or a longer one, in `inside`. */
+            /** @description Path of the item: `each#3`. Activities in it have this path, or a longer one, as `inside`. */
             path: string;
-            /** @description Since when. */
+            /** @description Time when the item began. */
             since: components["schemas"]["Timestamp"];
         };
-        /** @description Why an attempt failed. */
+        /** @description Failure of an attempt. */
         LastError: {
-            /** @description When. */
+            /** @description Time of the failure. */
             at: components["schemas"]["Timestamp"];
-            /** @description A status or exit code, when there is one. */
+            /** @description HTTP status or exit code. Null for other errors. */
             code?: string | null;
-            /** @description The fault's kind. */
+            /** @description Kind of the error: `http`, `timeout`, `shell`, … */
             kind: string;
-            /** @description What happened, in one line. */
+            /** @description Message of the error, in one line. */
             message: string;
         };
-        /** @description The last iteration of a loop. */
+        /** @description The last iteration of a loop that ended. */
         LastIteration: {
-            /** @description What differs from the iteration before; headers of HTTP answers do not count. */
+            /** @description First 8 differences from the result of the iteration before it, without headers of HTTP responses. */
             changed: components["schemas"]["Changed"][];
-            /** @description When. */
+            /** @description Time when the iteration ended. */
             ended_at: components["schemas"]["Timestamp"];
             /**
              * Format: int64
-             * @description From 1.
+             * @description Number of the iteration, from 1.
              */
             iteration: number;
-            /** @description What it gave. */
+            /** @description Outputs of its actions, by name. */
             result: Json;
-            /** @description How it ended. */
+            /** @description How the iteration ended. */
             status: components["schemas"]["Status"];
             /**
              * Format: int64
-             * @description For how many iterations the result has been the same.
+             * @description Number of iterations directly before it with the same result.
              */
             unchanged: number;
         };
@@ -1905,69 +2022,69 @@ export interface components {
         LimitReached: {
             /**
              * Format: int64
-             * @description How many iterations had ended, the last time.
+             * @description Number of iterations that had ended, the last time that it reached the limit.
              */
             iterations: number;
-            /** @description `count`, `timeout`, `unchanged`, `tokens` or `cost`. */
+            /** @description Limit that the loop reached: `count`, `timeout`, `unchanged`, `tokens` or `cost`. */
             limit: components["schemas"]["LoopEnd"];
-            /** @description Its place in the file: `outer/inner`. */
+            /** @description Path of the loop in the file, without iterations: `outer/inner`. */
             loop: string;
             /**
              * Format: int64
-             * @description How often it ended so; a loop within another one may do it in each iteration of that.
+             * @description How often the loop ended at this limit. A nested loop can end once per iteration of the outer one.
              */
             times: number;
-            /** @description What people call it, where that is not its name. */
+            /** @description Display name, if it differs from the name. Otherwise null. */
             title?: string | null;
-            /** @description Its authored type. */
+            /** @description Type of the loop, as its file has it: `until`, `while`, … */
             type: string;
         };
-        /** @description Runs, newest first, and how many there are that the limit left out. */
+        /** @description A page of runs, newest first, with counts. */
         ListReport: {
             facets?: components["schemas"]["Facets"] | null;
-            /** @description How many more there are. */
+            /** @description Number of runs after this page. */
             more: number;
-            /** @description Where the next page begins, when there are more. */
+            /** @description Value for `after` of the next page. Null on the last page. */
             next?: string | null;
-            /** @description The runs. */
+            /** @description Runs of the page. */
             runs: components["schemas"]["RunRow"][];
-            /** @description The number of runs on all pages. */
+            /** @description Number of selected runs on all pages. */
             total: number;
-            /** @description The number of runs on all pages that continue automatically while a process owns the store. */
+            /** @description Number of selected runs on all pages that are `Running` or `Waiting`. */
             unfinished: number;
         };
-        /** @description What a loop that has ended used of a budget. */
+        /** @description How much an ended loop used of its limit `tokens` or `cost`. */
         LoopBudget: components["schemas"]["BudgetReport"] & {
-            /** @description The path of the loop. */
+            /** @description Path of the loop: `outer#2/inner`. */
             path: string;
         };
-        /** @description A loop in a list. */
+        /** @description A loop of a run in a list. */
         LoopCell: {
             /**
              * Format: int64
-             * @description The iteration that runs, or the last one that ended, from 1.
+             * @description Number, from 1, of the iteration that runs, or else of the last one that ended. 0 before the first one.
              */
             iteration: number;
             /**
              * Format: int64
-             * @description How many have ended.
+             * @description Number of iterations that have ended.
              */
             iterations_completed: number;
             /**
              * Format: int64
-             * @description How many may run.
+             * @description Maximum number of iterations.
              */
             max_iterations: number;
-            /** @description Its name. */
+            /** @description Name of the loop. */
             name: string;
-            /** @description Its place in the run. */
+            /** @description Path of the loop in the run: `outer#2/inner`. */
             path: string;
             /**
-             * @description How the last ones ended, a letter each, at most 24: `s`ucceeded, `f`ailed, `t`imed out,
-             *     `c`ancelled, s`k`ipped, succeeded `w`ith failures.
+             * @description Statuses of the last iterations, at most 24, as one letter each, oldest first: `s` succeeded, `w` succeeded with
+             *     failures, `f` failed, `t` timed out, `c` cancelled, `k` skipped.
              */
             recent: string;
-            /** @description What people call it, where that is not the name. */
+            /** @description Display name, if it differs from the name. Otherwise absent. */
             title?: string | null;
         };
         /** @enum {string} */
@@ -1975,476 +2092,488 @@ export interface components {
         /** @description A loop or foreach of a run. */
         LoopExport: {
             /**
-             * @description The first ones, the last ones, and those that failed last, in the order of their numbers;
-             *     without their results.
+             * @description First 25 iterations, last 25, and last 25 that failed or timed out, in the order of their numbers. Their results
+             *     are null.
              */
             iterations: components["schemas"]["IterationEntry"][];
-            /** @description The one that failed last, and the last one. */
+            /** @description Complete reports of the last iteration that failed or timed out, and of the last iteration. */
             shown: components["schemas"]["IterationReport"][];
-            /** @description How its iterations ended. */
+            /** @description How its iterations ended, as counts in cells. */
             strip: components["schemas"]["StripReport"];
-            /** @description The loop. */
+            /** @description Status and limits of the loop. */
             summary: components["schemas"]["LoopSummary"];
         };
-        /** @description What bounds a loop. */
+        /** @description Limits of a loop. */
         LoopLimits: {
             /** @description When the condition is checked: `before` or `after` each iteration. */
             checks: string;
-            /** @description The condition as written. */
+            /** @description Text of the condition, as its file has it. */
             condition: string;
-            /** @description Maximum cost of its actions: a number, or the expression that computes it. */
+            /** @description Maximum cost of its actions: a number, or the expression that computes it. Absent without this limit. */
             cost?: string | null;
             /** @description Maximum number of iterations: a number, or the expression that computes it. */
             count: string;
-            /** @description What lies between two iterations. */
+            /** @description Delay between two iterations: a duration, an expression, or a description. Null without a delay. */
             delay?: string | null;
             /**
              * Format: int32
-             * @description Where it is written.
+             * @description Line of the loop in its file, from 1.
              */
             line: number;
-            /** @description Its name. */
+            /** @description Name of the loop. */
             name: string;
-            /** @description What a reached limit does: `fail`, `continue`, `pause`. */
+            /** @description What happens at a limit: `fail`, `continue` or `pause`. */
             on_limit: string;
-            /** @description Maximum duration, in ISO 8601, or the expression that computes it. */
+            /** @description Maximum duration in ISO 8601, or the expression that computes it. Null without a timeout. */
             timeout?: string | null;
-            /** @description Maximum number of tokens of its actions: a number, or the expression that computes it. */
+            /**
+             * @description Maximum number of tokens of its actions: a number, or the expression that computes it. Absent without this
+             *     limit.
+             */
             tokens?: string | null;
-            /** @description Its authored type. */
+            /** @description Type of the loop, as its file has it: `until`, `while`, … */
             type: string;
-            /** @description How many iterations in a row may give the same, and what is compared. */
+            /**
+             * @description Number of consecutive iterations with the same result at which the loop ends, and what is compared: `3 times the
+             *     same`. Absent without this limit.
+             */
             unchanged?: string | null;
         };
-        /** @description A loop that a run is in. */
+        /** @description One loop that a run is in. */
         LoopReport: {
-            /** @description What its actions used of the limits `tokens` and `cost`. */
+            /** @description What the actions of the loop used of its limits `tokens` and `cost`. Absent without such limits. */
             budgets?: components["schemas"]["BudgetReport"][];
             condition?: components["schemas"]["ConditionReport"] | null;
             deadline?: components["schemas"]["Timestamp"] | null;
             /**
              * Format: int64
-             * @description The iteration that runs, or the last one that ended, from 1.
+             * @description Number, from 1, of the iteration that runs, or else of the last one that ended. 0 before the first one.
              */
             iteration: number;
             /**
              * Format: int64
-             * @description How many have ended.
+             * @description Number of iterations that have ended.
              */
             iterations_completed: number;
             last?: components["schemas"]["LastIteration"] | null;
             /**
              * Format: int64
-             * @description How many may run.
+             * @description Maximum number of iterations.
              */
             max_iterations: number;
-            /** @description Its name. */
+            /** @description Name of the loop. */
             name: string;
             next_due_at?: components["schemas"]["Timestamp"] | null;
-            /** @description Its place in the run: `outer#2/inner`. */
+            /** @description Path of the loop in the run: `outer#2/inner`. */
             path: string;
-            /** @description When it was entered. */
+            /** @description Time when the run entered the loop. */
             started_at: components["schemas"]["Timestamp"];
-            /** @description What people call it, where that is not the name. */
+            /** @description Display name, if it differs from the name. Otherwise null. */
             title?: string | null;
-            /** @description Its authored type. */
+            /** @description Type of the loop, as its file has it: `until`, `while`, … */
             type: string;
         };
-        /** @description A loop or foreach of a run. */
+        /** @description One loop or foreach of a run. */
         LoopSummary: {
             ended_at?: components["schemas"]["Timestamp"] | null;
             /**
              * Format: int64
-             * @description How many iterations have ended.
+             * @description Number of iterations that have ended. Of a foreach, the highest index of an ended item, plus 1.
              */
             iterations: number;
             /**
              * Format: int64
-             * @description How many may run; the number of items of a foreach while it runs.
+             * @description Maximum number of iterations. Of a running foreach, the number of its items; absent if the foreach has ended.
              */
             max_iterations?: number | null;
-            /** @description Its name. */
+            /** @description Name of the loop. */
             name: string;
-            /** @description Its path. */
+            /** @description Path of the loop in the run: `outer#2/inner`. */
             path: string;
-            /** @description When it was entered. */
+            /** @description Time when the run entered the loop. */
             started_at: components["schemas"]["Timestamp"];
             /**
-             * @description `running`, or how it ended: `condition`, `break`, `count`, `timeout`, `unchanged`, `tokens`, `cost`, `failed`,
-             *     `cancelled` or `repeat`; of a foreach `ended` when it succeeded.
+             * @description `running`, or how the loop ended: `condition`, `break`, `count`, `timeout`, `unchanged`, `tokens`, `cost`,
+             *     `failed`, `cancelled` or `repeat`. A foreach that succeeded has `ended`.
              */
             status: string;
-            /** @description What people call it, where that is not the name. */
+            /** @description Display name, if it differs from the name. Otherwise absent. */
             title?: string | null;
-            /** @description Its authored type. */
+            /** @description Type of the loop, as its file has it: `until`, `foreach`, … */
             type: string;
         };
-        /** @description The loops of a run of which something is stored, the newest first; at most 1,000. */
+        /** @description The loops and foreaches of a run, newest first, at most 1,000. */
         LoopsReport: {
-            /** @description The loops. */
+            /** @description Loops and foreaches that the run reached. A foreach is listed if an ended item of it is stored. */
             loops: components["schemas"]["LoopSummary"][];
-            /** @description The run. */
+            /** @description Id of the run. */
             run: string;
         };
-        /** @description What the caller may do. */
+        /** @description The caller and its role. */
         Me: {
-            /** @description The role of its token: `view`, `operate` or `admin`. */
+            /** @description Role of the caller: `view`, `operate` or `admin`. */
             access: string;
-            /** @description The name of its token, or its Unix user. */
+            /** @description Name of its token, or of its Unix user. Absent for an anonymous caller. */
             name?: string | null;
         };
-        /** @description A step, a scope, or the start or end of a scope. */
+        /** @description A node of a graph: a step, a scope, or the start or end of a scope. */
         Node: {
-            /** @description The action that it is, where that has another name. */
+            /** @description Name of its action, if that differs from the name. Otherwise absent. */
             action?: string | null;
-            /** @description The condition of a loop, or the items of a foreach, as written. */
+            /** @description Condition of a loop or branch, or items of a foreach, as the file has it. Otherwise absent. */
             condition?: string | null;
             /**
              * Format: int32
-             * @description The place of its file among those of the workflow, when that is not the first.
+             * @description Index of its file among the files of the workflow. Absent for the first file, 0.
              */
             file?: number | null;
-            /** @description Whether it has an inside. */
+            /** @description Whether the node has an inside. */
             foldable: boolean;
-            /** @description Whether it is drawn open, with its inside in it. */
+            /** @description Whether the node is drawn as a frame, with its inside in it. */
             frame: boolean;
             /**
              * Format: int64
-             * @description How high it is.
+             * @description Height of the node in pixels.
              */
             height: number;
-            /** @description Its id: the same in every graph of the same text, whatever is open. */
+            /** @description Id of the node. It is the same in every graph of the same text. */
             id: string;
             /**
-             * @description `loop`, `foreach`, `parallel`, `lane` (a branch of a parallel), `graph`, `if`, `switch`,
-             *     `try`, `tried` (what a `try` catches the faults of), `block`; `action`, `set`, `compute`,
-             *     `wait`, `signal`, `respond`, `raise`, `terminate`; `choice`, `start`, `end`, `break`.
+             * @description Kind of the node: `loop`, `foreach`, `parallel`, `lane` (a branch of a parallel), `graph`, `if`, `switch`,
+             *     `try`, `tried` (the part of a `try` whose failures are handled), `block`; `action`, `set`, `compute`, `wait`,
+             *     `signal`, `respond`, `raise`, `terminate`; `choice`, `start`, `end`, `break`.
              */
             kind: string;
-            /** @description What bounds it. */
+            /** @description Limits of the node. Absent if it has none. */
             limits?: components["schemas"]["NodeLimits"];
             /**
              * Format: int32
-             * @description The line where it is written.
+             * @description Line of the node in its file, from 1. Absent if it is unknown.
              */
             line?: number | null;
-            /** @description What a status and a history call it. */
+            /** @description Name of the node, as status and history have it. */
             name: string;
-            /** @description The id of the frame that it is in. */
+            /** @description Id of the frame that contains the node. Absent at the top. */
             parent?: string | null;
-            /** @description Its path in a run, without numbers: the loops around it and its name. */
+            /** @description Path of the node in a run, without iterations: the names of the loops around it, and its name. */
             path: string;
-            /** @description The ports of a canvas that something is wired to. */
+            /** @description Connected ports of a canvas node. Absent if there are none. */
             ports?: components["schemas"]["Port"][];
-            /** @description What it does, in one line. */
+            /** @description Description of what the node does, in one line. Absent if it is empty. */
             summary?: string;
-            /** @description What people call it, where that is not the name. */
+            /** @description Display name, if it differs from the name. Otherwise absent. */
             title?: string | null;
-            /** @description Its type as written: `until`, `http`, … */
+            /** @description Type of the node, as its file has it: `until`, `http`, … Absent if it has none. */
             type?: string | null;
             /**
              * Format: int64
-             * @description How wide it is.
+             * @description Width of the node in pixels.
              */
             width: number;
             /**
              * Format: int64
-             * @description Its left side.
+             * @description Position of its left side, in pixels.
              */
             x: number;
             /**
              * Format: int64
-             * @description Its upper side.
+             * @description Position of its top side, in pixels.
              */
             y: number;
         };
-        /** @description What bounds a node: numbers and durations, or the expressions that give them. */
+        /** @description Limits of a node: numbers and durations, or the expressions that compute them. */
         NodeLimits: {
             /**
              * Format: int32
-             * @description How many items at a time.
+             * @description Maximum number of items of a foreach that run concurrently. Otherwise absent.
              */
             concurrency?: number | null;
-            /** @description How many iterations, or steps of a graph, at most. */
+            /** @description Maximum number of iterations of a loop, or of steps of a graph. Otherwise absent. */
             count?: string | null;
-            /** @description After how long it is cut. */
+            /** @description Timeout of an action or block. Absent without a timeout. */
             deadline?: string | null;
-            /** @description What lies between two iterations. */
+            /** @description Delay between two iterations: `every 5s`. Absent without a delay. */
             delay?: string | null;
-            /** @description How it is retried, in words. */
+            /** @description Retry policy, as text. Absent without a policy of its own. */
             retry?: string | null;
-            /** @description How long a loop at most. */
+            /** @description Timeout of a loop. Absent without a timeout. */
             timeout?: string | null;
         };
-        /** @description A type of node. */
+        /** @description A type of node that can be added. */
         NodeType: {
-            /** @description What it does. */
+            /** @description Description of what such a node does. */
             description: string;
-            /** @description What it is called. */
+            /** @description Display name of the type. */
             title: string;
-            /** @description The type, as it is written. */
+            /** @description Type, as files have it. */
             type: string;
-            /** @description The smallest right one, without its name. */
+            /** @description Smallest valid node of the type, without its name. */
             value: Json;
         };
-        /** @description An event and its place. */
+        /** @description An event of a run, with its number. */
         NumberedEvent: components["schemas"]["HistoryEvent"] & {
             /**
              * Format: int64
-             * @description From 1.
+             * @description Number of the event in the run, from 1.
              */
             sequence: number;
         };
         /** @description How a run ended. */
         OutcomeReport: {
-            /** @description When. */
+            /** @description Time when the run ended. */
             at: components["schemas"]["Timestamp"];
-            /** @description What its loops used of their limits `tokens` and `cost`. */
+            /** @description What its loops used of their limits `tokens` and `cost`. Absent without such limits. */
             budgets?: components["schemas"]["LoopBudget"][];
             error?: components["schemas"]["ErrorReport"] | null;
-            /** @description The operations that were to be cancelled at its end, and whose servers refused that or did not answer. */
+            /**
+             * @description Operations that the run could not cancel at its end: their servers refused or did not answer. Absent if there
+             *     are none.
+             */
             failed_cancels?: components["schemas"]["FailedCancel"][];
-            /** @description `on_failure` or `on_finish`, where it failed itself. */
+            /** @description `on_failure` and `on_finish`, if they failed. Absent if neither failed. */
             failed_endings?: components["schemas"]["FailedEnding"][];
-            /** @description The foreaches that continued after failed items (`on_error: continue`). */
+            /** @description Foreaches that continued after failed items (`on_error: continue`). Absent if there are none. */
             failed_items?: components["schemas"]["FailedItems"][];
-            /** @description The loops of a run that succeeded that ended at a limit all the same. */
+            /** @description Loops that ended at a limit although the run succeeded. Absent if there are none. */
             limits?: components["schemas"]["LimitReached"][];
-            /** @description Its output. When it did not succeed: what a `Response` answered before, else null. */
+            /** @description Output of the run. If it did not succeed, the earlier answer of a `Response` action, else null. */
             output: Json;
-            /** @description Succeeded, Failed, TimedOut or Cancelled. */
+            /** @description Final status: `Succeeded`, `Failed`, `TimedOut` or `Cancelled`. */
             status: components["schemas"]["Status"];
-            /** @description The files that it was to replace and did not, because it did not succeed. */
+            /** @description Files that the run did not replace, because it did not succeed. Absent if there are none. */
             unreplaced?: components["schemas"]["Unreplaced"][];
         };
-        /** @description The panel of a node. */
+        /** @description The panel of a node: its fields, for a form. */
         Panel: {
-            /**
-             * @description What can be done with it: `rename`, `delete`, `add_before`, `add_after`, `add_inside`, `connect`,
-             *     `move`, `drill`.
-             */
+            /** @description Possible commands: `rename`, `delete`, `add_before`, `add_after`, `add_inside`, `connect`, `move`, `drill`. */
             actions: string[];
-            /** @description The format. */
+            /** @description Format of the text: `loom`, `azure`, `tea` or `canvas`. */
             format: string;
-            /** @description Its type, as it is written. */
+            /** @description Type of the node, as the text has it. */
             kind: string;
-            /** @description The node's path. */
+            /** @description Path of the node. */
             node: string;
-            /** @description Where it is in the text: a JSON pointer. */
+            /** @description JSON pointer to the node in the text. */
             pointer: string;
-            /** @description Of a canvas: the ports of all nodes of its graph. */
+            /** @description Ports of all nodes in the same graph of a canvas. Absent for other formats. */
             ports?: components["schemas"]["PortOf"][];
-            /** @description Its fields. */
+            /** @description Fields of the node, in groups. */
             sections: components["schemas"]["Section"][];
-            /** @description What people call it. */
+            /** @description Display name of the node. */
             title: string;
         };
         /** @description A node of a text. */
         PanelOf: {
-            /** @description Reads it as this format. */
+            /** @description Format of the text: `loom`, `azure`, `tea` or `canvas`. If absent, it is detected. */
             dialect?: string | null;
-            /** @description What its file is called. */
+            /** @description File name of the text. If absent, `workflow.yaml`. */
             file?: string | null;
-            /** @description The files that it names. */
+            /** @description Further files that the text names. */
             files?: components["schemas"]["FileText"][];
-            /** @description The node's path, as the graph has it, or its name. */
+            /** @description Path of the node, as in the graph, or its name. */
             node: string;
-            /** @description The workflow's text. */
+            /** @description Text of the workflow, YAML or JSON. */
             text: string;
         };
-        /** @description The parts of a condition. */
+        /** @description Possible parts of a condition. */
         Parts: {
-            /** @description How they may be compared. */
+            /** @description Operators that can compare them. */
             operator: components["schemas"]["Choice"][];
-            /** @description The ports that may be compared, each with its type. */
+            /** @description Ports that can be compared, with their types. */
             output: components["schemas"]["Choice"][];
-            /** @description What a port of some types may be compared with. */
+            /** @description Values to compare with, each with the type of port that it belongs to. */
             value: components["schemas"]["Choice"][];
         };
         /** @description Why a run is paused. */
         PauseReport: {
             limit?: components["schemas"]["LoopEnd"] | null;
-            /** @description The path of the loop that reached a limit. */
+            /** @description Path of the loop that reached a limit. Null for a requested pause. */
             loop?: string | null;
-            /** @description `requested` or `limit`. */
+            /** @description Reason of the pause: `requested` by a user, or `limit`. */
             reason: string;
         };
-        /** @description A pause. */
+        /** @description Time and reason of a pause. */
         PausedSince: components["schemas"]["PauseReport"] & {
-            /** @description Since when. */
+            /** @description Time when the run paused. */
             since: components["schemas"]["Timestamp"];
         };
-        /** @description A place that a run came to. */
+        /** @description A place that a run reached. */
         PlaceReport: {
-            /** @description The value for `retry --from`: `poll#14` or `poll#14/fetch`. */
+            /** @description Path of the place, for `from` of a retry: `poll#14` or `poll#14/fetch`. */
             path: string;
-            /** @description `iteration` or `action`. */
+            /** @description Type of the place: `iteration` or `action`. */
             type: string;
         };
-        /** @description Where a run can be retried from. */
+        /** @description Places from which a run can be retried. */
         PlacesReport: {
-            /** @description Whether steps from before these places are no longer stored one by one. */
+            /**
+             * @description Whether earlier places may be missing: the limit is reached, or the earlier steps are no longer stored one by
+             *     one.
+             */
             cut: boolean;
-            /** @description The places, the newest first. */
+            /** @description Places, newest first. */
             places: components["schemas"]["PlaceReport"][];
-            /** @description The run. */
+            /** @description Id of the run. */
             run: string;
         };
-        /** @description A port of a canvas's node. */
+        /** @description A port of a canvas node. */
         Port: {
-            /** @description Its name. */
+            /** @description Name of the port. */
             name: string;
-            /** @description `in`, at the upper side, or `out`, at the lower side. */
+            /** @description Side of the port: `in` at the top of the node, or `out` at the bottom. */
             side: string;
             /**
              * Format: int64
-             * @description Its place.
+             * @description Horizontal position in pixels.
              */
             x: number;
             /**
              * Format: int64
-             * @description Its place.
+             * @description Vertical position in pixels.
              */
             y: number;
         };
         /** @description A port that may be connected. */
         PortOf: {
-            /** @description Its name. */
+            /** @description Name of the port. */
             name: string;
-            /** @description The path of its node. */
+            /** @description Path of its node. */
             node: string;
-            /** @description `in` or `out`. */
+            /** @description Side of the port: `in` or `out`. */
             side: string;
-            /** @description Its type. */
+            /** @description Type of the port: `string`, `number`, … */
             type: string;
         };
-        /** @description A place in a text, as editors count. */
+        /** @description A position in a text, as editors count it. */
         Position: {
             /**
              * Format: int32
-             * @description From 0, in UTF-16 code units.
+             * @description Position in the line, from 0, in UTF-16 code units.
              */
             character: number;
             /**
              * Format: int32
-             * @description From 0.
+             * @description Line, from 0.
              */
             line: number;
         };
         /** @description A line that a command printed. */
         PrintedLine: {
-            /** @description The action. */
+            /** @description Name of the action. */
             action: string;
-            /** @description Where: standard output or standard error. */
+            /** @description Stream of the line: `stdout` or `stderr`. */
             stream: string;
-            /** @description The line, without its end. */
+            /** @description Text of the line, without its line break. */
             text: string;
         };
-        /** @description What commands of a run that run now have printed. */
+        /** @description Recent output of the running commands of a run. */
         PrintedReport: {
-            /** @description Their last lines, of each command in order. */
+            /** @description Last lines of each running command, in order. */
             lines: components["schemas"]["PrintedLine"][];
         };
-        /** @description Problem details (RFC 9457). */
+        /** @description Problem details of an error (RFC 9457). */
         Problem: {
             current?: components["schemas"]["CurrentWorkflow"] | null;
-            /** @description What is wrong this time. */
+            /** @description Message about this occurrence. */
             detail: string;
-            /** @description All mistakes of a workflow that is refused, with line and column. */
+            /** @description All errors and warnings of a refused workflow, with their positions. Absent for other errors. */
             diagnostics?: components["schemas"]["DiagnosticReport"][];
             state?: components["schemas"]["StateReport"] | null;
             /**
              * Format: int32
-             * @description The HTTP status.
+             * @description HTTP status of the response.
              */
             status: number;
-            /** @description The kind of problem in a few words. */
+            /** @description Short description of the type. */
             title: string;
-            /** @description `urn:windlass:` and a word that stays the same: `unknown-run`, `refused-workflow`, … */
+            /** @description Type of the error: `urn:windlass:` and a stable word such as `unknown-run` or `refused-workflow`. */
             type: string;
         };
         /** @enum {string} */
         Progress: "Running" | "Succeeded" | "Failed" | "Skipped" | "TimedOut" | "Cancelled";
-        /** @description Which runs are forgotten: of those that have ended, the ones that everything here applies to. */
+        /**
+         * @description Which ended runs are deleted: those that all of these conditions select. At least one of `older_than`, `keep`,
+         *     `labels` and `status` is needed.
+         */
         PruneRuns: {
-            /** @description Forgets nothing, and reports what it would forget. */
+            /** @description Deletes nothing, and returns what would be deleted. */
             dry_run?: boolean;
-            /** @description Not the newest of each workflow, up to this many. */
+            /** @description Number of newest runs of each workflow that are not deleted. */
             keep?: number | null;
             /** @description Only runs with all of these labels. */
             labels?: {
                 [key: string]: string;
             };
-            /**
-             * @description Only those that ended longer ago than this, as an ISO 8601 duration. This, `keep`, `labels`
-             *     or `status` is needed.
-             */
+            /** @description Only runs that ended longer ago than this ISO 8601 duration. */
             older_than?: string | null;
-            /** @description Only runs that ended so; `SucceededWithFailures`: those that succeeded although actions of them failed. */
+            /** @description Only runs with one of these statuses. `SucceededWithFailures` selects succeeded runs in which actions failed. */
             status?: string[];
             /** @description Only runs of this workflow. */
             workflow?: string | null;
         };
-        /** @description What was forgotten. */
+        /** @description Result of a prune. */
         Pruned: {
-            /** @description Whether it was only looked. */
+            /** @description Whether nothing was deleted. */
             dry_run: boolean;
             /**
              * Format: int64
-             * @description How many programs no run needed any more.
+             * @description Number of workflow versions that were deleted because no run uses them any more.
              */
             programs: number;
-            /** @description The runs. */
+            /** @description Ids of the deleted runs, or with `dry_run` of the runs that would be deleted. */
             runs: string[];
         };
-        /** @description A question to people. */
+        /** @description A question to people, whose answer is a signal. */
         QuestionReport: {
-            /** @description The choices; an answer has one of them as `choice`. */
+            /** @description Possible choices. The answer has one of them as `choice`. Empty if it needs none. */
             choices: string[];
-            /** @description The other members of an answer. */
+            /** @description Fields of the form: the other members of the answer. */
             fields: components["schemas"]["FormField"][];
-            /** @description The JSON Schema of these members. */
+            /** @description JSON Schema of these members. Absent if the question has no fields. */
             schema?: Record<string, Json> | null;
-            /** @description The question itself. */
+            /** @description Text of the question. Null if it has none, and while the run does not wait for the answer. */
             title?: string | null;
         };
-        /** @description A place in the line of the calls to a host, for its rate limit or because it is down. */
+        /** @description Position of a call in the queue of its host. Calls queue for its rate limit, or because the host is down. */
         RateLimitWait: {
-            /** @description When the call begins, as far as that is known. */
+            /** @description Expected time when the call starts. */
             begins_at: components["schemas"]["Timestamp"];
             /**
              * Format: int32
-             * @description How many calls to the host failed in a row, if it counts as down. Then one call at a time tries it.
+             * @description Number of consecutive failed calls to the host, if it counts as down; then one call at a time tries it.
+             *     Otherwise absent.
              */
             failures?: number | null;
-            /** @description The host and its port, or the name that the action has as `rate`. */
+            /** @description Host with its port, or the name that the action has as `rate`. */
             host: string;
-            /** @description The place, from 1. */
+            /** @description Position in the queue, from 1. */
             position: number;
         };
-        /** @description Something a condition reads. */
+        /** @description One value that a condition reads. */
         Read: {
-            /** @description A variable's name, or the part of the expression. */
+            /** @description Name of the variable, or text of the part of the expression. */
             name: string;
-            /** @description Its value. */
+            /** @description Current value. */
             value: Json;
         };
-        /** @description Runs that continue. */
+        /** @description Result of resuming all runs. */
         Resumed: {
-            /** @description Their ids. */
+            /** @description Ids of the resumed runs. */
             runs: string[];
         };
-        /** @description How a run is started again. */
+        /** @description Options of a retry. */
         RetryRun: {
             /**
-             * @description The action or iteration from which it continues, with its state at that time: `fetch`, `poll#14`,
-             *     `poll#14/fetch`, or `failed`, the action that failed the run. None: its beginning.
+             * @description Action or iteration from which the new run continues, with the state at that time: `fetch`, `poll#14`,
+             *     `poll#14/fetch`; `failed`: the action that the run failed at; `failed-items`: the failed items of its last
+             *     foreach that had any; `failed-items/PATH`: those of this foreach. If absent, the new run starts at the
+             *     beginning.
              */
             from?: string | null;
-            /** @description The new run's id, instead of one made from the workflow's name. */
+            /** @description Id of the new run. If absent, an id is made from the workflow's name. */
             run?: string | null;
         };
-        /** @description What a run is at. */
+        /** @description Current activity of a run in a list. */
         RunDetail: {
             error?: components["schemas"]["ErrorReport"] | null;
             loop?: components["schemas"]["LoopCell"] | null;
@@ -2453,592 +2582,613 @@ export interface components {
         };
         /** @description One run in a list. */
         RunRow: components["schemas"]["RunSummary"] & components["schemas"]["RunDetail"];
-        /** @description What a run does, in a word. */
+        /** @description Status of a run. */
         RunState: {
-            /** @description The run. */
+            /** @description Id of the run. */
             run: string;
-            /** @description What it is doing. */
+            /** @description Status of the run. */
             status: components["schemas"]["RunStatus"];
         };
         /** @enum {string} */
         RunStatus: "Running" | "Waiting" | "Paused" | "Succeeded" | "Failed" | "TimedOut" | "Cancelled";
-        /** @description What `list` shows of a run. */
+        /** @description One run, as `list` shows it. */
         RunSummary: {
             /**
              * Format: int64
-             * @description How many commits it has.
+             * @description Number of commits of the run.
              */
             commit: number;
             /**
              * Format: int64
-             * @description How many of its actions failed without failing it: their failures were handled.
+             * @description Number of actions that failed without failing the run, because their failures were handled. Absent if it is 0.
              */
             failed_actions?: number;
-            /** @description What it was marked with. */
+            /** @description Labels of the run, by name. */
             labels: {
                 [key: string]: string;
             };
             next_due_at?: components["schemas"]["Timestamp"] | null;
-            /** @description What it was compiled from, as a hash. */
+            /** @description Version of the workflow: the SHA-256 of its files and format, as `sha256:` and 64 hexadecimal digits. */
             program: string;
-            /** @description The run. */
+            /** @description Id of the run. */
             run: string;
-            /** @description When it was started. */
+            /** @description Time when the run was started. */
             started_at: components["schemas"]["Timestamp"];
-            /** @description What it is doing. */
+            /** @description Status of the run. */
             status: components["schemas"]["RunStatus"];
-            /** @description When it last changed. */
+            /** @description Time of its last commit. */
             updated_at: components["schemas"]["Timestamp"];
-            /** @description The workflow's name. */
+            /** @description Name of the workflow. */
             workflow: string;
         };
-        /**
-         * @description When runs of a workflow start automatically. Without a schedule it has only `next`, `missed_times`
-         *     and `last`.
-         */
+        /** @description The schedule of a workflow, with its next times. Without a schedule, it has only `next`, `missed_times` and `last`. */
         ScheduleReport: {
-            /** @description The run of the last time that had one. */
+            /** @description Id of the last run that the schedule started. Absent if it started none. */
             last?: string | null;
             last_missed?: components["schemas"]["Timestamp"] | null;
-            /** @description Times while no server ran: `skip`, `run_once` or `run_all`. */
+            /** @description What happens with times while no server ran: `skip`, `run_once` or `run_all`. Absent without a schedule. */
             missed?: string | null;
             /**
              * Format: int64
-             * @description How many times were missed and have no run.
+             * @description Number of times that were missed and have no run.
              */
             missed_times: number;
-            /** @description The next five times; empty while it is paused. */
+            /** @description Next five times. Empty while the schedule is paused. */
             next: components["schemas"]["Timestamp"][];
-            /** @description While an earlier run has not ended: `skip`, `queue`, `allow` or `replace`. */
+            /**
+             * @description What happens at a time while an earlier run has not ended: `skip`, `queue`, `allow` or `replace`. Absent without
+             *     a schedule.
+             */
             overlap?: string | null;
             paused_since?: components["schemas"]["Timestamp"] | null;
-            /** @description A cron pattern, or a recurrence in words. */
+            /** @description Cron pattern, or description of the recurrence. Absent without a schedule. */
             schedule?: string | null;
-            /** @description The time zone; UTC where none is named. */
+            /** @description Time zone of the schedule; `UTC` if the workflow names none. Absent without a schedule. */
             timezone?: string | null;
         };
-        /** @description A time of a schedule in the past. */
+        /** @description A past time of a schedule. */
         ScheduledTime: {
-            /** @description The id of its run. */
+            /** @description Id that the run of this time has, or would have. */
             run: string;
             status?: components["schemas"]["RunStatus"] | null;
             time: components["schemas"]["Timestamp"];
         };
-        /** @description Times of a schedule in the past. */
+        /** @description Past times of a schedule. */
         ScheduledTimes: {
             times: components["schemas"]["ScheduledTime"][];
         };
-        /** @description Fields that belong together. */
+        /** @description A group of fields. */
         Section: {
-            /** @description The fields. */
+            /** @description Fields of the group. */
             fields: components["schemas"]["Field"][];
-            /** @description What they are called. */
+            /** @description Title of the group. */
             title: string;
         };
-        /** @description A signal. */
+        /** @description A signal for a run. */
         Signal: {
-            /** @description An id that the sender makes, for one that may be sent again: of several with the same id, the run receives one. */
+            /**
+             * @description Id that the sender chooses, so that the signal can be sent again: of signals with the same id, the run receives
+             *     one. May be absent.
+             */
             id?: string | null;
-            /** @description Its name. */
+            /** @description Name of the signal. */
             name: string;
-            /** @description What it carries. */
+            /** @description Payload of the signal. */
             payload?: Json;
             /**
              * Format: int64
-             * @description Of one that answers the wait that a report shows: `received` there. When that wait is over, the signal is
-             *     refused; without this, it is stored for the next wait.
+             * @description Value of `received` of the wait that the signal answers. If that wait is over, the signal is refused. If absent,
+             *     the signal is stored for the next wait.
              */
             received?: number | null;
         };
         /** @description The files of a run, as they were when it was started. */
         SourceReport: {
-            /** @description The format it is read as. */
+            /** @description Format of the workflow: `loom`, `azure`, `tea` or `canvas`. */
             dialect: string;
-            /** @description Its files: the workflow first, then those that it names. */
+            /** @description Files of the run: the workflow first, then the files that it names. */
             files: components["schemas"]["FileReport"][];
-            /** @description What it is compiled from, as a hash. */
+            /** @description Version of the workflow: the SHA-256 of its files and format, as `sha256:` and 64 hexadecimal digits. */
             program: string;
-            /** @description The run. */
+            /** @description Id of the run. */
             run: string;
         };
-        /** @description A run to start: of a stored workflow, or of one in the request. */
+        /** @description A run to start, of a stored workflow (`workflow`) or of a workflow in the request (`text`). */
         StartRun: {
-            /** @description Reads the text as this format: `loom`, `azure`, `tea`, `canvas`. */
+            /** @description Format of the text: `loom`, `azure`, `tea` or `canvas`. If absent, it is detected. Only with `text`. */
             dialect?: string | null;
-            /** @description What the text's file is called, for diagnostics. */
+            /** @description File name of the text, for diagnostics. Only with `text`. */
             file?: string | null;
-            /** @description The files that the text names. */
+            /** @description Further files that the text names. Only with `text`. */
             files?: components["schemas"]["FileText"][];
-            /** @description The input. */
+            /** @description Input of the run. If null or absent, the `input` of `stubs`, if they have one. */
             input?: Json;
-            /** @description What the run is marked with. */
+            /** @description Labels of the run, by name. */
             labels?: {
                 [key: string]: string;
             };
-            /** @description The run's id, instead of one made from the workflow's name. */
+            /** @description Id of the run. If absent, an id is made from the workflow's name. */
             run?: string | null;
             scheduled_time?: components["schemas"]["Timestamp"] | null;
             /**
-             * @description What answers for handlers, connectors and actions of the text that nothing here answers, as
-             *     `POST /v1/language/stubs` makes it. It is not stored: a run that a restart interrupts lacks it.
+             * @description Stubs that answer for handlers, connectors and actions of the text, in the form that `POST /v1/language/stubs`
+             *     returns. Only with `text`. Stubs are not stored: after a restart of the server, the run continues without them.
              */
             stubs?: Record<string, Json> | null;
-            /** @description The text of a workflow, YAML or JSON, instead of a name. */
+            /** @description Text of a workflow, YAML or JSON, instead of `workflow`. */
             text?: string | null;
-            /** @description The name of a stored workflow. */
+            /** @description Name of a stored workflow. */
             workflow?: string | null;
         };
         StartRunOrWorkflow: components["schemas"]["StartRun"] | {
             [key: string]: Json;
         };
-        /** @description Values that workflows have between their runs. */
+        /** @description Values that workflows store between their runs. */
         StateList: {
-            /** @description The values, by workflow and name. */
+            /** @description Values, sorted by workflow and name. */
             values: components["schemas"]["StateReport"][];
         };
-        /** @description A value of a workflow between its runs. */
+        /** @description A value that a workflow stores between its runs. */
         StateReport: {
-            /** @description Whether it belongs to workflows that arrived over TCP. */
+            /** @description Whether the value belongs to guest workflows, which are received over TCP. */
             guest: boolean;
-            /** @description The idempotency key of the action that wrote it. */
+            /** @description Idempotency key of the action that wrote the value. Absent if no action did. */
             key?: string | null;
-            /** @description The name of the value. */
+            /** @description Name of the value. */
             name: string;
-            /** @description The run that wrote it; without one a person did. */
+            /** @description Id of the run that wrote the value. Absent if a person wrote it. */
             run?: string | null;
             value: Json;
             /**
              * Format: int64
-             * @description How often it was written.
+             * @description Number of times that the value was written.
              */
             version: number;
-            /** @description The name of the workflow: its own, as runs have it. */
+            /** @description Name of the workflow, as its runs have it. */
             workflow: string;
-            /** @description When it was written. */
+            /** @description Time of the last write. */
             written_at: components["schemas"]["Timestamp"];
         };
-        /** @description A value that a workflow gets between its runs. */
+        /** @description New value that a workflow stores between its runs. */
         StateValue: {
-            /** @description Only if it has this value. */
+            /** @description Writes only if this value is stored. Not together with `if_version`. */
             expect?: Json;
             /**
              * Format: int64
-             * @description Only if it has this version; 0: only if it was never written.
+             * @description Writes only if the stored value has this version; 0: only if it was never written. Not together with `expect`.
              */
             if_version?: number | null;
-            /** @description What it is then. */
+            /** @description The new value. */
             value: Json;
         };
         /** @enum {string} */
         Status: "Succeeded" | "Failed" | "Skipped" | "TimedOut" | "Cancelled";
-        /** @description Everything `status` shows of one run. */
+        /** @description Everything that `status` shows of one run. */
         StatusReport: {
-            /** @description When this was made. */
+            /** @description Time when this report was made. */
             at: components["schemas"]["Timestamp"];
             /**
              * Format: int64
-             * @description How many commits it has; all of them are durable.
+             * @description Number of commits of the run. All of them are durable.
              */
             commit: number;
-            /** @description The format of the file. */
+            /** @description Format of the workflow: `loom`, `azure`, `tea` or `canvas`. Null if the files cannot be read. */
             dialect?: string | null;
-            /** @description What each of its branches does right now. */
+            /** @description Current activity of each branch. */
             doing: components["schemas"]["CurrentActivity"][];
             /**
              * Format: int64
-             * @description How many of its actions failed without failing it: their failures were handled.
+             * @description Number of actions that failed without failing the run, because their failures were handled. Absent if it is 0.
              */
             failed_actions?: number;
-            /** @description The workflow file as it was named. */
+            /** @description Path of the workflow file, as the start named it. Null if the files cannot be read. */
             file?: string | null;
-            /** @description The foreaches, parallels and DAGs it is in, outermost first. */
+            /** @description Foreaches, parallels and graphs of actions that the run is in, outermost first. */
             forks: components["schemas"]["ForkReport"][];
-            /** @description What it was marked with. */
+            /** @description Labels of the run, by name. */
             labels: {
                 [key: string]: string;
             };
-            /** @description The loops it is in, outermost first. */
+            /** @description Loops that the run is in, outermost first. */
             loops: components["schemas"]["LoopReport"][];
             next_due_at?: components["schemas"]["Timestamp"] | null;
-            /** @description Why the store accepts no writes. Until it does, no run continues; it is tried again automatically. */
+            /**
+             * @description Reason why the store accepts no writes. Until it does, no run continues; writes are tried again automatically.
+             *     Absent if the store accepts writes.
+             */
             outage?: string | null;
             outcome?: components["schemas"]["OutcomeReport"] | null;
-            /** @description Whether a process executes it: one that owns the store, and that started, resumed or recovered the run. */
+            /** @description Whether a process executes the run. That process owns the store, and started, resumed or recovered the run. */
             owned: boolean;
             pause?: components["schemas"]["PausedSince"] | null;
-            /** @description What it was compiled from, as a hash. */
+            /** @description Version of the workflow: the SHA-256 of its files and format, as `sha256:` and 64 hexadecimal digits. */
             program: string;
-            /** @description The run. */
+            /** @description Id of the run. */
             run: string;
-            /** @description When it was started. */
+            /** @description Time when the run was started. */
             started_at: components["schemas"]["Timestamp"];
-            /** @description Whether it starts runs of other workflows. They have the label `windlass.parent` with its id. */
+            /**
+             * @description Whether the workflow starts runs of other workflows. They have the label `windlass.parent` with the id of this
+             *     run. Absent if false.
+             */
             starts_runs?: boolean;
-            /** @description What it is doing. */
+            /** @description Status of the run. */
             status: components["schemas"]["RunStatus"];
-            /** @description When its last commit was made. */
+            /** @description Time of its last commit. */
             updated_at: components["schemas"]["Timestamp"];
-            /** @description The workflow's name. */
+            /** @description Name of the workflow. */
             workflow: string;
         };
         /**
-         * @description Why a run does not continue until it is resumed.
+         * @description Why a run does not continue until it is resumed: it is `paused`, it is `parked` (the label `windlass.parked` has the
+         *     reason), or it is `left` because no process executes it.
          * @enum {string}
          */
         Stop: "paused" | "parked" | "left";
         /**
-         * @description How much of an iteration is stored.
+         * @description How much of an iteration is stored: `whole` with its variables, `row` with its result, `summary` only with its
+         *     status and its times.
          * @enum {string}
          */
         StoredDetail: "whole" | "row" | "summary";
-        /** @description Iterations that are shown as one. */
+        /** @description A group of consecutive iterations, with their counts and durations. */
         StripCell: components["schemas"]["Totals"] & {
-            /** @description What the condition gave, of a single iteration. */
+            /**
+             * @description Value of the condition before the iteration, if each cell is one iteration and the loop checks its condition
+             *     first. Otherwise absent.
+             */
             condition?: boolean | null;
             /**
              * Format: int64
-             * @description The first of them.
+             * @description Number of the first iteration of the cell, from 0.
              */
             from: number;
             /**
              * Format: int64
-             * @description The longest.
+             * @description Longest duration of an iteration in milliseconds. Absent if no iteration of the cell is stored.
              */
             max_ms?: number | null;
             /**
              * Format: int64
-             * @description The mean.
+             * @description Mean duration of the iterations in milliseconds. Absent if no iteration of the cell is stored.
              */
             mean_ms?: number | null;
             /**
              * Format: int64
-             * @description The shortest, in milliseconds; absent if none is stored.
+             * @description Shortest duration of an iteration in milliseconds. Absent if no iteration of the cell is stored.
              */
             min_ms?: number | null;
             /**
              * Format: int64
-             * @description The one behind the last.
+             * @description Number of the iteration after the last one of the cell.
              */
             to: number;
         };
-        /** @description How the iterations of a loop ended. */
+        /** @description How the iterations of a loop ended, as counts in cells. */
         StripReport: {
-            /** @description What its actions used of the limits `tokens` and `cost`. */
+            /** @description What the loop's actions used of its limits `tokens` and `cost`. Absent without such limits. */
             budgets?: components["schemas"]["BudgetReport"][];
-            /** @description The same in parts. */
+            /** @description Cells of the reported range. Their counts add up to `totals`. */
             cells: components["schemas"]["StripCell"][];
             /** @description Whether each cell is one iteration. */
             exact: boolean;
-            /** @description The first 1,000 that failed or were out of time. */
+            /** @description Numbers, from 0, of the iterations that failed or timed out: the first 1,000 of the reported range. */
             failed: number[];
-            /** @description Whether there are more of those. */
+            /** @description Whether more than these 1,000 iterations failed or timed out. */
             failed_more: boolean;
             /**
              * Format: int64
-             * @description The number of iterations of which nothing is stored.
+             * @description Number of iterations in the reported range that are no longer stored.
              */
             forgotten: number;
             /**
              * Format: int64
-             * @description The first iteration that is shown, from 0.
+             * @description Number of the first reported iteration, from 0.
              */
             from: number;
             /**
              * Format: int64
-             * @description How many iterations have ended.
+             * @description Number of iterations that have ended, also if they are no longer stored. Of a foreach, the highest index of an
+             *     ended item, plus 1.
              */
             iterations: number;
-            /** @description The loop's path. */
+            /** @description Path of the loop: `outer#2/inner`. */
             loop: string;
             /**
              * Format: int64
-             * @description How many may run; the number of items of a foreach while it runs.
+             * @description Maximum number of iterations. Of a running foreach, the number of its items; absent if the foreach has ended.
              */
             max_iterations?: number | null;
-            /** @description The messages of those, and of those that succeeded with failures, the most frequent first; 20 at most. */
+            /** @description Messages of the failures, also of iterations that succeeded with failures, the most frequent first; at most 20. */
             messages: components["schemas"]["FailureCount"][];
-            /** @description The run. */
+            /** @description Id of the run. */
             run: string;
-            /** @description Whether one is running. */
+            /** @description Whether an iteration is running. */
             running: boolean;
-            /** @description What people call it, where that is not its name. */
+            /** @description Display name, if it differs from the name. Otherwise absent. */
             title?: string | null;
             /**
              * Format: int64
-             * @description The one behind the last.
+             * @description Number of the iteration after the last reported one.
              */
             to: number;
-            /** @description How they ended. */
+            /** @description Counts of all stored iterations in the reported range. */
             totals: components["schemas"]["Totals"];
-            /** @description Its authored type. */
+            /** @description Type of the loop, as its file has it: `until`, `foreach`, … */
             type: string;
         };
-        /** @description Stubs for what a text needs and nothing here answers. */
+        /** @description Stubs for a text. */
         Stubs: {
-            /** @description By action what answers for it, and the values that a definition needs. */
+            /** @description Answer of each action that needs one, by action, and the values that a definition needs. */
             stubs: Record<string, Json>;
-            /** @description The same as the text of a file, as `validate --write-stubs` writes it. */
+            /** @description The stubs as the text of a file, as `validate --write-stubs` writes it. */
             text: string;
         };
         /** @description An action or node of a text. */
         Symbol: {
-            /** @description Those inside of it. */
+            /** @description Actions and nodes inside of it. */
             children: components["schemas"]["Symbol"][];
-            /** @description The kind of its node in a graph: `action`, `loop`, `foreach`, `if`, … */
+            /** @description Kind of its node in a graph: `action`, `loop`, `foreach`, `if`, … */
             kind: string;
-            /** @description Its name. */
+            /** @description Name of the action or node. */
             name: string;
-            /** @description The path of its node in a graph. */
+            /** @description Path of its node in a graph. */
             path: string;
-            /** @description All of it. */
+            /** @description Range of the whole action or node. */
             range: components["schemas"]["TextRange"];
-            /** @description Its name. */
+            /** @description Range of its name. */
             selection: components["schemas"]["TextRange"];
-            /** @description Its type as written. */
+            /** @description Type, as the text has it. */
             type: string;
         };
         /** @description The actions and nodes of a text. */
         Symbols: {
-            /** @description Those at the top; the others are in them. */
+            /** @description Actions and nodes at the top. The others are in their `children`. */
             symbols: components["schemas"]["Symbol"][];
         };
-        /** @description A condition for a loop of a run. */
+        /** @description A condition to test in a loop of a run. */
         TestOf: {
-            /** @description The condition as its format writes it: a text, or an object. */
+            /** @description Condition as its format has it: a text or an object. */
             condition: Json;
-            /** @description The loop's path: `poll`, `outer#2/inner`. */
+            /** @description Path of the loop: `poll`, `outer#2/inner`. */
             loop: string;
-            /** @description What ends the loop; without it, as the loop's type has it. */
+            /**
+             * @description Value of the condition that ends the loop. If absent, false for loops that repeat while their condition is true,
+             *     else true.
+             */
             stops_when?: boolean | null;
         };
-        /** @description What a condition says in an iteration. */
+        /** @description Value of a condition in one iteration. */
         TestedIteration: {
             /**
              * Format: int64
-             * @description Its number, from 0.
+             * @description Number of the iteration, from 0.
              */
             iteration: number;
-            /** @description What it says; none where it fails. */
+            /** @description Value of the condition. Null if its evaluation failed. */
             value?: boolean | null;
-            /** @description What it reads. */
+            /** @description Values that the condition reads, by name. Empty for a condition that is an object. */
             values: {
                 [key: string]: Json;
             };
         };
-        /** @description A part of a text that is replaced. */
+        /** @description Replacement of one range of a text. */
         TextEdit: {
-            /** @description The new text. */
+            /** @description New text of the range. */
             new_text: string;
-            /** @description What is replaced. */
+            /** @description Range that is replaced. */
             range: components["schemas"]["TextRange"];
         };
-        /** @description A place of a text. */
+        /** @description A position in the text of a workflow. */
         TextPlace: {
-            /** @description The place. */
+            /** @description Position in the text. */
             at: components["schemas"]["Position"];
-            /** @description Reads it as this format: `loom`, `azure`, `tea`, `canvas`. */
+            /** @description Format of the text: `loom`, `azure`, `tea` or `canvas`. If absent, it is detected. */
             dialect?: string | null;
-            /** @description What its file is called. */
+            /** @description File name of the text. If absent, `workflow.yaml`. */
             file?: string | null;
-            /** @description The files that it names. */
+            /** @description Further files that the text names. */
             files?: components["schemas"]["FileText"][];
-            /** @description One of its iterations: `outer#2/inner#7`. */
+            /** @description Path of an iteration of the run: `outer#2/inner#7`. Only together with `run`. */
             iteration?: string | null;
-            /** @description A run whose values are shown. Only for hovers, with `iteration`. */
+            /** @description Id of a run whose values a hover shows. Only together with `iteration`. */
             run?: string | null;
-            /** @description The text of a workflow, YAML or JSON; it may be wrong. */
+            /** @description Text of the workflow, YAML or JSON. It may have errors. */
             text: string;
         };
-        /** @description From one place to another. */
+        /** @description A range of a text. */
         TextRange: {
-            /** @description The place behind it. */
+            /** @description Position after the range. */
             end: components["schemas"]["Position"];
-            /** @description Where it begins. */
+            /** @description First position of the range. */
             start: components["schemas"]["Position"];
         };
         /** Format: date-time */
         Timestamp: string;
-        /** @description How iterations ended. */
+        /** @description Numbers of iterations, by how they ended. */
         Totals: {
             /**
              * Format: int64
-             * @description They were cancelled.
+             * @description Number of iterations that were cancelled.
              */
             cancelled: number;
             /**
              * Format: int64
-             * @description They did not.
+             * @description Number of iterations that failed.
              */
             failed: number;
             /**
              * Format: int64
-             * @description Of all of these, those in which an action took more than one attempt.
+             * @description Number of iterations, of any status, in which an action had more than one attempt.
              */
             retried: number;
             /**
              * Format: int64
-             * @description Their turn never came.
+             * @description Number of iterations that were skipped.
              */
             skipped: number;
             /**
              * Format: int64
-             * @description They did what they should.
+             * @description Number of iterations that succeeded, also with handled failures.
              */
             succeeded: number;
             /**
              * Format: int64
-             * @description Of these, those in which an action failed and that was handled.
+             * @description Number of succeeded iterations in which an action failed and the failure was handled.
              */
             succeeded_with_failures: number;
             /**
              * Format: int64
-             * @description A deadline cut them.
+             * @description Number of iterations that timed out.
              */
             timed_out: number;
         };
-        /** @description What an action would do. */
+        /** @description Result of a dry run of an action. Nothing was sent. */
         Tried: {
-            /** @description Why it fails. */
+            /** @description Message of its failure. Absent if it does not fail. */
             error?: string | null;
-            /** @description The request that would be sent: `executor` and `inputs`. Secrets are masked. */
+            /**
+             * @description Request that the action would send, as `executor` and `inputs`. Secrets are masked. Absent if the action sends
+             *     none.
+             */
             request?: Json;
-            /** @description The result of an action that sends nothing. */
+            /** @description Result of an action that sends nothing. Otherwise absent. */
             result?: Json;
         };
-        /** @description An action of a text, and what it reads. */
+        /** @description An action of a text, with the values that it reads. */
         TryOf: {
-            /** @description Reads it as this format. */
+            /** @description Format of the text: `loom`, `azure`, `tea` or `canvas`. If absent, it is detected. */
             dialect?: string | null;
-            /** @description What its file is called. */
+            /** @description File name of the text. If absent, `workflow.yaml`. */
             file?: string | null;
-            /** @description The files that it names. */
+            /** @description Further files that the text names. */
             files?: components["schemas"]["FileText"][];
-            /** @description Inputs of the run. */
+            /** @description Inputs of the run, by name. They have precedence over those of `run`. */
             inputs?: Record<string, Json> | null;
-            /** @description One of its iterations: `outer#2/inner#7`. */
+            /** @description Path of an iteration of the run: `outer#2/inner#7`. Only together with `run`. */
             iteration?: string | null;
-            /** @description The action's path, as the graph has it, or its name. */
+            /** @description Path of the action, as in the graph, or its name. */
             node: string;
-            /** @description What other actions gave, by name. */
+            /** @description Outputs of other actions, by action. They have precedence over those of the iteration. */
             outputs?: Record<string, Json> | null;
-            /** @description A run whose values it reads, with `iteration`. */
+            /** @description Id of a run whose values the action reads. Only together with `iteration`. */
             run?: string | null;
-            /** @description The workflow's text. */
+            /** @description Text of the workflow, YAML or JSON. */
             text: string;
-            /** @description Variables. */
+            /** @description Variables, by name. They have precedence over those of the iteration. */
             variables?: Record<string, Json> | null;
         };
-        /** @description The types of nodes of a format. */
+        /** @description The node types of a format. */
         Types: {
-            /** @description What can be added. */
+            /** @description Types of nodes that can be added. */
             types: components["schemas"]["NodeType"][];
         };
         /** @description A format. */
         TypesOf: {
-            /** @description `loom`, `azure`, `tea` or `canvas`. */
+            /** @description Name of the format: `loom`, `azure`, `tea` or `canvas`. */
             dialect: string;
         };
-        /** @description A file that a run was to replace, and did not. */
+        /** @description A file that a run should have replaced, and did not. */
         Unreplaced: {
-            /** @description The file. */
+            /** @description Path of the file. */
             file: string;
-            /** @description Where the new rows are. */
+            /** @description Path of the file with the new rows. */
             new: string;
         };
-        /** @description The result of a check of a workflow. */
+        /** @description Result of a check of a workflow. */
         Validation: {
-            /** @description All mistakes, and what only looks wrong. */
+            /** @description Errors and warnings. */
             diagnostics: components["schemas"]["DiagnosticReport"][];
-            /** @description The format that it is read as; none where that cannot be determined. */
+            /** @description Format of the workflow. Absent if it cannot be detected. */
             dialect?: string | null;
             graph?: components["schemas"]["Graph"] | null;
-            /** @description Its inputs, if it is valid. */
+            /** @description Inputs of the workflow. Empty if it cannot be compiled. */
             inputs: components["schemas"]["InputReport"][];
-            /** @description What bounds its loops. */
+            /** @description Limits of its loops. Empty if the workflow cannot be compiled. */
             loops: components["schemas"]["LoopLimits"][];
-            /** @description Whether it would be taken. */
+            /** @description Whether the workflow is valid: it has no errors. */
             valid: boolean;
         };
-        /** @description A version of a stored workflow. */
+        /** @description One version of a stored workflow. */
         VersionReport: {
-            /** @description Whether it is the one that is started now. */
+            /** @description Whether this is the current version, which new runs use. */
             current: boolean;
-            /** @description How many of its runs do what. */
+            /** @description Number of stored runs of this version, by status. */
             runs: {
                 [key: string]: number;
             };
-            /** @description When it was put there. */
+            /** @description Time when this version was stored. */
             stored_at: components["schemas"]["Timestamp"];
-            /** @description What it is compiled from, as a hash. */
+            /** @description SHA-256 of its files and format, as `sha256:` and 64 hexadecimal digits. */
             version: string;
         };
         /** @description The versions of a stored workflow. */
         VersionsReport: {
-            /** @description The newest first: the current one, and at least the 50 before it. */
+            /** @description Versions, newest first: the current one, and at most 50 former ones. */
             versions: components["schemas"]["VersionReport"][];
         };
-        /** @description A time in which nothing was done. */
+        /** @description A period in which an iteration only waited. */
         WaitReport: {
-            /** @description Since when. */
+            /** @description Time when the wait began. */
             from: components["schemas"]["Timestamp"];
-            /** @description `delay` before the iteration, `retry` between two attempts, or `sleep`. */
+            /** @description Reason of the wait: `delay` before the iteration, `retry` between two attempts, or `sleep`. */
             kind: string;
-            /** @description Until when. */
+            /** @description Time when the wait ended, or is due to end. */
             to: components["schemas"]["Timestamp"];
         };
         /**
-         * @description Where a node is added.
+         * @description Where a new node is added: before a node, after it, or inside of it at the end.
          * @enum {string}
          */
         Where: "before" | "after" | "inside";
-        /** @description A page of workflows. */
+        /** @description A page of stored workflows. */
         WorkflowList: {
-            /** @description Where the next page begins, when there may be more. */
+            /** @description Value for `after` of the next page, which may be empty. Null if this page is not full. */
             next?: string | null;
-            /** @description The workflows, by name. */
+            /** @description Workflows, sorted by name. */
             workflows: components["schemas"]["WorkflowSummary"][];
         };
-        /** @description A workflow, its inputs, and the limits of its loops. */
+        /** @description A stored workflow with its inputs, and the limits of its loops. */
         WorkflowReport: {
-            /** @description The format it is read as. */
+            /** @description Format of the workflow: `loom`, `azure`, `tea` or `canvas`. */
             dialect: string;
-            /** @description Its files: the workflow first, then those that it names. */
+            /** @description Files of the workflow: its own file first, then the files that it names. */
             files: components["schemas"]["FileReport"][];
-            /** @description Its inputs. */
+            /** @description Inputs of the workflow. */
             inputs: components["schemas"]["InputReport"][];
-            /** @description What bounds its loops. */
+            /** @description Limits of its loops, in the order of the file. */
             loops: components["schemas"]["LoopLimits"][];
-            /** @description The name under which it is stored. */
+            /** @description Name under which the workflow is stored. */
             name: string;
-            /** @description What it is compiled from, as a hash. */
+            /** @description Version of the workflow: the SHA-256 of its files and format, as `sha256:` and 64 hexadecimal digits. */
             program: string;
-            /** @description When it was put there. */
+            /** @description Time when this version was stored. */
             stored_at: components["schemas"]["Timestamp"];
-            /** @description The name that its file declares, else one from the file's path. */
+            /** @description Name that the file declares, else the name from the file's path. */
             title: string;
-            /** @description What looks wrong in it, though it runs. */
+            /** @description Warnings about the workflow. They do not prevent its runs. */
             warnings: components["schemas"]["DiagnosticReport"][];
         };
-        /** @description One workflow in a list. */
+        /** @description One stored workflow in a list. */
         WorkflowSummary: {
-            /** @description The format it is read as. */
+            /** @description Format of the workflow: `loom`, `azure`, `tea` or `canvas`. */
             dialect: string;
-            /** @description Its file, as it was named. */
+            /** @description Path of its file, as the request named it. */
             file: string;
-            /** @description The name under which it is stored. */
+            /** @description Name under which the workflow is stored. */
             name: string;
-            /** @description When it was put there. */
+            /** @description Time when this version was stored. */
             stored_at: components["schemas"]["Timestamp"];
         };
-        /** @description A workflow in the request. */
+        /** @description A workflow in a request. */
         WorkflowText: {
-            /** @description Reads it as this format: `loom`, `azure`, `tea`, `canvas`. */
+            /** @description Format of the text: `loom`, `azure`, `tea` or `canvas`. If absent, it is detected. */
             dialect?: string | null;
-            /** @description What its file is called, for diagnostics. */
+            /** @description File name of the text, for diagnostics. If absent, a name such as `workflow.yaml`. */
             file?: string | null;
-            /** @description The files that it names. */
+            /** @description Further files that the text names. */
             files?: components["schemas"]["FileText"][];
-            /** @description Its text, YAML or JSON. */
+            /** @description Text of the workflow, YAML or JSON. */
             text: string;
         };
         WorkflowTextOrWorkflow: components["schemas"]["WorkflowText"] | {
@@ -3135,15 +3285,15 @@ export interface operations {
     list_audit: {
         parameters: {
             query?: {
-                /** @description Only those of this token or Unix user. */
+                /** @description Only entries of the token or Unix user with this name. */
                 name?: string;
-                /** @description Only this command: `start`, `pause`, `put-workflow`, … */
+                /** @description Only entries of this command: `start`, `pause`, `put-workflow`, … */
                 action?: string;
-                /** @description Only those about this run, workflow, or WORKFLOW/NAME of a value. */
+                /** @description Only entries with this target: a run, a workflow, or WORKFLOW/NAME of a value. */
                 target?: string;
-                /** @description Only those at this instant (RFC 3339) or later. */
+                /** @description Only entries at this time (RFC 3339) or later. */
                 since?: components["schemas"]["Timestamp"];
-                /** @description Maximum number: 100 by default, 10000 at most. */
+                /** @description Maximum number of entries: 100 by default, at most 10000. */
                 limit?: number;
             };
             header?: never;
@@ -3175,17 +3325,18 @@ export interface operations {
     get_callback: {
         parameters: {
             query: {
-                /** @description How many signals of the name the run had received, or stopped to wait for, when the address was made. */
+                /** @description Number of signals of the name that the run had received, or stopped waiting for, when the address was made. */
                 received: number;
-                /** @description Until when it is valid, in milliseconds since 1970. */
+                /** @description Time when the address expires, in milliseconds since 1970-01-01T00:00:00Z. */
                 expires: number;
+                /** @description Signature of the address. */
                 signature: string;
             };
             header?: never;
             path: {
-                /** @description The run */
+                /** @description Run id */
                 run: string;
-                /** @description The signal */
+                /** @description Name of the signal */
                 signal: string;
             };
             cookie?: never;
@@ -3215,29 +3366,30 @@ export interface operations {
     answer_callback: {
         parameters: {
             query: {
-                /** @description How many signals of the name the run had received, or stopped to wait for, when the address was made. */
+                /** @description Number of signals of the name that the run had received, or stopped waiting for, when the address was made. */
                 received: number;
-                /** @description Until when it is valid, in milliseconds since 1970. */
+                /** @description Time when the address expires, in milliseconds since 1970-01-01T00:00:00Z. */
                 expires: number;
+                /** @description Signature of the address. */
                 signature: string;
             };
             header?: never;
             path: {
-                /** @description The run */
+                /** @description Run id */
                 run: string;
-                /** @description The signal */
+                /** @description Name of the signal */
                 signal: string;
             };
             cookie?: never;
         };
-        /** @description What the signal carries */
+        /** @description Payload of the signal */
         requestBody?: {
             content: {
                 "application/json": Record<string, unknown> | null;
             };
         };
         responses: {
-            /** @description It is durable */
+            /** @description State of the run; the change is durable */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3260,11 +3412,11 @@ export interface operations {
     dump_all: {
         parameters: {
             query?: {
-                /** @description Number of the last iterations of each run: 5 by default, at most 10000. */
+                /** @description Maximum number of last iterations of each run: 5 by default, at most 10000. */
                 iterations?: number;
                 /** @description Maximum number of runs: 20 by default, at most 200. */
                 limit?: number;
-                /** @description Only runs behind this one: the last of the page before. */
+                /** @description Only runs after this id: the last run of the page before. */
                 after?: string;
             };
             header?: never;
@@ -3297,13 +3449,13 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description These runs, with their statuses; several with commas between them, 200 at most. `*`, or none:
-                 *     all runs, as a list shows them. `*,RUN`: both.
+                 * @description Ids of runs whose rows and statuses are sent, separated by commas, at most 200. `*` or absent: the rows of all
+                 *     runs. `*,RUN`: both.
                  */
                 runs?: string;
-                /** @description Maximum number of updates a second: 10 by default, from 0.1 to 60. */
+                /** @description Maximum number of updates per second: 10 by default, from 0.1 to 60. */
                 max_hz?: number;
-                /** @description The last event that is known, where no `Last-Event-ID` can be sent. */
+                /** @description Id of the last received event, for clients that cannot send `Last-Event-ID`. */
                 after?: string;
             };
             header?: {
@@ -3345,7 +3497,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        /** @description What the run gets as `body` */
+        /** @description Payload that the run gets as `body` */
         requestBody?: {
             content: {
                 "application/json": Record<string, unknown> | null;
@@ -3427,7 +3579,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The text, and what changed */
+            /** @description The edited text, and the edits that lead to it */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3460,7 +3612,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What there is to say; null for nothing */
+            /** @description Text of the hover; null where nothing is known */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3502,7 +3654,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The panel */
+            /** @description Fields of the node */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3537,7 +3689,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Its schedule, with the next five times */
+            /** @description The schedule, with the next five times */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3572,7 +3724,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The stubs */
+            /** @description Stubs for the calls of the workflow */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3607,7 +3759,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What is in the text */
+            /** @description Nodes of the text, as an outline */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3640,7 +3792,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What it would do */
+            /** @description Result of the dry run */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3673,7 +3825,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The types */
+            /** @description Types of nodes */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3702,7 +3854,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What its token or its session allows */
+            /** @description What the token or the session of the caller allows */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3758,7 +3910,7 @@ export interface operations {
     resume_all: {
         parameters: {
             query?: {
-                /** @description The paused ones too. */
+                /** @description Whether paused runs are resumed, too: `false` by default. */
                 paused?: boolean;
             };
             header?: never;
@@ -3767,7 +3919,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description They continue */
+            /** @description Number of runs that continue */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3800,35 +3952,41 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Only runs that do this; several with commas between them: Running, Waiting, Paused,
-                 *     Succeeded, SucceededWithFailures (of those that succeeded, those of which actions failed), Failed, TimedOut, Cancelled.
+                 * @description Only runs with these statuses, separated by commas: `Running`, `Waiting`, `Paused`, `Succeeded`,
+                 *     `SucceededWithFailures` (actions failed), `Failed`, `TimedOut`, `Cancelled`.
                  */
                 status?: string;
-                /** @description Only runs of this workflow; several with commas between them. */
+                /** @description Only runs of these workflows, separated by commas. */
                 workflow?: string;
-                /** @description Only runs whose ids begin so. */
+                /** @description Only runs whose ids begin with this text. */
                 prefix?: string;
-                /** @description Only runs with these labels: NAME=TEXT; several with commas between them. */
+                /** @description Only runs with all of these labels, as NAME=TEXT, separated by commas. */
                 label?: string;
-                /** @description Only runs with this in their id, their workflow or a label, in whatever case. */
+                /** @description Only runs with this text in their id, their workflow or a label, ignoring case. */
                 text?: string;
-                /** @description Only runs that were started at this instant (RFC 3339) or later. */
+                /** @description Only runs that were started at this time (RFC 3339) or later. */
                 since?: components["schemas"]["Timestamp"];
-                /** @description Only runs that were started before this instant (RFC 3339). */
+                /** @description Only runs that were started before this time (RFC 3339). */
                 until?: components["schemas"]["Timestamp"];
-                /** @description Only runs that should progress but have not since this instant (RFC 3339). */
+                /**
+                 * @description Only `Running` and `Waiting` runs that have not progressed since this time (RFC 3339), although they should
+                 *     have.
+                 */
                 stuck_since?: components["schemas"]["Timestamp"];
-                /** @description Only these runs; several with commas between them, 200 at most. */
+                /** @description Only runs with these ids, separated by commas, at most 200. */
                 runs?: string;
-                /** @description Whether the runs are counted by status, by workflow and by hour too. */
+                /** @description Whether the response has counts by status, by workflow and by hour: `false` by default. */
                 facets?: boolean;
-                /** @description Whether the current activity of each run is included: its loop, what it waits for, why it failed. */
+                /**
+                 * @description Whether the response has the current activity of each run: its loop, what it waits for, its error. `false` by
+                 *     default.
+                 */
                 detail?: boolean;
-                /** @description Number of the newest runs to skip. */
+                /** @description Number of the newest runs to skip: 0 by default. */
                 offset?: number;
                 /** @description Maximum number of runs: 50 by default, at most 1000. */
                 limit?: number;
-                /** @description Where the page begins: `next` of the page before. */
+                /** @description Start of the page: `next` of the page before. */
                 after?: string;
             };
             header?: never;
@@ -3887,7 +4045,7 @@ export interface operations {
             /** @description The run was started */
             201: {
                 headers: {
-                    /** @description The run */
+                    /** @description Run id */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -3928,7 +4086,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was done, and what was not */
+            /** @description Runs for which the command succeeded, and runs for which it failed */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3962,7 +4120,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run */
+                /** @description Run id */
                 run: string;
             };
             cookie?: never;
@@ -4003,14 +4161,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run */
+                /** @description Run id */
                 run: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description It is durable */
+            /** @description State of the run; the change is durable */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4033,21 +4191,21 @@ export interface operations {
     get_difference: {
         parameters: {
             query: {
-                /** @description The one: `poll#13`. */
+                /** @description Path of the first iteration: `poll#13`. */
                 from: string;
-                /** @description The other: `poll#14`. */
+                /** @description Path of the second iteration: `poll#14`. */
                 to: string;
             };
             header?: never;
             path: {
-                /** @description The run */
+                /** @description Run id */
                 run: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Where they differ */
+            /** @description Paths at which the two iterations differ */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4070,12 +4228,12 @@ export interface operations {
     get_dump: {
         parameters: {
             query?: {
-                /** @description Number of the last iterations: 5 by default, at most 10000. */
+                /** @description Maximum number of last iterations: 5 by default, at most 10000. */
                 iterations?: number;
             };
             header?: never;
             path: {
-                /** @description The run */
+                /** @description Run id */
                 run: string;
             };
             cookie?: never;
@@ -4114,9 +4272,12 @@ export interface operations {
     get_events: {
         parameters: {
             query?: {
-                /** @description The last event that is known, where no `Last-Event-ID` can be sent; 0, or none: all events. */
+                /**
+                 * @description Id of the last received event, for clients that cannot send `Last-Event-ID`. If absent or 0, all events are
+                 *     sent.
+                 */
                 after?: string;
-                /** @description `false`: only what it does, not what it did. */
+                /** @description Whether `history` events are sent: `true` by default. */
                 history?: boolean;
             };
             header?: {
@@ -4124,7 +4285,7 @@ export interface operations {
                 "Last-Event-ID"?: string | null;
             };
             path: {
-                /** @description The run */
+                /** @description Run id */
                 run: string;
             };
             cookie?: never;
@@ -4172,7 +4333,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run */
+                /** @description Run id */
                 run: string;
             };
             cookie?: never;
@@ -4212,16 +4373,16 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Which scopes are drawn with their inside: `all`, `none`, or ids or paths of nodes with commas
-                 *     between them.
+                 * @description Scopes that are drawn with their inside: `all` (the default), `none`, or ids or paths of nodes, separated by
+                 *     commas.
                  */
                 open?: string;
-                /** @description Only the inside of the node with this id or path. */
+                /** @description Id or path of a node: the graph shows only its inside. If absent, the whole workflow. */
                 root?: string;
             };
             header?: never;
             path: {
-                /** @description The run */
+                /** @description Run id */
                 run: string;
             };
             cookie?: never;
@@ -4269,20 +4430,20 @@ export interface operations {
     get_history: {
         parameters: {
             query?: {
-                /** @description Only the loop with this path, such as `outer#2/inner`. */
+                /** @description Only iterations of the loop with this path, such as `outer#2/inner`, or with this name. */
                 loop?: string;
-                /** @description Number of the last iterations: 100 by default, at most 10000. */
+                /** @description Maximum number of last iterations: 100 by default, at most 10000. */
                 iterations?: number;
-                /** @description Whether events are included. */
+                /** @description Whether the response has events: `false` by default. */
                 events?: boolean;
-                /** @description Only events after this one. */
+                /** @description Only events after the one with this number. */
                 after?: number;
                 /** @description Maximum number of events: 100 by default, at most 10000. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description The run */
+                /** @description Run id */
                 run: string;
             };
             cookie?: never;
@@ -4321,17 +4482,17 @@ export interface operations {
     get_iteration: {
         parameters: {
             query?: {
-                /** @description The iteration: `poll#14`, `outer#2/inner#7`. Without it, what the run did outside of its loops. */
+                /** @description Path of the iteration: `poll#14`, `outer#2/inner#7`. If absent, what the run did outside of its loops. */
                 path?: string;
                 /**
-                 * @description Only this value of it, all of it: a JSON pointer such as `/result`, `/variables/rows` or
-                 *     `/actions/0/outputs`.
+                 * @description JSON pointer to one value of the iteration, which is returned complete: `/result`, `/variables/rows`,
+                 *     `/actions/0/outputs`. If absent, the whole iteration.
                  */
                 pointer?: string;
             };
             header?: never;
             path: {
-                /** @description The run */
+                /** @description Run id */
                 run: string;
             };
             cookie?: never;
@@ -4361,32 +4522,32 @@ export interface operations {
     list_iterations: {
         parameters: {
             query: {
-                /** @description The path of the loop or foreach: `poll`, `outer#2/inner`. */
+                /** @description Path of the loop or foreach: `poll`, `outer#2/inner`. */
                 loop: string;
-                /** @description The first iteration, from 0. */
+                /** @description Number of the first iteration, from 0. If absent, 0. */
                 from?: number;
-                /** @description The iteration behind the last. */
+                /** @description Number of the iteration after the last one. If absent, all that have ended. */
                 to?: number;
                 /**
-                 * @description Only those that ended so; several with commas between them: Succeeded, Failed, TimedOut,
-                 *     Cancelled, Skipped, SucceededWithFailures: of those that Succeeded, those in which an action failed.
+                 * @description Only iterations with these statuses, separated by commas: `Succeeded`, `SucceededWithFailures` (an action
+                 *     failed), `Failed`, `TimedOut`, `Cancelled`, `Skipped`.
                  */
                 status?: string;
                 /**
-                 * @description Only those with another value there than the iteration before: a JSON pointer into the result,
-                 *     such as `/check/body/state`; empty: any other result.
+                 * @description Only iterations whose result differs from the one before at this JSON pointer, such as `/check/body/state`.
+                 *     Empty: the whole result.
                  */
                 changed?: string;
-                /** @description Only those with this in their result or error, in whatever case. */
+                /** @description Only iterations with this text in their result or error, ignoring case. */
                 text?: string;
-                /** @description Maximum number of entries: 100 by default, at most 1000. */
+                /** @description Maximum number of iterations: 100 by default, at most 1000. */
                 limit?: number;
-                /** @description `asc`, the oldest first, or `desc`. */
+                /** @description Order of the iterations: `asc` (oldest first, the default) or `desc`. */
                 order?: string;
             };
             header?: never;
             path: {
-                /** @description The run */
+                /** @description Run id */
                 run: string;
             };
             cookie?: never;
@@ -4418,7 +4579,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run */
+                /** @description Run id */
                 run: string;
             };
             cookie?: never;
@@ -4459,14 +4620,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run */
+                /** @description Run id */
                 run: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description It is durable */
+            /** @description State of the run; the change is durable */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4489,19 +4650,19 @@ export interface operations {
     get_places: {
         parameters: {
             query?: {
-                /** @description Maximum number of entries: 100 by default, at most 10000. */
+                /** @description Maximum number of places: 100 by default, at most 10000. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description The run */
+                /** @description Run id */
                 run: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The places */
+            /** @description Places from which the run can be retried */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4535,14 +4696,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run */
+                /** @description Run id */
                 run: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The lines */
+            /** @description Output lines of the command */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4574,12 +4735,12 @@ export interface operations {
     get_result: {
         parameters: {
             query?: {
-                /** @description Seconds to wait for the run's end, at most 60. */
+                /** @description Maximum time to wait for the end of the run, in seconds: 0 by default, at most 60. */
                 wait?: number;
             };
             header?: never;
             path: {
-                /** @description The run */
+                /** @description Run id */
                 run: string;
             };
             cookie?: never;
@@ -4629,14 +4790,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run */
+                /** @description Run id */
                 run: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description It is durable */
+            /** @description State of the run; the change is durable */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4661,7 +4822,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run */
+                /** @description Run id */
                 run: string;
             };
             cookie?: never;
@@ -4699,7 +4860,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run */
+                /** @description Run id */
                 run: string;
             };
             cookie?: never;
@@ -4710,7 +4871,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is durable */
+            /** @description State of the run; the change is durable */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4735,7 +4896,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run */
+                /** @description Run id */
                 run: string;
             };
             cookie?: never;
@@ -4774,21 +4935,18 @@ export interface operations {
     get_strip: {
         parameters: {
             query: {
-                /** @description The path of the loop or foreach: `poll`, `outer#2/inner`. */
+                /** @description Path of the loop or foreach: `poll`, `outer#2/inner`. */
                 loop: string;
-                /** @description The first iteration, from 0; the first one when it is left out. */
+                /** @description Number of the first iteration, from 0. If absent, 0. */
                 from?: number;
-                /** @description The iteration behind the last; the end when it is left out. */
+                /** @description Number of the iteration after the last one. If absent, all that have ended. */
                 to?: number;
-                /**
-                 * @description Maximum number of cells: 400 by default, at most 10000. If there are no more iterations than
-                 *     cells, each has its own.
-                 */
+                /** @description Maximum number of cells: 400 by default, at most 10000. If there are enough cells, each iteration has its own. */
                 buckets?: number;
             };
             header?: never;
             path: {
-                /** @description The run */
+                /** @description Run id */
                 run: string;
             };
             cookie?: never;
@@ -4820,7 +4978,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run */
+                /** @description Run id */
                 run: string;
             };
             cookie?: never;
@@ -4831,7 +4989,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Its value in each iteration */
+            /** @description Value of the condition in each iteration */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4921,7 +5079,7 @@ export interface operations {
     list_state: {
         parameters: {
             query?: {
-                /** @description Only those of this workflow. */
+                /** @description Only values of this workflow. */
                 workflow?: string;
             };
             header?: never;
@@ -4953,9 +5111,9 @@ export interface operations {
     get_state: {
         parameters: {
             query?: {
-                /** @description Whether it is that of workflows that arrived over TCP, which have values of their own. */
+                /** @description Whether the value belongs to guest workflows, which have values of their own: `false` by default. */
                 guest?: boolean;
-                /** @description For DELETE: only if it has this version. */
+                /** @description Only for DELETE: delete the value only if it has this version. */
                 if_version?: number;
             };
             header?: never;
@@ -4969,7 +5127,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The value */
+            /** @description The stored value */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5001,9 +5159,9 @@ export interface operations {
     put_state: {
         parameters: {
             query?: {
-                /** @description Whether it is that of workflows that arrived over TCP, which have values of their own. */
+                /** @description Whether the value belongs to guest workflows, which have values of their own: `false` by default. */
                 guest?: boolean;
-                /** @description For DELETE: only if it has this version. */
+                /** @description Only for DELETE: delete the value only if it has this version. */
                 if_version?: number;
             };
             header?: never;
@@ -5021,7 +5179,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is durable */
+            /** @description The stored value; it is durable */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5044,9 +5202,9 @@ export interface operations {
     remove_state: {
         parameters: {
             query?: {
-                /** @description Whether it is that of workflows that arrived over TCP, which have values of their own. */
+                /** @description Whether the value belongs to guest workflows, which have values of their own: `false` by default. */
                 guest?: boolean;
-                /** @description For DELETE: only if it has this version. */
+                /** @description Only for DELETE: delete the value only if it has this version. */
                 if_version?: number;
             };
             header?: never;
@@ -5081,16 +5239,16 @@ export interface operations {
     validate_workflow: {
         parameters: {
             query?: {
-                /** @description Whether its graph is given too. */
+                /** @description Whether the result has the graph: `false` by default. */
                 graph?: boolean;
                 /**
-                 * @description Which scopes of the graph are drawn with their inside: `all`, `none`, or ids or paths of
-                 *     nodes with commas between them.
+                 * @description Scopes that are drawn with their inside: `all` (the default), `none`, or ids or paths of nodes, separated by
+                 *     commas.
                  */
                 open?: string;
-                /** @description Only the inside of the node with this id or path. */
+                /** @description Id or path of a node: the graph shows only its inside. If absent, the whole workflow. */
                 root?: string;
-                /** @description Whether it is checked with the rights of a guest, even if the caller has more. */
+                /** @description Whether the workflow is checked with the rights of a guest, even if the caller has more: `false` by default. */
                 guest?: boolean;
             };
             header?: never;
@@ -5105,7 +5263,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What is wrong with it, if anything */
+            /** @description Diagnostics of the text, empty if it is valid */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5130,7 +5288,7 @@ export interface operations {
             query?: {
                 /** @description Maximum number of workflows: 100 by default, at most 1000. */
                 limit?: number;
-                /** @description Where the page begins: `next` of the page before. */
+                /** @description Start of the page: `next` of the page before. */
                 after?: string;
             };
             header?: never;
@@ -5162,12 +5320,12 @@ export interface operations {
     get_workflow: {
         parameters: {
             query?: {
-                /** @description A former version instead of the current one: its hash, or at least the first six digits of it. */
+                /** @description Version: its hash, or at least the first six digits of it. If absent, the current version. */
                 version?: string;
             };
             header?: never;
             path: {
-                /** @description Its name */
+                /** @description Name of the workflow */
                 name: string;
             };
             cookie?: never;
@@ -5177,7 +5335,7 @@ export interface operations {
             /** @description The workflow */
             200: {
                 headers: {
-                    /** @description Its version */
+                    /** @description Version of the workflow */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -5215,7 +5373,7 @@ export interface operations {
                 "If-None-Match"?: string | null;
             };
             path: {
-                /** @description Its name: letters, digits and -_. */
+                /** @description Name of the workflow: letters, digits and -_. */
                 name: string;
             };
             cookie?: never;
@@ -5262,7 +5420,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its name */
+                /** @description Name of the workflow */
                 name: string;
             };
             cookie?: never;
@@ -5301,14 +5459,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its name */
+                /** @description Name of the workflow */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Its schedule, with the next five times */
+            /** @description The schedule, with the next five times */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5342,7 +5500,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its name */
+                /** @description Name of the workflow */
                 name: string;
             };
             cookie?: never;
@@ -5374,7 +5532,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its name */
+                /** @description Name of the workflow */
                 name: string;
             };
             cookie?: never;
@@ -5404,21 +5562,24 @@ export interface operations {
     list_scheduled_times: {
         parameters: {
             query: {
-                /** @description From this instant (RFC 3339), or from the beginning of this day on the clock of the schedule. */
+                /**
+                 * @description Start of the range: a time (RFC 3339), or the beginning of a day in the time zone of the schedule
+                 *     (`2026-11-01`).
+                 */
                 from: string;
-                /** @description To before this one: now when it is left out. */
+                /** @description End of the range, exclusive: a time (RFC 3339), or the beginning of a day. If absent, now. */
                 to?: string;
             };
             header?: never;
             path: {
-                /** @description Its name */
+                /** @description Name of the workflow */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The times, in order */
+            /** @description Due times, earliest first */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5443,7 +5604,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its name */
+                /** @description Name of the workflow */
                 name: string;
             };
             cookie?: never;
