@@ -122,7 +122,7 @@ impl<'a> LoopHandler<'_, 'a> {
     }
 
     /// Checks the condition, then the limits; then ends the loop, delays, or begins an iteration.
-    /// If the condition ends the loop, this counts even after the deadline.
+    /// If the condition ends the loop, the end is `Condition`, even if the deadline has passed.
     fn check(
         &mut self,
         this: LoopRef<'a>,
@@ -261,7 +261,8 @@ impl<'a> LoopHandler<'_, 'a> {
     }
 
     /// Applies the loop's policy for a limit. Every reached limit is in the loop's output, in the history and in
-    /// `status`. `between` is false if a deadline fired during an iteration.
+    /// `status`. `between` is false if the deadline's timer fired, during an iteration or a delay. It is true at a check
+    /// between two iterations.
     pub fn limit(&mut self, this: LoopRef<'a>, end: LoopEnd, between: bool) -> MachineResult<Next> {
         let name = self.read().reported_loop(this.scope);
         let path = self.read().loop_state(this)?.path.clone();
@@ -282,7 +283,7 @@ impl<'a> LoopHandler<'_, 'a> {
                 self.fail(this, end, fault)
             }
             OnLimit::Pause => {
-                // During an iteration nothing changes: the resume grants more time.
+                // During an iteration the loop stays where it is. When the run is resumed, the loop gets more time.
                 if between {
                     self.movement().wait_for_budget(this.cursor)?;
                 }

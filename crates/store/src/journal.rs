@@ -88,7 +88,7 @@ const LENGTH: usize = 4;
 
 /// A commit's parts that are encoded before the writer is locked, so that other commits do not wait for that.
 pub(super) struct EncodedCommit {
-    /// The commit's record, without the number of its events.
+    /// The commit's record, without the sequence number of its last event, which comes first.
     record: Vec<u8>,
     /// Size in bytes of the record's body before compression.
     body_bytes: u64,
@@ -129,7 +129,8 @@ impl EncodedCommit {
         self.record.len() + self.snapshot.as_ref().map_or(0, Vec::len)
     }
 
-    /// Returns true if the further pieces are stored in groups of their own, except for a run's first commit.
+    /// Returns true if the commit is long. All pieces of a long commit except the first are stored in groups of their
+    /// own, unless it is the run's first commit.
     pub fn is_long(&self) -> bool {
         self.bytes() > LONG
     }
@@ -147,7 +148,7 @@ impl EncodedCommit {
     }
 }
 
-/// Appends a commit's record without the number of its events. Returns the body's size in bytes before compression.
+/// Appends a commit's record without the sequence number of its last event. Returns the body's size in bytes before compression.
 fn encode(out: &mut Vec<u8>, commit: &Commit) -> Result<u64, EncodeError> {
     let mut report = Vec::new();
     codec::encode(&mut report, &(commit.loops.len() as u64))?;

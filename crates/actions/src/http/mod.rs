@@ -89,7 +89,8 @@ impl Executor for Http {
     fn timeout(&self, request: &Request) -> Option<Duration> {
         let own = request.timeout_ms.map(Duration::from_millis);
         match request.transfers_file() || request.reads_events() {
-            // No timeout while data arrives: see `stall`.
+            // Without a timeout of its own, such a call may take any time while data arrives. `stall` ends it when no
+            // data arrives.
             true => own,
             false => own.or(Some(DEFAULT_TIMEOUT)),
         }

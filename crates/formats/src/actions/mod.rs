@@ -94,11 +94,12 @@ pub(super) struct Conventions {
     pub loops_survive_failures: bool,
     /// What the limit of a loop does by default.
     pub on_limit: OnLimit,
-    /// Reading a value that does not exist yet, or not at that place, is an error. Else it is a warning.
+    /// If true, it is an error to read an action that has not run yet, the action itself, or a loop from outside.
+    /// If false, only the first is reported, as a warning.
     pub refuses_early_reads: bool,
     /// Number of repetitions of a retry policy without `count`.
     pub retries: i64,
-    /// Policies have `when` and `jitter`, may be `none`, and have defaults in `defaults`.
+    /// Retry policies have `when` and `jitter`, may be `none`, and have defaults in `defaults`.
     pub has_extended_policies: bool,
     /// Requests have files, TLS settings, rates, events and other inputs that Logic Apps does not have.
     pub has_extended_requests: bool,
