@@ -1,13 +1,15 @@
 //! The bytes of a record: a version, the number of further pieces, the encoded value, and a checksum over the key and
-//! all of these (docs/internals/store-format.md draws them). Decoding never panics, never trusts a length and never
-//! nests without a limit. This file never touches a database.
+//! all of these (docs/internals/store-format.md draws them). A value that is too long for one key is split into pieces;
+//! the first has a number of further ones.
+//! Decoding never panics, never trusts a stored length, and limits the nesting of values. This file never touches a
+//! database.
 
 use bincode::config::{self, Configuration};
 use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 use std::ops::Range;
 
-/// The version that this engine writes, the first byte of every record. Decoders of older versions remain.
+/// The version that this engine writes: the first byte of every record. Decoders of older versions are never removed.
 pub const VERSION: u8 = 1;
 /// Maximum size in bytes of the value under one key. sled writes a leaf of up to 20 keys at once. If the leaf has more
 /// than 128 KiB, sled puts it into a file of its own and never syncs that file's directory entry. So 20 keys with their
@@ -15,8 +17,8 @@ pub const VERSION: u8 = 1;
 pub const MAX_VALUE: usize = 5_600;
 /// Size in bytes of the version and the number of further pieces.
 const HEAD: usize = 3;
-/// Size in bytes of the checksum over the whole value, in the first of several pieces. It prevents that a piece of an
-/// earlier value is taken for a piece of this one.
+/// Size in bytes of the checksum over the whole value. Only the first of several pieces has it. With it, a reader
+/// detects a piece that is left of an earlier value under the same key.
 const WHOLE: usize = 4;
 /// Size in bytes of the checksum over the key and the piece.
 const TAIL: usize = 4;
@@ -30,16 +32,16 @@ const CONFIG: Configuration = config::standard();
 /// Why bytes are not a valid record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRecord {
-    /// Shorter than any record.
+    /// The bytes are fewer than any record has.
     #[error("it is cut short")]
     Short,
-    /// The checksum does not match: the bytes differ from what was written, or are under another key.
+    /// The checksum does not match: the bytes changed after they were written, or they are under another key.
     #[error("its checksum does not match")]
     Checksum,
     /// A version that this engine does not know.
     #[error("it has version {0}, and this engine knows 1 to {VERSION}")]
     Version(u8),
-    /// The record's pieces are of different values.
+    /// The pieces of the record belong to different values.
     #[error("its pieces are not of one value")]
     Mixed,
     /// A piece is missing.
@@ -48,7 +50,7 @@ pub enum BadRecord {
     /// The bytes do not decode.
     #[error("it does not decode: {0}")]
     Value(String),
-    /// More bytes than the value has.
+    /// After the value, the record has more bytes than it should.
     #[error("it has {0} bytes too many")]
     Trailing(usize),
 }
@@ -60,7 +62,7 @@ pub fn open(out: &mut Vec<u8>) -> usize {
     start
 }
 
-/// Begins the first of several pieces. It has the number of further pieces, and the whole value's checksum.
+/// Begins the first of several pieces. Writes the number of further pieces, and the checksum of the whole value.
 pub fn open_first(out: &mut Vec<u8>, further: u16, whole_crc: u32) -> usize {
     let start = out.len();
     out.push(VERSION);
@@ -83,7 +85,7 @@ pub fn seal(out: &mut Vec<u8>, key: Range<usize>, start: usize) -> u32 {
 pub struct Piece {
     /// Range of the value's bytes in the stored bytes.
     pub body: Range<usize>,
-    /// The number of further pieces, and the whole value's checksum; none for a single piece.
+    /// The number of further pieces, and the checksum of the whole value; `None` if the record has only one piece.
     pub further: Option<(u16, u32)>,
 }
 
@@ -110,7 +112,7 @@ pub fn check(key: &[u8], stored: &[u8]) -> Result<Piece, BadRecord> {
     }
 }
 
-/// Checks a value that was put together from its pieces.
+/// Checks a value that was joined from its pieces.
 pub fn check_whole(whole: &[u8], crc: u32) -> Result<(), BadRecord> {
     if crc32fast::hash(whole) == crc {
         Ok(())
@@ -168,8 +170,8 @@ pub fn decode_all<T: Decode<()>>(bytes: &[u8]) -> Result<Vec<T>, BadRecord> {
     }
 }
 
-/// Decodes the list of values at `at`, and moves `at` after the list. The stored count is not trusted: if a value is
-/// missing, decoding fails at its first missing byte.
+/// Decodes the list of values at `at`, and moves `at` to the end of the list. The stored number of values is not
+/// trusted: if there are fewer values, decoding fails.
 pub fn decode_next<T: Decode<()>>(bytes: &[u8], at: &mut usize) -> Result<Vec<T>, BadRecord> {
     let rest = |at: usize| bytes.get(at..).unwrap_or_default();
     let (count, used): (u64, usize) = decode_first(rest(*at))?;
@@ -185,8 +187,8 @@ pub fn decode_next<T: Decode<()>>(bytes: &[u8], at: &mut usize) -> Result<Vec<T>
 
 /// Decodes the value at the start of the bytes. Also returns the value's encoded length in bytes.
 ///
-/// A limit bounds the memory that a wrong length can make the decoder reserve. The element of a container can need a
-/// few hundred times more memory than encoded bytes, so the limit grows with the record in steps.
+/// A limit bounds the memory that the decoder reserves for a length that is wrong. An element of a container can need a
+/// few hundred times more memory than its encoded bytes. So the limit grows with the length of the record, in steps.
 pub fn decode_first<T: Decode<()>>(bytes: &[u8]) -> Result<(T, usize), BadRecord> {
     const MIB: usize = 1 << 20;
     let result = match bytes.len() {

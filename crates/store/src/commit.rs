@@ -1,6 +1,7 @@
 //! What a commit writes: its record in the journal, its snapshot if it has one, the run's key in an index, and the
-//! run's header. All of this is in one atomic batch, except the further pieces of a long commit: these are stored
-//! before.
+//! run's header.
+//! All of these are in one atomic batch. Exception: a value that is too long for one key is split into pieces, and the
+//! further pieces (all except the first) of a long commit are stored before.
 
 use super::Receipt;
 use super::codec;
@@ -20,28 +21,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use windlass_machine::program::ProgramHash;
 use windlass_model::model::Name;
 
-/// A map with capacity for at most this many headers is not shrunk.
+/// The map of headers shrinks only if its capacity is greater than this number of headers.
 const MANY_HEADERS: usize = 4_096;
 
-/// What the writing thread remembers between groups.
+/// What the writing thread remembers between groups. A group is the writes of several commits together.
 #[derive(Default)]
 pub struct Writer {
     /// The writes of the next group.
     pub batch: WriteBatch,
     /// The root after the next group.
     pub root: Root,
-    /// Headers of runs that are in flight. Those of runs that are not runnable are removed when the next group begins.
+    /// Headers of runs that are in flight. When the next group begins, the headers of runs that are not runnable are
+    /// removed.
     /// Boxed, because a hash table reserves space for more entries than it has.
     pub headers: HashMap<Name, Box<KnownHeader>>,
-    /// The runs in the batch that are not in flight any more.
+    /// The runs of this batch whose headers are removed when the next group begins.
     leaving: Vec<Name>,
     /// The runs that the batch changes.
     pub touched: Vec<Name>,
-    /// The last synced mark that is stored.
+    /// The last synced mark that is stored. The mark is the number of the last durable group (see `watermark`).
     marked: u64,
     /// Programs that are known to be stored.
     pub programs: HashSet<ProgramHash>,
-    /// Claims of commits that store pieces, by run: one per run at a time, so that all pieces are of one value.
+    /// The claims: which commit may store pieces of a run, by run. Only one commit of a run has a claim at a time, so
+    /// that pieces of two commits are never mixed under the same keys.
     claims: HashMap<Name, u64>,
 }
 
@@ -64,7 +67,7 @@ impl Writer {
         self.put_root()
     }
 
-    /// Assigns the next number to the group in the batch. `marked` is the last synced mark.
+    /// Assigns the next number to the group in the batch. `marked` is the last mark that was synced.
     pub fn next_group(&mut self, marked: u64) -> Result<u64, StoreError> {
         self.root.group = self.root.group.saturating_add(1);
         self.put_root()?;
@@ -86,7 +89,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Removes what is known of a run, because the run changes without a commit.
+    /// Removes what the writer remembers of a run, because the run changes without a commit.
     pub fn forget(&mut self, run: &str) {
         self.headers.remove(run);
         self.claims.remove(run);
@@ -105,7 +108,7 @@ impl Writer {
         for run in self.leaving.drain(..) {
             self.headers.remove(&run);
         }
-        // A map does not automatically release the memory that it needed for many runs.
+        // A map does not release memory automatically, so it would retain the memory that it needed for many runs.
         if self.headers.capacity() > (self.headers.len() * 8).max(MANY_HEADERS) {
             self.headers.shrink_to(self.headers.len() * 2);
         }
@@ -156,7 +159,7 @@ impl Entry<'_> {
 }
 
 impl<K: Kv> RowReader<K> {
-    /// Puts one commit into the batch, or nothing of it if it is refused.
+    /// Puts one commit into the batch. If the commit is refused, nothing of it is in the batch.
     pub(super) fn put_commit(
         &self,
         writer: &mut Writer,
@@ -165,7 +168,8 @@ impl<K: Kv> RowReader<K> {
     ) -> Result<Committed, StoreError> {
         let run = &commit.header.id;
         check_id(run)?;
-        // Taken out of the map: if a later step fails, the next commit reads the header from the store.
+        // Taken out of the map, because the header is changed below. If a later step fails, the next commit reads the
+        // header from the store again.
         let header = match writer.headers.remove(run) {
             Some(header) => header,
             None => Box::new(self.known_header(run)?),
@@ -223,7 +227,8 @@ impl<K: Kv> RowReader<K> {
         }
         let committed = self.put_journal(entry, commit, encoded, claim)?;
         entry.place(Some(commit.header.placement));
-        // The turn differs between runs, so that runs that commit in step are not all compacted in the same group.
+        // Add a different number for each run. Otherwise, runs that commit at the same time would all be compacted in
+        // the same group, which would be slow.
         let turn = u64::from(crc32fast::hash(entry.run.as_bytes()));
         let turn = commit.header.revision.wrapping_add(turn);
         if turn.is_multiple_of(self.retention.compact_every.max(1)) {
@@ -251,8 +256,8 @@ impl<K: Kv> RowReader<K> {
         Ok(())
     }
 
-    /// Puts the commit's record and, if there is one, its snapshot in place of the last one. `claim` identifies the
-    /// commit that stored pieces of the run last.
+    /// Puts the commit's record. If the commit has a snapshot, puts it in place of the run's last snapshot. `claim`
+    /// identifies the commit that last stored pieces of the run.
     fn put_journal(
         &self,
         entry: &mut Entry<'_>,
@@ -327,7 +332,7 @@ impl<K: Kv> RowReader<K> {
         Ok(())
     }
 
-    /// Reads a run's header from the store; the default header if the run is not stored.
+    /// Reads a run's header from the store. Returns the default header if the run is not stored.
     pub(super) fn known_header(&self, run: &str) -> Result<KnownHeader, StoreError> {
         let Some((stored, crc)) = self.stored_header(run)? else {
             return Ok(KnownHeader::default());
@@ -345,15 +350,18 @@ impl<K: Kv> RowReader<K> {
 }
 
 impl<K: Kv> Rows<K> {
-    /// Stores the further pieces of a long commit in groups of their own, so that other commits do not wait for all of
-    /// it. A reader uses these pieces only with the commit's own group, which has the first pieces and the header.
+    /// Stores the further pieces of a long commit in groups of their own. So other commits do not wait until the whole
+    /// long commit is written.
+    /// A reader uses these pieces only after the commit's own group is applied: that group has the first pieces and the
+    /// header.
     pub(super) fn write_further_pieces(
         &self,
         commit: &Commit,
         encoded: &mut EncodedCommit,
     ) -> Result<(), StoreError> {
         let (run, revision) = (&commit.header.id, commit.header.revision);
-        // Before its first commit a run has no header. If the commit failed, nothing would lead to its pieces.
+        // A run has no header before its first commit. If such a commit failed, no row would refer to its pieces, and
+        // they would never be removed.
         if revision < 2 || !encoded.is_long() || check_id(run).is_err() {
             return Ok(());
         }
@@ -378,7 +386,7 @@ impl<K: Kv> Rows<K> {
         Ok(())
     }
 
-    /// Stores a value's further pieces. Returns `None` if the value has only one piece, or if the claim has ended.
+    /// Stores the further pieces of a value. Returns `None` if the value has only one piece, or if the claim has ended.
     fn write_pieces_of(
         &self,
         commit: &Commit,
@@ -400,7 +408,7 @@ impl<K: Kv> Rows<K> {
                 return Ok(None);
             }
             writer.begin();
-            // Half of the limit: one group is applied while the other is synced.
+            // Half of the limit, so that one group can be applied while the one before is synced.
             pieces.put_next(&mut writer.batch, K::MAX_UNSYNCED.min(MAX_GROUP) / 2);
             self.make_durable(writer, || ())?;
         }
@@ -408,12 +416,14 @@ impl<K: Kv> Rows<K> {
         written.map(Some).map_err(|error| rejected(run, &error))
     }
 
-    /// Claims the keys of a commit's pieces until the run's next commit. Returns the run's number of events so far.
-    /// `None` if another commit has the claim (then this one is stored in one group), or if this is not the run's next
-    /// commit.
+    /// Claims the keys of a commit's pieces until the run's next commit. Returns the sequence number of the run's last
+    /// event.
+    /// Returns `None` if another commit has the claim; then this commit is stored in one group. Also returns `None` if
+    /// this commit is not the run's next one.
     fn claim_pieces(&self, commit: &Commit, claim: u64) -> Result<Option<u64>, StoreError> {
         let run = &commit.header.id;
-        // Locked for the read and the claim, so that all earlier commits are applied.
+        // The writer is locked for both the read and the claim, so that all earlier commits are applied before the
+        // read.
         let mut writer = self.next_writer();
         let header = self.reader.known_header(run)?;
         let is_next = header.revision.checked_add(1) == Some(commit.header.revision);
@@ -435,17 +445,18 @@ pub(super) fn index(placement: Placement, run: &str, key: &mut Vec<u8>) -> bool 
     true
 }
 
-/// The next claim for a commit that stores pieces.
+/// The number of the next claim.
 static NEXT_CLAIM: AtomicU64 = AtomicU64::new(0);
 
-/// Approximate number of bytes of pieces that are stored at a time.
+/// Approximate maximum number of bytes of pieces that are in flight at a time; one group has half of it.
 const MAX_GROUP: usize = 512 << 10;
 
 /// Approximate number of bytes of keys and headers that a commit has in addition to its record.
 const COMMIT_OVERHEAD: usize = 512;
 
-/// Encodes the first commits of a group: at least one, and further ones up to about `bytes` bytes. `already_encoded`
-/// passes on a commit: first this group's first commit, afterwards the one after the last that is returned.
+/// Encodes the first commits of a group: at least one, and further ones up to about `bytes` bytes.
+/// `already_encoded` is an input and an output. Input: the first commit of `group`, if an earlier call has encoded it.
+/// Output: the commit after the last returned one, if this call has encoded it.
 pub(super) fn encode_group(
     group: &[Commit],
     bytes: usize,
@@ -458,7 +469,7 @@ pub(super) fn encode_group(
             .map_or_else(|| encode_commit(commit), Ok);
         let is_long = one.as_ref().is_ok_and(EncodedCommit::is_long);
         if is_long && !encoded.is_empty() {
-            // The commits before a long one do not wait for its pieces.
+            // End before the long commit, so that the commits before it do not wait for its pieces.
             *already_encoded = one.ok();
             break;
         }

@@ -1,5 +1,5 @@
-//! Removes rows beyond the retention, deleted runs, and programs that no run pins. While a run exists, no row that the
-//! run needs to continue is removed.
+//! Removes data beyond the retention, deleted runs, and programs that no run is pinned to. Data that a run needs to
+//! continue is never removed while the run exists.
 
 use super::archive::ArchiveRows;
 use super::commit::{Entry, Writer};
@@ -52,19 +52,20 @@ impl<K: Kv> RowReader<K> {
         Ok(())
     }
 
-    /// Removes the records of a run's oldest commits: those before its last snapshot whose events are beyond the
-    /// retention. What remains of these commits is added to the retained rows. As this rewrites all retained rows, it
-    /// waits until the removed records have at least as many bytes.
+    /// Removes the records of a run's oldest commits: those that are before the run's last snapshot and have only
+    /// events beyond the retention. The rows of loops and iterations that must remain are added to the retained rows.
+    /// This rewrites all retained rows. So it does nothing until the removable records have at least as many bytes as
+    /// the retained rows.
     pub(super) fn compact_journal(&self, entry: &mut Entry<'_>) -> Result<(), StoreError> {
         let (run, bounds, keep) = (entry.run, entry.header.bounds, self.retention);
-        // The record of the commit in progress is not in the store yet.
+        // The record of the current commit is not in the store yet, so it cannot be read.
         let last = entry.header.snapshot.min(entry.header.revision);
         let may_go = bounds.events.saturating_sub(keep.events);
         let (mut bytes, mut reports) = (0, Vec::new());
         let sized = |bytes: &[u8]| Ok((bytes.len() as u64, CommitReport::decode(bytes)?));
         let all = (bounds.first, last);
         self.walk_rows(run, all, Order::OldestFirst, sized, |end, row| {
-            // Records that are packed in one row are removed together.
+            // Records that are packed in one row of the store are removed together.
             let stays = row
                 .last()
                 .is_none_or(|(_, (_, report))| report.last_event > may_go);
@@ -113,7 +114,7 @@ impl<K: Kv> RowReader<K> {
         Ok(())
     }
 
-    /// Merges the rows that remain of removed commits into the rows that were retained before.
+    /// Merges the rows of loops and iterations in the removed records into the rows that were retained before.
     fn merged(
         &self,
         entry: &Entry<'_>,
@@ -130,7 +131,8 @@ impl<K: Kv> RowReader<K> {
         }
         let keep = self.retention;
         let mut newest = NewestRows::new(keep.iterations);
-        // Later commits have the rows of a loop up to this iteration.
+        // The newest iteration of the loop that has a row in a later commit. If it is far enough ahead, the retained
+        // rows need no rows of older iterations.
         let later = |row: &IterationRow| entry.header.newest(&row.path).unwrap_or(0);
         let enough =
             |row: &IterationRow| later(row) >= row.iteration.saturating_add(keep.iterations as u64);
@@ -178,8 +180,9 @@ impl<K: Kv> RowReader<K> {
         Ok(())
     }
 
-    /// Removes a run whose header cannot be read. The run's key in an index and its share of the checksum are unknown.
-    /// So all index rows are searched, and the checksum is computed again from the remaining rows.
+    /// Removes a run whose header cannot be read. Without the header, two things are unknown: the run's key in an
+    /// index, and the part of the root's checksum that belongs to the run. So all index rows are searched, and the
+    /// checksum is computed again from the remaining rows.
     fn remove_unreadable_run(&self, writer: &mut Writer, run: &str) -> Result<(), StoreError> {
         for family in [Family::Due, Family::Runnable] {
             for row in self.rows(prefixed(&[family.byte()])) {
@@ -196,7 +199,7 @@ impl<K: Kv> RowReader<K> {
         Ok(())
     }
 
-    /// Puts the removal of programs that no run pins into the batch. Returns the number of programs.
+    /// Puts the removal of programs that no run is pinned to into the batch. Returns the number of removed programs.
     pub(super) fn remove_unused_programs(&self, writer: &mut Writer) -> Result<u64, StoreError> {
         let mut pinned = HashSet::new();
         for row in self.records(prefixed(&[Family::Header.byte()])) {

@@ -1,10 +1,10 @@
-//! Compresses the body of a commit's record with LZ4. The result of a request is often in the body twice: in a change
-//! and in the row of its iteration. Decompression does not trust the stored bytes.
+//! Compresses the body of a commit's record with LZ4. A request's result is often in the body twice, in a change and in
+//! the row of its iteration, so compression saves much. Decompression does not trust the stored bytes.
 
 use super::codec::{self, BadRecord};
 use bincode::error::EncodeError;
 
-/// Shorter bodies, in bytes, are not compressed.
+/// Minimum size in bytes of a body that is compressed.
 const WORTH: usize = 512;
 /// Maximum number of bytes that one compressed byte can expand to.
 const MOST: usize = 255;
@@ -13,7 +13,7 @@ const MOST: usize = 255;
 const PLAIN: u8 = 3;
 const LZ4: u8 = 4;
 
-/// Appends a body: its first byte, its uncompressed length in bytes if it is compressed, and its bytes.
+/// Appends a body: its first byte, its uncompressed length in bytes if it is compressed, and then its content.
 pub fn write(out: &mut Vec<u8>, body: &[u8]) -> Result<(), EncodeError> {
     if body.len() >= WORTH {
         let compressed = lz4_flex::block::compress(body);
@@ -74,7 +74,7 @@ mod tests {
         let once: Vec<u8> = (0..15_000_u32)
             .flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes())
             .collect();
-        // The result of a request and the row of its iteration, 60 KB apart.
+        // The result of a request, and its copy in the row of its iteration 60 KB later.
         let twice = [once.as_slice(), b"between", &once].concat();
         let short = compressed(&twice);
         assert!(short.len() < once.len() / 10 * 11, "{}", short.len());

@@ -1,7 +1,9 @@
-//! Copies of a store: a backup, a restored store, and a compacted store without the space of deleted rows. A copy is an
-//! independent store. It is created next to its final path, moved there when all of it is durable. It is read
-//! in full before it replaces another store. Other threads may write to the copied store meanwhile, and no commit waits
-//! for the copy. The copy has the rows of one moment: when the copying began.
+//! Copies of a store: a backup, a restored store, and a compacted store, which has no space of deleted rows. A copy is
+//! an independent store.
+//! A copy is created at a temporary path next to its final path, and moved to the final path when all of it is durable.
+//! Before it replaces another store, it is read in full.
+//! Other threads may write to the source during the copying, and no commit waits for it. The copy has the rows that the
+//! source had when the copying began.
 
 use super::creation_lock::{lock, locked};
 use super::directory::{
@@ -28,17 +30,19 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// Maximum number of attempts to lock a closed database: on a busy machine its lock may be released late.
+/// Maximum number of attempts to lock a database that was just closed. On a busy machine, its lock may be released
+/// late.
 const MAX_ATTEMPTS: u32 = 1_000;
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A batch with more bytes than this is applied.
+/// If the batch has more bytes than this, it is applied.
 const FULL: usize = 1 << 20;
 
 /// A copy is made durable in steps of this many bytes, so that the disk can sync commits in between.
 const STEP: usize = 4 << 20;
 
-/// Maximum number of bytes read from one iterator. While an iterator is open, the database cannot be opened again.
+/// Maximum number of bytes read with one iterator. While an iterator exists, the database cannot be opened again after
+/// a failed write.
 const SLICE: usize = 256 << 10;
 
 /// Writes rows into a copy, in batches.
@@ -65,14 +69,14 @@ impl<T: Kv> Copy<'_, T> {
     }
 }
 
-/// Returns true if a row is copied. A copy has its own mark and padding.
+/// Returns true if a row is copied. The row of the mark and the padding are not: a copy has its own.
 fn is_copied(key: &[u8]) -> bool {
     let family = key.first().and_then(|byte| Family::of(*byte));
     !matches!(family, Some(Family::Marked | Family::Padding))
 }
 
 impl<K: Kv> Rows<K> {
-    /// Copies all rows as they are now. Other threads may write meanwhile, and do not wait for the copy.
+    /// Copies all rows as they are now. Other threads may write during the copying, and do not wait for it.
     pub(super) fn copy_into<T: Kv>(&self, into: &T) -> Result<(), StoreError> {
         let (snapshot, group) = {
             let _reading = self.reader.hold_groups();
@@ -103,7 +107,8 @@ impl<K: Kv> Rows<K> {
         Ok(())
     }
 
-    /// Reads the first rows of a range. Also returns the key of the last row; none if these are all rows.
+    /// Reads the first rows of a range. Also returns the key of the last of them; `None` if the range has no further
+    /// rows.
     fn slice(&self, range: &Range) -> Result<(CopiedRows, Option<Vec<u8>>), StoreError> {
         let (mut found, mut bytes) = (CopiedRows::new(), 0);
         for row in self.reader.rows(range.clone()) {
@@ -118,7 +123,7 @@ impl<K: Kv> Rows<K> {
         Ok((found, None))
     }
 
-    /// Copies all rows into memory, where nothing can change them.
+    /// Copies all rows into memory, where no other thread can change them.
     #[cfg(feature = "fjall")]
     pub(super) fn in_memory(&self) -> Result<MemoryStore, StoreError> {
         let rows = self.reader.rows(prefixed(&[])).map(|row| {
@@ -151,7 +156,8 @@ impl<K: Kv> Rows<K> {
             File::open(dir)?.sync_all()
         };
         if let Err(error) = put() {
-            // Remove the copy only at its temporary path: another store may be at the final path meanwhile.
+            // Remove the copy only at its temporary path. Another process may have put a store at the final path
+            // meanwhile.
             let _ = fs::remove_dir_all(&fresh);
             return Err(StoreError::Io(error));
         }
@@ -160,13 +166,14 @@ impl<K: Kv> Rows<K> {
             .as_ref()
             .map_or(true, |found| !found.issues.is_empty())
         {
-            // The copy differs from its source and must not be used.
+            // The copy cannot be read in full, so it must not be used.
             let _ = fs::remove_dir_all(&path);
         }
         found
     }
 
-    /// Writes a copy to a temporary path in the state directory. Every row of the copy is durable in its source, too.
+    /// Writes a copy to a temporary path in the state directory. When this returns, every copied row is durable in the
+    /// source.
     fn copy_to_sibling<D: Disk>(
         &self,
         dir: &Path,
@@ -178,7 +185,7 @@ impl<K: Kv> Rows<K> {
         let copied = D::open_unchecked(&fresh).and_then(|db| {
             copy(self, &db)?;
             db.close_durably(&fresh).map_err(StoreError::Io)?;
-            // Rows that were read may not be durable yet.
+            // Some of the copied rows may not be durable in the source yet.
             self.wait_durable(epoch)
         });
         if copied.is_err() {
@@ -188,7 +195,7 @@ impl<K: Kv> Rows<K> {
     }
 }
 
-/// Opens a store that this process has just closed. Threads of the database may still hold its lock for a moment.
+/// Opens a store that this process has just closed. For a short time, threads of the database may still hold its lock.
 fn reopen_copy<D: Disk>(dir: &Path) -> Result<Rows<D>, StoreError> {
     for _ in 0..MAX_ATTEMPTS {
         match D::open_store(dir, StoreOptions::default()) {
@@ -223,12 +230,13 @@ pub struct ConversionSummary {
     pub old: PathBuf,
 }
 
-/// Moves a store that no process owns to another database. Before the copy replaces the store, every record of both is
-/// compared. The old store remains next to the new one. Returns `None` if the store uses the database already.
+/// Moves a store that no process owns to another database. Before the new store replaces the old one, all records of
+/// the two are compared. The old store remains next to the new one. Returns `None` if the store already uses the
+/// requested database.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] if the store cannot be read in full. [`StoreError::Io`] if the disk has not enough space for
-/// both. In both cases the store is unchanged.
+/// both stores. In both cases the store is unchanged.
 pub fn convert(dir: &Path, to: StoreKind) -> Result<Option<ConversionSummary>, StoreError> {
     let from = StoreKind::at(&dir.join(DIRECTORY));
     if from == to {
@@ -292,7 +300,8 @@ fn same(one: &Rows<impl Kv>, other: &Rows<impl Kv>) -> Result<u64, StoreError> {
     }
 }
 
-/// Copies a store next to its path, reads the copy in full, and calls `put` with the path and the copy's path.
+/// Copies a store to a temporary path and reads the copy in full. Then calls `put` with the store's path and the copy's
+/// path.
 pub(super) fn replace<D: Disk>(
     dir: &Path,
     store: Rows<D>,
@@ -315,13 +324,13 @@ pub(super) fn replace<D: Disk>(
         }
         put(&path, &fresh).map_err(StoreError::Io)
     });
-    // If the removal fails, the next process removes the folder.
+    // If this removal fails, the next process that opens the store removes the directory.
     let _ = fs::remove_dir_all(&staging);
     replaced
 }
 
-/// Copies the store of one state directory into another one. If that one has a store already, the existing store
-/// remains next to the new one; returns its new path.
+/// Copies a store into another state directory. If that directory has a store already, this store remains next to the
+/// new one, and its new path is returned.
 ///
 /// # Errors
 /// If the source cannot be opened or read in full, or if a process owns the store that is replaced.
@@ -334,12 +343,12 @@ pub fn restore(
         return Ok((from.backup(dir)?, None));
     }
     check_not_symlink(&path).map_err(StoreError::Io)?;
-    // The existing store may be damaged, but no process may own it.
+    // The existing store may be damaged, but it must not be in use by a process.
     let _alone = match lock(dir, &path, FlockArg::LockExclusiveNonblock) {
         Err(error @ StoreError::Locked { .. }) => return Err(error),
         lock => lock.ok(),
     };
-    // Copy into a state directory of its own, so that the copy is read again before it replaces the store.
+    // Copy into a temporary state directory first, so that the copy is opened and read before it replaces the store.
     let staging = fresh_store_path(dir);
     let _ = fs::remove_dir_all(&staging);
     let restored = from.backup(&staging).and_then(|found| {
@@ -381,7 +390,7 @@ mod tests {
     use windlass_source::source::{Bundle, SourceFile};
     use windlass_value::time::Timestamp;
 
-    /// The target of a copy. At each write to the copy, another thread writes to the copied store.
+    /// The target of a copy. At each write to the target, another thread writes to the source.
     struct WriteDuringCopy {
         copy: Memory,
         store: Arc<MemoryStore>,
@@ -417,7 +426,7 @@ mod tests {
         fn others_write(&self) {
             let number = self.written.fetch_add(1, Ordering::SeqCst);
             let store = &self.store;
-            // On another thread, which must not wait for this one. Replaces one row, and adds one.
+            // On another thread, which must not wait for the copying thread. Replaces one row, and adds one.
             let write = || {
                 put(store, number % 7, 900_000);
                 put(store, 1_000 + number, 10);
@@ -469,7 +478,7 @@ mod tests {
         }
     }
 
-    /// No writer waits for the disk of a copy, and the copy has the rows from the time when it began.
+    /// No writer waits for the disk of a copy, and the copy has the rows that the source had when the copying began.
     #[test]
     fn nobody_waits_for_the_disk_of_a_copy() {
         let store = Arc::new(MemoryStore::default());

@@ -1,4 +1,4 @@
-//! Creates a store so that an unfinished store is recognised until all of it is durable. This file never opens the
+//! Creates a store. Until all of it is durable, other processes recognise it as unfinished. This file never opens the
 //! database.
 
 use super::StoreError;
@@ -12,26 +12,27 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The name of a file in the directory of an unfinished store, locked by the process that creates the store. A store
-/// with this file has never acknowledged anything.
+/// The name of a file in the directory of an unfinished store. The process that creates the store locks this file. A
+/// store with this file has never acknowledged anything.
 pub(super) const CREATING: &str = "making";
 
 /// Why a store without any file of a database is damaged.
 pub(super) const NO_LOG: &str = "its log `store/db` and `store/fjall` are missing";
 
-/// The lock on a store that this process creates. After a power cut, an unfinished store looks like a damaged one. So
-/// the file [`CREATING`] is created before all others, and removed when all of the store is durable.
+/// The lock on a store that this process creates. After a power cut, an unfinished store would look like a damaged one.
+/// So the file [`CREATING`] is created before all other files, and removed when the whole store is durable.
 pub(super) struct CreationLock {
     path: PathBuf,
     lock: Flock<File>,
 }
 
 impl CreationLock {
-    /// Begins a store, also in place of an unfinished one whose process has ended. Returns `None` if one is finished.
+    /// Begins a store. Replaces an unfinished store whose process has ended. Returns `None` if there is a finished
+    /// store.
     pub fn of(dir: &Path, path: &Path, name: &str) -> Result<Option<Self>, StoreError> {
         let fresh = fresh_store_path(dir);
         let begun = is_vacant(path).then(|| Self::begin(&fresh, path));
-        // Also if there is a store: a process that was killed while it began a store may have left a directory.
+        // Also needed if there is a store: a process that was killed when it began a store may have left a directory.
         remove_unfinished_stores(dir, &fresh);
         let making = match begun.transpose()?.flatten() {
             Some(begun) => Some(begun),
@@ -49,13 +50,14 @@ impl CreationLock {
         Ok(making)
     }
 
-    /// Creates an empty store in its place. Returns `None` if another process was faster.
+    /// Creates an empty store at its path. Returns `None` if another process was faster.
     fn begin(fresh: &Path, path: &Path) -> Result<Option<Self>, StoreError> {
         let move_in = || -> io::Result<Flock<File>> {
             create_directories(fresh)?;
             let file = File::create(fresh.join(CREATING))?;
             let lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| errno)?;
-            // The directory is moved only with this file in it, so it has the file after a power cut, too.
+            // The directory is moved only after this file in it is durable. So after a power cut, the moved directory
+            // has the file.
             File::open(fresh)?.sync_all()?;
             std::fs::rename(fresh, path)?;
             Ok(lock)
@@ -69,7 +71,7 @@ impl CreationLock {
         }
     }
 
-    /// Locks an unfinished store that another process left. Returns `None` if the store is finished.
+    /// Locks the unfinished store that another process left. Returns `None` if the store is finished.
     fn lock_left_behind(path: &Path, name: &str) -> Result<Option<Self>, StoreError> {
         let file = match file(path, CREATING) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -80,13 +82,13 @@ impl CreationLock {
             Errno::EWOULDBLOCK => locked(name),
             errno => StoreError::Io(errno.into()),
         })?;
-        // Another process may have finished the store just before the lock was taken.
+        // Another process may have finished the store just before this one got the lock. Then the file is removed.
         let there = lock.metadata().map_err(StoreError::Io)?.nlink() > 0;
         let path = path.to_owned();
         Ok(there.then_some(Self { path, lock }))
     }
 
-    /// Removes the files that an ended process had created.
+    /// Removes the files that the ended process had created.
     fn clear(&self) -> io::Result<()> {
         for entry in std::fs::read_dir(&self.path)? {
             let entry = entry?;
@@ -102,7 +104,7 @@ impl CreationLock {
         Ok(())
     }
 
-    /// Marks the store as finished. Nothing is acknowledged before this.
+    /// Marks the store as finished. The store acknowledges nothing before this call.
     pub fn done(self) -> io::Result<()> {
         std::fs::remove_file(self.path.join(CREATING))?;
         File::open(&self.path)?.sync_all()?;
@@ -126,7 +128,8 @@ pub(super) fn locked(name: &str) -> StoreError {
     }
 }
 
-/// Locks the file that the database locks. `how` may be a shared lock, which only excludes an owner.
+/// Locks the file that the database locks. `how` is the kind of lock: a shared lock excludes only an owner of the
+/// store.
 pub(super) fn lock(dir: &Path, path: &Path, how: FlockArg) -> Result<Flock<File>, StoreError> {
     let kind = StoreKind::at(path);
     let name = kind.lock_file();

@@ -1,5 +1,5 @@
-//! The directories of stores in a state directory: creates them, exchanges them, and removes unfinished ones. This file
-//! does not depend on a database.
+//! The directories of stores inside a state directory: creates them, exchanges them, and removes unfinished ones. This
+//! file does not depend on a database.
 
 use nix::unistd::Pid;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -14,14 +14,15 @@ use std::path::{Path, PathBuf};
 /// The directory of the database inside the state directory.
 pub(super) const DIRECTORY: &str = "store";
 
-/// The mode of a store's directories: only the user that creates them has access.
+/// The mode of a store's directories: only the user that created them has access.
 const PRIVATE: u32 = 0o700;
 
-/// Prefix of a new store's directory before it is moved to its final path. The process id follows.
+/// Prefix of the name of a new store's directory until it is moved to its final path. The process id follows the
+/// prefix.
 const FRESH: &str = "store.new-";
 
-/// Returns the path where this process creates a store for a state directory. If the process ends before the store is
-/// finished, the next process that opens the store there removes the directory.
+/// Returns the temporary path where this process creates a store in a state directory. If this process ends before the
+/// store is finished, the next process that opens the store removes the directory at this path.
 pub(super) fn fresh_store_path(dir: &Path) -> PathBuf {
     dir.join(format!("{FRESH}{}", Pid::this()))
 }
@@ -38,8 +39,8 @@ pub(super) fn create_directories(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(missing)
 }
 
-/// Restricts the files of a database to users with access to its directory: the database creates files with the default
-/// mode of the process.
+/// Restricts the modes of a database's files to those users that may access the database's directory. Otherwise the
+/// files have the default mode of the process, with which the database creates them.
 pub(super) fn restrict_modes(path: &Path) -> io::Result<()> {
     let most = fs::metadata(path)?.mode();
     for entry in fs::read_dir(path)? {
@@ -64,7 +65,7 @@ pub(super) fn remove_unfinished_stores(dir: &Path, own: &Path) {
             continue;
         };
         if path == own || !Path::new("/proc").join(process).exists() {
-            // If the removal fails, the remaining directory does no harm.
+            // If the removal fails, the directory that remains does no harm.
             let _ = fs::remove_dir_all(path);
         }
     }
@@ -81,7 +82,7 @@ pub(super) fn swap(one: &Path, other: &Path) -> io::Result<()> {
     })
 }
 
-/// Refuses a store that is a symbolic link: its target cannot be exchanged with another directory.
+/// Refuses a store that is a symbolic link, because a link's target cannot be exchanged with another directory.
 pub(super) fn check_not_symlink(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path)?.is_symlink() {
         false => Ok(()),
@@ -95,19 +96,19 @@ pub(super) fn check_not_symlink(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns the first path in a directory with this name and a number that does not exist.
+/// Returns the first path that does not exist in a directory, of the paths with this name and a number from 1.
 pub(super) fn free_numbered_path(dir: &Path, name: &str) -> PathBuf {
     let mut paths = (1_u32..).map(|number| dir.join(format!("{name}-{number}")));
     let free = paths.find(|path| !path.exists());
     free.unwrap_or_else(|| dir.join(name))
 }
 
-/// Moves a new store to `path` in one step, and the old store to `old`, where nothing is. The old store is never at a
-/// path where a later process would remove it as an unfinished store.
+/// Moves a new store to `path` and the old store to `old`, in one step. Nothing must be at `old`. The old store is
+/// never at a path where a later process would remove it as an unfinished store.
 pub(super) fn exchange(dir: &Path, path: &Path, fresh: &Path, old: &Path) -> io::Result<()> {
     fs::rename(fresh, old)?;
     if let Err(error) = swap(path, old) {
-        // Move the new store back: it is removed together with its temporary directory.
+        // Move the new store back to its temporary path, which is removed later.
         let _ = fs::rename(old, fresh);
         return Err(error);
     }
@@ -136,7 +137,7 @@ pub(super) fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Returns the length of a file without the unwritten space that was reserved at its end, in bytes.
+/// Returns the length of a file in bytes, without the space at its end that was reserved and not written.
 #[cfg(feature = "fjall")]
 pub(super) fn written_bytes(file: &File) -> io::Result<u64> {
     let mut end = 0;
@@ -149,7 +150,7 @@ pub(super) fn written_bytes(file: &File) -> io::Result<u64> {
     }
 }
 
-/// Makes all files in a directory durable, and their names.
+/// Makes all files in a directory and their names durable.
 pub(super) fn sync_files(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -161,8 +162,8 @@ pub(super) fn sync_files(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// Makes the names durable that lead to a new store: its directory, the parent directory, and the `created` ones. The
-/// parent may be new as well, from an earlier start that was interrupted.
+/// Makes the names that lead to a new store durable: those of its directory, of the parent directory, and of the
+/// `created` directories. The parent may have been created by an earlier start that was interrupted.
 pub(super) fn sync_names(path: &Path, created: &[PathBuf]) -> io::Result<()> {
     let young = path.ancestors().take(2);
     for directory in young.chain(created.iter().map(PathBuf::as_path)) {
@@ -178,7 +179,7 @@ pub(super) fn forget_cached(path: &Path) {
     // macOS does not have `fadvise`.
     #[cfg(not(target_vendor = "apple"))]
     if let Ok(file) = File::open(path) {
-        // Only advice: if the system ignores it, nothing else can be done.
+        // This is only advice to the system. If the system ignores it, nothing else can be done.
         let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
     }
     #[cfg(target_vendor = "apple")]

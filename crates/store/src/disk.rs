@@ -1,4 +1,5 @@
-//! Stores on disk with any database: what a database does in addition to [`Kv`], and the choice of the database.
+//! Stores on disk, with any database: what a database on disk does in addition to [`Kv`], and the choice of the
+//! database.
 
 use super::directory::sync_files;
 use super::integrity::IntegrityReport;
@@ -17,13 +18,14 @@ use std::sync::Arc;
 pub struct StoreOptions {
     /// Size of the database's cache, in bytes.
     pub cache_bytes: u64,
-    /// How many rows are retained.
+    /// How much data is retained that is only for display.
     pub retention: Retention,
 }
 
-/// The default size of the cache, in bytes. The cache is useful only for pages that are written again and again, as the
-/// system caches the files. With a cache of the whole database, a thousand loops are not faster. sled counts a page by
-/// its size on disk, which is smaller than its size in memory, and checks the limit only now and then.
+/// The default size of the cache, in bytes. The operating system caches the files, so this cache is useful only for
+/// pages that are written again and again. A cache for the whole database does not make a thousand loops faster.
+/// sled counts a page by its size on disk, which is smaller than its size in memory, and checks the limit only now and
+/// then.
 const CACHE: u64 = 8 << 20;
 
 impl Default for StoreOptions {
@@ -43,7 +45,7 @@ pub trait Disk: Kv + Sized {
     /// Opens the store in a state directory, or creates it there.
     fn open_store(dir: &Path, options: StoreOptions) -> Result<Rows<Self>, StoreError>;
 
-    /// Opens or creates a database without checking its content, for a copy that is not in use yet.
+    /// Opens or creates a database without checking its content. For a copy that is not used as a store yet.
     fn open_unchecked(path: &Path) -> Result<Self, StoreError>;
 
     /// Closes the database and makes all of its files durable.
@@ -52,19 +54,20 @@ pub trait Disk: Kv + Sized {
         sync_files(path)
     }
 
-    /// Reads the rows of a damaged database without changing it. Also reports what cannot be read.
+    /// Reads the rows of a damaged database without changing it. The result also contains a report of the parts that
+    /// cannot be read.
     fn readable(path: &Path) -> Result<ReadableRows, StoreError>;
 }
 
 /// The functions of a store on disk in addition to those of [`Store`].
 pub trait DiskStore: Store {
-    /// Reads everything. What cannot be read is in the report.
+    /// Reads everything. The report contains each part that cannot be read.
     ///
     /// # Errors
     /// [`StoreError::Failed`] if a write failed before.
     fn check(&self) -> Result<IntegrityReport, StoreError>;
 
-    /// Passes the rows to `sink` in the order of their keys: all rows, or those of a run. If a record cannot be read,
+    /// Passes rows to `sink` in the order of their keys: all rows, or the rows of one run. If a record cannot be read,
     /// its row has the reason.
     ///
     /// # Errors
@@ -82,7 +85,7 @@ impl<K: Kv> DiskStore for Rows<K> {
     }
 }
 
-/// Evaluates an expression with the database type of a [`StoreKind`].
+/// Evaluates an expression in which `$database` is the database type of a [`StoreKind`].
 macro_rules! with_database {
     ($kind:expr, $dir:expr, $database:ident => $call:expr) => {
         match $kind {
@@ -138,7 +141,7 @@ pub fn open_with(
 /// Opens the store of a state directory for inspection.
 ///
 /// # Errors
-/// The errors of [`open`], if the store can neither be opened nor be read without opening it.
+/// The errors of [`open`], if the store cannot be opened and cannot be read without opening either.
 pub fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
     match StoreKind::of(dir).unwrap_or_default() {
         StoreKind::Sled => super::sled::open_for_inspection(dir),
@@ -149,7 +152,8 @@ pub fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
     }
 }
 
-/// Converts an I/O error that concerns the store's path, and not the disk, to [`StoreError::Unopened`].
+/// Converts an I/O error. If it concerns the path of the store and not the disk, the result is
+/// [`StoreError::Unopened`].
 pub(super) fn not_opened_error(error: StoreError, name: &str) -> StoreError {
     use io::ErrorKind as Kind;
     match error {

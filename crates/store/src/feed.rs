@@ -1,4 +1,4 @@
-//! The runs that changed, for a reader that caches data from their headers. Nothing is recorded before the first read.
+//! Records which runs changed, for a reader that caches data from their headers. Recording begins with the first read.
 //! If too many runs change between two reads, recording stops until the next read.
 
 use std::collections::HashSet;
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_model::model::Name;
 
-/// If more runs than this change, the reader has to read all of them again.
+/// Maximum number of changed runs that are recorded. If more runs change, the reader has to read all runs again.
 const MANY: usize = 65_536;
 
-/// Called when a run has changed since the last read.
+/// A function that is called when the first run changes after a read.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
 /// The recorded changes of runs.
@@ -22,18 +22,19 @@ pub struct Feed {
 
 #[derive(Default)]
 struct State {
-    /// The runs that changed; none if this is not known.
+    /// The runs that changed; `None` if they are not known.
     runs: Option<HashSet<Name>>,
     wake: Option<Wake>,
 }
 
 impl Feed {
-    /// Sets the function that is called at the first change of a run after each [`Feed::take`].
+    /// Sets the function that is called when the first run changes after each [`Feed::take`].
     pub fn on_change(&self, wake: Wake) {
         self.state().wake = Some(wake);
     }
 
-    /// Records that these runs changed. Readers of the store must already see the changes.
+    /// Records that these runs changed. The changes must already be readable, because the woken reader reads them at
+    /// once.
     pub fn changed(&self, names: impl Iterator<Item = Name>) {
         if !self.is_recording.load(Ordering::Relaxed) {
             return;
@@ -59,7 +60,7 @@ impl Feed {
         wake(state, known);
     }
 
-    /// Returns the runs that changed since the last call; none if this is not known.
+    /// Returns the runs that changed since the last call; `None` if they are not known.
     pub fn take(&self) -> Option<Vec<Name>> {
         let mut state = self.state();
         self.is_recording.store(true, Ordering::Relaxed);
@@ -72,7 +73,7 @@ impl Feed {
     }
 }
 
-/// Releases the lock, then calls the function of the waiting reader.
+/// Releases the lock, then calls the function of the waiting reader if there is a change.
 fn wake(state: MutexGuard<'_, State>, there_is: bool) {
     let wake = state.wake.clone().filter(|_| there_is);
     drop(state);

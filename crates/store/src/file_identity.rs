@@ -11,7 +11,7 @@ use windlass_inode::Inode;
 pub(super) struct FileIdentities(Vec<(PathBuf, Inode)>);
 
 impl FileIdentities {
-    /// Records the identities of files in a directory. Each file has its name.
+    /// Records the identities of open files in a directory. Each file is passed with its name.
     pub fn of(path: &Path, files: &[(&str, &File)]) -> io::Result<Self> {
         let one = |(name, file): &(&str, &File)| -> io::Result<_> {
             Ok((path.join(name), Inode::of(file)?))

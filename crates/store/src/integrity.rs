@@ -1,5 +1,5 @@
-//! Reads everything in a store, and reports what cannot be read and which run it belongs to. This file never changes a
-//! store.
+//! Reads everything in a store. Reports each part that cannot be read, and the run that the part belongs to. This file
+//! never changes a store.
 
 use super::codec;
 use super::keys::{self, Family};
@@ -24,7 +24,7 @@ pub struct IntegrityReport {
 /// A part of the store that cannot be read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Issue {
-    /// The run that the part belongs to; none if it does not belong to a single run.
+    /// The run that the part belongs to; `None` if it belongs to no single run.
     pub run: Option<Name>,
     pub what: &'static str,
     /// Why the part cannot be read.
@@ -42,7 +42,7 @@ impl IntegrityReport {
 }
 
 impl<K: Kv> Rows<K> {
-    /// Reads everything. What cannot be read is in the report.
+    /// Reads everything. The report contains each part that cannot be read.
     ///
     /// # Errors
     /// [`StoreError::Failed`] if a write failed before.
@@ -62,7 +62,8 @@ impl<K: Kv> Rows<K> {
             let parsed = keys::parse(key);
             let run = parsed.as_ref().and_then(|parsed| parsed.run.as_deref());
             let run = run.map(Name::from);
-            // Pieces of a commit that was not stored afterwards do not prove that their run exists.
+            // A long commit stores pieces of its values before its own group. If the commit then failed, these pieces
+            // remain, so they do not prove that their run exists.
             let is_first = parsed.as_ref().is_some_and(|parsed| parsed.piece == 0);
             let bare = parsed
                 .as_ref()
@@ -155,7 +156,8 @@ impl<K: Kv> Rows<K> {
         }
     }
 
-    /// Reads a run's program. If a repair has lost it, the run's label says so, and a missing program is not an issue.
+    /// Reads a run's program. If a repair has lost the program, the run has a label with this reason, and the missing
+    /// program is not an issue.
     fn check_program(&self, header: &RunHeader) -> Result<(), StoreError> {
         let known = header.labels.contains_key(QUARANTINE_LABEL);
         let key = |key: &mut Vec<u8>| keys::program(key, header.program);

@@ -1,7 +1,9 @@
-//! A run's journal has one record for each commit: the commit's changes, and what the commit reports. Loading a run
-//! and reading its history use the same records, which also contain the rows of loops and iterations. A row of the
-//! store has the record of one commit, or the packed records of several. This file encodes and decodes records.
-//! `journal_walk` reads their rows, `commit` writes them, `pack` packs them, and `compaction` removes the oldest.
+//! A run's journal has one record for each commit: the commit's changes, and its report (events, and rows of loops and
+//! iterations). Loading a run reads the changes; reading its history reads the reports.
+//! A **row of the store** is a key and its value. Here it contains the record of one commit, or the packed records of
+//! several. A **row of a loop** (or of an iteration) is the loop's state as a commit reported it.
+//! This file encodes and decodes records. `journal_walk` reads them from the store, `commit` writes them, `pack` packs
+//! them, and `compaction` removes the oldest.
 
 use super::archive::{ArchiveRows, reported_facts};
 use super::codec::{self, BadRecord};
@@ -20,7 +22,7 @@ use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState, RunState};
 use windlass_model::model::Status;
 use windlass_value::time::Timestamp;
 
-/// What one commit reports.
+/// The report of one commit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommitReport {
     /// The sequence number of the last event up to this commit.
@@ -33,14 +35,14 @@ pub struct CommitReport {
     pub history: Vec<HistoryEvent>,
 }
 
-/// What remains stored of commits whose records were removed.
+/// The retained rows: what remains stored of commits whose records were removed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RetainedRows {
     /// The last row of each loop.
     pub loops: Vec<LoopState>,
     /// The last iterations, in the order in which they ended.
     pub iterations: Vec<IterationRow>,
-    /// The archive's rows of all iterations.
+    /// The list of the archive's rows, which have all removed iterations in short form.
     pub archive: ArchiveRows,
 }
 
@@ -49,7 +51,8 @@ impl RetainedRows {
         self.loops.is_empty() && self.iterations.is_empty() && self.archive.is_empty()
     }
 
-    /// Appends the encoded rows. An empty list of archive rows is left out, as in records of earlier versions.
+    /// Appends the encoded rows. Earlier versions had no archive, so an empty list of archive rows is left out: the
+    /// bytes are then the same as in those versions.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         codec::encode_all(out, &self.loops)?;
         codec::encode_all(out, &self.iterations)?;
@@ -74,36 +77,37 @@ impl RetainedRows {
 
 /// The decompressed body of a commit's record, in two parts.
 struct SplitRecord {
-    /// The length of the report, the report, then the changes.
+    /// The whole body: the length of the report, the report, then the changes.
     whole: Vec<u8>,
     /// Offset of the changes in `whole`, in bytes.
     changes_start: usize,
 }
 
-/// A commit with more bytes than this is long. The engine commits long ones on a thread of their own.
+/// A commit with more bytes than this is long. The engine commits long commits on a thread of their own.
 const LONG: usize = 256 << 10;
 
-/// Size in bytes of the number at the start of a body: the length of the report.
+/// Size in bytes of the number at the start of a body. This number is the length of the report.
 const LENGTH: usize = 4;
 
-/// A commit's parts that are encoded before the writer is locked, so that other commits do not wait for that.
+/// The parts of a commit that are encoded before the writer is locked. So other commits do not wait for the encoding.
 pub(super) struct EncodedCommit {
-    /// The commit's record, without the sequence number of its last event, which comes first.
+    /// The commit's record without its beginning, which is the sequence number of the commit's last event.
     record: Vec<u8>,
     /// Size in bytes of the record's body before compression.
     body_bytes: u64,
     pub snapshot: Option<Vec<u8>>,
-    /// The parts that are already stored.
+    /// The pieces of the commit that are already stored; `None` if no piece is.
     pub written: Option<WrittenCommit>,
 }
 
-/// The pieces of a long commit that are stored before the commit's own group.
+/// The pieces of a long commit that are stored before the group that has the commit. A value that is too long for one
+/// key is split into pieces, each under a key of its own.
 pub(super) struct WrittenCommit {
     /// Identifies the commit that stored the pieces, in [`Writer::claims`](super::commit::Writer).
     pub claim: u64,
     /// The sequence number of the last event before the commit.
     pub events_before: u64,
-    /// None if the record has only one piece, or if its further pieces are not all stored.
+    /// `None` if the record has only one piece, or if its further pieces are not all stored.
     pub record: Option<WrittenPieces>,
     pub snapshot: Option<WrittenPieces>,
 }
@@ -124,13 +128,14 @@ impl EncodedCommit {
         })
     }
 
-    /// Returns the size of record and snapshot, in bytes.
+    /// Returns the size of the record and the snapshot together, in bytes.
     pub fn bytes(&self) -> usize {
         self.record.len() + self.snapshot.as_ref().map_or(0, Vec::len)
     }
 
-    /// Returns true if the commit is long. All pieces of a long commit except the first are stored in groups of their
-    /// own, unless it is the run's first commit.
+    /// Returns true if the commit is long. The pieces of a long commit except the first are stored in groups of their
+    /// own (a group is the writes of several commits together). The first commit of a run is an exception: all of its
+    /// pieces are in one group.
     pub fn is_long(&self) -> bool {
         self.bytes() > LONG
     }
@@ -148,7 +153,8 @@ impl EncodedCommit {
     }
 }
 
-/// Appends a commit's record without the sequence number of its last event. Returns the body's size in bytes before compression.
+/// Appends a commit's record without the sequence number of its last event.
+/// Returns the body's size in bytes before compression.
 fn encode(out: &mut Vec<u8>, commit: &Commit) -> Result<u64, EncodeError> {
     let mut report = Vec::new();
     codec::encode(&mut report, &(commit.loops.len() as u64))?;
@@ -161,7 +167,8 @@ fn encode(out: &mut Vec<u8>, commit: &Commit) -> Result<u64, EncodeError> {
     }
     codec::encode_all(&mut report, &commit.iterations)?;
     codec::encode_all(&mut report, &commit.history)?;
-    // Changes are stored even with a snapshot, which has only their results: reports read back past a snapshot.
+    // A snapshot has only the results of the changes. So the changes are stored even with a snapshot: reports also read
+    // changes from before a snapshot.
     let mut changes = Vec::new();
     codec::encode_all(&mut changes, &commit.changes)?;
     write_body(out, &report, &changes)
@@ -182,7 +189,7 @@ impl SplitRecord {
         let rest = bytes.get(used..).unwrap_or_default();
         let whole = compress::read(rest)?;
         let length = whole.first_chunk().ok_or(BadRecord::Short)?;
-        // If the body is shorter than the length says, both parts are empty.
+        // If the body is shorter than this length says, both parts are empty.
         let changes_start = LENGTH + u32::from_le_bytes(*length) as usize;
         Ok(Self {
             whole,
@@ -201,7 +208,7 @@ impl SplitRecord {
     }
 }
 
-/// Decodes a record's changes. Also returns the size in bytes of its body before compression.
+/// Decodes a record's changes. Also returns the size in bytes of the record's body before compression.
 pub(super) fn changes(bytes: &[u8]) -> Result<(u64, Vec<Change>), BadRecord> {
     let parts = SplitRecord::read(bytes)?;
     let changes = codec::decode_all(parts.changes())?;
@@ -213,7 +220,7 @@ fn loops(bytes: &[u8]) -> Result<Vec<LoopState>, BadRecord> {
     codec::decode_next(SplitRecord::read(bytes)?.report_bytes(), &mut 0)
 }
 
-/// Decodes the sequence number of the last event up to a commit.
+/// Decodes the sequence number of the last event up to and including a commit.
 pub(super) fn last_event(bytes: &[u8]) -> Result<u64, BadRecord> {
     codec::decode_first(bytes).map(|(events, _)| events)
 }
@@ -241,7 +248,7 @@ impl CommitReport {
     }
 }
 
-/// Selects the newest rows of each loop. It must receive the rows from the newest to the oldest.
+/// Selects the newest rows of each loop. The caller must pass the rows from the newest to the oldest.
 pub struct NewestRows {
     keep: usize,
     seen: HashSet<(String, u64)>,
@@ -258,7 +265,8 @@ impl NewestRows {
         }
     }
 
-    /// Returns true if the row is one of its loop's newest, and no row of the same iteration was selected before.
+    /// Returns true if the row is one of the newest of its loop, and if no row of the same iteration was selected
+    /// before.
     pub fn select(&mut self, row: &IterationRow) -> bool {
         let path = LoopPath::new(&row.path);
         if self
@@ -268,7 +276,8 @@ impl NewestRows {
         {
             return false;
         }
-        // If a graph enters a loop again, the loop ends iterations with the same numbers again.
+        // If a workflow's jump enters a loop again, the loop counts its iterations from the start again. Then only the
+        // last iteration with a number is selected.
         if !self.seen.insert((row.path.clone(), row.iteration)) {
             return false;
         }
@@ -318,7 +327,7 @@ impl LoopRows {
 }
 
 impl<K: Kv> RowReader<K> {
-    /// Reads what remains stored of commits whose records were removed.
+    /// Reads the retained rows: what remains stored of commits whose records were removed.
     pub(super) fn retained_rows(
         &self,
         run: &str,
@@ -337,7 +346,8 @@ impl<K: Kv> RowReader<K> {
             .ok_or_else(wrong)
     }
 
-    /// Returns the row of every loop after commit `last`, or after the newest commit, ordered by path.
+    /// Returns the row that every loop had after commit `last`, ordered by path. If `last` is `None`, returns the
+    /// current rows.
     pub(super) fn loop_rows(
         &self,
         run: &str,
@@ -354,7 +364,8 @@ impl<K: Kv> RowReader<K> {
         Ok(rows.retained(self.retention.ended_loops))
     }
 
-    /// Returns the last iterations up to commit `last`, or up to the newest commit, the oldest first.
+    /// Returns the last `limit` iterations up to commit `last`, the oldest first. If `last` is `None`, reads up to the
+    /// newest commit.
     pub(super) fn iteration_rows(
         &self,
         run: &str,
@@ -395,7 +406,8 @@ impl<K: Kv> RowReader<K> {
         Ok(found)
     }
 
-    /// Returns how the iterations `wanted` of a loop ended, the newest first. Reads only the last `commits` commits.
+    /// Returns how the iterations with the numbers `wanted` of a loop ended, the newest first. Reads only the last
+    /// `commits` commits of the run.
     pub(super) fn statuses_back(
         &self,
         run: &str,
@@ -446,7 +458,8 @@ impl<K: Kv> RowReader<K> {
         Ok(found)
     }
 
-    /// Returns at most `limit` events after `after`, with their sequence numbers.
+    /// Returns at most `limit` events, in order, with their sequence numbers. The first one is the event after sequence
+    /// number `after`.
     pub(super) fn events(
         &self,
         run: &str,

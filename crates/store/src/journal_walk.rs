@@ -1,4 +1,5 @@
-//! Reads the rows of a journal. Commits wait while rows are copied, but not while they are decoded.
+//! Reads the rows of a journal. A row here is a key of the store with its value: the record of one commit, or the
+//! packed records of several. Commits wait while rows are copied, but not while they are decoded.
 
 use super::RunHeader;
 use super::StoreError;
@@ -13,14 +14,15 @@ use std::ops::{Bound, ControlFlow};
 use windlass_machine::{Change, HistoryEvent, RunState};
 use windlass_value::time::Timestamp;
 
-/// Returns the first key after all records of a run.
+/// Returns the first key after all rows of a run's journal.
 fn end_of_journal(run: &str) -> Vec<u8> {
     let mut prefix = Vec::new();
     keys::of_run(&mut prefix, Family::Changes, run);
     keys::after(&prefix)
 }
 
-/// Returns the range of a journal's rows from the row with the record of a revision, or with the next stored record.
+/// Returns the range of a journal's rows that begins with the row of a revision's record. If this record is not stored,
+/// the range begins with the row of the next stored record.
 fn journal_from(run: &str, revision: u64) -> Range {
     let mut from = Vec::new();
     keys::numbered_row(&mut from, Family::Changes, run, revision);
@@ -36,8 +38,8 @@ pub enum Order {
     NewestFirst,
 }
 
-/// Number of bytes of a journal that are copied at first before they are decoded, and the maximum of later copies.
-/// Commits wait for the copying, but not for the decoding.
+/// `FIRST_SLICE`: number of bytes of a journal that are copied at once at the beginning. Later copies are larger, up to
+/// `MAX_SLICE`. Commits wait for the copying, but not for the decoding.
 const FIRST_SLICE: usize = 16 << 10;
 const MAX_SLICE: usize = 1 << 20;
 
@@ -45,17 +47,17 @@ const MAX_SLICE: usize = 1 << 20;
 struct ReadRow<T> {
     /// The revision of the row's last record.
     end: u64,
-    /// The records of the row that were not read before, with their revisions.
+    /// The records of the row that the walk has not returned before, with their revisions.
     records: Vec<(u64, T)>,
 }
 
-/// The position of a walk over a journal. Every record of the walk's revisions must be stored.
+/// The position of a walk over a journal. A walk fails if the record of one of its revisions is not stored.
 struct JournalWalk<'a> {
     run: &'a str,
     first: u64,
     last: u64,
     order: Order,
-    /// The revision of the record that must be read next.
+    /// The revision of the next record to read.
     expected: u64,
 }
 
@@ -82,7 +84,7 @@ impl<'a> JournalWalk<'a> {
         missing_changes(self.run, self.expected)
     }
 
-    /// Reads the next row. Returns `None` if all records of the row were read before.
+    /// Reads the next row. Returns `None` if the walk has already returned all records of the row.
     fn read_row<T>(
         &mut self,
         row: &Record,
@@ -94,7 +96,7 @@ impl<'a> JournalWalk<'a> {
         let before = end.checked_sub(records.len() as u64);
         let before = before.ok_or_else(|| self.missing())?;
         if self.order == Order::NewestFirst && self.expected <= before {
-            // An old row: its records were already read from a later, packed row.
+            // An old row: the walk has already read its records from a later, packed row.
             return Ok(None);
         }
         if self.expected <= before || end < self.expected {
@@ -118,7 +120,7 @@ pub(super) fn missing_changes(run: &str, revision: u64) -> StoreError {
     corrupt(&format!("changes {revision} of run {run} are missing"))
 }
 
-/// A copy of all records that a run's state is made of, from one moment.
+/// A copy of all records from which a run's state is computed, all read at one moment.
 pub(super) struct CopiedRun {
     pub header: RunHeader,
     snapshot: Option<Record>,
@@ -127,7 +129,8 @@ pub(super) struct CopiedRun {
 }
 
 impl CopiedRun {
-    /// Returns the state at the last snapshot, or before the first step. Also returns the snapshot's size in bytes.
+    /// Returns the state at the last snapshot, or the state before the first step if there is no snapshot. Also returns
+    /// the snapshot's size in bytes.
     pub fn start(&mut self) -> Result<(RunState, u64), StoreError> {
         let header = &self.header;
         let Some(snapshot) = self.snapshot.take() else {
@@ -143,7 +146,8 @@ impl CopiedRun {
         Ok((state, snapshot.value.len() as u64))
     }
 
-    /// Passes the changes of every commit after the snapshot to `take`, in order. Returns their size in bytes.
+    /// Passes the changes of every commit after the snapshot to `take`, in order. Returns the size of all their records
+    /// in bytes.
     pub fn tail(&self, mut take: impl FnMut(Vec<Change>)) -> Result<u64, StoreError> {
         let (run, last) = (&self.header.id, self.header.revision);
         let range = (self.header.snapshot.saturating_add(1), last);
@@ -163,7 +167,7 @@ impl CopiedRun {
                 take(changes);
             }
         }
-        // The last row may also contain later records.
+        // The last row may also contain records after the run's revision.
         match walk.expected.cmp(&last.saturating_add(1)) {
             Ordering::Less => Err(walk.missing()),
             Ordering::Equal => Ok(bytes),
@@ -182,7 +186,7 @@ pub struct CommitRecord {
 }
 
 impl<K: Kv> RowReader<K> {
-    /// Reads the records of these revisions until `read` breaks. Every one of them must be stored.
+    /// Reads the records of these revisions, until `read` returns `Break`. Fails if one of these records is not stored.
     pub(super) fn walk<T>(
         &self,
         run: &str,
@@ -200,8 +204,9 @@ impl<K: Kv> RowReader<K> {
         })
     }
 
-    /// Reads the rows with the records of these revisions until `read` breaks. Every record must be stored. `read` gets
-    /// the revision of a row's last record, and the row's records that were not read before.
+    /// Reads the rows with the records of these revisions, until `read` returns `Break`. Fails if one of these records
+    /// is not stored. `read` gets the revision of a row's last record, and the records of the row that it did not get
+    /// before.
     pub(super) fn walk_rows<T>(
         &self,
         run: &str,
@@ -250,7 +255,7 @@ impl<K: Kv> RowReader<K> {
         keys::numbered_row(&mut from, Family::Changes, run, walk.first);
         let to = match walk.order {
             Order::OldestFirst => end_of_journal(run),
-            // The last row may also contain later records, so its key may have a later revision.
+            // The last row may also contain records after the walk, so its key may have a revision after the walk.
             Order::NewestFirst => {
                 let _reading = self.hold_groups();
                 let row = self
@@ -263,8 +268,8 @@ impl<K: Kv> RowReader<K> {
         Ok((Bound::Included(from), Bound::Excluded(to)))
     }
 
-    /// Copies about `bytes` bytes of a walk's next rows in a range. An unreadable row is an error only if it is the
-    /// first row: otherwise, the walk may end before it.
+    /// Copies about `bytes` bytes of the walk's next rows in a range. An unreadable row is an error only if it is the
+    /// first row of the copy: before any later row, the walk may end, and then it never needs that row.
     fn copy_rows(
         &self,
         range: Range,
@@ -295,14 +300,15 @@ impl<K: Kv> RowReader<K> {
         Ok(copied)
     }
 
-    /// Copies the row with the record of a revision, or with the next stored record.
+    /// Copies the row with the record of a revision. If this record is not stored, copies the row with the next stored
+    /// record.
     pub(super) fn row_with(&self, run: &str, revision: u64) -> Result<Option<Record>, StoreError> {
         let _reading = self.hold_groups();
         let row = self.records(journal_from(run, revision)).next();
         row.map(|row| self.record(&row?)).transpose()
     }
 
-    /// Copies all records that the state of a run is made of.
+    /// Copies all records from which the state of a run is computed.
     pub(super) fn copy_run(&self, run: &str) -> Result<CopiedRun, StoreError> {
         let _reading = self.hold_groups();
         let (head, _) = self
@@ -328,8 +334,9 @@ impl<K: Kv> RowReader<K> {
         })
     }
 
-    /// Returns stored commits up to `last` with an event that `wanted` accepts, the oldest first. Goes back to the
-    /// newest commit that has an event before `since`.
+    /// Returns the stored commits up to revision `last` that have an event for which `wanted` returns true, the oldest
+    /// first.
+    /// Reads backwards from `last`, and stops at the newest commit that has an event before `since`.
     pub(super) fn read_commits(
         &self,
         run: &str,
@@ -370,8 +377,8 @@ impl<K: Kv> RowReader<K> {
         Ok(found)
     }
 
-    /// Returns the changes of the `limit` commits up to `last`, with their revisions, the newest first. Stops at a
-    /// commit that is not stored.
+    /// Returns the changes of at most `limit` commits up to revision `last`, with their revisions, the newest first.
+    /// Stops at the first commit whose record is not stored.
     pub(super) fn read_back(
         &self,
         run: &str,

@@ -3,8 +3,8 @@
 //!
 //! A text in a key ends with a zero byte, so that the keys of one run never begin with the key of another. Inside a
 //! text, byte 00 is written as `01 01`, and byte 01 as `01 02`. Numbers are big-endian. Keys are short: a page of the
-//! database holds a few hundred of them, and must stay far below the size from which the database would put it into a
-//! file of its own.
+//! database holds a few hundred of them. Such a page must stay far below the size from which the database would put it
+//! into a file of its own.
 
 use super::{StateOwner, WorkflowVersion};
 use std::fmt;
@@ -21,7 +21,8 @@ pub enum Family {
     Meta,
     /// The number of the last committed group, and the checksum of headers and indexes.
     Root,
-    /// The last mark that was synced. The mark next to the database is never older than this.
+    /// The last mark that was synced. The mark is a file next to the database with the number of the last durable
+    /// group. It is never older than this row.
     Marked,
     /// A program's source.
     Program,
@@ -37,15 +38,17 @@ pub enum Family {
     Snapshot,
     /// The record of one commit, or the packed records of several: changes, rows of loops and iterations, events.
     Changes,
-    /// Rows of loops and iterations whose commits were removed.
+    /// Rows of loops and iterations that remain of removed commits.
     Retained,
-    /// Archived iterations whose commits were removed: cells, or whole rows.
+    /// Archived iterations of removed commits. A row has cells (a few bytes for each iteration), or whole iteration
+    /// rows.
     Iterations,
     /// The index of runs by due time.
     Due,
     /// The index of runs that continue at once.
     Runnable,
-    /// Rows without content that separate other rows in a database ([`Kv::padding`](crate::kv::Kv::padding)).
+    /// Rows without content that separate other rows, so that these are on different pages of a database
+    /// ([`Kv::padding`](crate::kv::Kv::padding)).
     Padding,
 }
 
@@ -87,7 +90,8 @@ impl Family {
         match self {
             Self::Meta => b'm',
             Self::Root => b'g',
-            // Next to the root's key: the root's page is written with every group anyway.
+            // Next to the root's key: each group writes the root's page anyway, so this row causes no further page to
+            // be written.
             Self::Marked => b'f',
             Self::Program => b'p',
             Self::Workflow => b'w',
@@ -95,10 +99,11 @@ impl Family {
             Self::State => b'x',
             Self::Header => b'r',
             Self::Snapshot => b's',
-            // Sorts after all other keys except the final padding. Headers and the root change with every commit: on
-            // the same page, they would cause the end of the journal to be written again each time.
+            // The journal sorts after all other keys except the final padding. Headers and the root change with every
+            // commit. If they were on the same page as the end of the journal, each commit would write that end again.
             Self::Changes => b'z',
-            // Between padding: iterations are written once, but headers on the same page change with every commit.
+            // Between padding rows. Iterations are written once, but headers change with every commit: on a common
+            // page, the iterations would be written again with every commit.
             Self::Iterations => b'i',
             Self::Padding => ROOT_PADDING,
             Self::Retained => b'k',
@@ -185,13 +190,15 @@ pub fn workflow_state(out: &mut Vec<u8>, owner: &StateOwner, name: Option<&str>)
     }
 }
 
-/// Appends the common prefix of a run's keys in a family. For a header or retained rows this is the whole key.
+/// Appends the common prefix of a run's keys in a family. A run has one header and one row of retained rows, so for
+/// these families the prefix is the whole key.
 pub fn of_run(out: &mut Vec<u8>, family: Family, run: &str) {
     out.push(family.byte());
     text(out, run.as_bytes());
 }
 
-/// Appends the key of a numbered row. Snapshots and changes have revisions, iterations the archive's row numbers.
+/// Appends the key of a numbered row. For snapshots and changes the number is a revision, for iterations the archive's
+/// row number.
 pub fn numbered_row(out: &mut Vec<u8>, family: Family, run: &str, number: u64) {
     of_run(out, family, run);
     out.extend_from_slice(&number.to_be_bytes());
@@ -229,7 +236,7 @@ pub fn piece(out: &mut Vec<u8>, piece: u32) {
     out.extend_from_slice(&piece.to_be_bytes());
 }
 
-/// Returns the first key after all keys that begin with `prefix`; empty if all later keys begin with it.
+/// Returns the first key after all keys that begin with `prefix`. Returns an empty key if no such key exists.
 pub fn after(prefix: &[u8]) -> Vec<u8> {
     let mut out = prefix.to_vec();
     while let Some(last) = out.pop() {
@@ -251,8 +258,9 @@ fn text(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(0);
 }
 
-/// A loop's path, `outer#2/inner`, as two parts. Sorting by names puts all rows of one loop together; sorting by the
-/// iterations of the enclosing loops then puts these rows in the order of time.
+/// The path of a loop, such as `outer#2/inner`, split into two parts: the names, and the iterations of the enclosing
+/// loops. Paths sort first by names, which puts all rows of one loop together. They then sort by iterations, which puts
+/// these rows in the order of time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LoopPath {
     names: Vec<u8>,
@@ -286,13 +294,14 @@ impl LoopPath {
         &self.outer
     }
 
-    /// Returns the part that all paths of one loop share.
+    /// Returns the names, which are the same in all paths of one loop.
     pub fn names(&self) -> &[u8] {
         &self.names
     }
 }
 
-/// Splits `12/rest` into the number and the text after the slash. Accepts only numbers as this engine writes them.
+/// Splits `12/rest` into the number and the text after the slash. Accepts a number only in the form in which this
+/// engine writes it.
 fn number_before_slash(text: &str) -> Option<(u64, &str)> {
     let (digits, after) = text.split_once('/')?;
     let number: u64 = digits.parse().ok()?;
@@ -305,7 +314,7 @@ pub struct Parsed {
     pub family: Family,
     /// The run's id, if the key has one and it is valid UTF-8.
     pub run: Option<String>,
-    /// The revision, or the number of a row of iterations.
+    /// The revision, or the archive's number of a row of iterations.
     pub number: Option<u64>,
     /// A workflow's name.
     pub workflow: Option<String>,
@@ -316,11 +325,11 @@ pub struct Parsed {
     pub due: Option<Timestamp>,
     /// The number of the record's piece, from 0.
     pub piece: u32,
-    /// Length in bytes of the record's own key, without the number of the piece.
+    /// Length in bytes of the record's key without the suffix for the piece.
     pub record_key_len: usize,
 }
 
-/// Parses a key. Returns `None` if this version does not write such keys.
+/// Parses a key. Returns `None` if this version of the engine does not write such keys.
 pub fn parse(key: &[u8]) -> Option<Parsed> {
     let (&byte, rest) = key.split_first()?;
     let family = Family::of(byte)?;
@@ -449,7 +458,8 @@ impl fmt::Display for Parsed {
     }
 }
 
-/// Describes the row of a key for errors. If this version does not write such keys, returns the key's bytes.
+/// Describes the row of a key for errors. If this version of the engine does not write such keys, describes it by the
+/// bytes of the key.
 pub fn describe(key: &[u8]) -> String {
     match parse(key) {
         Some(parsed) => parsed.to_string(),

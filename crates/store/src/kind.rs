@@ -1,4 +1,4 @@
-//! The database that a store uses. The store's directory shows which: fjall's files are in a folder of their own,
+//! The database that a store uses. The store's directory shows which one: fjall's files are in a folder of their own,
 //! sled's are not. This file opens no database.
 
 use super::StoreError;
@@ -35,7 +35,7 @@ impl StoreKind {
         }
     }
 
-    /// Returns the database of the store in a state directory; none without a finished store. The store may be
+    /// Returns the database of the store in a state directory; `None` if there is no finished store. The store may be
     /// damaged.
     #[must_use]
     pub fn of(dir: &Path) -> Option<Self> {
@@ -69,7 +69,7 @@ impl StoreKind {
         }
     }
 
-    /// Creates the lock file of fjall again if it was deleted. The file is empty.
+    /// Creates the lock file of fjall if it was deleted. The file is empty.
     pub(super) fn make_lock(self, path: &Path) -> io::Result<()> {
         if self == Self::Fjall {
             let mut options = File::options();
@@ -87,7 +87,8 @@ impl StoreKind {
     /// [`StoreError::OtherKind`] if it does.
     pub fn check(self, dir: &Path) -> Result<(), StoreError> {
         match Self::of(dir) {
-            // If no database has its files there, opening the store reports it.
+            // If the files of the found database are missing, no error is returned here: opening the store reports
+            // this.
             Some(found) if found != self && dir.join(DIRECTORY).join(found.log()).exists() => {
                 Err(StoreError::OtherKind {
                     path: dir.display().to_string(),

@@ -35,11 +35,12 @@ pub trait Kv: Send + Sync + 'static {
     /// The database of a backup on disk.
     type Backup: Disk;
 
-    /// Maximum number of applied bytes that are not durable. A larger group is made durable in several steps.
+    /// Maximum number of applied bytes that are not durable. A larger group (writes of several commits together) is
+    /// made durable in several steps.
     const MAX_UNSYNCED: usize;
 
-    /// Returns the padding rows of a new store or copy. They have no value, and separate other rows so that each change
-    /// writes less.
+    /// Returns the padding rows of a new store or copy. They have no value. They separate other rows, so that a change
+    /// of one row writes fewer of the others again.
     fn padding() -> Vec<Vec<u8>> {
         Vec::new()
     }
@@ -47,23 +48,25 @@ pub trait Kv: Send + Sync + 'static {
     /// Returns the value of a key.
     fn get(&self, key: &[u8]) -> Result<Option<Self::Bytes>, KvError>;
 
-    /// Returns keys and values in order. The iterator ends with its first error.
+    /// Returns the keys in a range and their values, in order. The iterator ends after its first error.
     fn range(&self, range: Range) -> impl DoubleEndedIterator<Item = KvRow<Self::Bytes>> + '_;
 
-    /// Writes a batch. A crash leaves all of it or nothing. It is durable only after `flush` and `sync`.
+    /// Writes a batch. After a crash, the database has all of the batch or nothing of it. The batch is durable only
+    /// after `flush` and `sync`.
     fn apply(&self, batch: &WriteBatch) -> Result<(), KvError>;
 
     /// Hands everything that was applied to the operating system.
     fn flush(&self) -> Result<(), KvError>;
 
-    /// Makes everything that was flushed durable, and records next to the data that all groups up to this number are
+    /// Makes all flushed data durable. Also records, next to the data, that all groups up to the number `group` are
     /// durable.
     fn sync(&self, group: u64) -> Result<(), KvError>;
 
-    /// Opens the database again after a failed write. Data that was not synced may be there or not.
+    /// Opens the database again after a failed write. Data that was not synced before may be missing.
     fn reopen(&self) -> Result<(), StoreError>;
 
-    /// Returns the durable data while the database accepts no writes; none if it cannot be determined.
+    /// Returns the durable data while the database accepts no writes. Returns `None` if it cannot be determined which
+    /// data is durable.
     fn durable_snapshot(&self) -> Option<MemoryStore>;
 
     /// Returns the last group that `sync` recorded; 0 if it is not known.
@@ -74,7 +77,7 @@ pub trait Kv: Send + Sync + 'static {
         0
     }
 
-    /// Fails if the database is not where it was opened any more.
+    /// Fails if the database's files are not at the path where they were opened.
     fn check_present(&self) -> Result<(), KvError> {
         Ok(())
     }
@@ -112,10 +115,10 @@ where
     }
 }
 
-/// A database's iterator that handles panics, and ends with its first error.
+/// A database's iterator that handles panics, and ends after its first error.
 pub struct GuardedIter<I> {
     iter: Option<I>,
-    /// The error of creating the iterator, which is the first item.
+    /// The error of creating the iterator. It is returned as the first item.
     failed: Option<KvError>,
 }
 

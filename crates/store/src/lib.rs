@@ -87,8 +87,8 @@ pub const QUARANTINE_LABEL: &str = "windlass.parked";
 /// The label with the number of failed actions of a run that did not fail itself, because it handled these failures.
 pub const FAILED_ACTIONS_LABEL: &str = "windlass.failed_actions";
 
-/// The source that a run was compiled from. It is stored once for each hash. A run is pinned to its hash, even if the
-/// files change.
+/// The source that a run was compiled from. A store has each source once, under the program's hash. A run is pinned to
+/// its hash: if the files change, the run does not.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct ProgramSource {
     /// The workflow and the files it refers to.
@@ -100,7 +100,7 @@ pub struct ProgramSource {
     /// The operator's limit on the timeout of loops when the workflow was loaded, in milliseconds.
     pub max_timeout_ms: u64,
     pub origin: Origin,
-    /// The folder of the relative paths in its actions; none: the working folder of the process.
+    /// The folder of the relative paths in its actions; if `None`, the working folder of the process.
     pub folder: Option<String>,
 }
 
@@ -113,7 +113,7 @@ pub struct StoredWorkflow {
     pub source: ProgramSource,
     /// When this text was stored.
     pub stored_at: Timestamp,
-    /// The state of the workflow's schedule; none before the first scheduled time.
+    /// The state of the workflow's schedule; `None` before the first scheduled time.
     pub schedule: Option<ScheduleState>,
 }
 
@@ -126,7 +126,8 @@ pub struct WorkflowVersion {
     pub program: ProgramHash,
 }
 
-/// The state of a stored workflow's schedule. It is encoded last, because later versions add fields at its end.
+/// The state of a stored workflow's schedule.
+/// This must stay the last field of a workflow's record, because later versions add fields at the end of this state.
 #[derive(Clone, Debug, Default, PartialEq, Encode)]
 pub struct ScheduleState {
     /// All scheduled times up to this one were handled.
@@ -164,7 +165,7 @@ bincode::impl_borrow_decode!(ScheduleState);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct SchedulePause {
     pub from: Timestamp,
-    /// None while the pause lasts.
+    /// The pause's end; `None` while the pause lasts.
     pub to: Option<Timestamp>,
 }
 
@@ -185,7 +186,7 @@ pub struct RunHeader {
     pub started_at: Timestamp,
     /// When the run last changed.
     pub updated_at: Timestamp,
-    /// The index that has the run.
+    /// The index that contains the run.
     pub placement: Placement,
     /// The caller's labels.
     pub labels: BTreeMap<String, String>,
@@ -199,13 +200,14 @@ impl RunHeader {
         label.and_then(|count| count.parse().ok()).unwrap_or(0)
     }
 
-    /// Adds the failed actions of the step that led to the current status.
+    /// Adds the actions that failed in the step that led to the current status.
     pub fn count_failed_actions(&mut self, history: &[HistoryEvent]) {
         if self.status.is_final() && self.status != RunStatus::Succeeded {
             self.labels.remove(FAILED_ACTIONS_LABEL);
             return;
         }
-        // A foreach that continues after failed items has an error, too, so the status decides.
+        // A foreach that continues after failed items has an error although it does not fail, so only the status
+        // counts.
         let failed = |(what, _): &(&HistoryKind, &str)| match what {
             HistoryKind::ActionEnded { status, .. } => *status != Status::Succeeded,
             _ => false,
@@ -219,7 +221,7 @@ impl RunHeader {
     }
 }
 
-/// The index by which a run is found after a restart.
+/// The index by which a recovery finds the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Placement {
     /// The run continues at once.
@@ -243,8 +245,8 @@ pub struct Commit {
     pub iterations: Vec<IterationRow>,
     /// The events for the run's history.
     pub history: Vec<HistoryEvent>,
-    /// The whole state after this step, if the changes since the last snapshot have outgrown that one. A run is loaded
-    /// from its last snapshot and the later changes only.
+    /// The whole state after this step. Present only if the changes since the last snapshot are larger than that
+    /// snapshot: a run is loaded from its last snapshot and the later changes.
     pub snapshot: Option<RunState>,
     /// The program, with a run's first commit. It is stored if the store does not have it yet.
     pub program: Option<ProgramSource>,
@@ -263,7 +265,7 @@ pub struct StoredRun {
     pub snapshot_bytes: u64,
 }
 
-/// The stored part of a run's development: a state, and all changes since.
+/// The stored part of a run's journal: a state, and all later changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Journal {
     /// The run's header.
@@ -300,7 +302,8 @@ impl windlass_machine::Durable for Receipt {}
 pub struct Committed {
     /// The proof that the step is durable.
     pub receipt: Receipt,
-    /// Size in bytes of what a reader decodes for the commit's changes.
+    /// Size in bytes of the commit's record before compression. A reader decodes this many bytes to read the commit's
+    /// changes.
     pub change_bytes: u64,
     /// Size in bytes of the commit's snapshot, if it has one.
     pub snapshot_bytes: Option<u64>,
@@ -315,7 +318,7 @@ pub enum StoreError {
         /// The store's directory.
         path: String,
     },
-    /// The directory has something else than a store of this version.
+    /// The directory contains something other than a store of this version.
     #[error("{path} is not a store that this version can open: {reason}")]
     Foreign {
         /// The store's directory.
@@ -339,7 +342,7 @@ pub enum StoreError {
         /// The damaged record and its run, if known.
         what: String,
     },
-    /// The store's files are not where they were opened any more, so nothing can be acknowledged.
+    /// The store's files are not at the path where they were opened, so no commit can be acknowledged.
     #[error("the store is gone: {path} was deleted, replaced or hidden by a mount")]
     Gone {
         /// The file that was removed or replaced by another one.
@@ -372,8 +375,8 @@ pub enum StoreError {
     /// has more than [`MAX_RUN_ID`] bytes. Nothing of the commit was written.
     #[error("run {run} cannot be stored: {reason}")]
     Rejected { run: Name, reason: String },
-    /// An earlier write failed. What the database still has in memory may not be on disk, so nothing is acknowledged
-    /// until the store is opened again.
+    /// An earlier write failed. Data that the database still has in memory may not be on disk, so no commit is
+    /// acknowledged until the store is opened again.
     #[error("the store stopped after an error: {reason}")]
     Failed {
         /// The first error.
@@ -390,7 +393,7 @@ impl StoreError {
     }
 }
 
-/// All that is shown of a run. A part that cannot be read has the reason instead.
+/// All data of a run that is shown to users. A part that cannot be read contains the error instead.
 #[derive(Debug)]
 pub struct ConsistentRun {
     /// The run's header and state.

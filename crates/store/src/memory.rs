@@ -1,6 +1,6 @@
 //! A store in memory, for tests and for runs that need no durability. It writes the same records as a store on disk,
-//! into a sorted map; nothing is durable. It remembers what was not synced, so that a simulation can remove this as a
-//! power cut does.
+//! into a sorted map. Nothing is durable, but the map remembers which writes were not synced. So a simulation can
+//! remove these writes, as a power cut does.
 
 use super::StoreError;
 use super::kv::{Kv, KvError, KvRow, Range};
@@ -38,7 +38,8 @@ impl MemoryStore {
             .unwrap_or_else(|_| Self::fresh(Memory::default(), retention, NAME))
     }
 
-    /// Returns the store that a new process finds after a power cut: everything that was synced, and nothing else.
+    /// Returns the store that a new process would find after a power cut: it has everything that was synced, and
+    /// nothing else.
     pub fn after_power_cut(&self) -> Result<Self, StoreError> {
         let mut held = self.database().read().clone();
         held.forget_unsynced();
@@ -68,7 +69,7 @@ impl MemoryState {
 }
 
 impl Memory {
-    /// Creates a map with these rows. All of them count as synced, up to the group `synced`.
+    /// Creates a map with these rows. All of them are treated as synced, up to the group `synced`.
     pub(super) fn of(rows: BTreeMap<Vec<u8>, Vec<u8>>, synced: u64) -> Self {
         let rows = rows.into_iter();
         let rows = rows.map(|(key, value)| (Bytes::from(key), Bytes::from(value)));
@@ -163,7 +164,7 @@ mod tests {
         memory.apply(&batch).unwrap();
     }
 
-    /// A power cut removes exactly what was written since the last sync.
+    /// A power cut removes exactly the writes since the last sync.
     #[test]
     fn what_was_not_synced_is_forgotten() {
         let memory = Memory::default();

@@ -1,5 +1,5 @@
-//! Workflows that are stored under a name, by which runs can be started. A run is pinned to the program that it started
-//! with, never to a name.
+//! Workflows that are stored under a name. Runs can be started by this name. A run is pinned to the program with which
+//! it started, never to the name.
 
 use super::codec;
 use super::header::Root;
@@ -10,14 +10,14 @@ use super::write_batch::WriteBatch;
 use super::{ProgramSource, Store, StoreError, StoredWorkflow, WorkflowVersion};
 use bincode::Encode;
 
-/// The checksums of a row without a run, before and after the row is replaced.
+/// The checksums of a row before and after it is replaced. The row does not belong to a run.
 pub(super) struct ReplacedRow {
     old: Option<u32>,
     new: u32,
 }
 
 impl ReplacedRow {
-    /// Updates the checksum over all such rows.
+    /// Replaces the old checksum in the root's sum by the new one.
     pub fn count_in(&self, root: &mut Root) {
         self.old.into_iter().for_each(|crc| root.subtract_row(crc));
         root.add_row(self.new);
@@ -25,7 +25,7 @@ impl ReplacedRow {
 }
 
 impl<K: Kv> RowReader<K> {
-    /// Puts a row without a run into a batch, and the removal of the old row with all its pieces.
+    /// Puts a row that does not belong to a run into a batch, and the removal of the old row with all its pieces.
     pub(super) fn replace_shared<T: Encode>(
         &self,
         batch: &mut WriteBatch,

@@ -1,5 +1,5 @@
-//! Packs the records of a run's last commits into one row. These records are similar, so together they compress much
-//! better. Readers read them as before.
+//! Packs the records of a run's last commits into one row of the store. These records are similar, so they compress
+//! much better together. A reader gets the same records from a packed row.
 
 use super::StoreError;
 use super::codec::{self, BadRecord};
@@ -16,15 +16,15 @@ use std::ops::ControlFlow;
 /// The interval, in commits of a run, at which earlier records are packed.
 pub const EVERY: u64 = 64;
 
-/// A record that has more bytes than this without compression is not packed. A shorter one fits into a single row, even
-/// if compression does not make it shorter.
+/// A record with more bytes than this, without compression, is not packed. A shorter record fits into one row even
+/// without compression.
 const LONG: usize = codec::MAX_SINGLE - 16;
 
-/// Follows the number of the last event in a packed row. In the row of a single record, the byte at this place says how
-/// the record's body is compressed.
+/// The byte after the sequence number of the last event in a packed row. In a row with a single record, this byte says
+/// how the record's body is compressed, and never has this value.
 const PACKED: u8 = 5;
 
-/// Appends the packed records of consecutive commits, each with its revision.
+/// Appends the packed records of consecutive commits. Each has its revision.
 fn encode(out: &mut Vec<u8>, records: &[(u64, Vec<u8>)]) -> Result<(), EncodeError> {
     let unreadable = EncodeError::Other("a record that is packed cannot be read");
     let last = records.last().map(|(_, record)| last_event(record));
@@ -38,7 +38,7 @@ fn encode(out: &mut Vec<u8>, records: &[(u64, Vec<u8>)]) -> Result<(), EncodeErr
     compress::write(out, &whole)
 }
 
-/// Decodes the record of each commit in a row.
+/// Decodes each record in a row, packed or single.
 pub(super) fn each<T>(
     bytes: &[u8],
     decode: impl Fn(&[u8]) -> Result<T, BadRecord>,
@@ -60,7 +60,8 @@ pub(super) fn each<T>(
     Ok(records)
 }
 
-/// Returns a commit's record without compression, as records compress better together; none for a long record.
+/// Returns a commit's record without compression, because such records compress better together. Returns `None` for a
+/// record that is too long to be packed.
 fn plain(bytes: &[u8]) -> Result<Option<Vec<u8>>, BadRecord> {
     // A record that is long with compression is not shorter without it.
     if bytes.len() > LONG {
@@ -76,7 +77,7 @@ fn plain(bytes: &[u8]) -> Result<Option<Vec<u8>>, BadRecord> {
 impl<K: Kv> RowReader<K> {
     /// Packs the records of earlier commits that are not packed yet.
     pub(super) fn pack_journal(&self, entry: &mut Entry<'_>) -> Result<(), StoreError> {
-        // The record of the commit in progress is not in the store yet.
+        // The record of the current commit is not in the store yet, so it is not packed.
         let (run, last) = (entry.run, entry.header.revision);
         let all = (entry.header.bounds.first, last);
         let (mut records, mut rows) = (Vec::new(), 0);
@@ -109,8 +110,8 @@ impl<K: Kv> RowReader<K> {
         Ok(())
     }
 
-    /// Returns the records of a row, with their revisions. `last` is the revision of the last record. Returns none if
-    /// the row cannot be read.
+    /// Returns the records of a row, with their revisions. `last` is the revision of the row's last record. Returns an
+    /// empty list if the row cannot be read.
     pub(super) fn unpack(&self, key: &[u8], first: &[u8], last: u64) -> Vec<(u64, Vec<u8>)> {
         let whole = |record: &[u8]| CommitReport::decode(record).map(|_| record.to_vec());
         let records = self.value(key, first, |bytes| each(bytes, whole));

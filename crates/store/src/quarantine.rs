@@ -1,5 +1,5 @@
-//! Quarantine of runs that cannot continue. They are removed from the indexes, so that recovery does not load them
-//! before a user requests it. A label in the header has the reason. Nothing else of the run changes.
+//! Quarantine of runs that cannot continue. Such a run is removed from the indexes, so that recovery does not load it
+//! until a user requests this. A label in the run's header has the reason. Nothing else of the run changes.
 
 use super::codec;
 use super::commit::Entry;

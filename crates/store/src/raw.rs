@@ -1,5 +1,5 @@
-//! Decodes the rows of a store one by one, for a caller that needs to see exactly what is stored. Decoding a row needs
-//! no other row. This file never changes a store.
+//! Decodes the rows of a store (keys with their values) one by one, for a caller that needs to see exactly what is
+//! stored. Decoding a row needs no other row, except the further pieces of its value. This file never changes a store.
 
 use super::archive::describe_row;
 use super::codec::{self, BadRecord};
@@ -20,17 +20,18 @@ pub struct RawRow {
     pub key: String,
     /// What the key names: `changes 3 of run r1`.
     pub what: String,
-    /// Size of the row's value in bytes, without further pieces.
+    /// Size of the row's value in bytes, without the value's further pieces, which are rows of their own.
     pub bytes: u64,
-    /// The record in Rust's debug format; none for a further piece, or if rows of this family have no value.
+    /// The record in Rust's debug format; `None` for the row of a further piece, or if rows of this family have no
+    /// value.
     pub record: Option<String>,
     /// Why the record cannot be read.
     pub error: Option<String>,
 }
 
 impl<K: Kv> RowReader<K> {
-    /// Passes the rows to `sink` in the order of their keys: all rows, or those of a run. If a record cannot be read,
-    /// its row has the reason.
+    /// Passes rows to `sink` in the order of their keys: all rows, or the rows of one run. If a record cannot be read,
+    /// its row has the reason in `error`.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] if the database cannot read further rows.
@@ -83,10 +84,10 @@ impl<K: Kv> RowReader<K> {
 }
 
 /// Describes the bytes of a value as [`RawRow::record`] does, for a row whose key begins with the byte `family`.
-/// Returns none if rows do not begin so, or have no value.
+/// Returns `None` if no row's key begins with this byte, or if such rows have no value.
 ///
 /// # Errors
-/// Why the bytes are not such a record.
+/// Why the bytes are not a record of this family.
 #[must_use]
 pub fn raw_record(family: u8, bytes: &[u8]) -> Option<Result<String, String>> {
     let family = Family::of(family).filter(|family| !family.has_no_value())?;

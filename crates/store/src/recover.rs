@@ -1,6 +1,7 @@
-//! Makes a new store from what can be read of a damaged one. A run is recovered if its header, its last snapshot and
-//! all later commits can be read. Rows that are only for display may be missing; this is reported. If a run may be
-//! older than before the damage, it is parked until a user resumes it, because it could repeat what it did after that.
+//! Makes a new store from the readable rows of a damaged one. A run is recovered if its header, its last snapshot and
+//! all later commits can be read. Data that is only for display may be missing; this is reported.
+//! If the store may have lost its newest commits, a recovered run could repeat what it did in them. So each such run is
+//! parked until a user resumes it.
 
 use super::codec;
 use super::commit::{Writer, index};
@@ -18,7 +19,7 @@ use std::collections::BTreeSet;
 use std::ops::{Bound, ControlFlow};
 use windlass_model::model::Name;
 
-/// A batch with more bytes than this is applied.
+/// If the batch has more bytes than this, it is applied.
 const FULL: usize = 1 << 20;
 
 /// The result of recovering a damaged store.
@@ -28,18 +29,19 @@ pub struct RecoverySummary {
     pub retained: Vec<Name>,
     /// The runs that could not be recovered.
     pub lost: Vec<Name>,
-    /// Whether the recovered runs may be older than before the damage. Then they are parked.
+    /// Whether the recovered runs may be in an older state than before the damage. If true, the runs that have not
+    /// ended are parked.
     pub older: bool,
-    /// Everything that could not be read.
+    /// All parts of the store that could not be read.
     pub issues: IntegrityReport,
 }
 
 /// The readable part of a run's journal.
 struct ReadableRun {
-    /// The revision of the first readable record, and the last event before that record.
+    /// The revision of the first readable record, and the sequence number of the last event before it.
     first: u64,
     last_removed_event: u64,
-    /// The revisions of the last records of the readable rows.
+    /// The revision of the last record of each readable row.
     rows: BTreeSet<u64>,
 }
 
@@ -54,7 +56,8 @@ pub(super) fn rebuild<T: Kv>(
     if let (Ok(Some(_)), Err(error @ StoreError::Foreign { .. })) =
         (view.reader.row(&[Family::Meta.byte()]), view.reader.root())
     {
-        // A later version wrote this format: its rows must not be written as rows of this format.
+        // A later version of the engine wrote the damaged store. Its rows must not be copied into a store of this
+        // version's format.
         return Err(error);
     }
     let found = view
@@ -62,8 +65,8 @@ pub(super) fn rebuild<T: Kv>(
         .read(|key| keys::single(key, Family::Root), codec::decode::<Root>);
     let found = found.ok().flatten();
     let last = found.map_or(0, |root| root.group);
-    // The root checks every header, and the mark checks the root. Without a mark, it is unknown whether the end of the
-    // log is missing.
+    // The root's checksum shows whether a header is missing. The mark (the number of the last durable group) shows
+    // whether the root is old. Without a mark, it is unknown whether the end of the log is missing.
     let is_whole = found.is_some_and(|root| view.headers_checksum() == root.checksum);
     let (mut ended, mut acknowledged) = (true, acknowledged);
     let marked = view.reader.last_marked().unwrap_or(0);
@@ -123,8 +126,8 @@ impl Rows<Memory> {
         runs.map(Name::from).collect()
     }
 
-    /// Returns the checksum that the root has if no header and no workflow is missing or older than it was. Index rows
-    /// are computed from the headers.
+    /// Returns the checksum that the root must have if no header and no workflow is missing or old. The checksums of
+    /// index rows are computed from the headers.
     fn headers_checksum(&self) -> u64 {
         let mut root = Root::default();
         for (key, first) in self.reader.records(prefixed(&[])).flatten() {
@@ -149,8 +152,8 @@ impl Rows<Memory> {
         root.checksum
     }
 
-    /// If a run's header is older than its other rows, removes what the run did after that header. When it is resumed,
-    /// the run continues from there.
+    /// If a run's header is older than the run's other rows, removes everything that the run stored after this header.
+    /// When the run is resumed, it continues from the header's commit.
     fn cut_after_head(&self, run: &Name) {
         let Ok(Some((head, _))) = self.reader.stored_header(run) else {
             return;
@@ -167,7 +170,7 @@ impl Rows<Memory> {
                     continue;
                 }
                 batch.remove(|out| out.extend_from_slice(&key));
-                // The row may also have packed records that the header includes.
+                // The row may also have packed records of commits that the header includes. These are put back.
                 let (Family::Changes, Some(last), true) = (family, number, is_first) else {
                     continue;
                 };
@@ -178,7 +181,7 @@ impl Rows<Memory> {
                         out.extend_from_slice(&record);
                         Ok(())
                     };
-                    // The record fits, because it was part of a stored row before.
+                    // This cannot fail: the record was part of a stored row before, so it is not too long.
                     let _ = batch.put(key, put);
                 }
             }
@@ -264,7 +267,7 @@ impl Rows<Memory> {
         flush(writer, into, FULL)?;
         let ended = head.header.status.is_final();
         let reason = if lost.is_some() {
-            // Also for a run that has ended: the label explains why its program is missing.
+            // A run that has ended gets the label as well, because the label explains why its program is missing.
             Some(format!(
                 "the store was repaired, and the workflow of this run, {program}, was lost: start a run of \
                  its file, and resume this one"
@@ -294,8 +297,8 @@ impl Rows<Memory> {
         Ok(true)
     }
 
-    /// Determines which rows of a run's journal can be read, from the end. Returns `None` if the run cannot be loaded
-    /// from these rows.
+    /// Determines which rows of a run's journal can be read, beginning at the newest. Returns `None` if the run cannot
+    /// be loaded from these rows.
     fn readable_from(&self, head: &StoredHeader) -> Option<ReadableRun> {
         let last = head.header.revision;
         let mut found = ReadableRun {
@@ -305,7 +308,7 @@ impl Rows<Memory> {
         };
         let all = (head.bounds.first, last);
         let run = &head.header.id;
-        // The walk ends at the first unreadable row, which was reported before.
+        // The walk ends at the first unreadable row. The caller has already reported this row.
         let _ = self.reader.walk_rows(
             run,
             all,
@@ -322,7 +325,7 @@ impl Rows<Memory> {
         (found.first <= head.header.snapshot.saturating_add(1)).then_some(found)
     }
 
-    /// Copies the records of a run in a family for whose numbers `keep` returns true.
+    /// Copies the records of a run in a family. Copies only records for whose number `keep` returns true.
     fn copy_whole(
         &self,
         run: &str,
@@ -339,7 +342,7 @@ impl Rows<Memory> {
         }
     }
 
-    /// Copies a record with its further pieces.
+    /// Copies a record: the row of its first piece, and the rows of its further pieces.
     fn copy_record(&self, key: &[u8], first: &[u8], writer: &mut Writer) {
         writer.batch.copy(key, first);
         let further = codec::check(key, first)
@@ -354,7 +357,7 @@ impl Rows<Memory> {
         }
     }
 
-    /// Copies the readable programs, named workflows and state of workflows.
+    /// Copies the readable programs, named workflows, and stored values of workflows.
     fn rebuild_shared(
         &self,
         writer: &mut Writer,

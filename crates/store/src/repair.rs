@@ -1,5 +1,5 @@
-//! Repairs a store on disk: makes a new store from what can be read of the damaged one, and puts the new store in its
-//! place. The damaged store remains next to it, unchanged; nothing is ever written to it.
+//! Repairs a store on disk: makes a new store from the readable part of the damaged one, and exchanges the two. The
+//! damaged store remains next to the new one, unchanged: nothing is ever written to it.
 
 use super::codec;
 use super::creation_lock::lock;
@@ -25,17 +25,17 @@ const ALONE: FlockArg = FlockArg::LockExclusiveNonblock;
 /// The result of a repair.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RepairResult {
-    /// What is in the new store, and what is not.
+    /// What the new store has, and what is lost.
     pub recovered: RecoverySummary,
     /// The new path of the damaged store.
     pub old: PathBuf,
 }
 
-/// Makes a new store from what can be read of the store in a state directory.
+/// Makes a new store from the readable part of the store in a state directory.
 ///
 /// # Errors
 /// [`StoreError::Locked`] if a process owns the store, [`StoreError::Corrupt`] if nothing of it can be read,
-/// [`StoreError::Io`] if the disk has not enough space for the new store. On an error the store is unchanged.
+/// [`StoreError::Io`] if the disk has not enough space for the new store. After an error, the store is unchanged.
 pub fn repair(dir: &Path) -> Result<RepairResult, StoreError> {
     let path = dir.join(DIRECTORY);
     check_not_symlink(&path).map_err(StoreError::Io)?;
@@ -59,8 +59,8 @@ pub fn repair(dir: &Path) -> Result<RepairResult, StoreError> {
     repaired
 }
 
-/// Reads a damaged store that does not open into memory. Also reports everything that cannot be read. The damaged store
-/// remains unchanged.
+/// Reads a damaged store that does not open, into memory. Also returns a report of each part that cannot be read. The
+/// damaged store is not changed.
 pub fn inspect_damaged(dir: &Path) -> Result<(MemoryStore, IntegrityReport), StoreError> {
     let path = dir.join(DIRECTORY);
     let _alone = lock(dir, &path, ALONE)?;
@@ -73,7 +73,7 @@ pub fn inspect_damaged(dir: &Path) -> Result<(MemoryStore, IntegrityReport), Sto
     Ok((store, recovered.issues))
 }
 
-/// Reads the raw rows of a store that does not open, as far as they can be read.
+/// Reads the raw rows of a store that does not open, as far as they are readable.
 pub fn dump_damaged(dir: &Path) -> Result<MemoryStore, StoreError> {
     let path = dir.join(DIRECTORY);
     let _alone = lock(dir, &path, ALONE)?;
@@ -83,11 +83,11 @@ pub fn dump_damaged(dir: &Path) -> Result<MemoryStore, StoreError> {
     Ok(Rows::fresh(rows, Retention::default(), "the damaged store"))
 }
 
-/// Reads the rows of a damaged store. Also reports what cannot be read.
+/// Reads the rows of a damaged store. Also returns a report of each part that cannot be read.
 fn read<D: Disk>(path: &Path) -> Result<(Memory, IntegrityReport), StoreError> {
     let (mut rows, mut report) = D::readable(path)?;
     rows.retain(|key, value| {
-        // Index rows and padding are created again.
+        // Left out: index rows and padding, which the new store creates from the other rows.
         let parsed = keys::parse(key).filter(|parsed| !parsed.family.has_no_value());
         let Some(parsed) = parsed else {
             return false;
@@ -105,12 +105,12 @@ fn read<D: Disk>(path: &Path) -> Result<(Memory, IntegrityReport), StoreError> {
     }
     let name = path.display().to_string();
     let rows = Rows::fresh(Memory::of(rows, 0), Retention::default(), &name);
-    // Otherwise, records of another format would look damaged.
+    // Check the format before any record: records of another format would look damaged.
     rows.reader.check_format()?;
     Ok((rows.into_database(), report))
 }
 
-/// Writes what can be read of a damaged store into a new database.
+/// Writes the readable part of a damaged store into a new database.
 fn renew<D: Disk>(path: &Path, fresh: &Path) -> Result<RecoverySummary, StoreError> {
     let (rows, report) = read::<D>(path)?;
     let _ = fs::remove_dir_all(fresh);

@@ -1,5 +1,6 @@
-//! A store as rows of a sorted map. `root` opens it, `reader` reads it, `durable` makes groups durable. `commit`
-//! lists what a commit writes; `keys` and `codec` define the bytes of keys and values.
+//! A store as rows (keys with their values) of a sorted map. `root` opens the store, `reader` reads it, and `durable`
+//! makes groups (writes of several commits together) durable. `commit` determines what a commit writes; `keys` and
+//! `codec` define the bytes of keys and values.
 
 mod durable;
 mod reader;
@@ -35,20 +36,20 @@ use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState};
 use windlass_model::model::Name;
 use windlass_value::time::Timestamp;
 
-/// The version of the store's format: its families of rows, and the layout of their keys.
+/// The version of the store's format: its families (kinds of rows), and the layout of their keys.
 pub const FORMAT: u32 = 2;
 
-/// How many display-only rows of a run are retained. A run never needs these rows to continue.
+/// How much data a run retains that is only for display. A run never needs this data to continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Minimum number of iteration rows of each loop of a run.
+    /// Minimum number of iteration rows that are retained for each loop of a run.
     pub iterations: usize,
-    /// Minimum number of history events of a run.
+    /// Minimum number of history events that are retained for a run.
     pub events: u64,
-    /// Minimum number of rows of each loop of a run that ended. A nested loop has one row for each iteration of the
-    /// enclosing loop.
+    /// Minimum number of rows of ended loops that are retained for each loop of a run. A nested loop has one row for
+    /// each iteration of the enclosing loop.
     pub ended_loops: usize,
-    /// Older rows are removed once in this many commits of a run.
+    /// Every time a run has made this many commits, the rows above these minimums are removed.
     pub compact_every: u64,
 }
 
@@ -63,19 +64,21 @@ impl Default for Retention {
     }
 }
 
-/// Number of attempts to read a run while commits may be applied. After that, the writer is locked.
+/// Number of attempts to read a run without a lock on the writer. Each attempt may fail because commits are applied
+/// meanwhile. The attempt after these locks the writer.
 const UNLOCKED_READS: usize = 3;
 
 /// A store on a sorted map.
 pub struct Rows<K: Kv> {
     pub(super) reader: RowReader<K>,
     pub(super) writer: Mutex<Writer>,
-    /// Held while a thread waits for the writer. A thread that writes several groups queues again for each group.
+    /// Held while a thread waits for the writer. A thread that writes several groups must wait here again for each
+    /// group, so other threads can write between its groups.
     writer_queue: Mutex<()>,
     durability: Durability,
-    /// The runs that changed since they were last read.
+    /// The runs that changed since the feed was last read.
     feed: Feed,
-    /// The copies in progress.
+    /// The snapshots of the copies in progress.
     pub(super) snapshots: Snapshots,
 }
 
@@ -84,20 +87,21 @@ impl<K: Kv> Rows<K> {
         self.reader.kv
     }
 
-    /// Returns the database, for direct access. Only for a store that nothing else uses.
+    /// Returns the database for direct access. Use this only if nothing else uses the store.
     pub(super) fn database(&self) -> &K {
         &self.reader.kv
     }
 
-    /// Reads several records of a run. A commit that is applied meanwhile may remove some of them. If the result is
-    /// inconsistent, it is read again; the last attempt locks out all commits.
+    /// Reads several records of a run. Commits that are applied meanwhile may remove some of them. If the result is
+    /// inconsistent for that reason, all of them are read again. The last attempt prevents commits while it reads.
     fn read_run<T>(
         &self,
         run: &str,
         is_consistent: impl Fn(&T) -> bool,
         read: impl Fn() -> T,
     ) -> T {
-        // Each commit of a run changes the run's header, so an equal checksum means that no commit was applied.
+        // Each commit of a run changes the checksum of the run's header. So if the checksum is unchanged, no commit was
+        // applied during the read.
         let header = || {
             self.reader
                 .crc_at(|key| keys::of_run(key, Family::Header, run))
@@ -114,14 +118,14 @@ impl<K: Kv> Rows<K> {
         read()
     }
 
-    /// Locks the writer. If another thread waits for the writer already, that thread gets it first.
+    /// Locks the writer. If another thread already waits for the writer, that thread gets it first.
     pub(super) fn next_writer(&self) -> MutexGuard<'_, Writer> {
         let _queue = lock(&self.writer_queue);
         lock(&self.writer)
     }
 }
 
-/// Returns false if a record was missing, damaged, or of another commit.
+/// Returns false if a record was missing, was damaged, or belonged to another commit.
 fn is_consistent<T>(read: &Result<T, StoreError>) -> bool {
     !matches!(read, Err(StoreError::Corrupt { .. }))
 }
@@ -146,7 +150,7 @@ impl<K: Kv> RunTable for Rows<K> {
     fn consistent_read(&self, run: &str, iterations: usize) -> Result<ConsistentRun, StoreError> {
         self.check_writable()?;
         let whole = |read: &ConsistentRun| {
-            // If the run is deleted between the reads, some of them do not find it.
+            // If the run is deleted between the reads, some of them report an unknown run and others do not.
             let unknown = is_unknown(&read.stored);
             is_consistent(&read.stored)
                 && is_consistent(&read.loops)
@@ -156,7 +160,7 @@ impl<K: Kv> RunTable for Rows<K> {
         };
         Ok(self.read_run(run, whole, || {
             let stored = self.reader.stored_run(run);
-            // Only loops and iterations of commits up to the state's commit.
+            // Read only loops and iterations of commits up to the commit of the state.
             let last = stored.as_ref().ok().map(|stored| stored.header.revision);
             ConsistentRun {
                 stored,
@@ -393,7 +397,8 @@ impl<K: Kv> Store for Rows<K> {
                 let Ok(one) = slot else { continue };
                 match self.write_further_pieces(commit, one) {
                     Ok(()) => {}
-                    // An unreadable or rejected run fails alone; the other commits of the group continue.
+                    // If a run cannot be read or its commit is rejected, only this commit fails. The other commits of
+                    // the group continue.
                     Err(error @ (StoreError::Corrupt { .. } | StoreError::Rejected { .. })) => {
                         *slot = Err(error);
                     }
@@ -487,7 +492,7 @@ impl<K: Kv> Store for Rows<K> {
     }
 }
 
-/// Returns true for errors that only a write can cause.
+/// Returns true for errors that only a write can cause, so they are not errors of a read.
 fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     matches!(
@@ -496,7 +501,7 @@ fn is_full(error: &io::Error) -> bool {
     )
 }
 
-/// Decodes a run's stored header without the bounds that the store adds.
+/// Decodes a run's stored header. Leaves out the bounds that the store adds to it.
 pub(super) fn decode_header(bytes: &[u8]) -> Result<RunHeader, BadRecord> {
     codec::decode::<StoredHeader>(bytes).map(|head| head.header)
 }

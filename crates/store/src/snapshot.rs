@@ -1,6 +1,7 @@
-//! A snapshot of a store's rows at one moment, for a copy that is made while other threads write. Before a group is
-//! applied, the rows that it replaces or removes are saved, unless they were copied already. Without a copy in progress
-//! nothing is saved.
+//! A snapshot of all rows of a store at one moment, for a copy that is made while other threads write. (It is not the
+//! snapshot of a run's state.)
+//! Before a group (writes of several commits together) is applied, the rows that it replaces or removes are saved for
+//! the copy, unless they were copied already. If no copy is in progress, nothing is saved.
 
 use super::kv::KvError;
 use super::rows::lock;
@@ -16,21 +17,22 @@ pub(super) struct Snapshots {
     open: Mutex<Vec<Arc<Mutex<SavedRows>>>>,
 }
 
-/// The rows of a snapshot that commits changed since its moment. Only rows after those that were copied, in order of
-/// the keys.
+/// Rows that commits changed after the snapshot's moment and before the copy reached them. The copy proceeds in the
+/// order of the keys.
 #[derive(Default)]
 struct SavedRows {
-    /// The last key of the rows that were copied.
+    /// The key of the last row that was copied.
     copied_up_to: Vec<u8>,
-    /// The keys whose rows were changed, added or removed.
+    /// The keys of rows that were changed, added or removed.
     changed: BTreeSet<Vec<u8>>,
-    /// The old rows of these keys, until the next slice. A key that was added has no old row.
+    /// The rows of these keys at the snapshot's moment, until the copy reads its next slice. A key that was added later
+    /// has none.
     rows: CopiedRows,
-    /// Why an old row could not be saved.
+    /// Why a row could not be saved.
     failed: Option<KvError>,
 }
 
-/// The rows of a store as they were when the snapshot was opened.
+/// The rows of a store at the moment when the snapshot was opened.
 pub(super) struct Snapshot<'a> {
     snapshots: &'a Snapshots,
     saved: Arc<Mutex<SavedRows>>,
@@ -40,7 +42,7 @@ pub(super) struct Snapshot<'a> {
 pub(super) type CopiedRows = BTreeMap<Vec<u8>, Vec<u8>>;
 
 impl Snapshots {
-    /// Opens a snapshot of the current rows. The caller must prevent that a group is applied meanwhile.
+    /// Opens a snapshot of the current rows. The caller must ensure that no group is applied during this call.
     pub fn open(&self) -> Snapshot<'_> {
         let saved = Arc::default();
         lock(&self.open).push(Arc::clone(&saved));
@@ -57,7 +59,8 @@ impl Snapshots {
         lock(&self.open).is_empty()
     }
 
-    /// Saves the rows that a batch replaces or removes. Must be called before the batch is applied; `row` reads a row.
+    /// Saves the rows that a batch replaces or removes. Must be called before the batch is applied. `row` reads a row
+    /// of the store.
     pub fn save(
         &self,
         batch: &WriteBatch,
@@ -77,7 +80,7 @@ impl Snapshots {
                         saved.rows.extend(row.map(|row| (key.to_vec(), row)));
                         saved.changed.insert(key.to_vec());
                     }
-                    // Only the copy fails, not the commit.
+                    // The copy fails, but the commit does not.
                     Err(error) => drop(saved.failed.get_or_insert(error)),
                 }
             }
@@ -86,8 +89,9 @@ impl Snapshots {
 }
 
 impl Snapshot<'_> {
-    /// Returns the snapshot's rows after those that were copied, up to the key `end` or all. `found` has the current
-    /// rows. Saved rows after `end` are returned too, so that their values do not remain in memory.
+    /// Returns the snapshot's rows after those that were copied, up to the key `end`; if `end` is `None`, all of them.
+    /// `found` has the current rows of this range.
+    /// The result also has saved rows after `end`, so that their values do not stay in memory.
     pub fn rows(&self, mut found: CopiedRows, end: Option<&[u8]>) -> Result<CopiedRows, KvError> {
         let mut saved = lock(&self.saved);
         if let Some(error) = saved.failed.take() {

@@ -1,6 +1,6 @@
-//! The key of a state directory, which seals secure values (ChaCha20-Poly1305, RFC 8439). Every process derives a key
-//! of its own from this key and a random salt, which is stored with each sealed value. So a counter is sufficient as
-//! the nonce. This file never writes the key anywhere.
+//! The key of a state directory, with which secure values are sealed (ChaCha20-Poly1305, RFC 8439). Each process
+//! derives its own key from this key and a random salt. The salt is stored with each sealed value. Each derived key is
+//! used by only one process, so a counter is sufficient as the nonce. This file never writes the key anywhere.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
@@ -18,7 +18,7 @@ use windlass_expression::Sealer;
 const KEY: usize = 32;
 /// The first byte of a sealed value.
 const VERSION: u8 = 1;
-/// Lengths in bytes of the parts before the ciphertext: the id of the key, the process's salt, the number of the value.
+/// Lengths in bytes of the parts before the ciphertext: the id of the key, the salt of the process, and the counter.
 const ID: usize = 8;
 const SALT: usize = 16;
 const COUNTER: usize = 8;
@@ -83,7 +83,7 @@ impl StateKey {
         Self::new(key)
     }
 
-    /// Derives the key of the process that sealed with this salt.
+    /// Derives the key of the process that sealed a value with this salt.
     fn derived(&self, salt: &[u8]) -> Option<LessSafeKey> {
         let key = Salt::new(HKDF_SHA256, salt).extract(&self.0.key);
         let key = key.expand(&[b"windlass sealed value"], &CHACHA20_POLY1305);

@@ -21,7 +21,7 @@ pub mod sealed {
     pub trait Store {}
 }
 
-/// A waiting run, and when it continues.
+/// A waiting run, and the time at which it continues.
 pub type DueRun = (Timestamp, Name);
 
 /// The current state of each run, and the indexes of runs that continue.
@@ -32,20 +32,21 @@ pub trait RunTable: sealed::Store {
     /// Returns a run's header and state.
     fn load(&self, run: &str) -> Result<StoredRun, StoreError>;
 
-    /// Reads a run at one moment, with the current rows of its loops and its last `iterations`.
+    /// Reads a run as it is at one moment: the header, the state, the current rows of its loops, and the last
+    /// `iterations` iterations.
     fn consistent_read(&self, run: &str, iterations: usize) -> Result<ConsistentRun, StoreError>;
 
     /// Returns a program's source.
     fn program(&self, hash: ProgramHash) -> Result<ProgramSource, StoreError>;
 
-    /// Returns at most `limit` headers of runs, ordered by id, after the id `after`.
+    /// Returns at most `limit` headers of runs, ordered by id. The first one is the first id that sorts after `after`.
     fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<RunHeader>, StoreError>;
 
     /// Returns the runs that continue at once.
     fn runnable(&self) -> Result<Vec<Name>, StoreError>;
 
-    /// Returns at most `limit` runs that are due by `until`, ordered by due time and then by id, after `after`. Rows
-    /// that were removed before `after` are not scanned again.
+    /// Returns at most `limit` runs that are due by `until`, ordered by due time and then by id. The first one is the
+    /// first run that sorts after `after`. The database does not scan again the removed rows before `after`.
     fn due(
         &self,
         after: Option<&DueRun>,
@@ -59,7 +60,8 @@ pub trait HistoryTable: sealed::Store {
     /// Returns the stored part of a run's journal.
     fn journal(&self, run: &str) -> Result<Journal, StoreError>;
 
-    /// Returns at most `limit` events of a run's history after `after`, with their sequence numbers (from 1), in order.
+    /// Returns at most `limit` events of a run's history, in order, each with its sequence number (from 1). The first
+    /// one is the event after sequence number `after`.
     fn history(
         &self,
         run: &str,
@@ -67,8 +69,9 @@ pub trait HistoryTable: sealed::Store {
         limit: usize,
     ) -> Result<Vec<(u64, HistoryEvent)>, StoreError>;
 
-    /// Returns the stored commits of a run up to revision `last` with an event that `wanted` accepts, the oldest first.
-    /// Goes back to the newest commit that has an event before `since`.
+    /// Returns the stored commits of a run up to revision `last` that have an event for which `wanted` returns true,
+    /// the oldest first.
+    /// Reads backwards from `last`, and stops at the newest commit that has an event before `since`.
     fn commits_between(
         &self,
         run: &str,
@@ -86,7 +89,8 @@ pub trait HistoryTable: sealed::Store {
         limit: usize,
     ) -> Result<Vec<(u64, Vec<Change>)>, StoreError>;
 
-    /// Returns how the iterations `wanted` of a loop ended, the newest first. Reads only the last `commits` commits.
+    /// Returns how the iterations with the numbers `wanted` of a loop ended, the newest first. Reads only the last
+    /// `commits` commits of the run.
     fn last_statuses(
         &self,
         run: &str,
@@ -98,8 +102,8 @@ pub trait HistoryTable: sealed::Store {
     /// Returns the current row of every loop of a run, ordered by path.
     fn loops(&self, run: &str) -> Result<Vec<LoopState>, StoreError>;
 
-    /// Returns the last `limit` iteration rows of a run, of one loop if `path` is given. Rows of a loop are in the
-    /// order in which the iterations ended.
+    /// Returns the last `limit` iteration rows of a run. If `path` is given, returns only rows of this loop. The rows
+    /// of one loop are in the order in which the iterations ended.
     fn iterations(
         &self,
         run: &str,
@@ -107,10 +111,10 @@ pub trait HistoryTable: sealed::Store {
         limit: usize,
     ) -> Result<Vec<IterationRow>, StoreError>;
 
-    /// Returns what is stored of the iterations of one loop, or of the items of one foreach.
+    /// Returns all stored data about the iterations of one loop, or about the items of one foreach.
     fn iterations_of(&self, run: &str, path: &str) -> Result<LoopIterations, StoreError>;
 
-    /// Returns the rows of these iterations of a loop. A row that is not at its location any more is left out.
+    /// Returns the rows of the `wanted` iterations of a loop. If a row is no longer at its location, it is left out.
     fn whole_rows(
         &self,
         run: &str,
@@ -123,7 +127,7 @@ pub trait HistoryTable: sealed::Store {
 pub trait WorkflowTable: sealed::Store {
     fn workflow(&self, name: &str) -> Result<Option<StoredWorkflow>, StoreError>;
 
-    /// Returns at most `limit` workflows, ordered by name, after the name `after`.
+    /// Returns at most `limit` workflows, ordered by name. The first one is the first name that sorts after `after`.
     fn workflows(
         &self,
         after: Option<&str>,
@@ -140,8 +144,8 @@ pub trait WorkflowTable: sealed::Store {
         version: &WorkflowVersion,
     ) -> Result<Option<ProgramSource>, StoreError>;
 
-    /// Returns the values that one workflow or all workflows store between their runs, by name. The entry of a deleted
-    /// value remains, without a value.
+    /// Returns the values that workflows store between their runs, by name: those of one workflow, or of all workflows.
+    /// A deleted value still has an entry, but the entry has no value.
     fn state(&self, of: Option<&StateOwner>) -> Result<Vec<StateEntry>, StoreError>;
 }
 
@@ -150,13 +154,14 @@ pub trait ReadStore: RunTable + HistoryTable + WorkflowTable {}
 
 impl<T: RunTable + HistoryTable + WorkflowTable + ?Sized> ReadStore for T {}
 
-/// A place to store runs: [`SledStore`](crate::SledStore), [`MemoryStore`], or the result of [`open`](crate::open). All
-/// methods block. When `commit` returns, its commits survive a power cut.
+/// A place to store runs: [`SledStore`](crate::SledStore), [`MemoryStore`], or the result of [`open`](crate::open).
+/// All methods block. When `commit` returns, its commits survive a power cut.
 pub trait Store: ReadStore + Send + Sync + 'static {
-    /// Fails if a write failed and the store was not opened again since.
+    /// Returns an error if a write failed and the store was not opened again after it.
     fn check_writable(&self) -> Result<(), StoreError>;
 
-    /// Fails if the store is not where it was opened any more. After that it accepts no more writes.
+    /// Returns an error if the store is not at the path where it was opened. After such an error, the store accepts no
+    /// writes.
     fn check_present(&self) -> Result<(), StoreError> {
         Ok(())
     }
@@ -164,44 +169,44 @@ pub trait Store: ReadStore + Send + Sync + 'static {
     /// Returns how often the store was opened again.
     fn epoch(&self) -> u64;
 
-    /// Waits until everything that could be read until now is durable. A group can be read before it is durable, but
-    /// nothing may be reported that a power cut can still remove. `epoch` must be the result of [`Self::epoch`] from
-    /// before the read.
+    /// Waits until all groups that are readable now are durable. A group (writes of several commits together) can be
+    /// read before it is durable, but no report may contain data that a power cut can still remove.
+    /// `epoch` must be the result of a call of [`Self::epoch`] before the read.
     fn wait_durable(&self, epoch: u64) -> Result<(), StoreError>;
 
-    /// Opens the store again after a failed write. The groups that failed may or may not be stored, so runs must be
-    /// loaded again.
+    /// Opens the store again after a failed write. The groups that were being written may or may not be stored, so runs
+    /// must be loaded again.
     ///
     /// # Errors
     /// The errors of opening the store. The call can be repeated.
     fn reopen(&self) -> Result<(), StoreError>;
 
-    /// Seals new secure values with this key, and opens those that it sealed. A value that another key sealed can be
-    /// shown, masked, but no run continues with it.
+    /// Sets the key that seals new secure values, and that opens the values it has sealed. A value that another key has
+    /// sealed can be shown, masked, but a run that needs it does not continue.
     fn seal_with(&self, key: Arc<dyn Sealer>);
 
-    /// Makes steps of several runs durable in one group. Each step is atomic; all are durable when this returns. A run
-    /// appears at most once in a group. Returns one result per commit, in order. A commit with the wrong revision fails
-    /// with [`StoreError::Conflict`]; the other commits are not affected.
+    /// Makes steps of several runs durable in one group. Each step is atomic, and all are durable when this returns.
+    /// A run appears at most once in a group. Returns one result for each commit, in order. A commit with the wrong
+    /// revision fails with [`StoreError::Conflict`]; the other commits are not affected.
     ///
     /// # Errors
-    /// After an outer error, none of the group's commits is known to be durable.
-    /// The outer error means that nothing of the group is known to be durable.
+    /// If the outer result is an error, none of the group's commits is known to be durable.
     fn commit(&self, group: &[Commit]) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {
         self.commit_with_callback(group, &mut || ())
     }
 
-    /// Does the same as `commit`. Calls `on_flushed` when the operating system has the whole group, if no commit was
-    /// refused. After that, the end of this process cannot lose the group, but a power cut can.
+    /// Does the same as `commit`, and calls `on_flushed` when the operating system has the whole group. Does not call
+    /// it if a commit was refused.
+    /// After this call, a crash of this process cannot lose the group, but a power cut can.
     fn commit_with_callback(
         &self,
         group: &[Commit],
         on_flushed: &mut dyn FnMut(),
     ) -> Result<Vec<Result<Committed, StoreError>>, StoreError>;
 
-    /// Moves a run to another index without a step of the run; durable when this returns. A `reason` puts a run that
-    /// cannot continue into quarantine: it is stored in the label [`QUARANTINE_LABEL`], and recovery does not load the
-    /// run before a user requests it.
+    /// Moves a run to another index without a step of the run; durable when this returns.
+    /// If `reason` is given, the run is put into quarantine, because it cannot continue. The reason is stored in the
+    /// label [`QUARANTINE_LABEL`], and recovery does not load the run until a user requests it.
     fn set_quarantine(
         &self,
         run: &str,
@@ -212,8 +217,9 @@ pub trait Store: ReadStore + Send + Sync + 'static {
     /// Deletes a run with all of its rows. The run's program remains until [`Store::sweep`].
     fn delete(&self, run: &str) -> Result<(), StoreError>;
 
-    /// Stores a workflow under its name and replaces the old one; durable when this returns. In the same step, adds the
-    /// former text `former` and deletes the former texts `gone`. Returns whether the name was stored before.
+    /// Stores a workflow under its name, in place of the earlier one; durable when this returns.
+    /// In the same atomic write, adds the former text `former` and deletes the former texts `gone`. Returns true if the
+    /// store had a workflow with this name.
     fn replace_workflow(
         &self,
         workflow: &StoredWorkflow,
@@ -221,28 +227,30 @@ pub trait Store: ReadStore + Send + Sync + 'static {
         gone: &[WorkflowVersion],
     ) -> Result<bool, StoreError>;
 
-    /// Deletes a workflow and its former texts; its runs continue. Returns whether the name was stored before.
+    /// Deletes a workflow and its former texts. Runs of the workflow continue. Returns true if the store had a workflow
+    /// with this name.
     fn remove_workflow(&self, name: &str) -> Result<bool, StoreError>;
 
-    /// Writes a value of a workflow if the stored one is as expected; durable when this returns. Repeating a write with
-    /// the same idempotency key changes nothing.
+    /// Writes a value of a workflow if the stored value is the expected one; durable when this returns. A repeated
+    /// write with the same idempotency key changes nothing.
     fn write_state(&self, write: &StateWrite) -> Result<StateOutcome, StoreError>;
 
-    /// Returns the runs whose headers changed or were deleted since the last call. Returns `None` if they are not
-    /// known: at the first call, after the store was opened again, or if too many changed. For one caller only.
+    /// Returns the runs whose headers were changed or deleted since the last call.
+    /// Returns `None` if these runs are not known: at the first call, after the store was opened again, or if too many
+    /// runs changed. Only one caller may use this method, because each call clears the list.
     fn changed_runs(&self) -> Option<Vec<Name>> {
         None
     }
 
-    /// Sets the function that is called at the first change of a run after each call of [`Self::changed_runs`].
+    /// Sets the function that is called when the first run changes after each call of [`Self::changed_runs`].
     fn on_change(&self, _wake: Wake) {}
 
-    /// Reads everything that was acknowledged from the disk, while the store accepts no writes. Returns `None` if it
-    /// cannot be distinguished from writes that were not acknowledged.
+    /// Reads all acknowledged data from the disk, while the store accepts no writes. Returns `None` if the acknowledged
+    /// data cannot be distinguished from other data.
     fn durable_snapshot(&self) -> Option<MemoryStore>;
 
-    /// Copies the store, as it is at one moment, into another state directory without a store. Then opens the copy and
-    /// reads it in full. Returns the result; if it has issues, the copy is removed.
+    /// Copies the store, as it is at one moment, into another state directory, which must have no store. Then opens the
+    /// copy and reads it in full. Returns the result of this check. If the check finds issues, the copy is removed.
     fn backup(&self, dir: &Path) -> Result<IntegrityReport, StoreError>;
 
     /// Deletes the programs that no run pins. Returns the number of programs.

@@ -1,10 +1,11 @@
-//! The mark: the number of the last durable group, in a file of its own next to the database. If a log lost its end,
-//! the database does not notice, but the mark shows it. So a finished store without a readable mark is damaged. This
-//! file never opens the database.
+//! The mark: the number of the last durable group, in a file of its own next to the database. A group is the writes of
+//! several commits together.
+//! If a log loses its end, the database does not notice this, but the mark shows it. So if a finished store has no
+//! readable mark, the store is damaged. This file never opens the database.
 //!
-//! The mark is written after a group is durable, so it never names a later group. It is synced only once in a while, so
-//! a power cut may leave an older mark. How old that can be is stored in the database: each group has the last mark
-//! that was synced before it (`Family::Marked`).
+//! The mark is written after its group is durable, so it never names a later group than the last durable one. It is
+//! synced only once in several groups, so after a power cut it may name an earlier group. The database stores how early
+//! this can be: each group contains the last mark that was synced before the group (`Family::Marked`).
 
 use super::StoreError;
 use super::rows::corrupt;
@@ -17,18 +18,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The name of the mark's file.
 pub(super) const MARK: &str = "mark";
 
-/// The mark is synced once in this many groups. A mark that is older than that does not belong to this database.
+/// The mark is synced once in this many groups. An older mark than this allows does not belong to this database.
 const SYNC_EVERY: u64 = 32;
 
 /// An open mark.
 pub(super) struct Watermark {
     pub file: File,
-    /// The lowest group that the mark can name after a power cut.
+    /// The lowest group number that the mark can have after a power cut.
     durable: AtomicU64,
 }
 
 impl Watermark {
-    /// Creates the mark of a new store, which names no group yet. It is not durable.
+    /// Creates the mark of a new store, with no group yet. The file is not durable when this returns.
     pub fn fresh(path: &Path) -> io::Result<Self> {
         let file = options()
             .create(true)
@@ -44,7 +45,8 @@ impl Watermark {
         let group = read_watermark(path)?;
         let made_durable = || -> io::Result<File> {
             let file = options().open(path.join(MARK))?;
-            // Written again: if an earlier sync failed, the system treats the data as written and would not sync it.
+            // Written again, because an earlier sync may have failed. After a failed sync, the system treats the data
+            // as written and would not sync it.
             file.write_all_at(&bytes(group), 0)?;
             file.sync_data()?;
             Ok(file)
@@ -57,7 +59,7 @@ impl Watermark {
 
     /// Records that groups up to this one are durable.
     pub fn set(&self, group: u64) {
-        // A failed write is ignored: an older mark is valid, too.
+        // A failed write is ignored, because the mark is valid with an earlier group, too.
         let written = self.file.write_all_at(&bytes(group), 0);
         let turn = self.durable().saturating_add(SYNC_EVERY) <= group;
         if turn && written.and_then(|()| self.file.sync_data()).is_ok() {
@@ -65,14 +67,14 @@ impl Watermark {
         }
     }
 
-    /// Returns the last group that the mark names; 0 if the mark cannot be read.
+    /// Returns the group in the mark; 0 if the mark cannot be read.
     pub fn group(&self) -> u64 {
         let mut found = [0; 12];
         let read = self.file.read_exact_at(&mut found, 0);
         read.ok().and_then(|()| group_of(found)).unwrap_or(0)
     }
 
-    /// Returns the lowest group that the mark can name after a power cut.
+    /// Returns the lowest group number that the mark can have after a power cut.
     pub fn durable(&self) -> u64 {
         self.durable.load(Ordering::SeqCst)
     }
@@ -84,7 +86,7 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Reads the group that the mark of a finished store names.
+/// Reads the group from the mark of a finished store.
 pub(super) fn read_watermark(path: &Path) -> Result<u64, StoreError> {
     let mut found = [0; 12];
     let file = match File::open(path.join(MARK)) {

@@ -1,5 +1,5 @@
-//! Values that workflows store between their runs. A write compares the version that its writer read with the stored
-//! version, while the writer is locked. It is durable when it returns.
+//! Values that workflows store between their runs. A writer passes the version that it has read. While the store's
+//! writer is locked, this version is compared with the stored version. A write is durable when it returns.
 
 use super::codec;
 use super::keys::{self, Family};
@@ -12,11 +12,13 @@ use windlass_expression::Value;
 use windlass_model::model::{Name, Origin, sha256_of_parts};
 use windlass_value::time::Timestamp;
 
-/// Number of a value's last writes that are recognised when they are repeated. A write is repeated if the process ended
-/// before the write's result was stored. So at most a few other writes can be in between.
+/// Number of a value's last writes that are remembered, to recognise a repeated write. A run repeats a write if the
+/// process ended before the run stored the write's result. So at most a few other writes are between a write and its
+/// repetition.
 const MAX_REMEMBERED: usize = 32;
 
-/// The owner of a value. A guest's workflow and the operator's workflow of the same name have different values.
+/// The owner of a value. If a guest (whose workflow did not come from the operator) and the operator have workflows of
+/// the same name, these have different values.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub struct StateOwner {
     pub guest: bool,
@@ -39,16 +41,17 @@ impl StateOwner {
 pub struct StateEntry {
     pub owner: StateOwner,
     pub name: Name,
-    /// None if the value was deleted. The version remains, so that an earlier reader cannot overwrite a later value.
+    /// `None` if the value was deleted. The version number remains after a deletion, so that a writer that has read an
+    /// earlier version cannot overwrite a later value.
     pub value: Option<Value>,
-    /// Number of writes.
+    /// Number of writes of the value.
     pub version: u64,
     pub written_at: Timestamp,
-    /// The run that wrote the value; none if a person did.
+    /// The run that wrote the value; `None` if a person wrote it.
     pub run: Option<Name>,
     /// The idempotency key of the action that wrote the value.
     pub key: Option<String>,
-    /// The last writes of runs: their versions, and their marks (see [`StateWriter::mark`]).
+    /// The last writes of runs: for each version, the bytes that identify the write (see [`StateWriter::mark`]).
     writes: BTreeMap<u64, [u8; 8]>,
 }
 
@@ -56,9 +59,9 @@ pub struct StateEntry {
 #[derive(Clone, Debug, PartialEq)]
 pub enum StateExpectation {
     Anything,
-    /// This version (0 if the value was never written), or any version that the writing run itself wrote last.
+    /// The value has this version (0 if it was never written), or the writing run itself wrote the current version.
     Version(u64),
-    /// This value, or no value.
+    /// The value is this one, or is missing if this is `None`.
     Value(Option<Value>),
 }
 
@@ -67,11 +70,11 @@ pub enum StateExpectation {
 pub struct StateWrite {
     pub owner: StateOwner,
     pub name: Name,
-    /// The new value; none deletes the value.
+    /// The new value; `None` deletes the value.
     pub value: Option<Value>,
     pub expected: StateExpectation,
     pub at: Timestamp,
-    /// The writing action; none if a person writes.
+    /// The action that writes; `None` if a person writes.
     pub by: Option<StateWriter>,
 }
 
@@ -81,12 +84,12 @@ pub struct StateWriter {
     pub run: Name,
     /// The action's idempotency key.
     pub key: String,
-    /// When the run began. A later run may have the id of a deleted run, so the id is not enough.
+    /// When the run began. A new run may have the id of a deleted run, so the id alone does not identify the run.
     pub started_at: String,
 }
 
 impl StateWriter {
-    /// Returns the bytes by which a repeated write is recognised.
+    /// Returns the bytes with which a repeated write is recognised.
     fn mark(&self) -> [u8; 8] {
         let whole = sha256_of_parts(&[self.key.as_bytes(), self.started_at.as_bytes()]);
         whole.first_chunk().copied().unwrap_or_default()
@@ -96,9 +99,10 @@ impl StateWriter {
 /// The result of a write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StateOutcome {
-    /// The value is durable, with this version. A repeated write returns the version of the first write.
+    /// The value is durable, with this version. If the write is a repetition, this is the version of the first write.
     Written(u64),
-    /// Nothing was written: another value is stored, or the expected one is missing. Has the stored entry.
+    /// Nothing was written, because the stored value is not the expected one. Contains the stored entry, if there is
+    /// one.
     Conflict(Option<Box<StateEntry>>),
 }
 
@@ -122,7 +126,7 @@ impl StateWrite {
 }
 
 impl<K: Kv> RowReader<K> {
-    /// Returns the values of one workflow or of all workflows, by name.
+    /// Returns the values of one workflow or of all workflows, ordered by name.
     pub(super) fn read_state(
         &self,
         of: Option<&StateOwner>,

@@ -1,5 +1,5 @@
-//! The writes of a group of commits, in one buffer that is used again for the next group. This file never touches a
-//! database.
+//! The writes of a group (several commits together), in one buffer that is used again for the next group. This file
+//! never touches a database.
 
 use super::codec;
 use super::keys;
@@ -59,13 +59,13 @@ impl WriteBatch {
         self.bytes.len()
     }
 
-    /// Removes everything after `mark`.
+    /// Removes all writes after `mark`.
     pub fn rollback(&mut self, mark: Savepoint) {
         self.bytes.truncate(mark.bytes);
         self.ops.truncate(mark.ops);
     }
 
-    /// Removes everything. The batch retains its memory, unless a huge value made it grow.
+    /// Removes all writes. The buffer retains its memory up to a limit, to which it shrinks after a very large value.
     pub fn clear(&mut self) {
         const KEEP: usize = 4 << 20;
         self.rollback(Savepoint { bytes: 0, ops: 0 });
@@ -94,7 +94,7 @@ impl WriteBatch {
         })
     }
 
-    /// Puts a row as it is in another store.
+    /// Copies a row, unchanged, from another store.
     pub fn copy(&mut self, key: &[u8], value: &[u8]) {
         let key = self.key(|out| out.extend_from_slice(key));
         let start = self.bytes.len();
@@ -123,7 +123,7 @@ impl WriteBatch {
         self.ops.push(Op { key, value: None });
     }
 
-    /// Returns keys with values, or without a value for a removal.
+    /// Returns each key with its value. For a removal, the value is `None`.
     pub fn ops(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
         let at = |range: &Range<usize>| self.bytes.get(range.clone()).unwrap_or_default();
         self.ops
@@ -137,7 +137,8 @@ impl WriteBatch {
         start..self.bytes.len()
     }
 
-    /// Ends the record or piece that begins at `start` and is the last in the buffer.
+    /// Completes the record or piece that begins at `start`, which must be the last one in the buffer. Appends its
+    /// checksum and returns it.
     fn seal(&mut self, key: Range<usize>, start: usize) -> u32 {
         let crc = codec::seal(&mut self.bytes, key.clone(), start);
         let value = Some(start..self.bytes.len());
@@ -145,7 +146,7 @@ impl WriteBatch {
         crc
     }
 
-    /// Splits the value that begins at `body` into pieces, each under its own key.
+    /// Splits the value that begins at `body` into pieces. Each piece has its own key.
     fn split(
         &mut self,
         key: Range<usize>,
@@ -171,7 +172,8 @@ impl WriteBatch {
         self.seal(key, start)
     }
 
-    /// Puts the first piece of a record whose further pieces are stored already. This makes the record readable.
+    /// Puts the first piece of a record whose further pieces are already stored. With the first piece, the record
+    /// becomes readable.
     pub fn put_first(&mut self, key: impl FnOnce(&mut Vec<u8>), written: &WrittenPieces) -> Put {
         let key = self.key(key);
         Put {
@@ -205,8 +207,8 @@ pub struct WrittenPieces {
     first: Vec<u8>,
 }
 
-/// The further pieces of a long value. They are stored before the first piece, which alone makes them a record. So a
-/// long commit is written in several groups, and other commits are written in between.
+/// The further pieces (all except the first) of a long value. They are stored before the first piece, without which no
+/// reader uses them. So a long commit can be written in several groups, and other commits can be written in between.
 pub struct Pieces<'a> {
     name: Vec<u8>,
     value: &'a [u8],
@@ -215,19 +217,20 @@ pub struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// Prepares the value under a key. Returns `None` if the value has only one piece, or too many pieces.
+    /// Prepares the pieces of the value under a key. Returns `None` if the value has only one piece, or too many
+    /// pieces.
     pub fn new(name: Vec<u8>, value: &'a [u8]) -> Option<Self> {
         let is_split = value.len() > codec::MAX_SINGLE && further_pieces(value).is_ok();
         let next = 1;
         is_split.then_some(Self { name, value, next })
     }
 
-    /// Returns true if all further pieces were put.
+    /// Returns true if all further pieces have been put into batches.
     pub fn is_done(&self) -> bool {
         self.next * codec::MAX_PIECE >= self.value.len()
     }
 
-    /// Puts the next pieces into an empty batch, about `bytes` bytes of them.
+    /// Puts the next pieces into an empty batch, up to about `bytes` bytes.
     pub fn put_next(&mut self, batch: &mut WriteBatch, bytes: usize) {
         let pieces = self.value.chunks(codec::MAX_PIECE).zip(0_u32..);
         for (piece, number) in pieces.skip(self.next) {
@@ -239,7 +242,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Returns the first piece. Only for a value whose further pieces are all stored.
+    /// Returns the first piece. Call this only after all further pieces are stored.
     pub fn written(&self) -> Result<WrittenPieces, RecordRejection> {
         let first = self.value.chunks(codec::MAX_PIECE).next();
         Ok(WrittenPieces {

@@ -1,6 +1,7 @@
-//! Cells: a few bytes for every iteration whose commit was removed. A cell has the status, the condition's result, the
-//! start and duration, the number of attempts, and the reason of a failure. The cells of one loop follow each other,
-//! each encoded as the difference from the one before. Decoding does not trust the stored bytes.
+//! Cells: a few bytes for every iteration whose commit's record was removed. A cell has the status, the condition's
+//! result, the start, the duration, the number of attempts, and the reason of a failure.
+//! The cells of one loop follow each other. Each is encoded as the difference from the cell before. Decoding does not
+//! trust the stored bytes.
 
 use super::facts::{IterationFacts, has_error};
 use super::gather::{EndedIteration, RowLocation};
@@ -15,12 +16,12 @@ use windlass_model::model::Status;
 use windlass_value::first_bytes;
 use windlass_value::time::Timestamp;
 
-/// A longer message is truncated to this many bytes.
+/// Maximum length of a message in bytes. A longer message is truncated.
 const MAX_MESSAGE: usize = 200;
-/// Maximum number of different messages in one row.
+/// Maximum number of different messages in one row of the store.
 const MAX_MESSAGES: usize = 64;
 
-/// The bits of a cell's first byte: the status, the condition, and which parts follow.
+/// The bits of a cell's first byte: the status, the condition, and which further parts the cell has.
 const STATUS: u8 = 0b111;
 const CONDITION: u8 = 0b1_1000;
 const RETRIED: u8 = 0b10_0000;
@@ -39,12 +40,12 @@ pub struct Cells {
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 struct Segment {
     path: String,
-    /// The iteration and the time that the first cell is encoded relative to.
+    /// The iteration and the time from which the first cell's differences are counted.
     iteration: u64,
     at: Timestamp,
     count: u64,
     bytes: Vec<u8>,
-    /// The iteration and the time that the cell after the last one would be relative to.
+    /// The iteration and the time from which the differences of the next added cell are counted.
     next: u64,
     ended_at: Timestamp,
 }
@@ -64,7 +65,8 @@ impl Cells {
     pub fn push(&mut self, row: &IterationRow, facts: &IterationFacts) {
         let message = facts.error.as_deref().filter(|_| has_error(row.status));
         let message = message.and_then(|message| {
-            // If the message cannot be stored, an unused number still shows that an action failed.
+            // Without room for the message, the cell gets a number that no message has. So a reader still sees that an
+            // action failed.
             let unknown = (row.status == Status::Succeeded).then_some(MAX_MESSAGES as u64);
             self.message(message).or(unknown)
         });
@@ -121,7 +123,7 @@ impl Cells {
         segment.ended_at = row.ended_at.max(row.started_at);
     }
 
-    /// Returns the number of a message; none if there are too many messages.
+    /// Returns the number of a message in this row; `None` if the row has too many messages already.
     fn message(&mut self, text: &str) -> Option<u64> {
         let text = first_bytes(text, MAX_MESSAGE);
         let known = self.messages.iter().position(|known| known == text);
@@ -226,7 +228,8 @@ fn millis(from: Timestamp, to: Timestamp) -> u64 {
     u64::try_from(to.since(from).as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Encodes a number with seven bits per byte, the lowest bits first. The highest bit of a byte says that more follow.
+/// Encodes a number with seven bits per byte, the lowest bits first. The highest bit of a byte is 1 if more bytes
+/// follow.
 fn unsigned(out: &mut Vec<u8>, mut value: u64) {
     while value > 0x7F {
         out.push(0x80 | (value & 0x7F) as u8);
@@ -235,7 +238,7 @@ fn unsigned(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Encodes a signed number. Small numbers are short, whether positive or negative.
+/// Encodes a signed number. Numbers near zero are short, both positive and negative ones.
 fn signed(out: &mut Vec<u8>, value: i64) {
     unsigned(out, ((value << 1) ^ (value >> 63)).cast_unsigned());
 }

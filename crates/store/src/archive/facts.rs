@@ -1,4 +1,4 @@
-//! The facts that events report about iterations: attempts and failures of their actions.
+//! The facts that history events report about iterations: attempts and failures of their actions.
 
 use bincode::{Decode, Encode};
 use windlass_machine::{HistoryEvent, HistoryKind, failed_actions};
@@ -27,7 +27,8 @@ pub fn is_failure(status: Status) -> bool {
     matches!(status, Status::Failed | Status::TimedOut)
 }
 
-/// Returns true if the last error is stored for this status. An iteration can succeed although an action failed.
+/// Returns true if the last error of an action is stored for this status. An iteration can succeed although an action
+/// in it failed.
 pub fn has_error(status: Status) -> bool {
     is_failure(status) || status == Status::Succeeded
 }
@@ -41,7 +42,8 @@ pub struct ReportedFact<'e> {
     pub error: Option<&'e str>,
 }
 
-/// Returns the repeated attempts and the failures that events report, once for each enclosing iteration.
+/// Returns the repeated attempts and the failures that events report. Each is returned for its own iteration and again
+/// for every enclosing iteration.
 pub fn reported_facts(events: &[HistoryEvent]) -> impl Iterator<Item = ReportedFact<'_>> {
     let attempts = events.iter().map(|event| (&event.what, None));
     let failures = failed_actions(events).map(|(what, error)| (what, Some(error)));
@@ -77,8 +79,8 @@ pub fn iteration_of(of: &str, path: &str, iteration: u64) -> Option<u64> {
     around.find(|(path, _)| *path == of).map(|one| one.1)
 }
 
-/// Returns an event's loop path, iteration and attempt if the event is about an action in an iteration. An event about
-/// a loop itself belongs to the iteration of the enclosing loop.
+/// Returns the loop path, iteration and attempt of an event about an action in an iteration; `None` for other events.
+/// An event about a loop as a whole belongs to the iteration of the enclosing loop.
 fn action_facts(event: &HistoryKind) -> Option<(&str, u64, u32)> {
     let (HistoryKind::ActionStarted {
         node_name,

@@ -1,5 +1,6 @@
-//! Collects what is stored of the iterations of one loop. A commit's record has the rows of the iterations that it
-//! ended, and events about attempts and failures. If the record was removed, the retained rows have what remains.
+//! Collects all stored data about the iterations of one loop. The record of a commit has the rows of the iterations
+//! that the commit ended, and events about their attempts and failures. If the record was removed, the retained rows
+//! and the archive have what remains.
 
 use super::facts::{IterationFacts, has_error, reported_facts};
 use super::loop_iterations::LoopIterations;
@@ -15,7 +16,7 @@ use windlass_machine::{HistoryEvent, IterationRow, LoopState};
 use windlass_model::model::Status;
 use windlass_value::time::Timestamp;
 
-/// An ended iteration, without its results.
+/// An ended iteration, without the results of its actions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndedIteration {
     pub iteration: u64,
@@ -41,12 +42,12 @@ impl EndedIteration {
     }
 }
 
-/// The location of an iteration's row.
+/// The location of an iteration's whole row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowLocation {
     /// In the record of this commit.
     Commit(u64),
-    /// In the rows that are retained of earlier commits.
+    /// In the retained rows, or in the archive.
     Retained,
 }
 
@@ -67,7 +68,8 @@ impl<K: Kv> RowReader<K> {
         found.rows(retained.iterations, RowLocation::Retained);
         let before = std::mem::take(&mut found.ended);
         found.facts = retained.archive.facts_of_unfinished(path);
-        // Read before the walk. If a commit has replaced the cells, they look damaged, but the walk fails, too.
+        // Read the cells before the walk. If a commit replaces the cells meanwhile, they look damaged. Then the walk
+        // fails as well, and all is read again.
         let cells = self.archived_cells(run, &retained.archive, path)?;
         let all = (header.bounds.first, header.header.revision);
         self.walk(
@@ -91,7 +93,7 @@ impl<K: Kv> RowReader<K> {
         ))
     }
 
-    /// Returns the whole rows of these iterations of a loop. A row that is not at its location any more is left out.
+    /// Returns the whole rows of these iterations of a loop. If a row is no longer at its location, it is left out.
     pub(crate) fn read_rows(
         &self,
         run: &str,
@@ -123,7 +125,7 @@ impl<K: Kv> RowReader<K> {
         }
         if !removed.is_empty() {
             let retained = self.retained_rows(run, &header.bounds)?;
-            // Rows of the last time that the loop was entered must come last.
+            // If the loop was entered several times, the rows of the last time must come last in the result.
             found.extend(self.archived_rows(run, &retained.archive, path, &removed)?);
             let mut rows = retained.iterations;
             rows.retain(|row| row.path == path && removed.contains(&row.iteration));

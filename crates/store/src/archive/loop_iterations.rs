@@ -1,18 +1,18 @@
-//! The iterations of one loop, for readers. A million of them need a few megabytes of memory, because cells stay packed
-//! until they are read.
+//! The iterations of one loop, for readers. A million iterations need a few megabytes of memory, because their cells (a
+//! few encoded bytes for each iteration) are decoded only while they are read.
 
 use super::cells::Cells;
 use super::gather::EndedIteration;
 use crate::codec::BadRecord;
 use windlass_machine::LoopState;
 
-/// Number of iterations read at a time.
+/// Maximum number of iterations that are decoded at a time.
 const BLOCK: usize = 4_096;
 
 /// The stored iterations of a loop, or the stored items of a foreach.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoopIterations {
-    /// The loop's current or final row; none for a foreach.
+    /// The loop's current or final row; `None` for a foreach.
     pub state: Option<LoopState>,
     path: String,
     /// Blocks in the order of the iterations. No iteration is in two blocks.
@@ -22,16 +22,16 @@ pub struct LoopIterations {
 /// Consecutive iterations.
 #[derive(Clone, Debug, PartialEq)]
 enum Block {
-    /// Cells as they are stored.
+    /// Encoded cells, as they are stored.
     Packed(PackedCells),
     Rows(Vec<EndedIteration>),
 }
 
-/// Cells of one loop, and possibly of other loops.
+/// Cells of one loop, possibly in one row of the store with cells of other loops.
 #[derive(Clone, Debug, PartialEq)]
 struct PackedCells {
     bytes: Vec<u8>,
-    /// The lowest and the highest iteration.
+    /// The lowest and the highest iteration in the cells.
     range: (u64, u64),
 }
 
@@ -51,8 +51,9 @@ impl Block {
 }
 
 impl LoopIterations {
-    /// `before` has iterations whose commits were removed, `cells` the same and all earlier iterations, and `recent`
-    /// iterations whose commits are stored. Each list is in the order in which the iterations ended.
+    /// Creates the list from three sources, each in the order in which the iterations ended. `before` has iterations
+    /// from the retained rows, whose records were removed. `cells` has the archived cells of the same and all earlier
+    /// iterations. `recent` has iterations from stored records.
     pub(super) fn new(
         path: &str,
         state: Option<LoopState>,
@@ -74,7 +75,7 @@ impl LoopIterations {
                 range: (u64::MAX, 0),
             };
             let mut range = None;
-            // The cells were decoded before, so they have no error to report.
+            // The caller has decoded the cells before, so decoding returns no error here.
             let _ = cells.each(path, |one| {
                 if of.is_of_another_entry(&one) {
                     return;
@@ -89,7 +90,8 @@ impl LoopIterations {
         }
         let recent = of.sorted(recent);
         let mut before = of.sorted(before);
-        // Cells have more: the attempts, and the reason of a failure.
+        // If an iteration has both a cell and a retained row, the cell is used: only the cell has the attempts and the
+        // reason of a failure.
         let is_packed = |one: &EndedIteration| {
             let mut ranges = packed.iter().map(|cells| cells.range);
             ranges.any(|(first, last)| (first..=last).contains(&one.iteration))
@@ -107,7 +109,7 @@ impl LoopIterations {
             .windows(2)
             .all(|two| matches!(two, [one, next] if one.1 < next.0));
         if !ascending {
-            // Items of a foreach that run concurrently end in any order.
+            // Items of a foreach that run concurrently end in any order, so all iterations are sorted again.
             let parts = std::mem::take(&mut of.parts);
             let all = parts.iter().flat_map(|part| of.read(part));
             let all = all.collect();
@@ -116,13 +118,14 @@ impl LoopIterations {
         of
     }
 
-    /// Returns true if the iteration began before the loop was entered again, with the same path, in a retry.
+    /// Returns true if the iteration belongs to an earlier entry of the loop. In a retry, a loop is entered again with
+    /// the same path.
     fn is_of_another_entry(&self, one: &EndedIteration) -> bool {
         let entered = self.state.as_ref().map(|state| state.started_at);
         entered.is_some_and(|entered| one.started_at < entered)
     }
 
-    /// Sorts iterations by number. Of several reports about an iteration, only the last one remains.
+    /// Sorts iterations by number. If several have the same number, only the last one remains.
     fn sorted(&self, mut all: Vec<EndedIteration>) -> Vec<EndedIteration> {
         all.retain(|one| !self.is_of_another_entry(one));
         all.reverse();
@@ -146,7 +149,7 @@ impl LoopIterations {
         }
     }
 
-    /// Returns the highest iteration.
+    /// Returns the number of the highest iteration.
     #[must_use]
     pub fn last(&self) -> Option<u64> {
         self.parts
@@ -162,8 +165,8 @@ impl LoopIterations {
         found.next()?.pop()
     }
 
-    /// Returns the iterations from `from` on and before `to`, in blocks of a few thousand, each sorted by number. With
-    /// `newest_first` the last block is the first that is returned.
+    /// Returns the iterations with numbers from `from` to before `to`, in blocks of at most a few thousand. Each block
+    /// is sorted by number. If `newest_first` is true, the last block is returned first.
     pub fn blocks(
         &self,
         from: u64,

@@ -1,6 +1,7 @@
-//! What is stored of iterations whose commits were removed, in rows of their own: a cell of every one (`cells`), and
-//! whole rows of the first ones and of those that failed (`rows`). Together with the journal it has all that is
-//! known of a loop's iterations (`gather`). No other file knows how such a row is written.
+//! The archive: what is stored of iterations after the records of their commits were removed. It has a cell (a few
+//! bytes) for every such iteration (`cells`). It has whole rows for the first iterations and for failed ones (`rows`).
+//! `gather` reads the archive and the journal together. Only the files of this folder know how an archive row is
+//! encoded.
 
 mod cells;
 mod facts;

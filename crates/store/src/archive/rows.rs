@@ -1,5 +1,6 @@
-//! The rows of the archive. A full row is never written again. The run's retained rows list all archive rows with their
-//! checksums.
+//! The rows of the archive. A row of the archive is a key of the store whose value has many cells (a few bytes for each
+//! iteration) or several whole iteration rows. When a row is full, it is never written again. The run's retained rows
+//! have a list of all archive rows with their checksums.
 
 use super::cells::Cells;
 use super::facts::{IterationFacts, is_failure, reported_facts};
@@ -20,18 +21,19 @@ use windlass_machine::IterationRow;
 const MAX_CELLS: u64 = 4_096;
 const MAX_CELLS_BYTES: usize = 16 << 10;
 
-/// Number of each loop's first rows that are stored whole, and their maximum size in total in bytes.
+/// Number of a loop's first iteration rows that are stored whole, and the maximum size of all of these in bytes.
 const FIRST_ROWS: u64 = 100;
 const FIRST_ROWS_BYTES: u64 = 4 << 20;
 
-/// Number of failed rows that are stored of a loop's first ones and again of its last ones; maximum bytes of each part.
+/// Number of failed iteration rows that are stored whole: this many of a loop's first failures, and this many of its
+/// last. Then the maximum size of each of the two parts in bytes.
 const FAILED_ROWS: u64 = 1_000;
 const FAILED_ROWS_BYTES: u64 = 16 << 20;
 
-/// Maximum number of whole iteration rows in one row of the store. These are stored and removed together.
+/// Maximum number of whole iteration rows in one row of the archive. They are stored and removed together.
 const MAX_ROWS_TOGETHER: u64 = 250;
 
-/// Approximate maximum size of an iteration's result in a whole row, in bytes.
+/// Approximate maximum size of the result in a whole iteration row, in bytes.
 const MAX_RESULT_BYTES: usize = 1 << 20;
 
 /// Maximum number of unfinished iterations whose reported facts are stored.
@@ -40,10 +42,10 @@ const MAX_UNFINISHED: usize = 1_000;
 /// The list of a run's archive rows.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 pub struct ArchiveRows {
-    /// The last number that was assigned to a row.
+    /// The last number that was assigned to an archive row.
     last_number: u64,
     rows: Vec<ArchiveRow>,
-    /// The facts reported about iterations that have not ended, by the loop's path and the iteration.
+    /// The facts reported about iterations that have not ended, by loop path and iteration.
     begun: BTreeMap<(String, u64), IterationFacts>,
 }
 
@@ -54,11 +56,11 @@ struct ArchiveRow {
     crc: u32,
     bytes: u64,
     kind: Kind,
-    /// The names that the paths of the row's loop share.
+    /// The names in the path of the row's loop, without iterations.
     names: Vec<u8>,
-    /// The iterations of the enclosing loops: of the row's first and of its last path.
+    /// The iterations of the enclosing loops: in the row's first path, and in its last path.
     outer: (Vec<u64>, Vec<u64>),
-    /// The lowest and the highest iteration.
+    /// The lowest and the highest iteration in the row.
     range: (u64, u64),
     count: u64,
 }
@@ -67,9 +69,9 @@ struct ArchiveRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 enum Kind {
     Cells,
-    /// The first rows of a loop, whole.
+    /// The first iteration rows of a loop, whole.
     First,
-    /// Rows of failed iterations, whole.
+    /// Iteration rows of failed iterations, whole.
     Failed,
 }
 
@@ -101,14 +103,14 @@ impl ArchiveRows {
         })
     }
 
-    /// Returns the number for a new row.
+    /// Assigns a number to a new archive row.
     fn number(&mut self) -> u64 {
         self.last_number += 1;
         self.last_number
     }
 }
 
-/// The ranges of the iterations in several rows.
+/// The lowest and the highest iteration over several archive rows.
 #[derive(Default)]
 struct Span {
     outer: Option<(Vec<u64>, Vec<u64>)>,
@@ -213,7 +215,7 @@ impl<K: Kv> RowReader<K> {
         }
     }
 
-    /// Stores whole rows: the first rows of a loop, and rows of failed iterations.
+    /// Stores whole iteration rows: the first ones of a loop, and those of failed iterations.
     fn archive_rows(
         &self,
         entry: &mut Entry<'_>,
@@ -273,7 +275,7 @@ impl<K: Kv> RowReader<K> {
         Ok(())
     }
 
-    /// Removes rows of failed iterations that are neither among the first nor among the last ones.
+    /// Removes archive rows with failed iterations that are neither among the first nor among the last failures.
     fn drop_failed(
         &self,
         entry: &mut Entry<'_>,
@@ -286,7 +288,7 @@ impl<K: Kv> RowReader<K> {
         let failed: Vec<(u64, u64, u64)> = { archive.rows.iter().filter(own) }
             .map(|archive_row| (archive_row.number, archive_row.count, archive_row.bytes))
             .collect();
-        // A row is removed if enough rows are before it and enough after it.
+        // An archive row is removed only if the rows before it have enough failures and the rows after it, too.
         let enough = |part: &[(u64, u64, u64)]| {
             let (count, bytes) = part.iter().fold((0, 0), |(count, bytes), archive_row| {
                 (count + archive_row.1, bytes + archive_row.2)
@@ -313,8 +315,8 @@ impl<K: Kv> RowReader<K> {
 
     // ── reading ─────────────────────────────────────────────────────────────────────────────────
 
-    /// Returns the rows with cells of a loop, as they are stored, in the order in which the iterations ended. Damaged
-    /// rows are treated as missing: an integrity check reports them.
+    /// Returns the archive rows with cells of a loop, still encoded, in the order in which the iterations ended. A
+    /// damaged row is treated as missing: an integrity check reports it.
     pub(super) fn archived_cells(
         &self,
         run: &str,
@@ -340,7 +342,7 @@ impl<K: Kv> RowReader<K> {
         Ok(found)
     }
 
-    /// Returns the stored whole rows of a loop for the iterations `wanted`.
+    /// Returns the stored whole iteration rows of a loop for the iterations `wanted`.
     pub(super) fn archived_rows(
         &self,
         run: &str,
@@ -379,7 +381,7 @@ impl<K: Kv> RowReader<K> {
         }
     }
 
-    /// Removes unreadable rows from the list. Returns whether the list changed.
+    /// Removes unreadable archive rows from the list. Returns true if the list changed.
     pub(crate) fn forget_unreadable(&self, run: &str, archive: &mut ArchiveRows) -> bool {
         let before = archive.rows.len();
         archive
@@ -451,7 +453,7 @@ fn put_archive_row(
     Ok(())
 }
 
-/// Decodes the whole iteration rows in one row of the store.
+/// Decodes the whole iteration rows in one archive row.
 fn whole_rows(bytes: &[u8]) -> Result<Vec<IterationRow>, BadRecord> {
     codec::decode_all(&compress::read(bytes)?)
 }

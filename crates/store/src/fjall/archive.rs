@@ -1,6 +1,7 @@
-//! Refuses files whose reading would end the process. fjall panics twice on a damaged list of tables: its checksum is
-//! in `current`, but fjall does not verify it. A table whose list of sections needs more memory than the machine has
-//! also ends the process. Both files have the format of the crate `sfa`: sections, their list, and a trailer.
+//! Refuses files that would make fjall end the process. fjall panics in two cases on a damaged list of tables: the
+//! list's checksum is in the file `current`, but fjall does not verify it. If the list of sections in a table claims
+//! more memory than the machine has, the process ends as well.
+//! Both kinds of file have the format of the crate `sfa`: sections, a list of the sections, and a trailer.
 
 use crate::StoreError;
 use crate::directory::files;
@@ -14,20 +15,21 @@ use xxhash_rust::xxh3::xxh3_128;
 /// The content of the file `version`.
 const VERSION: &[u8] = b"FJL\x03";
 
-/// The folders of fjall's own keyspace and of ours.
+/// The folders of fjall's own keyspace and of the store's.
 const KEYSPACES: [&str; 2] = ["0", "1"];
 
 /// The file that names the newest list of tables.
 pub(super) const LIST: &str = "current";
 
-/// Size of the trailer in bytes: magic, version, kind of checksum, checksum, where the list begins and ends.
+/// Size of the trailer in bytes. Its parts: magic, version, kind of checksum, checksum, offset and length of the list.
 const TRAILER: usize = 4 + 1 + 1 + 16 + 8 + 8;
 
-/// Minimum size of a list entry in bytes: where the section begins, its length, and the length of its name.
+/// Minimum size of an entry in the list of sections, in bytes: offset of the section, its length, and the length of its
+/// name.
 const ENTRY: u64 = 8 + 8 + 2;
 
-/// Refuses a folder in which fjall would make a new database, remove files or end the process: because of missing or
-/// unexpected files, or of damaged lists of tables or sections.
+/// Refuses a folder in which fjall would make a new database, remove files, or end the process. The causes are missing
+/// files, unexpected files, and damaged lists of tables or sections.
 pub(super) fn check_archives(folder: &Path) -> Result<(), StoreError> {
     let missing = |name: &str| corrupt(&format!("`{name}` is missing"));
     match fs::read(folder.join("version")).map_err(StoreError::Io) {
@@ -75,7 +77,7 @@ pub(super) fn check_archives(folder: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Refuses what is neither a file nor a folder, such as a link, because it makes fjall end the process.
+/// Refuses an entry that is neither a file nor a folder, such as a link: it would make fjall end the process.
 pub(super) fn check_plain(folder: &Path, file: &Path) -> Result<(), StoreError> {
     let about = fs::symlink_metadata(file).map_err(StoreError::Io)?;
     let name = file.strip_prefix(folder).unwrap_or(file);
@@ -88,7 +90,7 @@ pub(super) fn check_plain(folder: &Path, file: &Path) -> Result<(), StoreError> 
     }
 }
 
-/// Returns the newest list of tables if its checksum is the one in `current`.
+/// Returns the newest list of tables if its checksum is the one in the file `current`.
 pub(super) fn newest_list(file: &Path) -> io::Result<Option<PathBuf>> {
     let current = fs::read(file)?;
     let Some((number, rest)) = current.split_first_chunk() else {
@@ -105,7 +107,8 @@ pub(super) fn newest_list(file: &Path) -> io::Result<Option<PathBuf>> {
     }
 }
 
-/// Returns true if a file has room for as many list entries as it claims, or has no trailer.
+/// Returns true if the file is large enough for the number of list entries that it claims. Also returns true if it has
+/// no trailer.
 pub(super) fn fits(file: &Path) -> io::Result<bool> {
     let file = File::open(file)?;
     let mut trailer = [0; TRAILER];

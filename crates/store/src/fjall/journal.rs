@@ -1,6 +1,7 @@
-//! The journal: the file to which fjall appends every batch before the batch is in a table. This file syncs the
-//! journal, and reads one that may be damaged. A batch has a start with its number of items and its sequence number,
-//! the items, and an end with a checksum and four fixed bytes. This file never opens the database.
+//! fjall's journal: the file to which fjall appends every batch before the batch is in a table. (It is not the journal
+//! of a run.) This file syncs the journal, and reads a journal that may be damaged. It never opens the database.
+//! A batch has a start with its number of items and its sequence number, then the items, then an end with a checksum
+//! and four fixed bytes.
 
 use super::FJALL;
 use super::archive::{check_archives, check_plain};
@@ -30,23 +31,23 @@ use xxhash_rust::xxh3::xxh3_64;
 /// The extension of a journal's name.
 const ENDING: &str = "jnl";
 
-/// The journals are rewritten if at least this many bytes of them are in tables already.
+/// The journals are rewritten only if at least this many bytes of them are already in tables.
 const STALE: usize = 1 << 20;
 
-/// A removed journal is truncated by this many bytes at a time, with this pause after each step.
+/// A removed journal is truncated in steps of this many bytes, with a pause after each step.
 const CUT: u64 = 4 << 20;
 const BETWEEN_CUTS: Duration = Duration::from_millis(20);
 
 /// The last bytes of a batch.
 const MAGIC: &[u8] = b"FJL\x03";
 
-/// The active journal, with our own file handle. fjall's handle is not accessible, and syncing through fjall prevents
-/// other threads from writing.
+/// The active journal, with a file handle of our own. fjall's handle is not accessible. A sync through fjall would
+/// prevent other threads from writing while it runs.
 pub(super) struct ActiveJournal {
     folder: PathBuf,
     /// The number of the journal, and its file.
     current: Mutex<(u64, File)>,
-    /// Earlier journals that fjall has not removed yet.
+    /// Earlier journals whose files are still open here. fjall has not removed them yet.
     earlier: Mutex<Vec<File>>,
 }
 
@@ -62,8 +63,9 @@ impl ActiveJournal {
         })
     }
 
-    /// Makes everything durable that was handed to the system before. fjall itself syncs a full journal, with its name,
-    /// before it creates the next one. Fails if the journal is not where it was.
+    /// Makes all data durable that was handed to the system before. Fails if the journal is not at its path. When a
+    /// journal is full, fjall syncs it and its name before it creates the next one, so only the active journal needs a
+    /// sync here.
     pub fn sync(&self) -> Result<(), KvError> {
         let mut current = lock(&self.current);
         self.free_removed();
@@ -79,27 +81,28 @@ impl ActiveJournal {
         }
     }
 
-    /// Releases the space of journals that fjall has removed. An open file retains its space, so it can be released in
-    /// steps: freeing a whole journal at once would make commits wait for the file system.
+    /// Releases the space of journals that fjall has removed. The system retains a removed file's space while the file
+    /// is open, so the space can be released in steps. Freeing a whole journal at once would make commits wait for the
+    /// file system.
     fn free_removed(&self) {
         let mut earlier = lock(&self.earlier);
         for file in earlier.extract_if(.., |file| is_removed(file)) {
-            // If no thread can be started, the space is released at once.
+            // If no thread can be started, the file is closed here, which releases the space at once.
             drop(thread::Builder::new().spawn(move || free(&file)));
         }
     }
 
-    /// Fails if the journal is not where it was.
+    /// Fails if the journal is not at its path.
     pub fn check(&self) -> Result<(), KvError> {
         match self.current.try_lock() {
             Ok(current) => self.is_in_place(&current).map(drop),
-            // The thread that has the lock syncs the journal, and checks it as well.
+            // Another thread has the lock: it syncs the journal now, and checks the path as well.
             Err(_) => Ok(()),
         }
     }
 
-    /// Returns false if fjall has removed a journal, because all of it is in tables, and there is a later one. Fails if
-    /// the journal is missing otherwise.
+    /// Returns true if the journal is at its path. Returns false if fjall has removed it, because all of it is in
+    /// tables, and there is a later one. Fails if the journal is missing for another reason.
     fn is_in_place(&self, (number, file): &(u64, File)) -> Result<bool, KvError> {
         let path = self.path(*number);
         if Inode::at(&path).ok() == Some(Inode::of(file)?) {
@@ -111,8 +114,8 @@ impl ActiveJournal {
         }
     }
 
-    /// Returns the first existing journal after journal `number`, if there is one. fjall removes journals in order when
-    /// all of their content is in tables. So if the last sync was long ago, several journals may be missing.
+    /// Returns the first existing journal after journal `number`, if there is one. fjall removes journals in order,
+    /// after all of their content is in tables. So if the last sync was long ago, several journals may be missing.
     fn next(&self, number: u64) -> io::Result<Option<(u64, File)>> {
         let mut next = (number + 1, self.path(number + 1));
         loop {
@@ -121,16 +124,16 @@ impl ActiveJournal {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
-            // `Inode` does not read the file's times, because this would slow the sync that follows.
+            // `Inode` does not read the file's times, because reading them would slow the sync that follows.
             if Inode::at(&self.path(number)).is_ok() {
                 return Ok(None);
             }
             let mut journals = match numbered_journals(&self.folder) {
-                // The folder was removed with the journals.
+                // The folder was removed together with the journals.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 journals => journals?,
             };
-            // A journal that is removed meanwhile is not the last one, so this loop ends.
+            // A journal that is removed between these calls is never the last one, so this loop ends.
             match journals.split_off(&(number + 1)).pop_first() {
                 Some(later) => next = later,
                 None => return Ok(None),
@@ -162,7 +165,7 @@ fn free(removed: &File) {
     }
 }
 
-/// Returns the journals in a folder by their numbers, which give the order in which they were written.
+/// Returns the journals in a folder by number. fjall wrote them in the order of these numbers.
 fn numbered_journals(folder: &Path) -> io::Result<BTreeMap<u64, PathBuf>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder)? {
@@ -178,7 +181,7 @@ fn numbered_journals(folder: &Path) -> io::Result<BTreeMap<u64, PathBuf>> {
     Ok(found)
 }
 
-/// Reads what was written to a journal, without the space that fjall reserved after it.
+/// Reads the written part of a journal, without the space that fjall reserved after it.
 fn read_written(journal: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(journal)?;
     let length = written_bytes(&file)?;
@@ -195,11 +198,11 @@ struct Batch<'a> {
     items: &'a [u8],
     /// The checksum of the items.
     checksum: u64,
-    /// The bytes of the batch with its start and its end.
+    /// The bytes of the whole batch, with its start and its end.
     whole: &'a [u8],
 }
 
-/// A key, and its value unless the item removes the key.
+/// A key with its value. The value is `None` if the item removes the key.
 type Item<'a> = (&'a [u8], Option<&'a [u8]>);
 
 impl<'a> Batch<'a> {
@@ -208,13 +211,13 @@ impl<'a> Batch<'a> {
         (0..self.count).map_while(move |_| item(&mut rest))
     }
 
-    /// Returns true if the checksum matches. A power cut may leave a start and an end with damaged items in between.
+    /// Returns true if the checksum matches. A power cut may leave a start and an end, with damaged items between them.
     fn is_what_was_written(&self) -> bool {
         xxh3_64(self.items) == self.checksum
     }
 }
 
-/// Splits off the first batch. Returns `None` if the bytes do not begin with a complete batch.
+/// Splits off the first batch of `bytes`. Returns `None` if the bytes do not begin with a complete batch.
 fn batch<'a>(bytes: &mut &'a [u8]) -> Option<Batch<'a>> {
     let mut rest = *bytes;
     let (1, count) = take(&mut rest, 5)?.split_first()? else {
@@ -243,9 +246,9 @@ fn batch<'a>(bytes: &mut &'a [u8]) -> Option<Batch<'a>> {
     })
 }
 
-/// Splits off the first item.
+/// Splits off the first item of a batch.
 fn item<'a>(rest: &mut &'a [u8]) -> Option<Item<'a>> {
-    // The tag of an item, the kind of the value, the compression, the keyspace, and the lengths.
+    // The first bytes of an item: its tag, the kind of the value, the compression, the keyspace, and the lengths.
     let head = take(rest, 21)?;
     let (&[2, kind, 0], lengths) = head.split_first_chunk()? else {
         return None;
@@ -266,8 +269,8 @@ fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-/// Returns the complete batches of a journal. Also returns the offset of the first incomplete batch; none if only
-/// unused space follows.
+/// Returns the complete batches of a journal. Also returns the offset of the first incomplete batch; `None` if only
+/// unused space follows the last complete batch.
 fn batches(bytes: &[u8]) -> (Vec<Batch<'_>>, Option<u64>) {
     let mut rest = bytes;
     let next = || {
@@ -281,7 +284,7 @@ fn batches(bytes: &[u8]) -> (Vec<Batch<'_>>, Option<u64>) {
     (found, torn.then_some((bytes.len() - rest.len()) as u64))
 }
 
-/// Returns the number of the group that a batch contains.
+/// Returns the number of the group (writes of several commits together) that a batch contains.
 fn group(batch: &Batch<'_>) -> Option<u64> {
     let key = [Family::Root.byte()];
     let row = batch.items().find(|(found, _)| *found == key)?.1?;
@@ -290,9 +293,10 @@ fn group(batch: &Batch<'_>) -> Option<u64> {
     Some(root.group)
 }
 
-/// Prepares the journals of a store for fjall, which treats damage in a journal as the journal's end. So this refuses a
-/// store if fjall would lose acknowledged groups. It truncates an incomplete end, because fjall cannot read everything
-/// that a full disk leaves. It also removes batches that are in tables already.
+/// Prepares the journals of a store before fjall opens them. fjall treats damage in a journal as the journal's end. So
+/// if fjall would lose acknowledged groups, this refuses the store.
+/// This also truncates an incomplete end, because fjall cannot open every incomplete end that a full disk leaves. It
+/// also removes batches that are already in tables.
 pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
     let acknowledged = read_watermark(path)?;
     let folder = path.join(FJALL);
@@ -306,7 +310,7 @@ pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
     let read = read.map_err(StoreError::Io)?;
     let (mut found, mut torn) = (Vec::new(), None);
     for bytes in &read {
-        // Only the last journal may have an incomplete end.
+        // Only the last journal may have an incomplete end. This one is after an incomplete end.
         if torn.is_some() {
             return Err(corrupt("a journal of it cannot be read to its end"));
         }
@@ -314,7 +318,7 @@ pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
         found.extend(whole);
         torn = end;
     }
-    // If no journal has a group, the last group is in a table.
+    // If no journal contains a group, the last group is in a table, and nothing can be checked here.
     if let Some(last) = found.iter().rev().find_map(group)
         && let Some(error) = ends_too_early(acknowledged, last)
     {
@@ -323,7 +327,8 @@ pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
     if let Some(end) = torn {
         cut(active, end).map_err(StoreError::Io)?;
     }
-    // The disk may be full. Then fjall reads all of the journals. Any other error is reported when fjall opens.
+    // This may fail because the disk is full. Then fjall reads the whole journals. fjall itself reports any other error
+    // when it opens.
     if let Err(error) = drop_batches_in_tables(&folder, &found, &journals) {
         tracing::debug!(%error, "the journal contains rows of tables");
     }
@@ -336,8 +341,9 @@ fn cut(journal: &Path, end: u64) -> io::Result<()> {
     journal.sync_all()
 }
 
-/// Rewrites the journals without batches that are in tables, if these are large: fjall reads and encodes all of them
-/// whenever it opens. An interruption at any point leaves journals with all batches that are in no table.
+/// Rewrites the journals without the batches that are in tables, if these batches are large. Otherwise fjall reads and
+/// encodes all of them each time it opens.
+/// If the process ends at any point of this, the journals still have all batches that are in no table.
 fn drop_batches_in_tables(
     folder: &Path,
     batches: &[Batch<'_>],
@@ -350,18 +356,20 @@ fn drop_batches_in_tables(
     };
     let keyspaces = folder.join("keyspaces");
     let tree = keyspaces.join("1");
-    // Without the folder, opening would create a tree.
+    // Check the folder first: if it is missing, opening would create an empty tree.
     check_archives(folder)?;
     let tree = Config::new(tree, Counter::default(), Counter::default());
     let tree = guard(|| tree.open().map_err(fjall::Error::from))?;
     let last = tree.get_highest_persisted_seqno();
-    // Not sorted if a kill left an old journal next to the rewritten one.
+    // The batches may not be sorted: a killed process may have left an old journal next to the rewritten one. So each
+    // batch is compared on its own.
     let in_tables = |batch: &&Batch<'_>| last.is_some_and(|last| batch.sequence <= last);
     let (stale, retained): (Vec<_>, Vec<_>) = batches.iter().partition(in_tables);
     if stale.iter().map(|batch| batch.whole.len()).sum::<usize>() < STALE {
         return Ok(());
     }
-    // A process that was killed may have left a table that is not durable.
+    // A process that was killed may have left a table that is not durable. Sync the tables before batches are removed
+    // from the journals.
     let written = sync_files(&keyspaces).and_then(|()| {
         let fresh = active.with_extension("new");
         let mut file = BufWriter::new(File::create(&fresh)?);
@@ -383,8 +391,8 @@ fn missing(error: io::Error) -> StoreError {
     }
 }
 
-/// Reads the rows of a damaged store: the rows of its tables, and the rows of those batches in its journals that are
-/// not in tables yet.
+/// Reads the rows of a damaged store from its tables, and from those batches in its journals that are not in tables
+/// yet.
 pub(super) fn readable(path: &Path) -> Result<ReadableRows, StoreError> {
     let mut report = IntegrityReport::default();
     let mut rows = Versions::new();
@@ -402,7 +410,7 @@ pub(super) fn readable(path: &Path) -> Result<ReadableRows, StoreError> {
         let mut damaged = false;
         while !rest.is_empty() {
             let Some(batch) = batch(&mut rest) else {
-                // The next complete batch may be after the damage.
+                // The next complete batch may be after the damage, so search for the first byte of one.
                 let next = rest.iter().skip(1).position(|byte| *byte == 1);
                 damaged |= rest.iter().any(|byte| *byte != 0);
                 rest = next
@@ -432,7 +440,7 @@ pub(super) fn readable(path: &Path) -> Result<ReadableRows, StoreError> {
 mod tests {
     use super::*;
 
-    /// Creates the next journal, and removes one as if all of it were in tables.
+    /// Creates the journal `made`, and removes the journal `removed`, as fjall does when all of it is in tables.
     fn rotate(folder: &Path, made: u64, removed: u64) {
         File::create(folder.join(format!("{made}.{ENDING}"))).unwrap();
         fs::remove_file(folder.join(format!("{removed}.{ENDING}"))).unwrap();

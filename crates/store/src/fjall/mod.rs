@@ -1,11 +1,14 @@
 //! The database on disk: fjall 3 with one keyspace, made durable.
 //!
-//! fjall does not do everything that a store needs. `persist` locks fjall's journal while it syncs, so we sync the
-//! journal through our own handle, and the next group is applied meanwhile. fjall truncates a damaged journal at the
-//! damage, so we refuse such a journal before fjall opens it (`journal`). A writer waits for ever for a worker that
-//! ended with an error, so we wait for the workers first (`OpenedFjall::wait_for_workers`). fjall panics on some
-//! damaged files, so every call is guarded. The number of the last durable group is stored next to the database, as
-//! with sled. No code here knows what a row means, except for the root, which says how far a journal goes.
+//! fjall does not do everything that a store needs:
+//! `persist` locks fjall's journal while it syncs. So we sync the journal through our own handle, and meanwhile the
+//! next group (writes of several commits together) is applied.
+//! fjall truncates a damaged journal at the damage. So we refuse such a journal before fjall opens it (`journal`).
+//! If a worker thread of fjall ended with an error, a writer waits for it for ever. So we wait for the workers first
+//! and detect such an error (`OpenedFjall::wait_for_workers`).
+//! fjall panics on some damaged files. So every call is guarded.
+//! The number of the last durable group is stored next to the database, as with sled. No code here knows what a row
+//! means, except the root, which contains the number of the last group in a journal.
 
 mod archive;
 mod journal;
@@ -43,23 +46,23 @@ const ROWS: &str = "rows";
 /// The folder of our keyspace's tables: the keyspace has number 1.
 const TABLES: &str = "keyspaces/1/tables";
 
-/// Size in bytes at which a table in memory is written to disk. When the store is opened, the content of tables in
-/// memory is read from the journal.
+/// Size in bytes at which fjall writes a table in memory to disk. When the store is opened, fjall reads the content of
+/// these tables from the journal.
 const MEMTABLE: u64 = 3 << 20;
 
-/// With more than one worker, the first one passes merge requests to itself in a loop while another one merges.
+/// With more than one worker, the first worker would pass merge requests to itself in a loop while another one merges.
 const WORKERS: usize = 1;
 
-/// Maximum size of a table in bytes. A table is synced in one piece, and a commit waits for that on the disk.
+/// Maximum size of a table in bytes. A table is synced as a whole, and a commit waits on the disk until this sync ends.
 const TABLE: u64 = 4 << 20;
 
-/// With this many tables in memory that are not written yet, fjall makes writers wait in steps of 100 ms.
+/// If this many tables in memory are not written yet, fjall makes writers wait in steps of 100 ms.
 const MEMTABLES: usize = 3;
 
-/// With more tables than this that are not merged yet, fjall makes writers wait.
+/// If more tables than this are not merged yet, fjall makes writers wait.
 const UNMERGED: usize = 19;
 
-/// Interval of the checks whether the workers have caught up.
+/// Interval of the checks whether the workers have finished enough work.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// The error of a database with a worker that ended with an error.
@@ -75,7 +78,8 @@ impl FjallStore {
         let path = dir.join(DIRECTORY);
         StoreKind::Fjall.check(dir)?;
         if StoreKind::of(dir).is_some() {
-            // fjall would wait for the lock. It is released again at once, so that fjall can lock it.
+            // fjall would wait for the lock, but this returns an error at once. The lock is released again, so that
+            // fjall can lock it.
             let _alone = lock(dir, &path, FlockArg::LockExclusiveNonblock)
                 .map_err(|error| not_opened_error(error, &name))?;
             prepare(&path)?;
@@ -93,9 +97,9 @@ pub struct Fjall {
     name: String,
     options: StoreOptions,
     presence: FileIdentities,
-    /// None while the database is opened again, and for as long as opening fails.
+    /// `None` while the database is opened again, and after an attempt to open it has failed.
     open: RwLock<Option<OpenedFjall>>,
-    /// The directory of a copy that is removed with the database.
+    /// The temporary directory of the database, if it is a copy. It is removed when the database is closed.
     _scratch: Option<Scratch>,
 }
 
@@ -142,7 +146,8 @@ impl OpenedFjall {
         let created = create_directories(dir).map_err(StoreError::Io)?;
         let making = CreationLock::of(dir, &path, name)?;
         let mark = match &making {
-            // Runs continue from what a killed process has written, so it must be durable.
+            // A killed process may have left data that is not durable. Runs continue from this data, so it must be
+            // durable.
             None => {
                 let journal = ActiveJournal::find(path.join(FJALL)).map_err(StoreError::Io)?;
                 journal.sync()?;
@@ -202,8 +207,8 @@ impl OpenedFjall {
         FileIdentities::of(path, &files).map_err(StoreError::Io)
     }
 
-    /// Waits for the workers as fjall would. fjall waits for ever if a worker ended with an error; this returns the
-    /// error.
+    /// Waits for the workers, as fjall itself would. If a worker ended with an error, fjall would wait for ever; this
+    /// returns the error instead.
     fn wait_for_workers(&self) -> Result<(), KvError> {
         while self.rows.sealed_memtable_count() >= MEMTABLES
             || self.rows.l0_table_count() > UNMERGED
@@ -214,7 +219,7 @@ impl OpenedFjall {
         Ok(())
     }
 
-    /// Hands what the journal has in memory to the system. Fails if a worker ended with an error.
+    /// Hands the journal's data in memory to the operating system. Fails if a worker ended with an error.
     fn hand_over(&self) -> Result<(), KvError> {
         guard(|| self.database.persist(PersistMode::Buffer))
     }
@@ -266,7 +271,7 @@ impl Disk for Fjall {
 impl Kv for Fjall {
     type Bytes = Slice;
     type Backup = Self;
-    // A commit waits for at most this many bytes of other commits.
+    // A commit may have to wait until this many bytes of other commits are durable.
     const MAX_UNSYNCED: usize = 1 << 20;
 
     fn get(&self, key: &[u8]) -> Result<Option<Slice>, KvError> {
@@ -310,7 +315,7 @@ impl Kv for Fjall {
     }
 
     fn durable_snapshot(&self) -> Option<MemoryStore> {
-        // Locked, so that the database is not opened again meanwhile: that may write before it fails.
+        // Locked, so that the database is not opened again meanwhile. Opening may write before it fails.
         let _open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         let store = copied(&self.dir).ok()?;
         let last = store.reader.root().ok()??.group;
@@ -319,7 +324,7 @@ impl Kv for Fjall {
     }
 
     fn reopen(&self) -> Result<(), StoreError> {
-        // If files are missing, opening would create an empty database.
+        // If files are missing, opening would create an empty database, so check first.
         self.check_present()?;
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         drop(open.take());
@@ -347,7 +352,8 @@ impl Kv for Fjall {
     }
 }
 
-/// Opens the store of a state directory for inspection. If its directory is not writable, opens a copy.
+/// Opens the store of a state directory for inspection. If the store's directory is not writable, opens a copy of the
+/// store.
 ///
 /// # Errors
 /// The errors of [`FjallStore::open_with`].

@@ -1,5 +1,5 @@
-//! A temporary copy of a database's files. Opening a database writes to it, so a database in a read-only directory is
-//! read from a copy.
+//! A temporary copy of a database's files. fjall writes when it opens a database, so a database in a read-only
+//! directory is read from a copy.
 
 use crate::directory::{DIRECTORY, create_directories, files, written_bytes};
 use nix::unistd::Pid;
@@ -10,14 +10,14 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use tempfile::TempDir;
 
-/// Prefix of the directories' names; the process id follows.
+/// Prefix of the directories' names. The process id follows it.
 const NAME: &str = "windlass-copy-";
 
 /// A directory that is removed when this value is dropped.
 pub(super) struct Scratch(TempDir);
 
 impl Scratch {
-    /// Creates a state directory with a copy of a store.
+    /// Creates a state directory that contains a copy of a store.
     pub fn of(store: &Path) -> io::Result<Self> {
         remove_left();
         // The name is not predictable, because other users may write to this folder, too.
@@ -40,14 +40,14 @@ impl Scratch {
     }
 }
 
-/// Removes the copies of processes that were killed.
+/// Removes the copies that killed processes have left.
 fn remove_left() {
     for entry in fs::read_dir(temp_dir()).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let left = name.to_str().and_then(|name| name.strip_prefix(NAME));
         let process = left.and_then(|left| Some(left.split_once('-')?.0));
         if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
-            // Copies of other users cannot be removed, and remain.
+            // Copies of other users cannot be removed; such errors are ignored.
             let _ = fs::remove_dir_all(entry.path());
         }
     }

@@ -1,5 +1,5 @@
-//! Reads the rows in the tables of a damaged store. Each table is read on its own, so a damaged table does not affect
-//! others, and no other file of fjall is needed. This file never writes.
+//! Reads the rows in the tables of a damaged store. Each table is read on its own. So a damaged table does not affect
+//! other tables, and no other file of fjall is needed. This file never writes.
 
 use super::archive::{LIST, fits, newest_list};
 use super::{FJALL, TABLES};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// The size of the cache for reading tables, in bytes.
 const CACHE: u64 = 1 << 20;
 
-/// The newest row of each key, with its sequence number; none if the key was removed.
+/// The newest row of each key, with its sequence number. The row is `None` if the key was removed.
 pub(super) type Versions = BTreeMap<Vec<u8>, (u64, Option<Vec<u8>>)>;
 
 /// Adds a row unless a newer row of its key was added.
@@ -27,8 +27,8 @@ pub(super) fn take(rows: &mut Versions, key: &[u8], sequence: u64, value: Option
     }
 }
 
-/// Adds all readable rows of tables. Returns the last sequence number: every row up to it is in the tables. Returns
-/// `None` if a table cannot be read.
+/// Adds all readable rows of tables. Returns the last sequence number: the tables have every row up to this number.
+/// Returns `None` if a table cannot be read.
 pub(super) fn read(store: &Path, rows: &mut Versions, report: &mut IntegrityReport) -> Option<u64> {
     let folder = store.join(FJALL).join(TABLES);
     let (tables, mut whole) = match listed(&folder) {
@@ -52,7 +52,7 @@ pub(super) fn read(store: &Path, rows: &mut Versions, report: &mut IntegrityRepo
     whole.then_some(last)
 }
 
-/// Returns the numbers of the database's tables. A process that was killed may have left other tables.
+/// Returns the numbers of the tables that the database uses. A killed process may have left other tables.
 fn listed(folder: &Path) -> Result<BTreeSet<u64>, StoreError> {
     let current = folder.with_file_name(LIST);
     let list = newest_list(&current).map_err(|error| match error.kind() {
@@ -75,7 +75,8 @@ fn listed(folder: &Path) -> Result<BTreeSet<u64>, StoreError> {
     numbers(&bytes).ok_or_else(wrong)
 }
 
-/// Reads levels, their runs, and the tables of each: number, kind of checksum, checksum, sequence number.
+/// Reads the numbers of all tables from a list. The list has levels, the runs of each level (sequences of tables), and
+/// the tables of each run. A table has a number, a kind of checksum, a checksum, and a sequence number.
 fn numbers(bytes: &[u8]) -> Option<BTreeSet<u64>> {
     const BEHIND: usize = 1 + 16 + 8;
     let mut found = BTreeSet::new();
@@ -103,8 +104,8 @@ fn found(folder: &Path) -> BTreeSet<u64> {
     entries.filter_map(number).collect()
 }
 
-/// Adds the rows of a table, from both ends, so that only an unreadable part in the middle is lost. Returns the table's
-/// last sequence number.
+/// Adds the rows of a table. Reads from both ends, so that only the rows at an unreadable place in the middle are lost.
+/// Returns the table's last sequence number.
 fn one(path: &Path, rows: &mut Versions) -> Result<u64, KvError> {
     if !fs::symlink_metadata(path)?.is_file() {
         return Err(KvError::Corrupt(String::from("it is not a regular file")));

@@ -1,7 +1,8 @@
-//! Makes the groups of a store durable. Readers can wait for that. This file never decides what is written.
-//!
-//! One thread at a time fills and applies a batch. While it flushes and syncs, the next thread fills its own batch.
-//! What the database has in memory after a failed write may not be on disk. So after a failed write, nothing is
+//! Makes the groups of a store durable, and allows readers to wait for that. A group is the writes of several commits
+//! together. This file never decides what is written.
+//! One thread at a time fills a batch and applies it. While this thread flushes and syncs, the next thread fills its
+//! own batch.
+//! Data that the database has in memory after a failed write may not be on disk. So after a failed write, no commit is
 //! acknowledged and no run is loaded until the store is opened again.
 
 use super::super::commit::Writer;
@@ -13,17 +14,18 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// How far a store's groups are applied and durable.
 pub(super) struct Durability {
-    /// The last group that can be read.
+    /// The last group that readers can read.
     applied: AtomicU64,
     /// The last group that is durable.
     synced: Mutex<u64>,
-    /// Notified when `synced` changes, or after a write has failed.
+    /// Notified when `synced` changes, and after a failed write.
     synced_changed: Condvar,
     /// Number of bytes that are applied and not durable yet.
     unsynced: Mutex<usize>,
     /// Notified when `unsynced` decreases.
     unsynced_decreased: Condvar,
-    /// How often the store was opened again. A group that was in flight at that time is not known to be durable.
+    /// How often the store was opened again. A group that was being written at such a moment is not known to be
+    /// durable.
     epoch: AtomicU64,
 }
 
@@ -51,7 +53,7 @@ impl Durability {
 }
 
 impl<K: Kv> Rows<K> {
-    /// Opens the database again after a failed write, and continues with what it contains.
+    /// Opens the database again after a failed write, and continues with the data that it contains.
     pub(super) fn open_again(&self) -> Result<(), StoreError> {
         let mut writer = lock(&self.writer);
         let _alone = self
@@ -62,7 +64,7 @@ impl<K: Kv> Rows<K> {
         let mut synced = lock(&self.durability.synced);
         self.durability.epoch.fetch_add(1, Ordering::SeqCst);
         self.reader.kv.reopen()?;
-        // The database may have data that is not synced yet. Sync it before other commits depend on it.
+        // The database may contain data that is not synced yet. Sync this data before later commits depend on it.
         let root = self.reader.checked_root()?;
         let root = root.ok_or_else(|| corrupt("all that was acknowledged is missing"))?;
         self.reader.kv.flush()?;
@@ -76,8 +78,8 @@ impl<K: Kv> Rows<K> {
         Ok(())
     }
 
-    /// Records an error after which nothing is acknowledged. If the files of the database are gone, any call may fail
-    /// with any error; then the missing files are reported as the cause.
+    /// Records an error after which no commit is acknowledged. If the database's files are missing, any call may fail
+    /// with any error. So the files are checked, and if they are missing, this is reported as the cause.
     fn fail(&self, error: KvError) -> StoreError {
         let error = StoreError::from(match self.reader.kv.check_present() {
             Err(gone @ KvError::Gone(_)) => gone,
@@ -97,8 +99,8 @@ impl<K: Kv> Rows<K> {
         })
     }
 
-    /// Applies the batch and makes it durable. Releases the writer as soon as the next group can fill its own batch.
-    /// Calls `on_flushed` when the operating system has the batch.
+    /// Applies the batch and makes it durable. Releases the writer as soon as another thread can fill the next batch.
+    /// Calls `on_flushed` when the operating system has the whole batch.
     pub(crate) fn make_durable(
         &self,
         writer: MutexGuard<'_, Writer>,
@@ -106,7 +108,8 @@ impl<K: Kv> Rows<K> {
     ) -> Result<(), StoreError> {
         let done = self.sync_group(writer, on_flushed);
         if done.is_err() {
-            // Locked, so that a reader that has just checked for errors cannot begin to wait after this notification.
+            // With the lock, a reader cannot check for errors before this notification and then begin to wait after it,
+            // for ever.
             let _synced = lock(&self.durability.synced);
             self.durability.synced_changed.notify_all();
         }
@@ -138,7 +141,7 @@ impl<K: Kv> Rows<K> {
                 .gate
                 .write()
                 .unwrap_or_else(PoisonError::into_inner);
-            // For a snapshot that was opened since the first call of `save`.
+            // Save again: a snapshot may have been opened since the first call of `save`.
             self.snapshots.save(&writer.batch, row);
             self.reader
                 .kv
@@ -163,7 +166,8 @@ impl<K: Kv> Rows<K> {
         Ok(())
     }
 
-    /// Fails if the store was opened again since `epoch`: groups that were in flight at that time may be lost.
+    /// Fails if the store was opened again since `epoch` was read: groups that were being written at that moment may be
+    /// lost.
     fn same_epoch(&self, epoch: u64) -> Result<(), StoreError> {
         if self.durability.epoch() == epoch {
             return Ok(());
@@ -172,7 +176,7 @@ impl<K: Kv> Rows<K> {
         Err(StoreError::Failed { reason })
     }
 
-    /// Waits until everything that can be read is durable; see [`Store::wait_durable`].
+    /// Waits until all data that is readable now is durable; see [`Store::wait_durable`].
     pub(super) fn wait_until_durable(&self, epoch: u64) -> Result<(), StoreError> {
         let group = self.durability.applied.load(Ordering::SeqCst);
         let mut synced = lock(&self.durability.synced);
@@ -188,8 +192,8 @@ impl<K: Kv> Rows<K> {
     }
 }
 
-/// Reserves a group's bytes until they are durable. The groups in flight together reserve at most [`Kv::MAX_UNSYNCED`],
-/// unless a single group is larger.
+/// Reserves a group's bytes until they are durable. All groups that are being written reserve together at most
+/// [`Kv::MAX_UNSYNCED`] bytes. A single larger group may exceed this.
 struct UnsyncedBytes<'a> {
     all: &'a Mutex<usize>,
     decreased: &'a Condvar,

@@ -1,5 +1,5 @@
-//! Reads the rows of a store: finds the pieces of records, checks and decodes them. Code that has only a [`RowReader`]
-//! cannot write.
+//! Reads the rows of a store: joins the pieces of a record, checks the record, and decodes it. Code that has only a
+//! [`RowReader`] cannot write.
 
 use super::super::codec::{self, BadRecord};
 use super::super::header::StoredHeader;
@@ -16,9 +16,10 @@ use windlass_expression::{Sealer, Sealing};
 pub struct RowReader<K: Kv> {
     pub(super) kv: K,
     pub(crate) retention: Retention,
-    /// Locked by readers (shared) while they copy rows that belong together, and exclusively to apply a group.
+    /// A reader locks this (shared) while it copies rows that belong together. A writer locks it exclusively to apply a
+    /// group (writes of several commits together).
     pub(super) gate: RwLock<()>,
-    /// The error after which nothing can be written until the store is opened again.
+    /// The error of a failed write. While it is set, nothing can be written; opening the store again clears it.
     pub(super) failed: Mutex<Option<String>>,
     /// Seals and opens secure values.
     pub(super) key: OnceLock<Arc<dyn Sealer>>,
@@ -48,12 +49,13 @@ impl<K: Kv> RowReader<K> {
         }
     }
 
-    /// Converts an error of a read. After a failed write, that failure is returned: the store is not damaged.
+    /// Converts an error of a read. If a write failed before, returns that failure instead, because the store is not
+    /// damaged.
     fn unread(&self, what: impl std::fmt::Display, error: KvError) -> StoreError {
         match (self.check_writable(), error) {
             (Err(failed), _) => failed,
             (Ok(()), error @ KvError::Closed) => error.into(),
-            // A write failed and this reader noticed before the writer.
+            // A write failed, and this reader received the error before the writer recorded it.
             (Ok(()), KvError::Io(error)) if is_full(&error) => StoreError::Failed {
                 reason: error.to_string(),
             },
@@ -61,18 +63,18 @@ impl<K: Kv> RowReader<K> {
         }
     }
 
-    /// Prevents that a group is applied while the guard lives. Only for copying rows. A second guard on the same thread
-    /// could cause a deadlock with a writer that waits for the first guard.
+    /// Prevents that a group is applied while the guard exists. Use it only for copying rows. Do not get a second guard
+    /// on the same thread: if a writer waits for the first guard, the second one would cause a deadlock.
     pub(crate) fn hold_groups(&self) -> RwLockReadGuard<'_, ()> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Allows this thread to seal and open secure values while the guard lives.
+    /// Allows this thread to seal and open secure values while the guard exists.
     pub(super) fn sealing_guard(&self) -> Sealing {
         Sealing::with(self.key.get().cloned())
     }
 
-    /// Returns the value of a key with the database's own error.
+    /// Returns the value of a key. An error is returned as the database reports it.
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<K::Bytes>, KvError> {
         self.kv.get(key)
     }
@@ -102,7 +104,7 @@ impl<K: Kv> RowReader<K> {
         record.map(|record| record.decode(decode)).transpose()
     }
 
-    /// Does the same as [`RowReader::read`]. Returns `None` if the record has another checksum.
+    /// Does the same as [`RowReader::read`]. Returns `None` if the record has another checksum than the given one.
     pub(crate) fn read_with_crc<T>(
         &self,
         key: impl FnOnce(&mut Vec<u8>),
@@ -121,7 +123,7 @@ impl<K: Kv> RowReader<K> {
         self.record_at(key)
     }
 
-    /// Copies the record under a key, if there is one. The caller prevents that groups are applied.
+    /// Copies the record under a key, if there is one. The caller prevents that groups are applied meanwhile.
     pub(crate) fn record_at(
         &self,
         key: impl FnOnce(&mut Vec<u8>),
@@ -145,7 +147,7 @@ impl<K: Kv> RowReader<K> {
         })
     }
 
-    /// Decodes a record. The caller has read its first piece.
+    /// Decodes a record whose first piece the caller has read.
     pub(crate) fn value<T>(
         &self,
         key: &[u8],
@@ -156,7 +158,7 @@ impl<K: Kv> RowReader<K> {
         decode(&whole).map_err(|error| damaged(key, &error))
     }
 
-    /// Returns the bytes of a record. The caller has read its first piece.
+    /// Returns the bytes of a record whose first piece the caller has read.
     pub(super) fn whole<'a>(
         &self,
         key: &[u8],
@@ -183,7 +185,7 @@ impl<K: Kv> RowReader<K> {
         Ok(Cow::Owned(whole))
     }
 
-    /// Returns the first pieces of the records in a range, in order.
+    /// Returns the first piece of each record in a range, in the order of the keys.
     pub(crate) fn records(
         &self,
         range: super::super::kv::Range,
@@ -194,7 +196,8 @@ impl<K: Kv> RowReader<K> {
         })
     }
 
-    /// Returns at most `limit` records of a family, ordered by name, after the name `after`.
+    /// Returns at most `limit` records of a family, ordered by name. The first one is the first name that sorts after
+    /// `after`.
     pub(crate) fn page<T>(
         &self,
         family: Family,
@@ -217,7 +220,7 @@ impl<K: Kv> RowReader<K> {
         page.collect()
     }
 
-    /// Returns the rows in a range, in order.
+    /// Returns the rows in a range, in the order of the keys.
     pub(crate) fn rows(
         &self,
         range: super::super::kv::Range,

@@ -1,4 +1,5 @@
-//! The root of a store: creates the root of a new store, and checks an existing root before the store is used.
+//! The root of a store: the number of the last group, and a checksum over headers and indexes. This file creates the
+//! root of a new store, and checks an existing root before the store is used.
 
 use super::durable::Durability;
 use super::{FORMAT, Retention, RowReader, Rows, corrupt, damaged};
@@ -25,7 +26,7 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
-    /// Returns the value of this version.
+    /// Returns the value that this version of the engine writes.
     pub fn current() -> Self {
         Self {
             magic: MAGIC.to_owned(),
@@ -50,12 +51,12 @@ impl<K: Kv> Rows<K> {
         }
     }
 
-    /// Opens a store on a map: checks what the map contains, or makes an empty map a store.
+    /// Opens a store on a map. If the map has rows, checks them. If it is empty, makes it a store.
     pub(crate) fn recover(kv: K, retention: Retention, path: &str) -> Result<Self, StoreError> {
         let reader = RowReader::new(kv, retention, path);
         let root = match reader.checked_root()? {
             Some(root) => {
-                // A process that was killed may have left data without a sync.
+                // A process that was killed may have left data that is not synced.
                 if reader.kv.synced() < root.group {
                     reader.kv.sync(root.group)?;
                 }
@@ -73,7 +74,7 @@ impl<K: Kv> Rows<K> {
         Ok(Self::of(reader, root))
     }
 
-    /// Does the same as [`Self::recover`] without changing the map. Returns `None` if the map is empty.
+    /// Does the same as [`Self::recover`], but never changes the map. Returns `None` if the map is empty.
     pub(crate) fn found(
         kv: K,
         retention: Retention,
@@ -106,7 +107,7 @@ impl<K: Kv> RowReader<K> {
         Ok(Some(root))
     }
 
-    /// Refuses a store of another format. A store without format information is accepted.
+    /// Refuses a store of another format. Accepts a store whose row with the format is missing.
     pub(crate) fn check_format(&self) -> Result<(), StoreError> {
         let reason = match self.meta()? {
             Some(meta) if meta.magic != MAGIC => String::from("other magic"),
@@ -146,7 +147,7 @@ impl<K: Kv> RowReader<K> {
         }
     }
 
-    /// Returns the last mark that was synced before the last group.
+    /// Returns the last mark (number of the last durable group) that was synced before the last group.
     pub(crate) fn last_marked(&self) -> Result<u64, StoreError> {
         let marked = self.read_locked(
             |key| keys::single(key, Family::Marked),
@@ -155,12 +156,13 @@ impl<K: Kv> RowReader<K> {
         Ok(marked.unwrap_or(0))
     }
 
-    /// Computes the checksum of workflows, their state, headers and indexes, without the rows of one run.
+    /// Computes the checksum of workflows, their stored values, headers and indexes. Leaves out the rows of the run
+    /// `without`.
     pub(crate) fn checksum(&self, without: Option<&str>) -> Result<u64, StoreError> {
         let values =
             || self.checksum_of(&[Family::Workflow, Family::State, Family::Header], without);
         let keys = || self.checksum_of(&[Family::Due, Family::Runnable], without);
-        // In two threads: a million runs have two million rows, and a restart waits for this.
+        // Two threads: for a million runs there are two million rows, and a restart waits until all are read.
         let sums = thread::scope(
             |scope| match thread::Builder::new().spawn_scoped(scope, keys) {
                 Ok(keys) => [
@@ -196,7 +198,7 @@ impl<K: Kv> RowReader<K> {
     }
 }
 
-/// Returns an error if the last stored group is older than the acknowledged one.
+/// Returns an error if the last stored group is older than the last acknowledged group.
 pub(crate) fn ends_too_early(acknowledged: u64, last: u64) -> Option<StoreError> {
     let what = format!("group {acknowledged} was acknowledged, and the last one found is {last}");
     (last < acknowledged).then(|| corrupt(&what))

@@ -1,4 +1,4 @@
-//! What a store takes for its own, and what it does after a sync that failed.
+//! Tests: which directories a store accepts as a store, and what it does after a failed sync.
 
 use super::super::memory::Memory;
 use super::*;
@@ -43,11 +43,11 @@ fn a_store_of_others_and_one_of_a_later_version_are_refused() {
 struct Failing {
     memory: Memory,
     fails: AtomicBool,
-    /// The number of the sync that fails, from 1; 0: none does.
+    /// The number of the sync that fails, from 1; 0 if no sync fails.
     fails_after: AtomicUsize,
-    /// A sync waits for as long as this is locked.
+    /// While this is locked, a sync waits.
     held: Mutex<()>,
-    /// The bytes of each group that was applied.
+    /// Size in bytes of each applied group.
     applied: Mutex<Vec<usize>>,
 }
 
@@ -100,7 +100,7 @@ impl Kv for Failing {
     }
 }
 
-/// What the failed sync was to write may be lost, and the next one would succeed.
+/// The data of the failed sync may be lost, although the next sync would succeed.
 #[test]
 fn after_a_sync_that_failed_nothing_is_taken_before_the_store_is_opened_again() {
     let store = Rows::recover(Failing::default(), Retention::default(), "here").unwrap();
@@ -122,7 +122,8 @@ fn after_a_sync_that_failed_nothing_is_taken_before_the_store_is_opened_again() 
     assert_eq!(store.reader.kv.synced(), group + 1);
 }
 
-/// A reader sees a group that is on its way to disk, and learns that it is settled only when it is durable.
+/// A reader can read a group (writes of several commits together) before it is durable, but `wait_durable` returns only
+/// after it is durable.
 #[test]
 fn what_was_read_is_settled_when_its_group_is_durable() {
     const MOMENT: Duration = Duration::from_millis(50);
@@ -146,7 +147,7 @@ fn what_was_read_is_settled_when_its_group_is_durable() {
             let settled = told.recv().unwrap();
             assert_eq!(settled.is_err(), fails, "{settled:?}");
         });
-        // What was read before it was opened again may be gone.
+        // Data that was read before the store was opened again may be lost.
         let before = store.epoch();
         store.reopen().unwrap();
         assert!(matches!(
@@ -157,7 +158,7 @@ fn what_was_read_is_settled_when_its_group_is_durable() {
     }
 }
 
-/// Whichever call of a database fails first when its files went away, and however.
+/// This holds for each call of a database that may fail first when its files are missing, and for each of its errors.
 #[test]
 fn a_commit_to_a_store_that_was_moved_says_that_it_is_gone() {
     fn check<K: Kv>(open: impl Fn(&std::path::Path) -> Rows<K>) {
@@ -215,7 +216,7 @@ fn commit(run: &str, revision: u64, text: &str) -> Commit {
     }
 }
 
-/// Text that does not become shorter by compression.
+/// Returns a text that compression does not make shorter.
 fn noise(bytes: usize) -> String {
     let mut state = 7_u64;
     let mut letter = || {
@@ -241,7 +242,7 @@ fn text_of(store: &Rows<Failing>, run: &str) -> Value {
     state.variables.get("text").cloned().unwrap_or_default()
 }
 
-/// Each group is a turn of others, and a reader sees nothing of a long commit before its last one.
+/// Other commits are written between the groups of a long commit. A reader sees nothing of it before its last group.
 #[test]
 fn a_long_commit_is_stored_in_groups_and_appears_at_once() {
     const BYTES: usize = 3 << 20;
@@ -263,7 +264,7 @@ fn a_long_commit_is_stored_in_groups_and_appears_at_once() {
     assert_eq!(store.reader.kv.synced() - before, groups.len() as u64);
     assert_eq!(text_of(&store, "long"), Value::text(noise(BYTES)));
     assert_eq!(store.check().unwrap().issues, []);
-    // A commit that someone else was faster with is refused, and what is stored stays.
+    // A second commit of the same revision is refused, and the stored one remains.
     let late = commit("long", 2, &noise(BYTES / 2));
     let late = store.commit(&[late]).unwrap();
     assert!(
@@ -273,7 +274,7 @@ fn a_long_commit_is_stored_in_groups_and_appears_at_once() {
     assert_eq!(text_of(&store, "long"), Value::text(noise(BYTES)));
 }
 
-/// Two that commit the same revision write their pieces under the same keys.
+/// Two commits of the same revision would write their pieces under the same keys.
 #[test]
 fn pieces_of_another_commit_are_not_taken_for_those_of_this_one() {
     let store = store();
@@ -286,7 +287,7 @@ fn pieces_of_another_commit_are_not_taken_for_those_of_this_one() {
         store.write_further_pieces(&commit, &mut encoded).unwrap();
         (commit, encoded)
     });
-    // Each would replace pieces of the other while both write.
+    // If both wrote their pieces, each would replace pieces of the other. So only one may.
     let writes = encoded.each_ref().map(|(_, one)| one.written.is_some());
     assert_eq!(writes, [true, false]);
     let mut writer = lock(&store.writer);
@@ -336,7 +337,7 @@ fn a_long_commit_that_failed_in_between_leaves_nothing_that_is_read() {
         assert_eq!(store.header("run").unwrap().revision, 1);
         assert_eq!(store.check().unwrap().issues, []);
     }
-    // The run goes on with other, shorter data, and what was stored of the long one disturbs nothing.
+    // The run continues with other, shorter data. The stored pieces of the long commit do not affect it.
     for (revision, bytes) in [(2, 300_000), (3, 10)] {
         commit_all(&store, &[commit("run", revision, &noise(bytes))]);
         assert_eq!(text_of(&store, "run"), Value::text(noise(bytes)));

@@ -1,5 +1,5 @@
-//! Refuses a log that lost its end, before sled opens it and removes everything after the damage. This file never opens
-//! the database.
+//! Refuses a log that has lost its end, before sled opens the log. sled would remove everything after the damage. This
+//! file never opens the database.
 
 use super::log_pages::{RECORD_IS_VALID, value_in_message};
 use super::log_reader::{Log, Message};
@@ -12,8 +12,9 @@ use crate::rows::{corrupt, ends_too_early};
 use crate::watermark::{MARK, read_watermark};
 use std::path::Path;
 
-/// Refuses a finished store without its log or without a readable mark. sled treats damage near the end of the log as
-/// its end. So this also refuses a log if sled would cut off groups that were acknowledged and can be read.
+/// Refuses a finished store without its log or without a readable mark (the number of the last durable group).
+/// sled treats damage near the end of the log as the log's end. So this also refuses a log if sled would remove
+/// readable groups that were acknowledged.
 pub(super) fn check_end(path: &Path) -> Result<(), StoreError> {
     let Some(acknowledged) = of_finished(path)?.filter(|group| *group > 0) else {
         return Ok(());
@@ -42,7 +43,8 @@ pub(super) fn check_end(path: &Path) -> Result<(), StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] if the mark or the log is missing, or if the mark is damaged.
 fn of_finished(path: &Path) -> Result<Option<u64>, StoreError> {
-    // Checked first: a store without the file `making` is finished, and remains so.
+    // Checked first, because another process may finish the store meanwhile. A store without the file `making` is
+    // finished, and remains finished.
     if !path.exists() || path.join(CREATING).exists() {
         return Ok(None);
     }

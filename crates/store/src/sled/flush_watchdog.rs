@@ -1,6 +1,7 @@
-//! Wakes threads that wait for the database after an error of its disk. sled wakes them itself after most errors. But
-//! if the end of a batch cannot be written while a thread already waits for it, that thread would wait for ever
-//! (`exit_reservation` in sled's `logger.rs`). Without an error this does nothing; it never writes.
+//! Wakes threads that wait for the database after an error of its disk. After most errors, sled wakes them. One case
+//! remains: a thread already waits for the end of a batch, and this end cannot be written. Then the thread would wait
+//! for ever (`exit_reservation` in sled's `logger.rs`).
+//! Without an error, this file does nothing. It never writes.
 
 use crate::kv::guard;
 use std::io;
@@ -11,7 +12,7 @@ use std::time::Duration;
 /// Interval of the checks for an error.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The checking thread. It has a handle of the database, and ends when this value is dropped.
+/// The thread that checks for errors. It has a handle of the database, and ends when this value is dropped.
 pub(super) struct FlushWatchdog {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -26,7 +27,8 @@ impl FlushWatchdog {
             .spawn(move || {
                 while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
                     if config.global_error().is_err() {
-                        // Returns the error at once; before that, sled wakes all waiting threads.
+                        // Because of the error, `flush` returns at once. Before it returns, sled wakes all waiting
+                        // threads.
                         let _ = guard(|| db.flush());
                     }
                 }

@@ -1,6 +1,8 @@
-//! Makes rows from the messages of sled's log. A page's rows are those of its last complete message, with the later
-//! changes. If a message is lost, an older one replaces it; if two pages have a key, the newer row counts. So a reader
-//! of the rows must check whether they are consistent. This file trusts no length and never panics.
+//! Makes rows (keys with values) from the messages of sled's log. The rows of a page are those of the page's last
+//! complete message, with the later changes.
+//! If a message is lost, an older message of the page is used instead. If two pages have the same key, the row that was
+//! written later is used. So the resulting rows may be inconsistent, and a caller must check them. This file trusts no
+//! stored length and never panics.
 
 use super::log_reader::{Kind, Log, Message};
 use super::log_segment::{take, varint};
@@ -13,37 +15,39 @@ use std::ops::Bound;
 
 type Bytes = Vec<u8>;
 
-/// Returns true if a value that is not empty was written under a key.
+/// A function that returns true if this value (which is not empty) was written under this key.
 pub(super) type IsValid = fn(&[u8], &[u8]) -> bool;
 
-/// Returns true if a record was written under a key.
+/// Returns true if the value is a record that was written under the key.
 pub(super) const RECORD_IS_VALID: IsValid = |key, value| codec::check(key, value).is_ok();
 
-/// The pages of the log as far as it was read.
+/// The pages of a log, as far as the log was read.
 pub(super) struct Pages {
     leaves: BTreeMap<u64, LeafNode>,
     /// Pages that refer to other pages.
     indexes: BTreeSet<u64>,
-    /// Rows of pages that moved them to another page, or were removed. Used if that other page is lost.
+    /// Rows of pages that were removed, or that moved these rows to another page. They are used if the other page is
+    /// lost.
     orphaned: BTreeMap<Bytes, Bytes>,
-    /// Changes of unknown pages, by page: the ends of keys, and values.
+    /// Changes of pages that are not known, by page: the ends of the changed keys, and the values.
     unresolved: BTreeMap<u64, Vec<(Bytes, Bytes)>>,
     is_valid: IsValid,
 }
 
-/// A page with rows. Its range of keys has no end if `hi` is empty.
+/// A page with rows. If `hi` is empty, the page's range of keys has no end.
 struct LeafNode {
     /// The page with the following keys; 0 for the last page.
     next: u64,
     lo: Bytes,
     hi: Bytes,
-    /// Number of bytes of `lo` that every key of the page begins with. The log leaves them out of the keys.
+    /// Number of bytes of `lo` with which every key of the page begins. The log stores the keys without these bytes.
     prefix: usize,
-    /// Whether `prefix` had to be guessed.
+    /// Whether `prefix` is a guess, because the message with the real one is lost.
     guessed: bool,
-    /// When the whole page was last written.
+    /// The position in the log of the message with the whole page.
     base: u64,
-    /// Rows by key: when the row was written, and its value unless it was removed.
+    /// Rows by key: the log position of the row's last change, and the value. The value is `None` if the row was
+    /// removed.
     rows: BTreeMap<Bytes, (u64, Option<Bytes>)>,
 }
 
@@ -52,7 +56,8 @@ impl LeafNode {
         key >= self.lo.as_slice() && (self.hi.is_empty() || key < self.hi.as_slice())
     }
 
-    /// Returns true if a row changed since the whole page was written. A removed row remains as an entry.
+    /// Returns true if a row changed after the whole page was written. A removed row counts, because it remains as an
+    /// entry.
     fn is_changed(&self) -> bool {
         self.rows.values().any(|(lsn, _)| *lsn != self.base)
     }
@@ -61,8 +66,8 @@ impl LeafNode {
         [self.lo.get(..prefix).unwrap_or_default(), end].concat()
     }
 
-    /// Sets a row; only the end of its key is stored. The page may have been rewritten with another prefix in a message
-    /// that is lost. Returns false if no prefix fits.
+    /// Sets a row. `end` is the end of its key, as the log stores it. If the message that gave the page another prefix
+    /// is lost, the known prefix may be wrong, so other prefixes are tried. Returns false if no prefix fits.
     fn set(&mut self, lsn: u64, end: &[u8], value: &[u8], is_valid: IsValid) -> bool {
         let mut key = self.key(self.prefix, end);
         if !value.is_empty() && !is_valid(&key, value) {
@@ -251,16 +256,17 @@ impl Pages {
                     leaf.rows.insert(key, (message.lsn, None));
                 }
             }
-            // Merges of pages: the messages that follow have the result as well.
+            // Merges of pages. They need no handling, because the following messages contain their result.
             2..=4 => {}
             _ => return None,
         }
         Some(())
     }
 
-    /// Returns the rows if no message is missing: from the first key on, each page refers to the next one, and every
-    /// change belongs to a known page. An unchanged page without a reference is ignored: the process ended after it had
-    /// created this page by a split, and before it shortened the other page.
+    /// Returns the rows if no message is missing. Then each page refers to the next one, beginning with the page of the
+    /// first key, and every change belongs to a known page.
+    /// A page to which no other page refers is ignored if it was not changed: the process ended after a split had
+    /// created this page, and before the split page was shortened.
     pub fn whole(mut self) -> Option<BTreeMap<Bytes, Bytes>> {
         let first = |(page, leaf): (&u64, &LeafNode)| leaf.lo.is_empty().then_some(*page);
         let mut firsts = self.leaves.iter().filter_map(first);
@@ -270,7 +276,7 @@ impl Pages {
         let mut rows = BTreeMap::new();
         let mut known = Bytes::new();
         loop {
-            // Removed from the map, so that the loop ends.
+            // Removed from the map, so that this loop ends even if pages refer to each other in a circle.
             let leaf = self.leaves.remove(&next)?;
             if leaf.guessed || leaf.lo != known {
                 return None;
@@ -278,7 +284,7 @@ impl Pages {
             let live = leaf.rows.into_iter();
             rows.extend(live.filter_map(|(key, (_, value))| Some((key, value?))));
             if leaf.hi.is_empty() {
-                // If a page without a reference was changed, the message with the reference is missing.
+                // If a page without a reference to it was changed, the message with the reference is missing.
                 let used = self.leaves.values().any(LeafNode::is_changed);
                 return (self.unresolved.is_empty() && !used).then_some(rows);
             }
@@ -286,7 +292,7 @@ impl Pages {
         }
     }
 
-    /// Returns the rows that result from all messages, even if messages are missing.
+    /// Returns the rows that result from all messages that were read, even if other messages are missing.
     pub fn rows(self) -> BTreeMap<Bytes, Bytes> {
         let is_valid = self.is_valid;
         let mut leaves: Vec<LeafNode> = self.leaves.into_values().collect();
@@ -297,7 +303,7 @@ impl Pages {
             .map(|(key, value)| (key, (0, Some(value))))
             .collect();
         for leaf in leaves {
-            // Older rows in the page's range did not exist any more when the page was written.
+            // Rows in the page's range that are older than the page did not exist any more when the page was written.
             let gone: Vec<Bytes> = keys_in_range(&rows, &leaf)
                 .filter(|key| rows.get(*key).is_some_and(|(lsn, _)| *lsn < leaf.base))
                 .cloned()
@@ -311,7 +317,7 @@ impl Pages {
                 }
             }
         }
-        // If only changes of a page remain, its keys are in a range without a known page.
+        // If only changes of a page remain, and not the page, then its keys are in a range that no known page has.
         for (end, value) in self.unresolved.into_values().flatten() {
             let key = gaps.iter().find_map(|(lo, hi)| {
                 let keys = (0..=lo.len()).rev().filter_map(|prefix| lo.get(..prefix));
@@ -330,7 +336,7 @@ impl Pages {
     }
 }
 
-/// Returns the keys in a page's range.
+/// Returns the keys that are in a page's range.
 fn keys_in_range<'a, T>(
     rows: &'a BTreeMap<Bytes, T>,
     leaf: &LeafNode,
@@ -343,7 +349,7 @@ fn keys_in_range<'a, T>(
     rows.range::<[u8], _>(range).map(|(key, _)| key)
 }
 
-/// Returns the ranges of keys without a known page. None: the range has no end.
+/// Returns the ranges of keys that no known page has. If the end of a range is `None`, the range has no end.
 fn gaps(leaves: &[LeafNode]) -> Vec<(Bytes, Option<Bytes>)> {
     let ranges: BTreeSet<(&[u8], &[u8])> =
         leaves.iter().map(|leaf| (&*leaf.lo, &*leaf.hi)).collect();
@@ -628,7 +634,7 @@ mod tests {
             let rows = db.range(prefixed(&[])).map(|row| row.unwrap());
             let rows: BTreeMap<_, _> = rows.map(|(k, v)| (k.to_vec(), v.to_vec())).collect();
             assert!(rows == expected, "round {round}: the database itself");
-            // A read may split a page.
+            // A read may split a page, so the log may have changed.
             db.flush().unwrap();
             let (now, _) = read(dir.path());
             assert!(

@@ -1,7 +1,8 @@
-//! Reads the log of sled 0.34 around damage, for `repair` and `read_only`: the messages with a valid checksum, in the
-//! order in which they were written (docs/internals/store-format.md has the format). Damage between them is reported.
-//! Only one segment is in memory at a time. This file never writes and trusts no length; `log_pages` makes pages from
-//! the messages.
+//! Reads the log of sled 0.34, for `repair` and `read_only`, also if it is damaged. Returns the messages with a valid
+//! checksum, in the order in which they were written (docs/internals/store-format.md has the format), and reports
+//! damage between them.
+//! Only one segment (a part of the log of fixed size) is in memory at a time. This file never writes and trusts no
+//! stored length. `log_pages` makes pages from the messages.
 
 use super::Sled;
 use super::log_segment::{HEADER, LogMessage, Messages, STEP, Segment, header};
@@ -14,7 +15,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Maximum size in bytes of a file with one message.
+/// Maximum size in bytes of a file that has one large message.
 const MAX_BLOB: u64 = 64 << 20;
 
 /// The kind of a page's message.
@@ -31,7 +32,7 @@ pub(super) enum Kind {
 pub(super) struct Message<'a> {
     /// The message's position in the log.
     pub lsn: u64,
-    /// The page that the message is about.
+    /// The page that the message concerns.
     pub page: u64,
     /// The kind of the message's body.
     pub kind: Kind,
@@ -47,9 +48,10 @@ pub(super) struct Log<'a> {
     segments: BTreeMap<u64, u64>,
     /// Offsets of segments without a valid header.
     headerless: Vec<u64>,
-    /// Up to this position, the log was complete when its last segment was begun or its index was written.
+    /// The log was known to be complete up to this position when its last segment was begun, or when its index was
+    /// written.
     stable: u64,
-    /// Up to this position, the log has an index.
+    /// The index of the log includes all positions before this one.
     indexed: u64,
 }
 
@@ -89,7 +91,8 @@ impl<'a> Log<'a> {
         Ok(log)
     }
 
-    /// Finds segments with a damaged header: their messages contain the segment's number, too.
+    /// Finds segments whose header is damaged. This is possible because each message also contains its segment's
+    /// number.
     ///
     /// # Errors
     /// If a segment cannot be read.
@@ -104,7 +107,8 @@ impl<'a> Log<'a> {
         Ok(())
     }
 
-    /// Reads a segment. Zeros are not copied, because the newest segment is mostly zeros and untouched memory is free.
+    /// Reads a segment. Blocks of zeros are not copied: the newest segment is mostly zeros, and memory that is never
+    /// written costs nothing.
     fn read(&self, at: u64) -> io::Result<Segment> {
         const ZEROS: [u8; 1 << 14] = [0; 1 << 14];
         let mut bytes = vec![0; Sled::SEGMENT];
@@ -131,12 +135,12 @@ impl<'a> Log<'a> {
         Ok(Segment { bytes, filled })
     }
 
-    /// Passes every complete message of a page to `each`, in order, up to a position. If the last batch of the log is
-    /// incomplete, the log ends before it: it was never acknowledged, or the mark shows that it is missing.
+    /// Passes every complete message about a page to `each`, in order, up to a position.
+    /// If the last batch of the log is incomplete, the log ends before this batch. Either the batch was never
+    /// acknowledged, or the mark (the number of the last durable group) shows that it is missing.
     ///
     /// # Errors
     /// If a segment cannot be read.
-    /// When a segment cannot be read.
     pub fn messages(
         &self,
         until: u64,
@@ -173,8 +177,8 @@ impl<'a> Log<'a> {
         Ok(())
     }
 
-    /// Returns the position where sled would end the log, if it would remove something after that. Among the newest
-    /// segments, sled treats an unreadable place as the end of what was written before a crash.
+    /// Returns the position at which sled would end the log; `None` if sled would remove nothing. In the newest
+    /// segments, sled treats an unreadable place as the end of the data that was written before a crash.
     ///
     /// # Errors
     /// If a segment cannot be read.
@@ -217,7 +221,7 @@ impl<'a> Log<'a> {
         place < self.indexed
     }
 
-    /// Applies `of` to the messages before a position, the newest first, and returns its first result.
+    /// Passes messages before a position to `of`, the newest first, until `of` returns a result. Returns this result.
     ///
     /// # Errors
     /// If a segment cannot be read.
@@ -239,7 +243,7 @@ impl<'a> Log<'a> {
         Ok(None)
     }
 
-    /// Returns a message about a page; none for any other message.
+    /// Returns a message about a page; `None` for other messages.
     fn message<'s>(
         &self,
         found: &LogMessage,
@@ -251,7 +255,7 @@ impl<'a> Log<'a> {
             9 => (Kind::Node, true),
             10 => (Kind::Link, false),
             11 => (Kind::Link, true),
-            // Messages with metadata of sled.
+            // Messages with sled's own metadata.
             _ => return Ok(None),
         };
         let body = found.bytes(segment);
@@ -285,7 +289,8 @@ const fn place(number: u64, at: usize) -> u64 {
     number.saturating_mul(STEP).saturating_add(at as u64)
 }
 
-/// Returns the position of the first batch that ends after `end`; `end` if all batches are complete.
+/// Returns the position of the first batch whose last message is at or after `end`; returns `end` if there is no such
+/// batch.
 fn first_torn(batches: &[(u64, u64)], end: u64) -> u64 {
     let torn = batches.iter().find(|(_, until)| *until >= end);
     torn.map_or(end, |(begin, _)| *begin)

@@ -1,17 +1,17 @@
-//! One segment of the log of sled 0.34: its header, and its messages with a valid checksum. This file reads no files
-//! and does not depend on other segments.
+//! One segment of the log of sled 0.34 (a part of fixed size): its header, and its messages with a valid checksum. This
+//! file reads no files and needs no other segment.
 
 use super::Sled;
 use std::ops::Range;
 
-/// The distance of segments in the log, in bytes.
+/// The distance between the beginnings of two segments in the log, in bytes.
 pub(super) const STEP: u64 = Sled::SEGMENT as u64;
-/// Size of a segment's header in bytes: a checksum, the segment's position, and the position up to which the log was
-/// complete when the segment was begun.
+/// Size of a segment's header in bytes. The header has a checksum, the segment's position, and the position up to which
+/// the log was complete when the segment was begun.
 pub(super) const HEADER: usize = 20;
-/// A message begins before this offset: the last bytes of a segment are too few for one.
+/// Every message begins before this offset, because the last bytes of a segment are too few for a message.
 const LAST: usize = Sled::SEGMENT - 32 + 1;
-/// Maximum number of bytes of a segment whose checksum is computed while searching for a message.
+/// Maximum number of bytes whose checksum is computed to find the next message after damage.
 const MAX_SEARCH: usize = 64 << 20;
 
 /// The location of a message in a segment.
@@ -29,7 +29,8 @@ impl LogMessage {
     const CAP: u8 = 2;
     const BATCH: u8 = 3;
 
-    /// Returns the message at `at`, if its checksum is valid. Adds the number of summed bytes to `summed`.
+    /// Returns the message at offset `at` if its checksum is valid. Adds the number of bytes of which the checksum was
+    /// computed to `summed`.
     fn at(segment: &[u8], at: usize, number: Option<u64>, summed: &mut usize) -> Option<Self> {
         let bytes = segment.get(at..)?;
         let mut rest = bytes.get(4..)?;
@@ -56,7 +57,7 @@ impl LogMessage {
         })
     }
 
-    /// Returns the first message at or after `at`.
+    /// Returns the first message at or after offset `at`.
     pub fn from(segment: &Segment, at: usize, number: Option<u64>) -> Option<Self> {
         let mut summed = 0;
         for at in at..LAST.min(segment.filled) {
@@ -72,7 +73,7 @@ impl LogMessage {
         segment.get(self.body.clone()).unwrap_or_default()
     }
 
-    /// Returns the position of the last message of a batch, if this message begins a batch.
+    /// Returns the position of a batch's last message, if this message is the batch's first.
     pub fn batch(&self, segment: &[u8]) -> Option<u64> {
         let last = self.bytes(segment).first_chunk()?;
         (self.kind == Self::BATCH).then_some(u64::from_le_bytes(*last))
@@ -82,16 +83,17 @@ impl LogMessage {
 /// A segment that was read.
 pub(super) struct Segment {
     pub bytes: Vec<u8>,
-    /// After this offset, the segment has only zeros.
+    /// The segment has only zeros from this offset on.
     pub filled: usize,
 }
 
-/// Iterates over the complete messages of a segment. Each item also has the offset where a message was expected.
+/// Iterates over the complete messages of a segment. Each item also has the offset at which a message was expected; if
+/// it is not the message's own offset, there is damage in between.
 pub(super) struct Messages<'a> {
     segment: &'a Segment,
     number: u64,
     pub place: usize,
-    /// Whether the end of the segment was reached.
+    /// Whether the iterator has reached the end of the segment.
     pub ended: bool,
 }
 
@@ -129,7 +131,7 @@ pub(super) fn header(bytes: &[u8; HEADER]) -> Option<(u64, u64)> {
     let (place, stable) = rest.split_first_chunk::<8>()?;
     let [place, stable] = [*place, *stable.first_chunk()?].map(|number| {
         let number = i64::from_le_bytes(number) ^ i64::MAX;
-        // -1 if nothing was complete yet.
+        // The stored value is -1 if no position was complete yet.
         u64::try_from(number).unwrap_or(0)
     });
     let whole = crc32fast::hash(rest) == u32::from_le_bytes(*sum) ^ u32::MAX;
@@ -143,7 +145,8 @@ pub(super) fn take(bytes: &mut &[u8]) -> Option<u8> {
     Some(*first)
 }
 
-/// Splits off a number of one to nine bytes. Its first byte is the number if it is small, or determines the length.
+/// Splits off a number, which has one to nine bytes. A small number is its first byte. For other numbers, the first
+/// byte determines the length.
 pub(super) fn varint(bytes: &mut &[u8]) -> Option<u64> {
     let first = u64::from(take(bytes)?);
     match first {

@@ -1,11 +1,15 @@
 //! The database on disk: sled 0.34 with one tree, made durable.
 //!
-//! sled does not do everything that a store needs. Its `flush` is not an fsync, so every group is followed by
-//! `sync_data` on a second handle of its file. It syncs no directory, so that is done when a store is created. It
-//! panics on some damaged files, so every call is guarded. A thread that waits for a failed write may wait for ever, so
-//! it is woken (`flush_watchdog`). sled reads the unfinished index of a killed process, so that is removed. It treats a
-//! damaged end of its log like a crash, so the number of the last durable group is stored next to it. No code here
-//! knows what a row means.
+//! sled does not do everything that a store needs:
+//! Its `flush` is not an fsync. So after every group (writes of several commits together) we call `sync_data` on a
+//! second handle of sled's file.
+//! It syncs no directory. So we sync directories when a store is created.
+//! It panics on some damaged files. So every call is guarded.
+//! A thread that waits for a failed write may wait for ever. So we wake it (`flush_watchdog`).
+//! After a process was killed, sled reads the index that this process left unfinished. So we remove such an index.
+//! It treats a damaged end of its log like a crash. So the number of the last durable group is stored next to the
+//! database.
+//! No code here knows what a row means.
 
 mod end;
 mod flush_watchdog;
@@ -42,8 +46,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
-/// Size of a segment of the log in bytes. The data between two syncs must be in at most two segments. If it is in
-/// three, and a power cut keeps the last one and loses the second, sled refuses the log.
+/// Size of a segment (a part of the log) in bytes. The data between two syncs must be in at most two segments. If it is
+/// in three, and a power cut preserves the third and loses the second, sled refuses the log.
 const SEGMENT: usize = 2 << 20;
 
 /// A store on disk that uses sled.
@@ -53,8 +57,9 @@ impl SledStore {
     /// Opens the store in a state directory, or creates it there.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] if another process owns the store, [`StoreError::Foreign`] if the directory has something
-    /// else, [`StoreError::Corrupt`] if files are damaged, [`StoreError::Io`].
+    /// [`StoreError::Locked`] if another process owns the store, [`StoreError::Foreign`] if the directory contains
+    /// something other than a store, [`StoreError::Corrupt`] if files are damaged, [`StoreError::Io`] if the disk
+    /// reports an error.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         Self::open_with(dir, StoreOptions::default())
     }
@@ -83,11 +88,11 @@ pub struct Sled {
     name: String,
     options: StoreOptions,
     presence: FileIdentities,
-    /// None while the database is opened again, and for as long as opening fails.
+    /// `None` while the database is opened again, and after an attempt to open it has failed.
     open: RwLock<Option<OpenedSled>>,
 }
 
-/// sled's handle. If sled's last sync fails when the handle is dropped, sled panics; the panic is ignored here.
+/// sled's handle. When a handle is dropped, sled syncs, and it panics if this sync fails. This type ignores the panic.
 struct Handle {
     db: Option<sled::Db>,
     watchdog: Option<FlushWatchdog>,
@@ -111,7 +116,8 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // Drop the watchdog first: the database is closed when its last handle is dropped.
+        // Drop the watchdog first, because it has a handle, too: sled closes the database when the last handle is
+        // dropped.
         self.watchdog = None;
         let db = self.db.take();
         // The data of a failed sync was not acknowledged.
@@ -161,8 +167,8 @@ impl OpenedSled {
         let created = create_directories(dir).map_err(StoreError::Io)?;
         let making = CreationLock::of(dir, &path, name)?;
         remove_unfinished(&path).map_err(StoreError::Io)?;
-        // What a killed process has written may not be durable. Sync it, because an index is made from it and runs
-        // continue from it.
+        // The data that a killed process has written may not be durable. Sync it, because runs continue from it and
+        // sled makes an index from it.
         let mark = if making.is_none() {
             let file = file(&path, "db").map_err(StoreError::Io)?;
             file.sync_data().map_err(StoreError::Io)?;
@@ -212,8 +218,8 @@ fn database(path: &Path, cache_bytes: u64, name: &str) -> Result<Handle, StoreEr
     })
 }
 
-/// Removes the unfinished indexes of a killed process. sled would use such an index as the newest one and refuse the
-/// store every time. sled needs only its log.
+/// Removes the unfinished indexes of a killed process. sled would use such an index as the newest one, and refuse the
+/// store each time it is opened. sled can open the store without any index, from the log alone.
 fn remove_unfinished(path: &Path) -> io::Result<()> {
     let entries = std::fs::read_dir(path)?.flatten();
     let unfinished: Vec<PathBuf> = entries
@@ -223,7 +229,7 @@ fn remove_unfinished(path: &Path) -> io::Result<()> {
     if unfinished.is_empty() {
         return Ok(());
     }
-    // sled's lock: its holder may be writing an index at this moment.
+    // This is sled's own lock. If another process has it, that process may be writing an index at this moment.
     let Ok(_alone) = Flock::lock(file(path, "db")?, FlockArg::LockExclusiveNonblock) else {
         return Ok(());
     };
@@ -262,7 +268,7 @@ impl Disk for Sled {
 impl Kv for Sled {
     type Bytes = IVec;
     type Backup = Self;
-    // sled writes several times this size to its log, and all of it must be in two segments.
+    // For this many bytes of rows, sled writes several times as many to its log. All of them must be in two segments.
     const MAX_UNSYNCED: usize = 128 * 1024;
 
     fn padding() -> Vec<Vec<u8>> {
@@ -306,15 +312,15 @@ impl Kv for Sled {
     }
 
     fn durable_snapshot(&self) -> Option<MemoryStore> {
-        // Locked, so that the database is not opened again meanwhile: that may write before it fails.
+        // Locked, so that the database is not opened again meanwhile. Opening may write before it fails.
         let _open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         durable_snapshot(&self.dir.join(DIRECTORY))
     }
 
-    /// Opens the database again. sled holds its file's lock until every handle is dropped. If a reader still has an
-    /// iterator, this fails and must be tried again.
+    /// Opens the database again. sled holds the lock of its file until every handle is dropped. So if a reader still
+    /// has an iterator, this fails, and the caller must try again.
     fn reopen(&self) -> Result<(), StoreError> {
-        // If the file is missing, opening would create an empty database.
+        // If the file is missing, opening would create an empty database, so check first.
         self.presence.check()?;
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         drop(open.take());
@@ -351,7 +357,7 @@ impl From<sled::Error> for KvError {
     }
 }
 
-/// Returns the system's error that sled's error contains in its text, in debug form.
+/// Returns the operating system's error that the text of sled's error contains in debug form.
 fn underlying_io_error(error: io::Error) -> io::Error {
     let text = error.to_string();
     let code = text
@@ -360,8 +366,8 @@ fn underlying_io_error(error: io::Error) -> io::Error {
     code.map_or(error, io::Error::from_raw_os_error)
 }
 
-/// Converts an error of opening sled. If sled cannot lock its file, its error has only a text. So the lock is tried
-/// again to get the system's error.
+/// Converts an error of opening sled. If sled cannot lock its file, its error has only a text. So this tries to lock
+/// the file again, to get the operating system's error.
 fn not_opened(path: &Path, error: io::Error, name: &str) -> StoreError {
     let text = error.to_string();
     if !text.starts_with("could not acquire lock") {
@@ -377,8 +383,8 @@ fn not_opened(path: &Path, error: io::Error, name: &str) -> StoreError {
     }
 }
 
-/// Retries a call while a closed store is still locked: a process that another test starts inherits the lock until it
-/// executes its own program.
+/// Retries a call while a closed store is still locked. This happens in tests: if another test starts a process, that
+/// process inherits the lock, until it executes its own program.
 #[cfg(test)]
 pub(crate) fn retry_while_locked<T>(
     what: impl Fn() -> Result<T, StoreError>,

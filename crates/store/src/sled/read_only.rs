@@ -1,6 +1,6 @@
-//! Reads a store that no process owns directly from its log, without writing. Opening the database writes. That is
-//! slower than reading a small store, and needs space and write permission. If the log cannot be read in full and
-//! checked, the database is opened instead, which reports what is wrong.
+//! Reads a store that no process owns directly from its log, without writing. The alternative, opening the database,
+//! writes to it. This is slower for a small store, and needs space and write permission.
+//! If the log cannot be read in full or its check fails, the database is opened instead, which reports what is wrong.
 
 use super::log_pages::Pages;
 use super::log_reader::Log;
@@ -14,16 +14,16 @@ use nix::fcntl::FlockArg;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Logs with more bytes than this are opened with the database, which does not read all of them and is as fast.
+/// A log with more bytes than this is opened with the database, which does not read the whole log and so is as fast.
 const SMALL: u64 = 8 << 20;
 
-/// Logs with more bytes than this are not read into memory, even if the database cannot be opened.
+/// A log with more bytes than this is not read into memory, even if the database cannot be opened.
 const LARGE: u64 = 1 << 30;
 
 /// Opens the store of a state directory for inspection.
 ///
 /// # Errors
-/// The errors of [`SledStore::open`], if the store can neither be opened nor be read without opening it.
+/// The errors of [`SledStore::open`], if the store cannot be opened and cannot be read without opening either.
 pub fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
     if let Some(store) = open_read_only(dir)? {
         return Ok(Arc::new(store));
@@ -39,8 +39,8 @@ pub fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
     }
 }
 
-/// Reads the store of a state directory as it is now. Returns `None` if the log is large, or if only the database can
-/// determine its content.
+/// Reads the store of a state directory as it is now. Returns `None` if the log is too large, or if only opening the
+/// database can determine its content.
 pub fn open_read_only(dir: &Path) -> Result<Option<MemoryStore>, StoreError> {
     match read_locked(dir, SMALL) {
         Err(error @ StoreError::Locked { .. }) => Err(error),
@@ -49,7 +49,7 @@ pub fn open_read_only(dir: &Path) -> Result<Option<MemoryStore>, StoreError> {
     }
 }
 
-/// Reads what was acknowledged of a database that this process owns and that accepts no writes. Returns `None` if the
+/// Reads the acknowledged data of a database that this process owns and that accepts no writes. Returns `None` if the
 /// disk has later groups, which may not be durable.
 pub(super) fn durable_snapshot(path: &Path) -> Option<MemoryStore> {
     let store = read(path, LARGE).ok().flatten()?;
@@ -64,14 +64,14 @@ fn read_locked(dir: &Path, most: u64) -> Result<Option<MemoryStore>, StoreError>
         Err(_) => return Ok(None),
         Ok(log) => log,
     };
-    // Sync what a killed process has written: it is reported as durable.
+    // Sync the data that a killed process has written, because this data is reported as durable.
     match log.sync_data() {
         Ok(()) => read(&path, most),
         Err(_) => Ok(None),
     }
 }
 
-/// Reads a log. Returns `None` if it has more bytes than `most`, or if its content is not certain.
+/// Reads a log. Returns `None` if it has more than `most` bytes, or if its content is not certain.
 fn read(path: &Path, most: u64) -> Result<Option<MemoryStore>, StoreError> {
     let log = path.join("db").metadata();
     let fits = log.is_ok_and(|log| log.len() <= most);

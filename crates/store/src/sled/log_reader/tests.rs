@@ -1,8 +1,8 @@
-//! Logs that are made by hand, whole and damaged, and what is read of them.
+//! Tests with logs that are made by hand, complete and damaged.
 
 use super::*;
 
-/// A message as it lies in a segment.
+/// Returns a message as it is in a segment.
 fn message(kind: u8, segment: u8, page: u8, body: &[u8]) -> Vec<u8> {
     let head = [kind, u8::try_from(body.len()).unwrap(), segment, page];
     let sum = crc32fast::hash(&[body, &head].concat()) ^ u32::MAX;
@@ -13,7 +13,8 @@ fn header(number: u64) -> Vec<u8> {
     header_after(number, 0)
 }
 
-/// The header of a segment that was begun when the log was whole up to a place.
+/// Returns the header of a segment. `stable` is the position up to which the log was complete when the segment was
+/// begun.
 fn header_after(number: u64, stable: u64) -> Vec<u8> {
     let mask = u64::MAX >> 1;
     let rest = [(number * STEP) ^ mask, stable ^ mask]
@@ -23,7 +24,7 @@ fn header_after(number: u64, stable: u64) -> Vec<u8> {
     [&sum.to_le_bytes()[..], &rest].concat()
 }
 
-/// Page and body of every message of a log of these segments.
+/// Returns the page and the body of every message in a log with these segments.
 fn read(segments: &[Vec<u8>]) -> (Vec<(u64, Vec<u8>)>, IntegrityReport) {
     let dir = tempfile::tempdir().unwrap();
     let mut log = Vec::new();
@@ -62,7 +63,7 @@ fn damage_costs_the_message_it_hits() {
     }
 }
 
-/// The second message of three.
+/// The second message of three is damaged, and this is reported.
 #[test]
 fn what_lies_between_two_whole_messages_is_told() {
     let three = [
@@ -84,7 +85,7 @@ fn what_lies_between_two_whole_messages_is_told() {
     );
 }
 
-/// A message of which the body lies in a file of its own.
+/// Reads a message whose body is in a file of its own. `change` damages that file.
 fn with_blob(change: impl FnOnce(&mut Vec<u8>)) -> (Option<Vec<u8>>, IntegrityReport) {
     with_blob_of(11, Kind::Link, change)
 }
@@ -125,7 +126,7 @@ fn a_message_in_a_file_of_its_own_is_read_when_it_is_whole() {
         assert_eq!(bad, None, "bit {bit}");
         assert_eq!(report.issues.len(), 1, "bit {bit}");
     }
-    // A whole one, of another kind.
+    // A complete file, but of another kind than the message says.
     let (bad, report) = with_blob(|blob| {
         blob[4] = 9;
         let sum = crc32fast::hash(&blob[4..]).to_le_bytes();
@@ -168,7 +169,7 @@ fn a_whole_message_that_says_nothing_is_told() {
         let errors = report.issues.into_iter().map(|wrong| wrong.error);
         errors.collect::<Vec<_>>()
     };
-    // A page without rows, and bytes that are none.
+    // A page without rows, and bytes that are not a valid page.
     let empty = [0, 0, 0, 0, 0, 0, 0, 0];
     assert_eq!(report(&[&empty]), [""; 0]);
     let odd = report(&[&[9], &empty, &[8]]);
@@ -225,8 +226,8 @@ fn a_batch_without_its_end_is_not_there() {
     assert_eq!(log(length), 0);
 }
 
-/// Where the database would end a log of this one segment, of a batch of two messages, the
-/// second at byte 41, when that does away with some of it.
+/// Returns the position at which sled would end a log with one segment; `None` if sled would remove nothing. The
+/// segment has a batch of two messages; the second begins at byte 41.
 fn cut_of(change: impl FnOnce(&mut Vec<u8>)) -> Option<u64> {
     let until = 20 + 16 + 10 + 11 - 1;
     let mut log = [
@@ -264,7 +265,7 @@ fn what_the_database_would_do_away_with_is_known() {
     );
 }
 
-/// A log of these segments.
+/// Creates a log with these segments.
 fn laid_out(segments: &[Vec<u8>]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let mut log = Vec::new();
@@ -281,7 +282,7 @@ fn sled_end(segments: &[Vec<u8>]) -> Option<u64> {
     Log::open(dir.path()).unwrap().sled_end().unwrap()
 }
 
-/// A header, a message and the end of the segment.
+/// Returns a segment with a header, a message and an end.
 fn whole_after(number: u64, stable: u64) -> Vec<u8> {
     let segment = u8::try_from(number).unwrap();
     let cap = message(2, segment, 0, b"");
@@ -300,7 +301,7 @@ fn the_log_ends_before_a_segment_that_is_missing() {
     assert_eq!(sled_end(&[whole(0), whole(2)]), Some(STEP));
 }
 
-/// What lies before the place up to which the log was whole is of no interest to its end.
+/// Damage before the position up to which the log was complete does not change where the log ends.
 #[test]
 fn the_end_is_looked_for_behind_what_was_whole() {
     let damaged = |segment: Vec<u8>| {
