@@ -1,5 +1,5 @@
-//! What an expression can read of actions: their statuses, codes and outputs, by the rules of the format.
-//! This does not depend on which expression reads.
+//! What an expression can read of actions: their statuses, codes and outputs, by the rules of the format. The result is
+//! the same for all functions of the expression language.
 
 use super::env::View;
 use super::failure::fault_value;
@@ -38,7 +38,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns true if a scope that encloses the action ended without running it.
-    /// The action then reads as the format defines: as skipped, or, only after a timeout of the scope, as cancelled.
+    /// The format defines how such an action reads: as skipped, or, only after a timeout of the scope, as cancelled.
     /// Reading any other action that has not run is an error.
     pub fn is_left_unrun(&self, id: ActionId) -> bool {
         let skips = match self.program.rules.unrun_value {
@@ -130,8 +130,8 @@ impl<'a> View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Returns the iterations of the innermost foreach that encloses an action, with a reader for them.
-    /// Returns `None` until that foreach has ended, and in formats that do not list iterations.
+    /// Returns the records of the iterations of the innermost foreach that encloses an action, and a reader for these
+    /// records. Returns `None` before this foreach has ended, and in formats that do not list iterations.
     pub fn iterations_around(&self, id: ActionId) -> Option<(RecordReader<'a>, Vec<&'a Records>)> {
         if !self.program.rules.lists_iterations {
             return None;
@@ -165,8 +165,8 @@ impl<'a> View<'a> {
         iterations.iter().filter_map(view).collect()
     }
 
-    /// Returns the view of an action inside a foreach that has ended.
-    /// Its outputs are the list of the outputs in the iterations that ran it.
+    /// Returns the view of an action inside a foreach that has ended. The outputs of the view are a list: one for each
+    /// iteration in which the action ran.
     pub fn iterated_view(&self, id: ActionId) -> Option<ActionView> {
         let (from, iterations) = self.iterations_around(id)?;
         let views = self.views(id, from, &iterations);
@@ -189,7 +189,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// Returns true if an action ended because its time was up.
+/// Returns true if an action ended because a timeout passed.
 fn has_timed_out(record: &ActionRecord) -> bool {
     let limited = matches!(
         record.output,
@@ -201,8 +201,8 @@ fn has_timed_out(record: &ActionRecord) -> bool {
     limited || record.status == Status::TimedOut
 }
 
-/// Returns the code of a fault, or the word for the action's status.
-/// With `http_codes`, the word for the HTTP status has precedence.
+/// Returns the code of the action's fault. If the action has no fault, returns the word for its status. If `http_codes`
+/// is true and the answer has an HTTP status, returns the word for this status instead.
 fn code_of(record: &ActionRecord, http_codes: bool) -> Value {
     let failed = record
         .error
@@ -218,7 +218,7 @@ fn code_of(record: &ActionRecord, http_codes: bool) -> Value {
     if let Some(words) = answered {
         return Value::from(words);
     }
-    // The code of a fault from inside a scope is that of the inner action.
+    // If the action is a scope, its fault has the code of the inner action that failed.
     let is_scope = matches!(record.output, Output::Actions(_));
     match (failed, record.status) {
         (Some(code), _) if !(http_codes && is_scope) => Value::from(code),
@@ -228,7 +228,7 @@ fn code_of(record: &ActionRecord, http_codes: bool) -> Value {
     }
 }
 
-/// Returns an HTTP status as .NET names it.
+/// Returns the name of an HTTP status in .NET, as in Logic Apps.
 fn status_words(code: i64) -> Option<&'static str> {
     Some(match code {
         200 => "OK",
@@ -258,7 +258,7 @@ fn status_words(code: i64) -> Option<&'static str> {
     })
 }
 
-/// Returns the inputs of an executor without those that a format adds.
+/// Returns the inputs of an executor without the inputs that a format has added.
 fn without_own(inputs: &Value) -> Value {
     let own = [ASYNC_PATTERN, "page_base"];
     match inputs {
@@ -274,7 +274,8 @@ fn without_own(inputs: &Value) -> Value {
     }
 }
 
-/// Returns the inputs as in the definition. A connector's action has them inside the inputs that select its handler.
+/// Returns the inputs as the workflow's definition has them. The action of a connector has them nested inside the
+/// inputs that select its handler.
 fn definition_inputs(inputs: &Value) -> Value {
     let named = inputs.get("connectorType").is_some() && inputs.get(HANDLER_NAMES).is_some();
     let given = inputs.get("input").and_then(Value::as_object);

@@ -23,9 +23,9 @@ pub fn advance(
     advance_into(Vec::new(), program, run, now, event, &Budget::default())
 }
 
-/// Like [`advance`], with the buffer of an earlier transition's changes: a driver of many runs would spend more on
-/// allocating buffers than on the steps. All evaluations share the budget. If the budget is exceeded for good, the
-/// transition and the run must be discarded.
+/// Does the same as [`advance`], and uses the buffer of an earlier transition's changes again. Otherwise a driver of
+/// many runs would spend more time on allocating buffers than on the steps. All evaluations share the budget. If the
+/// budget is exceeded and its reserve for handling the fault, too, the transition and the run must be discarded.
 ///
 /// # Errors
 /// The run is in a state that the machine's rules exclude.
@@ -116,7 +116,7 @@ impl EventHandler<'_, '_> {
         Ok(Next::Nothing)
     }
 
-    /// Continues from a point of another run. The effects that were in flight there start again.
+    /// Begins the run at a point of another run. The effects that were in flight at this point start again.
     fn handle_restored(&mut self, state: Box<RunState>) -> MachineResult<Next> {
         if self.read().run.cursors.is_empty() {
             self.restore_run(state)?;
@@ -128,7 +128,8 @@ impl EventHandler<'_, '_> {
     fn handle_timer(&mut self, id: TimerId) -> MachineResult<Next> {
         let read = self.read();
         let timer = read.run.timers.get(&id);
-        // A paused run does not handle timers, and a disarmed timer is a no-op.
+        // A paused run does not handle timers. A timer that was disarmed is not in the run any more, so its event does
+        // nothing.
         let Some(timer) = timer.filter(|_| read.run.paused.is_none()) else {
             return Ok(Next::Nothing);
         };
@@ -145,7 +146,7 @@ impl EventHandler<'_, '_> {
         let Some(reason) = self.pauses().resume()? else {
             return Ok(Next::Nothing);
         };
-        // A restart of the process may have ended effects in flight.
+        // If the process was restarted during the pause, no effect is in flight any more.
         self.start_outstanding();
         match reason {
             PauseReason::Limit(path, _) => self.loops().grant_budget(&path),
@@ -154,7 +155,7 @@ impl EventHandler<'_, '_> {
     }
 
     /// Ends a run whose state is too large.
-    /// No action of the run could make it smaller, so nothing catches this fault.
+    /// No step of the run could make the state smaller, so no part of the workflow can catch this fault.
     fn handle_too_large(&mut self, bytes: u64, limit: u64) -> MachineResult<Next> {
         let message = format!(
             "the state of the run has {bytes} bytes; the limit is {limit}: store less in variables \
@@ -164,7 +165,8 @@ impl EventHandler<'_, '_> {
         self.ends().finish_with_fault("state", None, fault)
     }
 
-    /// Ends the run, after its cleanup. A second cancel does not wait for the cleanup.
+    /// Cancels the run: the workflow's cleanup runs, then the run ends. A second cancel ends the run without waiting
+    /// for the cleanup.
     fn handle_cancel(&mut self) -> MachineResult<Next> {
         let read = self.read();
         let cleanup = read.program.ending.and_then(|ending| ending.cancelled);
@@ -172,7 +174,7 @@ impl EventHandler<'_, '_> {
         let (Some(cleanup), Some(root)) = (cleanup, root) else {
             return self.ends().finish(Status::Cancelled, Value::Null, None);
         };
-        // A failure may already have begun the cleanup.
+        // The cleanup may already run, because the run failed before.
         let has_begun = self.is_in_cleanup(root, cleanup)?;
         let waits = match has_begun {
             true => !read.run.is_cancelling(),
@@ -197,7 +199,7 @@ impl EventHandler<'_, '_> {
         }
     }
 
-    /// Returns true if the root is in the cleanup that begins at `cleanup`.
+    /// Returns true if the root cursor is in the cleanup, whose first state is `cleanup`.
     fn is_in_cleanup(&self, root: CursorId, cleanup: StateId) -> MachineResult<bool> {
         let read = self.read();
         if read.run.cursor(root)?.at == cleanup {

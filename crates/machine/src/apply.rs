@@ -1,7 +1,7 @@
 //! Applies one change to a run: the only code that mutates a [`RunState`].
 //!
 //! A change that names a missing item is a [`Bug`].
-//! The machine never makes such a change, so a store that returns one did not store what it received.
+//! The machine never makes such a change. So if a store returns one, the store has changed what it received.
 
 use super::bug::{Bug, MachineResult};
 use super::change::{Change, VariableChange};
@@ -60,7 +60,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> MachineResult {
         }
         Change::Entered(id, frame) => {
             let frames = &mut cursor(run, *id)?.frames;
-            // Every cursor of every run has this list, mostly with few frames.
+            // Reserve space for only one frame: every cursor of every run has this list, and most lists are short.
             frames.reserve_exact(1);
             frames.push(frame.clone());
         }
@@ -77,7 +77,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> MachineResult {
         } => {
             let variables = run.variables_of(*owner);
             let output = match output {
-                // The value is shared with the variable, not copied.
+                // The record and the variable share the value; it is not copied.
                 Output::Variable(name) => {
                     Output::Value(variables.get(name).cloned().unwrap_or_default())
                 }
@@ -166,7 +166,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> MachineResult {
             state.iteration += 1;
             state.iteration_started_at = None;
             state.last_status = Some(*status);
-            // Until the next iteration begins, the owner's records are those of the last iteration.
+            // Until the next iteration begins, the records of the last iteration are still the owner's records.
             state.last = Records::new();
         }
         Change::IterationCancelled {
@@ -308,7 +308,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> MachineResult {
         Change::Finished(outcome) => {
             run.outcome = Some(Box::new(outcome.clone()));
             run.paused = None;
-            // The root's records remain for `outputs`, `status` and `dump`; everything else is removed.
+            // The root's records remain, because `outputs`, `status` and `dump` read them. Everything else is removed.
             run.cursors.retain(|_, cursor| cursor.parent.is_none());
             run.ready.clear();
             for cursor in run.cursors.values_mut() {
@@ -323,7 +323,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> MachineResult {
     Ok(())
 }
 
-/// Marks an id as used. No id is given twice, so a completion of a removed effect finds nothing.
+/// Marks an id as used. No id is assigned twice, so the completion of a removed effect finds no other effect.
 fn used(run: &mut RunState, id: u64) {
     run.next_id = run.next_id.max(id.saturating_add(1));
 }
@@ -457,7 +457,7 @@ fn keep_value(state: &mut LoopState, name: &Name, value: &Value, append: bool) -
     Ok(())
 }
 
-/// Removes and returns the records of the actions from `action_range.0` to before `action_range.1`.
+/// Removes and returns the records of the actions in a range of ids, from `action_range.0` to before `action_range.1`.
 fn take_range(records: &mut Records, action_range: (u32, u32)) -> Records {
     let mut taken = records.split_off(&ActionId(action_range.0));
     let mut rest = taken.split_off(&ActionId(action_range.1));
@@ -484,7 +484,8 @@ fn branch_ended(
     Ok(())
 }
 
-/// Resumes a run. Its clock stopped in the pause, so every due time and deadline moves (docs/reference/loops.md).
+/// Resumes a run. The time of the pause does not count, so every due time and deadline moves by it
+/// (docs/reference/loops.md).
 fn resumed(run: &mut RunState, shift_ms: i64) {
     run.paused = None;
     let moved = |at: Timestamp| Timestamp(at.0.saturating_add(shift_ms));
@@ -515,7 +516,7 @@ impl RunState {
     /// exactly the state in memory.
     ///
     /// # Errors
-    /// The change names an item that the run does not have: it is not from this run's journal.
+    /// The change names an item that the run does not have. So the change is not from this run's journal.
     pub fn apply(&mut self, change: &Change) -> Result<(), Bug> {
         apply(self, change)
     }

@@ -1,5 +1,5 @@
-//! Bugs of the machine: a run that contradicts itself or its program.
-//! A bug is not a fault of the run, nothing catches it, and its step is never stored.
+//! Bugs of the machine: a run that contradicts itself or its program. A bug is not a fault of the run: no try catches
+//! it, and its step is never stored.
 
 use windlass_model::model::Fault;
 
@@ -17,7 +17,7 @@ impl Bug {
 /// The result of a function that only a bug can stop.
 pub(super) type MachineResult<T = ()> = Result<T, Bug>;
 
-/// What stops an operation.
+/// What can stop an operation.
 #[derive(Debug)]
 pub(super) enum StepError {
     /// A fault of the run, raised at the current operation.

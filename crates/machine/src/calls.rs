@@ -44,14 +44,14 @@ impl CallHandler<'_, '_> {
         Ok(Next::Nothing)
     }
 
-    /// Completes an effect. Returns the cursor that waited for it, with the result for the cursor.
+    /// Completes an effect. Returns the cursor that waited for the effect, and the result for this cursor.
     pub fn complete(
         &mut self,
         id: EffectId,
         result: Result<Value, Fault>,
     ) -> MachineResult<Option<(CursorId, Result<Value, Fault>)>> {
         let read = self.read();
-        // A completion of a removed id is a no-op: a deadline was faster.
+        // If the id was removed, for example because a deadline was faster, the completion does nothing.
         let Some(effect) = read.run.effects.get(&id) else {
             return Ok(None);
         };

@@ -25,14 +25,14 @@ pub enum Change {
         owner: Option<CursorId>,
         change: VariableChange,
     },
-    /// An action begins at the cursor's state: nothing of it has been done yet.
-    /// An action with a deadline or retries begins in the states of these, too.
+    /// An action begins at the cursor's state; no part of it was executed before.
+    /// If the action has a deadline or retries, it begins at the state that enters their scope.
     ActionBegan {
         cursor: CursorId,
         action: ActionId,
     },
     /// The iteration of the loop at this depth of this cursor was cancelled.
-    /// It does not count, and the records are those of the iteration before.
+    /// The iteration does not count, and the records are again those of the iteration before.
     IterationCancelled {
         cursor: CursorId,
         /// The frame's index.
@@ -40,20 +40,20 @@ pub enum Change {
         /// The action ids in its body: the first, and the end (exclusive).
         action_range: (u32, u32),
     },
-    /// A cursor was created; its id is the run's next.
+    /// A cursor was created. Its id is the run's next id.
     CursorSpawned(CursorId, Cursor),
     /// A cursor was removed.
     CursorDropped(CursorId),
-    /// A cursor moved to another state, and is ready.
+    /// A cursor moved to another state, and can continue there.
     Moved(CursorId, StateId),
     Waits(CursorId, Wait),
     /// A cursor entered a scope.
     Entered(CursorId, Frame),
-    /// A cursor left scopes: this many of its frames remain.
+    /// A cursor left scopes. The number says how many of its frames remain.
     Popped(CursorId, u32),
-    /// A cursor entered one more node of its innermost graph. The state counts the node.
+    /// A cursor entered a node of its innermost graph. The visits of a node are counted under this state.
     Visited(CursorId, StateId),
-    /// An action ended without an effect.
+    /// An action that requested no effect has ended.
     Recorded {
         /// The cursor that owns its record.
         owner: CursorId,
@@ -68,12 +68,12 @@ pub enum Change {
         /// When it ended.
         at: Timestamp,
     },
-    /// The records of these actions were removed, because the actions run again: the first id, and the end
+    /// The records of actions were removed, because the actions run again. The range is the first action id and the end
     /// (exclusive).
     RecordsRemoved(CursorId, (u32, u32)),
-    /// An effect was requested; its id is the run's next.
+    /// An effect was requested. Its id is the run's next id.
     EffectRequested(EffectId, PendingEffect),
-    /// An effect ended: its record gets the request's inputs.
+    /// An effect ended. The action's record gets the inputs of the effect's request.
     EffectEnded {
         id: EffectId,
         /// The cursor that owns its record.
@@ -86,14 +86,14 @@ pub enum Change {
         error: Option<Fault>,
         at: Timestamp,
     },
-    /// An effect was dropped: its completion is ignored.
+    /// An effect was dropped. If it completes, the completion is ignored.
     EffectDropped(EffectId),
-    /// A timer was armed; its id is the run's next.
+    /// A timer was armed. Its id is the run's next id.
     TimerArmed(TimerId, PendingTimer),
     /// A timer fired or was disarmed.
     TimerDropped(TimerId),
-    /// The loop at this depth of this cursor began an iteration: the records of its body become
-    /// those of the iteration before.
+    /// The loop at this depth of this cursor began an iteration. The current records of the loop's body become the
+    /// records of the iteration before.
     IterationBegan {
         cursor: CursorId,
         /// The frame's index.
@@ -116,7 +116,7 @@ pub enum Change {
         depth: u32,
         name: Name,
         value: Value,
-        /// Whether the value is appended to an array of that name: this stores only the element.
+        /// Whether the value is appended to an array with this name. Then the change contains only the new element.
         append: bool,
     },
     /// A loop checked its condition.
@@ -135,14 +135,14 @@ pub enum Change {
         /// When the next iteration begins.
         due_at: Timestamp,
     },
-    /// A loop ended; its frame is popped next.
+    /// A loop ended. The next change pops its frame.
     LoopEnded {
         cursor: CursorId,
         /// The frame's index.
         depth: u32,
         end: LoopEnd,
     },
-    /// A loop that paused at its limit was granted its budget again.
+    /// A loop at whose limit the run had paused was granted more iterations and time.
     BudgetGranted {
         cursor: CursorId,
         /// The frame's index.
@@ -180,7 +180,7 @@ pub enum Change {
         branch: CursorId,
     },
     /// A branch of the fork at this depth ended.
-    /// Its cursor is removed; if the cursor owned records, they move to the outcome.
+    /// The branch's cursor is removed. If the cursor owned records, they become part of the outcome.
     BranchEnded {
         /// The fork's cursor.
         cursor: CursorId,
@@ -197,7 +197,7 @@ pub enum Change {
         /// The frame's index.
         depth: u32,
     },
-    /// A foreach ended: the records of its iterations become its output.
+    /// A foreach ended. The records of its iterations become its output.
     ForEachRecorded {
         /// The fork's cursor.
         cursor: CursorId,
@@ -211,7 +211,7 @@ pub enum Change {
         status: Status,
         /// Why it failed.
         error: Option<Fault>,
-        /// Its output, if that is not the results of its iterations.
+        /// The output of the foreach; `None` if it is the results of its iterations.
         output: Option<Value>,
         at: Timestamp,
     },
@@ -219,7 +219,7 @@ pub enum Change {
     Responded(Value),
     /// A signal arrived before a cursor waited for it.
     SignalStored(Name, Value),
-    /// A stored signal was taken.
+    /// A stored signal was consumed by a cursor.
     SignalTaken(Name),
     /// The run is paused.
     Paused {
@@ -227,14 +227,14 @@ pub enum Change {
         at: Timestamp,
         reason: PauseReason,
     },
-    /// The run continues; every due time and deadline moved.
+    /// The run continues. Every due time and deadline moves by the duration of the pause.
     Resumed {
         /// Duration of the pause, in milliseconds.
         shift_ms: i64,
     },
-    /// The run ended: nothing is pending.
+    /// The run ended. Nothing of it is pending any more.
     Finished(Outcome),
-    /// The run began from a point of another run, with this state and its own id.
+    /// The run began at a point of another run: with the state at that point, and with its own id.
     Restored(Box<RunState>),
     /// The loop at this depth reached a page for the first time.
     PageSeen {
@@ -253,9 +253,9 @@ pub enum Change {
 pub enum VariableChange {
     /// The variable got a value.
     Set(Name, Value),
-    /// An array got one more element; this stores only the element.
+    /// An element was appended to an array. The change contains only the element.
     ElementAppended(Name, Value),
-    /// A text got longer at its end; this stores only the addition.
+    /// A text was appended to a text. The change contains only the appended part.
     TextAppended(Name, String),
     /// The variable was removed.
     Removed(Name),
@@ -285,7 +285,7 @@ impl Change {
             },
             Self::EffectRequested(_, effect) => fits(&effect.request.inputs),
             Self::Restored(_) => false,
-            // These have no values, or values from other changes.
+            // These changes have no values, or have values that are also in other changes.
             _ => true,
         }
     }

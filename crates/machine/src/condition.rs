@@ -82,10 +82,12 @@ pub(super) fn limit_fault(
     Ok(Fault::new(kind, format!("loop `{}` {how}", this.scope.name)).transient())
 }
 
-/// Describes the value that the condition waited for at a limit, if that value does not exist.
+/// Describes the value for which the condition still waited when the loop reached a limit. Returns an empty text if no
+/// value is missing.
 fn missing_at_limit(read: Reader<'_, '_>, this: LoopRef<'_>) -> MachineResult<String> {
     let state = read.loop_state(this)?;
-    // During an iteration, some records of the last one are removed already.
+    // During an iteration, some records of the last iteration are already removed, so the condition cannot be evaluated
+    // then.
     let between = state.iteration_started_at.is_none();
     let waits = between && this.spec.on_missing == OnMissing::Wait;
     let missing = match waits.then(|| evaluate_condition(read, this)) {
@@ -104,7 +106,7 @@ fn missing_at_limit(read: Reader<'_, '_>, this: LoopRef<'_>) -> MachineResult<St
     })
 }
 
-/// Describes the last fault in an iteration that ended.
+/// Describes the last fault in the iteration that has just ended.
 pub(super) fn fault_inside(
     read: Reader<'_, '_>,
     this: LoopRef<'_>,
@@ -118,13 +120,13 @@ pub(super) fn fault_inside(
     Ok(faults.next_back())
 }
 
-/// Describes the last answer of a loop that waits for one.
+/// Describes the last answer in a loop that waits for a value in an answer. Returns an empty text for other loops.
 pub(super) fn last_answer(read: Reader<'_, '_>, this: LoopRef<'_>) -> MachineResult<String> {
     if this.spec.on_missing != OnMissing::Wait {
         return Ok(String::new());
     }
     let state = read.loop_state(this)?;
-    // The current iteration has no answer yet.
+    // During an iteration, the last answer is that of the iteration before.
     let records = match state.iteration_started_at {
         None => read.run.records_of(this.cursor)?,
         Some(_) => &state.last,

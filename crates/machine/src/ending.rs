@@ -12,11 +12,11 @@ use crate::program::{Outputs, ScopeId, State};
 use windlass_expression::{Template, Value};
 use windlass_model::model::{FAILURE, Fault, Name, NamedSpan, OWN_KEYS, Status, fault_kind};
 
-/// Maximum size in bytes of a run's result, far below what can be read back from a store.
+/// Maximum size in bytes of a run's result. This is far below the size that can still be read from a store.
 const MAX_RESULT: usize = 256 << 20;
 
 impl<'a> EndHandler<'_, 'a> {
-    /// Ends the root. If the workflow has an ending, a variable contains how the body ended.
+    /// Ends the root scope. If the workflow has an ending, a variable says how the body ended.
     pub fn conclude(&mut self, cursor: CursorId) -> MachineResult<Next> {
         if self.read().program.ending.is_none() {
             return self.succeed(cursor, false);
@@ -32,8 +32,8 @@ impl<'a> EndHandler<'_, 'a> {
         }
     }
 
-    /// Ends a run that has run to its end: with success, if its output can be computed.
-    /// No action computes the output, so nothing in the workflow retries or catches a fault of it.
+    /// Ends a run that has reached its end. The run succeeds if its output can be computed. The output is not computed
+    /// by an action, so nothing in the workflow retries or catches a fault of the computation.
     fn succeed(&mut self, cursor: CursorId, missing_as_null: bool) -> MachineResult<Next> {
         let outputs = self.outputs(cursor, missing_as_null);
         match split_fault(outputs.and_then(|output| Ok(check_result_size(output)?)))? {
@@ -79,7 +79,7 @@ impl<'a> EndHandler<'_, 'a> {
     }
 
     /// Computes the output of the run.
-    /// With `missing_as_null`, an action that has not run reads as null, because the run ended early.
+    /// If `missing_as_null` is true, an action that has not run reads as null, because the run ended early.
     fn outputs(&self, cursor: CursorId, missing_as_null: bool) -> StepResult<Value> {
         let read = self.read();
         if let Some(response) = &read.run.response {
@@ -132,7 +132,7 @@ impl<'a> EndHandler<'_, 'a> {
         })
     }
 
-    /// Begins the workflow's ending, if it has one and ends its run from its body. Returns `None` otherwise.
+    /// Begins the workflow's ending, if the workflow has one and the run ends in its body. Otherwise returns `None`.
     fn end_body(
         &mut self,
         cursor: CursorId,
@@ -170,8 +170,8 @@ impl<'a> EndHandler<'_, 'a> {
         variables.change(root, VariableChange::Set(Name::from(FAILURE), failure))
     }
 
-    /// Ends the run with the fault of a value that does not belong to an action.
-    /// Such a value has a name and a place of its own.
+    /// Ends the run with the fault of a value that does not belong to an action, such as an output. The fault has the
+    /// value's own name and position.
     pub fn finish_with_fault(
         &mut self,
         what: &str,
@@ -195,19 +195,19 @@ impl<'a> EndHandler<'_, 'a> {
         self.finish(Status::Failed, Value::Null, Some(error))
     }
 
-    /// Ends the run and cancels everything that it still does.
+    /// Ends the run, and cancels all of its pending work.
     pub fn finish(
         &mut self,
         status: Status,
         output: Value,
         error: Option<RunError>,
     ) -> MachineResult<Next> {
-        // A run that is cancelled before it began has no root.
+        // A run that is cancelled before it began has no root cursor.
         if let Ok((root, _)) = self.read().run.root() {
             self.movement().cancel(root, 0, Status::Cancelled)?;
         }
         let read = self.read();
-        // A response that was recorded earlier is retained, however the run ends.
+        // If the run does not succeed, its output is the response that was recorded earlier.
         let output = match status {
             Status::Succeeded => output,
             _ => read.run.response.clone().unwrap_or_default(),
@@ -222,7 +222,7 @@ impl<'a> EndHandler<'_, 'a> {
     }
 }
 
-/// Returns a state without Windlass's own keys.
+/// Returns the run's state, as a value, without Windlass's own keys.
 fn without_own_keys(state: &Value) -> Value {
     let own = |name: &str| name.starts_with(OWN_KEYS);
     match state {

@@ -16,10 +16,12 @@ use windlass_expression::{
 use windlass_model::model::{CallbackClaim, Name, STATE_VARIABLE, Status};
 use windlass_value::time::Timestamp;
 
-/// Name of a loop's feedback in the values that the loop collects. No name in a file begins like this.
+/// Name of a loop's feedback (the values that its condition read) in the values that the loop collects. No name in a
+/// workflow file begins with `$`.
 pub(super) const FEEDBACK: &str = "$feedback";
 
-/// Returns what a loop's condition can read from the position of a cursor, for readers of a run.
+/// Returns the values that a loop's condition can read from the position of a cursor. For code that reads a run outside
+/// of a transition.
 pub fn environment<'a>(
     program: &'a Program,
     run: &'a RunState,
@@ -65,9 +67,10 @@ pub(super) struct View<'a> {
     pub now: Timestamp,
     /// In a loop's condition, an action that has not run yet reads as null.
     pub missing_as_null: bool,
-    /// One more variable, such as an effect's `result`.
+    /// A further variable, such as the `result` of an effect.
     pub bound: Option<(&'a str, &'a Value)>,
-    /// The generator of the transition, seeded at its first use; `None` for readers of a run.
+    /// The random generator of the transition, seeded at its first use. `None` if the run is read outside of a
+    /// transition.
     pub random: Option<&'a RefCell<Option<StdRng>>>,
     /// What `secret('NAME')` returns.
     pub secrets: Secrets,
@@ -78,10 +81,10 @@ pub(super) struct View<'a> {
 /// How an evaluation replaces secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Secrets {
-    /// An error: only what is sent to an action may contain a secret.
+    /// With an error, because only the inputs of an action may contain a secret.
     Refused,
     Marked,
-    /// Empty text. What remains is what the rest of the template makes of its data.
+    /// With empty text. The result is then computed only from the rest of the template.
     Blank,
 }
 
@@ -104,7 +107,7 @@ const LOOP_VARIABLES: [(&str, LoopVariable); 5] = [
 ];
 
 impl<'a> View<'a> {
-    /// Returns the view for readers of a run.
+    /// Returns the view for code that reads a run outside of a transition.
     pub fn of(
         program: &'a Program,
         run: &'a RunState,
@@ -124,7 +127,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Evaluates a template. If the program has secure values, a value computed from one is secure, too.
+    /// Evaluates a template. If the program has secure values, a value that is computed from one of them is secure,
+    /// too.
     pub fn value(&self, template: &Template) -> Result<Value, EvalError> {
         match self.program.secure {
             true => template.eval_secure(self),
@@ -146,7 +150,7 @@ impl<'a> View<'a> {
         named.map(|action| action.name.to_string()).collect()
     }
 
-    /// Returns a value that the environment had when the run began.
+    /// Returns one of the values that were stored when the run began, such as an environment variable.
     fn started_with(&self, name: &str) -> Option<Value> {
         let (_, root) = self.lineage().last()?;
         match &root.frames.first()?.kind {
@@ -168,7 +172,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns the records that this cursor can see, nearest first.
+    /// Returns the records that expressions at this cursor can read, those of the nearest cursor first.
     pub fn visible(&self) -> impl Iterator<Item = RecordReader<'a>> {
         self.lineage()
             .filter(|(_, cursor)| cursor.owns_records)
@@ -209,14 +213,14 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns the outputs of the last iteration that ended; null during the first.
+    /// Returns the outputs of the last iteration that has ended; null during the first iteration.
     fn last_result(&self, scope: &'a Scope, cursor: CursorId, state: &'a LoopState) -> Value {
         self.last_records(cursor, state)
             .map(|records| self.reading(records).actions(&scope.children))
             .unwrap_or_default()
     }
 
-    /// Returns the records of the last iteration that ended; `None` during the first.
+    /// Returns the records of the last iteration that has ended; `None` during the first iteration.
     fn last_records(&self, cursor: CursorId, state: &'a LoopState) -> Option<&'a Records> {
         if state.iteration == 0 {
             return None;
@@ -229,7 +233,8 @@ impl<'a> View<'a> {
     }
 
     /// Returns the request that started the run.
-    /// The run's input is the body, or the request itself if it has `headers`, `queries` or `relativePathParameters`.
+    /// The run's input is the body of the request. If the input has `headers`, `queries` or `relativePathParameters`,
+    /// it is the whole request instead.
     fn trigger_outputs(&self) -> Value {
         const PARTS: [&str; 3] = ["headers", "queries", "relativePathParameters"];
         const WINDOW: [&str; 3] = ["windowStartTime", "windowEndTime", "sequenceNumber"];
@@ -454,7 +459,8 @@ impl Env for View<'_> {
             ("originHistoryName", id),
         ];
         if self.program.trigger.is_some() {
-            // No server has this address: a handler or a stub returns the answer of its action itself.
+            // No server has this address. Nothing needs to call it, because a handler or a stub returns the answer as
+            // the result of its action.
             let url = format!("https://callback.invalid/{}", self.run.id);
             trigger.push(("callbackUrl", Value::text(url)));
         }
@@ -534,7 +540,7 @@ impl Env for View<'_> {
             "state" | "variables" => Some(self.variables().clone()),
             LAST_RUN if self.program.last_run => Some(self.last_run()),
             "inputs" => Some(self.run.input.clone()),
-            // If this format has no variable `env`, `env` is the environment.
+            // In a format without this variable, `env` is the object of environment variables.
             "env" if !self.program.rules.env_variable => None,
             "item" => self.item(None),
             "workflow" => Some(self.workflow()),
@@ -626,7 +632,7 @@ impl Env for View<'_> {
         let here = self.run.cursors.get(&self.cursor);
         let state = here.and_then(|here| self.program.state(here.at));
         let name = state.map_or("", |state| &*state.name);
-        // A run of the same id in another store began at another time.
+        // The start time is a part of the seed, because another store may have a run with the same id.
         let salt = format!("{name}/{}", self.run.started_at.0);
         let seeded = || StdRng::seed_from_u64(self.seed(&salt));
         match self.random {

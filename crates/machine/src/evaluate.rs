@@ -14,17 +14,18 @@ use windlass_expression::{
 use windlass_model::model::{Fault, Name, fault_kind};
 use windlass_value::time::{DurationError, parse_duration};
 
-/// Maximum size in bytes of an evaluated value: the state of a run may not have more.
+/// Maximum size in bytes of an evaluated value. The state of a run may not be larger.
 const MAX_COMPUTED_BYTES: usize = 64 << 20;
 
-/// Maximum size in bytes of a run's evaluated result. The end of the run checks the result again.
+/// Maximum size in bytes of a run's result when it is evaluated. The end of the run checks the result with another
+/// limit.
 const MAX_RESULT_BYTES: usize = 1 << 30;
 
 /// Bytes that a value needs in addition to its text.
 const VALUE_OVERHEAD_BYTES: usize = 16;
 
 impl<'r, 'a> Reader<'r, 'a> {
-    /// Returns what an expression can read from the position of a cursor.
+    /// Returns a view of the run from the position of a cursor: the values that an expression can read there.
     pub fn view(self, cursor: CursorId) -> View<'r> {
         View {
             now: self.now,
@@ -33,7 +34,8 @@ impl<'r, 'a> Reader<'r, 'a> {
         }
     }
 
-    /// Like `view`, for a loop's condition: an action of the body that has not run reads as null.
+    /// Does the same as `view`, for the condition of a loop: there, an action of the body that has not run reads as
+    /// null.
     pub fn condition_view(self, cursor: CursorId) -> View<'r> {
         View {
             missing_as_null: true,
@@ -42,9 +44,12 @@ impl<'r, 'a> Reader<'r, 'a> {
     }
 
     /// Evaluates the inputs of an action.
-    /// Inputs with secrets are evaluated twice: with marks for the secrets, and with nothing in their place. Without
-    /// the marks, both results must be equal. Otherwise a secret was used in a computation, which the action could
-    /// not repeat from the mark; or data contained a mark, to be sent a secret that it must not see.
+    /// If the inputs contain secrets, they are evaluated twice: first with a mark in place of each secret, then with
+    /// empty text in its place. When the marks are removed from the first result, both results must be equal. They
+    /// differ in two cases, which are refused:
+    /// A secret was used in a computation. The action knows only the mark's position, so it could not repeat the
+    /// computation with the real secret.
+    /// Data contained a mark, so that the action would put a secret at that place.
     pub fn call_inputs(
         self,
         cursor: CursorId,
@@ -99,8 +104,8 @@ impl<'r, 'a> Reader<'r, 'a> {
             .map_err(|error| expression_fault(&error))
     }
 
-    /// Evaluates a duration: ISO 8601 text or `{count, unit}`.
-    /// In formats that have seconds without a unit, also a number.
+    /// Evaluates a duration: text in ISO 8601, or `{count, unit}`. In some formats also a number, which is a number of
+    /// seconds.
     pub fn eval_duration(
         self,
         cursor: CursorId,
@@ -115,7 +120,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         })
     }
 
-    /// Returns a fault with the place of the cursor's state.
+    /// Returns a fault with the position of the cursor's state in the workflow file.
     pub fn locate_fault(self, cursor: CursorId, fault: Fault) -> MachineResult<RunError> {
         let state = self.state_of(cursor)?;
         let written = state.action.and_then(|action| self.authored_action(action));
@@ -127,8 +132,8 @@ impl<'r, 'a> Reader<'r, 'a> {
         })
     }
 
-    /// Returns a fault that an action raised as a whole, with its place: its loop reached a limit, or its time is up.
-    /// The cursor has already left the action.
+    /// Returns a fault with the position of an action in the workflow file. The action as a whole raised the fault: its
+    /// loop reached a limit, or its timeout passed. The cursor has already left the action.
     pub fn locate_fault_at(
         self,
         cursor: CursorId,
@@ -158,7 +163,8 @@ impl<'r, 'a> Reader<'r, 'a> {
     }
 }
 
-/// Makes a fault from an evaluation error. The fault is never transient, because it would occur again.
+/// Makes a fault from an evaluation error. The fault is never transient, because the same error would occur in each
+/// attempt.
 pub(super) fn expression_fault(error: &EvalError) -> Fault {
     let message = if error.text.is_empty() {
         error.message.clone()
@@ -169,13 +175,13 @@ pub(super) fn expression_fault(error: &EvalError) -> Fault {
 }
 
 impl View<'_> {
-    /// Evaluates a template and checks depth and size of the value. A deeper value could not be read back, and no
-    /// state could hold a larger one. A part that occurs in several places counts each time.
+    /// Evaluates a template and checks depth and size of the value. A deeper value could not be read from the store,
+    /// and a larger one would exceed the limit of a run's state. A part that occurs at several places counts each time.
     pub fn computed(&self, template: &Template) -> Result<Value, Fault> {
         check_size(self.value(template), self.budget, MAX_COMPUTED_BYTES)
     }
 
-    /// Evaluates the result of a run. Its limit is higher, because it is stored once.
+    /// Evaluates the result of a run. Its limit is higher than that of other values, because it is stored only once.
     pub fn computed_result(&self, template: &Template) -> Result<Value, Fault> {
         check_size(self.value(template), self.budget, MAX_RESULT_BYTES)
     }
@@ -209,7 +215,7 @@ enum Excess {
     Bytes,
 }
 
-/// Subtracts the bytes of a value from the bytes that are left.
+/// Subtracts the size of a value from the bytes that are left. Returns the limit that the value exceeds, if it does.
 fn fits(value: &Value, levels: usize, left: &mut usize) -> Result<(), Excess> {
     let own = match value {
         Value::String(text) => text.len(),
@@ -244,7 +250,7 @@ pub(super) fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// Returns a value as plain text: strings as they are, a mask for a secure value, anything else as JSON.
+/// Returns a value as plain text. Text is returned unchanged, a secure value as a mask, and any other value as JSON.
 pub(super) fn text(value: &Value) -> String {
     match value {
         Value::Secure(_) => SECURE_MASK.to_owned(),

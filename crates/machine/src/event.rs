@@ -1,4 +1,5 @@
-//! Events (the machine's input, past tense), effects (its output, imperative), and its reports to the history.
+//! Events (the input of the machine, named in the past tense), effects (its output, named in the imperative), and the
+//! machine's reports to the history.
 
 use super::change::Change;
 use super::record::LoopEnd;
@@ -18,8 +19,9 @@ pub enum Event {
     /// The run was started.
     Started {
         input: Value,
-        /// What the program reads of the environment, of its state between runs and of its last run, as an object.
-        /// Facts about the start have names that no variable has ([`SCHEDULE`]).
+        /// An object with the values that the program reads from outside: environment variables, the workflow's values
+        /// between runs, and its last run.
+        /// Facts about the start have names that no environment variable can have ([`SCHEDULE`]).
         environment: Value,
     },
     /// The run was started from a point of another run: see [`super::rewind()`].
@@ -46,7 +48,7 @@ pub enum Event {
         /// The limit, in bytes.
         limit: u64,
     },
-    /// The last transition stopped at [`Effect::Continue`]; its step is durable now.
+    /// The last transition ended with [`Effect::Continue`], and its step is durable now.
     Continued,
 }
 
@@ -77,12 +79,13 @@ impl Event {
     }
 }
 
-/// What a driver must do once the step that requests it is durable. Only a safe request may start before.
+/// An effect: what a driver must do when the step that requests it is durable. Only a safe request (one without side
+/// effects) may start before.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Carry out a request.
     Start { id: EffectId, request: Request },
-    /// Abort an effect; its completion is ignored.
+    /// Abort an effect. If it completes nevertheless, the completion is ignored.
     Abort { id: EffectId },
     /// Fire a timer at its due time.
     Arm { id: TimerId, due_at: Timestamp },
@@ -99,7 +102,7 @@ pub enum Effect {
 }
 
 /// The proof that a step is durable, such as a store's receipt.
-/// Only code that makes steps durable may name the trait that seals it, so that no other type can be a proof.
+/// Only code that makes steps durable may use the trait [`sealed::Sealed`], so no other type can be a proof.
 ///
 /// ```compile_fail
 /// struct Forged;
@@ -135,9 +138,11 @@ impl Transition {
     }
 
     /// Removes and returns the requests that may start before the step is durable.
-    /// Returns `None` if there are none, or if the step must not be stored together with the next one: it reaches a
-    /// limit, a request is not safe ([`Request::is_safe`]), or a timer is due before `until`. Only for a step whose
-    /// events will all be redelivered: everything that its requests depend on is durable.
+    /// The step is then stored together with the next one. So this returns `None` if the step must not wait: it reaches
+    /// a limit, it has a request that is not safe ([`Request::is_safe`]), or a timer of it is due before `until`. Also
+    /// returns `None` if the step has no requests.
+    /// Call this only for a step whose events will all be redelivered. Then everything that its requests depend on is
+    /// already durable.
     pub fn take_idempotent(&mut self, until: Timestamp) -> Option<Vec<Effect>> {
         let waits = |effect: &Effect| match effect {
             Effect::Start { request, .. } => request.is_safe(),
@@ -160,9 +165,9 @@ impl Transition {
         self.history.iter().any(is_limit)
     }
 
-    /// Appends the next step to this one: for events that arrived while a commit was in flight.
+    /// Appends the next step to this one. Used for events that arrived while a commit was in flight.
     pub fn join(&mut self, next: Self) {
-        // Mostly there is one event, and this step is empty.
+        // In most cases there is only one event, and this step is still empty.
         if self.is_empty() && self.history.is_empty() {
             *self = next;
             return;
@@ -176,8 +181,8 @@ impl Transition {
             .for_each(|effect| self.add_effect(effect));
     }
 
-    /// Adds an effect. An effect that is requested and aborted in one step never starts. The abort is added all the
-    /// same, because after a resume the effect may have been requested before.
+    /// Adds an effect. If an effect is requested and aborted in the same step, it never starts. The abort is added
+    /// nevertheless: a resume requests effects again that may have been started before.
     pub(super) fn add_effect(&mut self, effect: Effect) {
         match &effect {
             Effect::Abort { id } => self
@@ -217,7 +222,7 @@ impl HistoryEvent {
 }
 
 /// Returns the actions that ended with an error in the events of one step, with the error of each.
-/// Leaves out actions that are repeated because an enclosing scope is retried.
+/// Leaves out actions that will run again because an enclosing scope is retried.
 pub fn failed_actions(events: &[HistoryEvent]) -> impl Iterator<Item = (&HistoryKind, &str)> {
     events.iter().enumerate().filter_map(|(at, event)| {
         let HistoryKind::ActionEnded {
@@ -228,7 +233,7 @@ pub fn failed_actions(events: &[HistoryEvent]) -> impl Iterator<Item = (&History
             return None;
         };
         let repeats = |later: &HistoryEvent| match &later.what {
-            // A reason why the retry's condition could not be computed may follow.
+            // After the failure, the error may have the reason why the retry's condition could not be computed.
             HistoryKind::RetryScheduled { error, .. } => error.starts_with(failure.as_str()),
             _ => false,
         };

@@ -1,4 +1,4 @@
-//! Expectations: what an action's output must be, in addition to success.
+//! Expectations: conditions for an action's output that are checked after the action has succeeded.
 
 use super::bug::StepResult;
 use super::state::CursorId;
@@ -12,8 +12,8 @@ use windlass_value::{one_line, requested_wait, shortened};
 const QUOTED: usize = 200;
 
 impl CallHandler<'_, '_> {
-    /// Fails an action that has just succeeded, unless its output meets the expectation.
-    /// The record retains the output.
+    /// Checks the output of an action that has just succeeded. If it does not meet the expectation, the action fails,
+    /// and its record retains the output.
     pub fn expect(&mut self, cursor: CursorId, action: ActionId, expect: &Expect) -> StepResult {
         let read = self.read();
         let Some(record) = read.run.records_of(cursor)?.get(&action) else {
@@ -24,7 +24,7 @@ impl CallHandler<'_, '_> {
         let body = value.get("body").unwrap_or(&value);
         let unmet = match expect {
             Expect::Json => match body {
-                // An answer without content means that there is nothing yet, or nothing new.
+                // An answer without content is accepted: it means that there is no result yet, or no new one.
                 Value::Null if is_without_content(&value) => None,
                 _ if is_pending(&value) => None,
                 Value::Null | Value::String(_) => Some(not_json_message(&value)),
@@ -48,7 +48,7 @@ impl CallHandler<'_, '_> {
         let hidden = read.secured_parts(Some(action)).outputs
             || read.output_value(cursor, &output).has_secure();
         let fault = match expect {
-            // The operation has failed for good: the next answer would be the same.
+            // The fault is not transient: the operation has ended with a failure, so the next answer would be the same.
             Expect::NotFailed(_) => {
                 let of = match hidden {
                     true => String::from("its answer"),
@@ -92,7 +92,8 @@ fn is_without_content(output: &Value) -> bool {
     status.is_some_and(|status| [204, 205, 304].contains(&status))
 }
 
-/// Returns true for a 202 whose operation runs: the content follows at its end.
+/// Returns true for an answer with status 202 whose operation still runs. The content will follow when the operation
+/// ends.
 fn is_pending(output: &Value) -> bool {
     let status = output.get("statusCode").and_then(Value::as_int);
     let operation = output.get("operation").and_then(Value::as_object);

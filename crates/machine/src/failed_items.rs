@@ -1,5 +1,5 @@
-//! Finds the foreaches of a journal whose failed items may begin again: those whose records were not removed.
-//! If there are several, the caller selects one. Nothing here changes a run.
+//! Finds the foreaches in a journal that ended with failed items, so that these items can be started again. Leaves out
+//! foreaches whose records were removed later. If several remain, the caller selects one. Nothing here changes a run.
 
 use super::bug::Bug;
 use super::change::Change;
@@ -13,16 +13,16 @@ use windlass_model::model::Status;
 pub(super) struct FailedForeach {
     /// Its path: `each`, `outer#1/inner`.
     pub path: String,
-    /// The cursor that waits in it.
+    /// The cursor that waits for the branches of the foreach.
     pub cursor: CursorId,
-    /// Number of changes before the change that records it.
+    /// Number of changes in the journal before the change that records the foreach.
     pub change_count: usize,
     action: ActionId,
-    /// The cursors that own its record and the records of the enclosing branches.
+    /// The cursors that own the record of the foreach, and the records of the enclosing branches.
     owners: Vec<CursorId>,
 }
 
-/// Returns the foreaches at a path, or all of them, in the order in which they ended.
+/// Returns the foreaches with this path, in the order in which they ended. Without a path, returns all of them.
 pub(super) fn failed_foreaches(
     program: &Program,
     start: &RunState,
@@ -68,7 +68,8 @@ pub(super) fn failed_foreaches(
     Ok(found)
 }
 
-/// Removes the foreaches whose records are removed, because these actions run again.
+/// Removes the foreaches whose records a change removes: their actions run again, so their failed items no longer
+/// count.
 fn drop_removed(found: &mut Vec<FailedForeach>, owner: CursorId, (first, end): (u32, u32)) {
     let range = ActionId(first)..ActionId(end);
     found.retain(|one| !(one.owners.contains(&owner) && range.contains(&one.action)));
@@ -86,8 +87,8 @@ fn owners(run: &RunState, cursor: CursorId) -> Vec<CursorId> {
     owners
 }
 
-/// Returns true if `one` is the foreach at this path, or is inside an item of it that failed and begins again as a
-/// whole.
+/// Returns true if `one` is the foreach at this path. Also returns true if it is inside a failed item of that foreach,
+/// because such an item begins again as a whole.
 fn is_in(one: &FailedForeach, path: &str, fork: &ForkState) -> bool {
     let Some(rest) = one.path.strip_prefix(path) else {
         return false;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Fault, Name, Status};
 
-/// Returns a fault as expressions read it, in `catch` and in `actions('x').error`.
+/// Returns a fault as the value that expressions read in `catch` and in `actions('x').error`.
 pub(super) fn fault_value(fault: &Fault) -> Value {
     Value::from_pairs([
         ("kind", Value::from(&*fault.kind)),
@@ -31,7 +31,7 @@ pub(super) fn error_value(error: &RunError, with_output: bool) -> Value {
     Value::from_pairs(pairs)
 }
 
-/// Returns how the body of a workflow ended, for the workflow's ending and for the end of the run.
+/// Returns how the body of a workflow failed, as a value. The workflow's ending and the end of the run read this value.
 pub(super) fn failure_value(error: &RunError, status: Status) -> Value {
     let iteration = error.iteration.as_ref();
     let (file, line) = error.place.unzip();
@@ -47,7 +47,7 @@ pub(super) fn failure_value(error: &RunError, status: Status) -> Value {
         ),
         ("line", Value::from(line)),
     ]);
-    // In a workflow of several files: the index of the file, unless it is the first.
+    // The index of the file, if the workflow has several files and this is not the first.
     let file = file.filter(|file| *file > 0).map(i64::from);
     let mut all = match error_value(error, false) {
         Value::Object(all) => Arc::unwrap_or_clone(all),
@@ -60,7 +60,7 @@ pub(super) fn failure_value(error: &RunError, status: Status) -> Value {
     Value::object(all)
 }
 
-/// Reads the value of `failure_value` back.
+/// Converts a value that `failure_value` returned back to a status and an error.
 pub(super) fn failure_of(value: &Value) -> Option<(Status, RunError)> {
     let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     let number = |key: &str| value.get(key).and_then(Value::as_int);

@@ -1,5 +1,5 @@
-//! The unwinding rule: a fault pops frames up to the nearest try, which retries or catches it, to a loop that
-//! survives it, or to the end of its branch. At the root it ends the run.
+//! The unwinding rule: a fault pops frames up to the nearest try that retries or catches it, to a loop that continues
+//! after failures, or to the end of its branch. At the root cursor, a fault ends the run.
 
 use super::bug::{Bug, MachineResult};
 use super::change::VariableChange;
@@ -67,7 +67,7 @@ impl<'a> FaultHandler<'_, 'a> {
                 }
                 ScopeKind::Loop(_, spec) => {
                     let this = read.loop_on_top(cursor)?;
-                    // An iteration that fails ends: this is a boundary like any other.
+                    // A failed iteration ends here, so this is an iteration boundary like any other.
                     let running = read.loop_state(this)?.iteration_started_at.is_some();
                     let mut loops = self.loops();
                     if running && !loops.iterations().try_cross_boundary(this) {
@@ -124,7 +124,8 @@ impl<'a> FaultHandler<'_, 'a> {
         variables.change(cursor, VariableChange::Set(variable.clone(), value))
     }
 
-    /// Returns true if a policy retries a fault. A condition that cannot be computed retries nothing.
+    /// Returns true if a policy retries a fault. If the policy's condition cannot be computed, the fault is not
+    /// retried.
     fn is_retried(
         &self,
         cursor: CursorId,
@@ -180,7 +181,7 @@ impl<'a> FaultHandler<'_, 'a> {
         let failed = failed.filter(|action| records.contains_key(action));
         let owner = read.run.record_owner(cursor);
         self.count_attempt(cursor, to_u32(depth))?;
-        // When the cursor enters the body, the records inside of it are removed.
+        // The records of the actions inside the failed action are removed later, when the cursor enters its scope.
         if let Some(ActionId(failed)) = failed {
             self.remove_records(owner, (failed, failed + 1))?;
         }
@@ -213,7 +214,8 @@ impl<'a> FaultHandler<'_, 'a> {
         let mut movement = self.movement();
         movement.cancel(cursor, depth + 1, Status::Cancelled)?;
         if let Some(action) = scope.action {
-            // The cancelled action has left a record; the record of a loop has its progress.
+            // The cancel has already recorded the action. Its output is used here, because the record of a loop
+            // contains the loop's progress.
             let cancelled = movement.read().run.records_of(cursor)?.get(&action);
             let output = cancelled.map_or(Output::Value(Value::Null), |one| one.output.clone());
             let error = Some(fault.without_output());

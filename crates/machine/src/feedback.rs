@@ -1,5 +1,5 @@
-//! What a loop stores of earlier iterations: what its condition read, for the next iteration to learn from, and how
-//! often the iterations had the same result. Nothing here ends a loop.
+//! The data that a loop stores about earlier iterations: the values that its condition read (the feedback, for the next
+//! iteration), and how often in sequence the iterations had the same result. Nothing here ends a loop.
 
 use super::bug::{MachineResult, StepResult};
 use super::env::FEEDBACK;
@@ -11,17 +11,19 @@ use windlass_value::first_bytes;
 
 const UNCHANGED: &str = "$unchanged";
 
-/// Returns 128 bits of SHA-256, so that different tokens never have the same hash by chance.
+/// Returns the first 128 bits of the token's SHA-256. These are enough that different tokens do not have the same hash
+/// by chance.
 pub(super) fn hash_of(token: &str) -> u128 {
     let hash = sha256(token.as_bytes());
     hash.first_chunk().copied().map_or(0, u128::from_be_bytes)
 }
 
-/// Maximum size of feedback as JSON, in bytes.
+/// Maximum size of the feedback as JSON, in bytes.
 const MAX_FEEDBACK: usize = 64 << 10;
 
 impl<'a> IterationHandler<'_, 'a> {
-    /// Returns true if the iterations had the same result often enough that the loop counts as unchanged.
+    /// Returns true if the last iterations had the same result as often as the loop's limit for unchanged iterations
+    /// allows.
     pub fn is_unchanged(&mut self, this: LoopRef<'a>) -> StepResult<bool> {
         let Some(unchanged) = &this.spec.unchanged else {
             return Ok(false);
@@ -47,7 +49,7 @@ impl<'a> IterationHandler<'_, 'a> {
         Ok(u64::try_from(times).is_ok_and(|times| times >= unchanged.times))
     }
 
-    /// Resets the count of equal results, because the loop was granted its limits again.
+    /// Resets the count of equal results, because a resume allows the loop further iterations.
     pub fn reset_unchanged_count(&mut self, this: LoopRef<'a>) -> MachineResult {
         match this.spec.unchanged {
             Some(_) => self.remember(this, UNCHANGED, Value::Null),
@@ -55,7 +57,7 @@ impl<'a> IterationHandler<'_, 'a> {
         }
     }
 
-    /// Stores what the condition read when it was last checked.
+    /// Stores the values that the condition read at its last check.
     pub fn record_feedback(&mut self, this: LoopRef<'a>) -> MachineResult {
         if !this.spec.feedback {
             return Ok(());
@@ -105,7 +107,7 @@ impl<'a> IterationHandler<'_, 'a> {
         self.collect(this, Name::from(name), value, false)
     }
 
-    /// Collects values of an iteration that succeeded, at its end.
+    /// Collects the values that the loop keeps of an iteration that has just succeeded.
     pub fn collect_outputs(&mut self, this: LoopRef<'a>) -> StepResult {
         let cursor = this.cursor;
         for one in &this.spec.keep {
@@ -137,7 +139,7 @@ impl<'a> IterationHandler<'_, 'a> {
     }
 }
 
-/// Returns what a command printed, if the output is that of a command.
+/// Returns the exit code and the printed text if the output is that of a command; otherwise `None`.
 fn command_output(output: &Value) -> Option<Value> {
     let part = |name: &'static str| Some((name, output.get(name)?.clone()));
     let parts = ["exitCode", "stdout", "stderr"].map(part);
@@ -147,8 +149,8 @@ fn command_output(output: &Value) -> Option<Value> {
         .then(|| Value::from_pairs(parts.into_iter().flatten()))
 }
 
-/// Shortens each member to about `most` bytes.
-/// Of a text the end remains; of anything else the beginning of its JSON, with masks for secure values.
+/// Shortens each member to about `most` bytes. For a text, the end remains. For any other value, the beginning of its
+/// JSON remains, with masks for secure values.
 fn shorten_members(members: &Object, most: usize) -> Value {
     let pairs = members
         .iter()

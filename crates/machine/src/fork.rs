@@ -1,9 +1,9 @@
-//! Foreach, parallel and DAGs: a frame with branches.
-//! Each branch is a cursor of its own. An isolated branch has variables of its own; its fork gets only its result.
+//! Forks: foreach, parallel and DAG. A fork is a frame with branches, and each branch has a cursor of its own. An
+//! isolated branch also has variables of its own, and only its result is passed to the fork.
 //!
 //! A branch that fails never cancels the others.
 //! After a failure, a foreach with [`OnError::Stop`] starts no new items, and in a DAG, `runAfter` decides which of the
-//! other nodes are skipped. The fork fails when all branches that run have ended.
+//! other nodes are skipped. The fork itself fails after all running branches have ended.
 
 use super::bug::{Bug, MachineResult, StepResult};
 use super::failure::error_value;
@@ -17,10 +17,10 @@ use std::collections::BTreeSet;
 use windlass_expression::{Template, Value};
 use windlass_model::model::{Fault, OnError, Status, fault_kind};
 
-/// Maximum number of items of a foreach (Azure has the same limit).
+/// Maximum number of items of a foreach. Logic Apps has the same limit.
 const MAX_ITEMS: usize = 100_000;
 
-/// Items of a foreach share a checkpoint if each record of their actions has at most this many bytes.
+/// Several items of a foreach may end in one checkpoint, if each record of their actions has at most this many bytes.
 const LIGHT_ITEM_BYTES: usize = 1 << 10;
 
 impl<'a> ForkHandler<'_, 'a> {
@@ -54,8 +54,8 @@ impl<'a> ForkHandler<'_, 'a> {
         Ok(self.schedule_branches(cursor, None)?)
     }
 
-    /// Starts the branches that can start, at the beginning or after `ended_branch` ended.
-    /// Ends the fork when no branch runs and none can start.
+    /// Starts the branches that can start now: at the beginning of the fork, or after the branch `ended_branch` has
+    /// ended. If no branch is running and none can start, ends the fork.
     fn schedule_branches(
         &mut self,
         cursor: CursorId,
@@ -109,7 +109,8 @@ impl<'a> ForkHandler<'_, 'a> {
     }
 
     /// Returns true if an item may end in this transition.
-    /// Items with small records share a checkpoint, so that many short items do not wait for the disk one by one.
+    /// Several items with small records may end in one transition, so that many short items do not wait for the disk
+    /// one by one.
     fn item_may_end(&mut self, parent: CursorId, cursor: CursorId) -> MachineResult<bool> {
         let mut records = self.read().run.cursor(cursor)?.records.values();
         let light = records.all(|record| record.fits_in_bytes(LIGHT_ITEM_BYTES));
@@ -131,7 +132,8 @@ impl<'a> ForkHandler<'_, 'a> {
                 let records = self.read().run.records_of(parent)?;
                 let node = nodes.get(index as usize);
                 let record = node.and_then(|node| records.get(&node.action));
-                // If an action succeeded and its jump cannot be computed, its branch failed all the same.
+                // An action may have succeeded although its branch failed, because its jump could not be computed. Then
+                // the record's status is not used.
                 let record = record.filter(|record| record.status != Status::Succeeded);
                 status = record.map_or(status, |record| record.status);
             }
@@ -160,9 +162,10 @@ impl<'a> ForkHandler<'_, 'a> {
 
     // ── DAGs ────────────────────────────────────────────────────────────────────────────────
 
-    /// Starts or skips nodes in file order (docs/reference/loom.md), until none is left that can start.
-    /// When all predecessors of a node have ended, it starts if each ended in one of the listed statuses, and is
-    /// skipped otherwise. Checks only the nodes that waited for `ended_branch`; without it, at the beginning, all nodes.
+    /// Starts or skips nodes, in the order of the file, until no further node can start (docs/reference/loom.md).
+    /// A node is ready when all of its predecessors have ended. It starts if each predecessor ended in one of the
+    /// listed statuses; otherwise it is skipped.
+    /// Checks only the nodes that waited for `ended_branch`. If this is `None`, at the beginning, checks all nodes.
     fn schedule_dag(
         &mut self,
         cursor: CursorId,
@@ -206,7 +209,7 @@ impl<'a> ForkHandler<'_, 'a> {
                     self.skip(cursor, index, node)?;
                     candidates.extend(&node.waited_by);
                 }
-                // A predecessor has not ended.
+                // A predecessor has not ended yet, so the node must wait.
                 None => {}
             }
         }
@@ -237,7 +240,7 @@ impl<'a> ForkHandler<'_, 'a> {
         self.close(cursor, scope, error)
     }
 
-    /// `break_when` in a foreach: ends it with the results of the iterations that ended.
+    /// `break_when` in a foreach: ends the foreach. Its output has the results of the iterations that have ended.
     pub fn break_out(&mut self, cursor: CursorId) -> MachineResult<Next> {
         let scope = self.read().fork_scope(cursor)?;
         self.close(cursor, scope, None)
@@ -273,7 +276,8 @@ impl<'a> ForkHandler<'_, 'a> {
         }
     }
 
-    /// Returns at most `count` items and their number. If items are left out, this is reported as a limit.
+    /// Returns at most `count` items, and the number of returned items. If items are left out, reports to the history
+    /// that the foreach reached a limit.
     fn first_items(
         &mut self,
         cursor: CursorId,
@@ -296,8 +300,8 @@ impl<'a> ForkHandler<'_, 'a> {
     }
 }
 
-/// Returns the output of a fork: always for isolated branches and `on_error: continue`, else only if its step maps
-/// outputs.
+/// Returns the output of a fork if it must be computed here: for isolated branches, for `on_error: continue`, and if
+/// the fork's step maps outputs. Otherwise returns `None`.
 fn fork_output(
     read: Reader<'_, '_>,
     cursor: CursorId,
@@ -327,7 +331,8 @@ fn fork_output(
     })
 }
 
-/// Returns the results of all items that ended (null for a failed item), and the failed items with their errors.
+/// Returns the results of all ended items, with null for each failed item. Also returns the failed items with their
+/// errors.
 fn results_and_failed(
     read: Reader<'_, '_>,
     cursor: CursorId,
@@ -356,15 +361,16 @@ fn results_and_failed(
     ]))
 }
 
-/// Returns the results of the ended branches that had records of their own, in order.
+/// Returns the results of the ended branches, in the order of the branches. These branches have records of their own.
 fn results(read: Reader<'_, '_>, cursor: CursorId, scope: &Scope) -> MachineResult<Value> {
     let outcomes = read.fork(cursor)?.outcomes();
     let results = outcomes.map(|one| read.reading(&one.records).actions(&scope.children));
     Ok(Value::array(results.collect()))
 }
 
-/// Returns the failure of a DAG: the failure of a last action or, if that was skipped, of an action it waited for.
-/// If another action handled a failure by its `runAfter`, the failure does not count.
+/// Returns the failure of a DAG. This is the failure of a last action (for which no other action waits), or, if a last
+/// action was skipped, the failure of an action for which it waited.
+/// If another action handled a failure by its `runAfter`, the failure is not returned.
 fn dag_failure(program: &Program, fork: &ForkState, nodes: &[DagNode]) -> Option<RunError> {
     let last = |(index, node): (usize, &DagNode)| node.waited_by.is_empty().then_some(index);
     let mut open: Vec<usize> = nodes.iter().enumerate().filter_map(last).collect();
@@ -401,8 +407,8 @@ fn dag_failure(program: &Program, fork: &ForkState, nodes: &[DagNode]) -> Option
     })
 }
 
-/// Explains a failure that one action handled and that still counts, because another action, which waited for
-/// success, was skipped. Returns the text to append to the error message.
+/// Explains a failure that one action handled although the DAG still fails: another action waited for success and so
+/// was skipped. Returns a text to append to the error message.
 fn half_handled_message(
     program: &Program,
     fork: &ForkState,
@@ -445,8 +451,8 @@ fn invalid_items(scope: &Scope, items: &Value, length: Option<usize>) -> Fault {
     Fault::new(fault_kind::EXPRESSION, message)
 }
 
-/// Returns the last actions that follow `from`, in this order.
-/// An action that no other waits for is its own last action.
+/// Returns the last actions (for which no other action waits) that follow the actions `from`, in the order of `from`.
+/// If an action of `from` is a last action itself, it is returned.
 fn last_successors(nodes: &[DagNode], from: &[usize]) -> Vec<usize> {
     let (mut last, mut seen) = (Vec::new(), BTreeSet::from_iter(from.iter().copied()));
     let mut open: Vec<usize> = from.iter().rev().copied().collect();

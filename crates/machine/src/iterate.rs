@@ -1,4 +1,4 @@
-//! The semantics of all loops (docs/reference/loops.md).
+//! When a loop begins and ends its iterations: the semantics of all loops (docs/reference/loops.md).
 //!
 //! ```text
 //!   enter ─▶ check ─▶ begin ─▶ body ─▶ repeat ─▶ check ─▶ delay ─▶ begin …
@@ -6,8 +6,9 @@
 //!              └──────── end | limit ◀─────────────┘
 //! ```
 //!
-//! `check` evaluates the condition first, then the page (in a loop over pages), then the limits; the limit
-//! for unchanged iterations is the last. A delay follows these checks, so no delay follows the last iteration.
+//! `check` first evaluates the condition. Then, in a loop over pages, it checks whether the next page was read before.
+//! Then it checks the limits, with the limit for unchanged iterations as the last. A delay begins only after these
+//! checks, so there is no delay after the last iteration.
 
 use super::bug::{Bug, MachineResult, StepResult, split_fault};
 use super::condition::{ConditionResult, evaluate_condition, fault_inside, limit_fault};
@@ -29,11 +30,11 @@ use windlass_model::model::{
 use windlass_value::shortened;
 use windlass_value::time::{Timestamp, human_duration};
 
-/// What the expression is for: a part of error messages.
+/// The purpose of the expression for the delay, as a part of error messages.
 const LOOP_DELAY: &str = "the delay of a loop";
 
-/// Maximum number of pages that a loop stores.
-/// Later pages are compared with these only, so that the state of a loop with a very high limit stays small.
+/// Maximum number of pages that a loop stores. Later pages are compared only with these. So the state of a loop with a
+/// very high limit stays small.
 const MAX_PAGES: usize = 100_000;
 
 impl<'a> LoopHandler<'_, 'a> {
@@ -121,8 +122,8 @@ impl<'a> LoopHandler<'_, 'a> {
         Ok(self.end(this, LoopEnd::Break)?)
     }
 
-    /// Checks the condition, then the limits; then ends the loop, delays, or begins an iteration.
-    /// If the condition ends the loop, the end is `Condition`, even if the deadline has passed.
+    /// Checks the condition, then the limits. Then ends the loop, begins the delay, or begins the next iteration. If
+    /// the condition ends the loop, the reason is `Condition`, even if the deadline has passed.
     fn check(
         &mut self,
         this: LoopRef<'a>,
@@ -221,7 +222,7 @@ impl<'a> LoopHandler<'_, 'a> {
     fn delay(&self, this: LoopRef<'a>, delay: &Delay) -> StepResult<Duration> {
         let read = self.read();
         let computed = |wait| read.eval_duration(this.cursor, wait, LOOP_DELAY);
-        // A delay that needs only the number of the iteration.
+        // Used for a delay that depends only on the number of the iteration.
         let backoff_delay = |backoff: &Backoff| -> MachineResult<Duration> {
             let iteration = read.loop_state(this)?.iteration;
             let seed = read.view(this.cursor).seed(&format!("delay/{iteration}"));
@@ -250,8 +251,8 @@ impl<'a> LoopHandler<'_, 'a> {
         self.movement().move_to(this.cursor, this.scope.body)
     }
 
-    /// Continues after a delay. If the loop's deadline passed meanwhile, because no process was running, no iteration
-    /// begins: it would be cancelled at once.
+    /// Continues after a delay. If no process was running, the loop's deadline may have passed. Then no iteration
+    /// begins, because it would be cancelled at once.
     pub fn delay_ended(&mut self, cursor: CursorId) -> MachineResult<Next> {
         let this = self.read().loop_on_top(cursor)?;
         match self.read().is_late(this)? {
@@ -260,9 +261,10 @@ impl<'a> LoopHandler<'_, 'a> {
         }
     }
 
-    /// Applies the loop's policy for a limit. Every reached limit is in the loop's output, in the history and in
-    /// `status`. `between` is false if the deadline's timer fired, during an iteration or a delay. It is true at a check
-    /// between two iterations.
+    /// Applies the loop's policy for a limit that the loop has reached. The limit is reported in the loop's output, in
+    /// the history and in `status`.
+    /// `between` is true if a check between two iterations found the limit. It is false if the deadline's timer fired,
+    /// which may be during an iteration or during a delay.
     pub fn limit(&mut self, this: LoopRef<'a>, end: LoopEnd, between: bool) -> MachineResult<Next> {
         let name = self.read().reported_loop(this.scope);
         let path = self.read().loop_state(this)?.path.clone();
@@ -283,7 +285,8 @@ impl<'a> LoopHandler<'_, 'a> {
                 self.fail(this, end, fault)
             }
             OnLimit::Pause => {
-                // During an iteration the loop stays where it is. When the run is resumed, the loop gets more time.
+                // If the timer fired, the cursor stays where it is, and the loop gets more time when the run is
+                // resumed.
                 if between {
                     self.movement().wait_for_budget(this.cursor)?;
                 }
@@ -292,14 +295,14 @@ impl<'a> LoopHandler<'_, 'a> {
         }
     }
 
-    /// Cancels the current iteration, if there is one. The iteration still gets a row.
+    /// Cancels the current iteration, if there is one. A cancelled iteration has a row, too.
     fn cancel_iteration(&mut self, this: LoopRef<'a>) -> MachineResult {
         let mut movement = self.movement();
         movement.cancel(this.cursor, this.frame() + 1, Status::Cancelled)?;
         self.iterations().end(this, Status::TimedOut)
     }
 
-    /// Grants the same budget again, when the run is resumed after `on_limit: pause`.
+    /// Grants the loop as many iterations and as much time again, when the run is resumed after `on_limit: pause`.
     pub fn grant_budget(&mut self, path: &str) -> MachineResult<Next> {
         let read = self.read();
         let found = read.run.loops().find(|(_, _, state)| state.path == path);
@@ -325,7 +328,7 @@ impl<'a> LoopHandler<'_, 'a> {
         self.raise_between(this, next)
     }
 
-    /// Ends an iteration whose body failed. The loop continues (Azure).
+    /// Ends an iteration whose body failed. A loop that survives failures continues then, as in Logic Apps.
     pub fn iteration_failed(&mut self, this: LoopRef<'a>) -> MachineResult<Next> {
         self.iterations().end(this, Status::Failed)?;
         let next = self.check(this, true, false);
@@ -333,7 +336,7 @@ impl<'a> LoopHandler<'_, 'a> {
     }
 
     /// Raises a fault of the loop itself between two iterations.
-    /// The cursor may still be where the last iteration failed.
+    /// The cursor may still be at the place where the last iteration failed.
     fn raise_between(&self, this: LoopRef<'a>, next: StepResult<Next>) -> MachineResult<Next> {
         Ok(match split_fault(next)? {
             Ok(next) => next,
@@ -348,7 +351,7 @@ impl<'a> LoopHandler<'_, 'a> {
     }
 
     /// Ends a loop that is complete.
-    /// If the loop survives failures and its last iteration failed, the loop fails (Azure).
+    /// If the loop survives failures and its last iteration failed, the loop fails, as in Logic Apps.
     fn end(&mut self, this: LoopRef<'a>, end: LoopEnd) -> MachineResult<Next> {
         let last = self.read().loop_state(this)?.last_status;
         if this.spec.survives_failure && last == Some(Status::Failed) {
@@ -371,7 +374,8 @@ impl<'a> LoopHandler<'_, 'a> {
     }
 
     /// Returns the output of a loop.
-    /// If its step maps outputs, the mapping gets the loop's output and the collected values.
+    /// If the loop's step maps outputs, the mapping computes the output from the loop's own output and the collected
+    /// values.
     fn output(&self, this: LoopRef<'a>, end: LoopEnd) -> StepResult<Output> {
         let read = self.read();
         let state = read.loop_state(this)?;
@@ -392,7 +396,7 @@ impl<'a> LoopHandler<'_, 'a> {
     }
 }
 
-/// Refuses a computed limit above the operator's caps, like a limit in the file.
+/// Refuses a computed limit above the operator's caps, in the same way as a limit in the file.
 fn check_caps(
     caps: Caps,
     count: u64,

@@ -7,18 +7,20 @@
 //!                 run.apply(change)                   release(receipt) ──▶ effects
 //! ```
 //!
-//! A run is a set of cursors. Each is at a state and has a stack of frames, one for each scope that it is in. Two
-//! rules move cursors. `Movement::jump_to` pops frames until the target's scope is on top: leaving a loop, `break`
-//! and a graph's edges are the same. `FaultHandler::settle` pops frames to the nearest try, or to the branch's end. A
-//! popped frame disarms its timers, aborts its effects and drops its branches.
+//! A run is a set of cursors. A cursor is at one state of the program and has a stack of frames: one frame for each
+//! scope (a loop, a try, …) that the cursor is in. Two rules move cursors. `Movement::jump_to` pops frames until the
+//! target's scope is on top: leaving a loop, `break`, and the edges of a workflow with nodes and edges (a graph) all do
+//! this. `FaultHandler::settle` pops frames up to the nearest try, to a loop that continues after failures, or to the
+//! end of the branch. When a frame is popped, its timers are disarmed, its effects aborted and its branches dropped.
 //!
 //! [`program`] is a compiled workflow: states in a tree of scopes.
 //! [`compile`] makes a program from a workflow, and [`hosted`] holds a run in the memory of a driver.
 //!
 //! The machine only computes.
-//! It never reads a clock or draws a random number: the caller passes the time with the event, and jitter is from a
-//! generator seeded by run, step and attempt. It knows no store, no executor and no format. [`Transition::release`]
-//! returns the effects of a step; it requires a [`Durable`] value, which proves that the step is stored.
+//! It never reads a clock: the caller passes the time with the event. It uses no source of randomness: random delays
+//! are from a generator that is seeded by run, step and attempt. It knows no store, no executor and no format.
+//! [`Transition::release`] returns the effects of a step; it requires a [`Durable`] value, which proves that the step
+//! is stored.
 //!
 //! The most important types: [`program::Program`], [`RunState`], [`Event`], [`Transition`], [`hosted::RunHost`].
 //!

@@ -1,5 +1,5 @@
-//! Output mapping: computes the output of a step from the step's own output.
-//! For a loop, that includes the values that it collected. Nothing here ends or starts anything.
+//! Output mapping: computes the output of a step from the step's own output. The own output of a loop includes the
+//! values that the loop has collected. Nothing here ends or starts anything.
 
 use super::apply::last_of;
 use super::env::View;
@@ -12,7 +12,8 @@ use windlass_expression::{Object, Template, Value};
 use windlass_model::model::{Fault, Name};
 
 impl<'r, 'a> Reader<'r, 'a> {
-    /// Returns the output of an action that succeeded: its own output, or the mapped one.
+    /// Returns the output of an action that succeeded. This is its own output, or the mapped output if the step maps
+    /// outputs.
     pub fn map_step_output(
         self,
         cursor: CursorId,
@@ -26,7 +27,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         self.map_output(cursor, template, &own).map(Output::Value)
     }
 
-    /// Like `map_step_output`, for a loop: its own output includes the collected values.
+    /// Does the same as `map_step_output`, for a loop, whose own output includes the collected values.
     pub fn map_loop_output(
         self,
         cursor: CursorId,
@@ -52,7 +53,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         program.action(action)?.output.as_ref()
     }
 
-    /// Evaluates a mapping template; `result` is the action's own output.
+    /// Evaluates a template that maps an output. In it, `result` is the action's own output.
     pub fn map_output(
         self,
         cursor: CursorId,
@@ -66,7 +67,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         view.computed(template)
     }
 
-    /// Returns the value of an output, read from the variables and records that the cursor uses.
+    /// Returns the value of an output. References are read from the variables and records that the cursor uses.
     pub fn output_value(self, cursor: CursorId, output: &Output) -> Value {
         let variable = |name: &Name| self.run.variables_of(cursor).get(name);
         match output {

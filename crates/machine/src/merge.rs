@@ -1,5 +1,5 @@
-//! Assigns many variables at once. A value that does not change costs nothing, and an array that only grew costs its
-//! new elements (docs/architecture.md, law 6). Evaluates nothing.
+//! Assigns many variables at once. If a value does not change, nothing is stored. If an array only has new elements at
+//! its end, only these are stored (docs/architecture.md, law 6). This file evaluates no expression.
 
 use super::bug::MachineResult;
 use super::change::VariableChange;
@@ -10,12 +10,12 @@ use windlass_expression::{Object, Value};
 use windlass_model::model::Name;
 
 impl VariableHandler<'_, '_> {
-    /// Sets a variable for each member of a map; ignores anything that is not a map.
+    /// Sets a variable for each member of a map. If the value is not a map, does nothing.
     pub fn merge_all(&mut self, cursor: CursorId, value: &Value) -> MachineResult {
         members(value).try_for_each(|(name, value)| self.set(cursor, name, value))
     }
 
-    /// Replaces the variables by the members of a map; ignores anything that is not a map.
+    /// Replaces all variables by the members of a map. If the value is not a map, does nothing.
     pub fn replace_all(&mut self, cursor: CursorId, value: &Value) -> MachineResult {
         let Value::Object(map) = value else {
             return Ok(());
@@ -29,7 +29,7 @@ impl VariableHandler<'_, '_> {
         self.merge_all(cursor, value)
     }
 
-    /// Removes the variables that a list names; ignores anything that is not a list of names.
+    /// Removes the variables that a list names. Ignores elements that are not names, and a value that is not a list.
     pub fn remove_all(&mut self, cursor: CursorId, value: &Value) -> MachineResult {
         let names = value.as_array().map(Vec::as_slice).unwrap_or_default();
         for name in names.iter().filter_map(Value::as_str) {
@@ -57,7 +57,7 @@ impl VariableHandler<'_, '_> {
         }
     }
 
-    /// Returns the name under which a variable is stored.
+    /// Returns the name under which a variable is stored, which may differ in case.
     pub fn variable_key(&self, cursor: CursorId, name: &Name) -> Name {
         let read = self.read();
         let Value::Object(map) = read.run.variables_of(cursor) else {
@@ -75,7 +75,8 @@ fn members(value: &Value) -> impl Iterator<Item = (&Name, &Value)> {
     value.as_object().into_iter().flat_map(Object::iter)
 }
 
-/// Returns the elements of `new` after `old`, if `new` begins with all of `old`.
+/// Returns the elements that `new` has after those of `old`. Returns `None` if `new` does not begin with all elements
+/// of `old`, or if `old` is empty.
 fn more(old: &[Value], new: &[Value]) -> Option<Vec<Value>> {
     let (begins, rest) = new.split_at_checked(old.len())?;
     let grew = !old.is_empty() && old.iter().zip(begins).all(|(a, b)| identical(a, b));

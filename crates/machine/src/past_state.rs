@@ -1,5 +1,5 @@
-//! Reads the variables of a run at the end of an earlier iteration, the records of its actions outside of loops, and
-//! the foreaches that it is in now. Nothing here changes a run.
+//! Reads three parts of a run: its variables at the end of an earlier iteration, the records of its actions outside of
+//! loops, and the foreaches that it is in now. Nothing here changes a run.
 
 use super::bug::Bug;
 use super::change::{Change, VariableChange};
@@ -30,7 +30,7 @@ impl ActiveForeach<'_> {
         View::of(self.program, self.run, self.cursor, &Budget::default()).path_of(self.name)
     }
 
-    /// Returns the items in flight, and since when.
+    /// Returns the index of each item in flight, and when the item began.
     pub fn items_in_flight(&self) -> impl Iterator<Item = (u32, Timestamp)> + '_ {
         let branches = (0..).zip(&self.state.branches);
         branches.filter_map(|(index, branch)| match branch {
@@ -49,7 +49,7 @@ pub fn active_foreaches<'a>(
     run: &'a RunState,
 ) -> impl Iterator<Item = ActiveForeach<'a>> {
     run.cursors.iter().filter_map(move |(id, cursor)| {
-        // The top frame of a cursor that waits for branches is their fork.
+        // If a cursor waits for branches, its top frame is the fork of these branches.
         let top = cursor.frames.last()?;
         let FrameKind::Fork(state) = &top.kind else {
             return None;
@@ -69,11 +69,12 @@ pub fn active_foreaches<'a>(
 pub struct OuterRecord<'a> {
     pub name: &'a str,
     pub record: &'a ActionRecord,
-    /// The value of its output.
+    /// The value of the record's output.
     pub output: Value,
 }
 
-/// Returns the records of the actions outside of all loops and foreaches, and the outputs of the outermost ones.
+/// Returns the records of the actions outside of all loops and foreaches. Also returns the outputs of the outermost of
+/// these actions.
 #[must_use]
 pub fn outer_records<'a>(program: &'a Program, run: &'a RunState) -> (Vec<OuterRecord<'a>>, Value) {
     let mut roots = run.cursors.values().filter(|one| one.parent.is_none());
@@ -102,9 +103,10 @@ pub fn outer_records<'a>(program: &'a Program, run: &'a RunState) -> (Vec<OuterR
     (outer.collect(), outputs.unwrap_or_default())
 }
 
-/// Returns the variables at the end of an iteration of the loop or foreach `path`, the last time that it ended.
-/// If the iteration has not ended, returns its current variables; `None` if the changes do not contain it. `start` is
-/// the state at the journal's beginning, `changes` everything since.
+/// Returns the variables at the end of an iteration of the loop or foreach `path`. If the iteration ended several
+/// times, the last time counts. If it has not ended, returns its current variables. Returns `None` if the changes do
+/// not contain the iteration.
+/// `start` is the state at the journal's beginning, and `changes` are all later changes.
 ///
 /// # Errors
 /// The changes are not those of the run.
@@ -174,31 +176,34 @@ fn current_variables(
     Some(run.variables_of(cursor).clone())
 }
 
-/// Finds the run's variables at the end of an iteration before a snapshot. Reads commits from the newest back.
+/// Finds the variables that a run had at the end of an iteration, from a later snapshot and the commits before it. The
+/// caller passes these commits, the newest first.
 pub struct EarlierState {
     /// The commit in which the iteration ended.
     at: u64,
     /// The index of the item, for a foreach.
     item: Option<u64>,
-    /// Whether the current change was made before the iteration's end.
+    /// Whether the search has passed the end of the iteration: the current change was made before it.
     before: bool,
     variables: BTreeMap<Name, Variable>,
-    /// Whether nothing more can be found.
+    /// Whether the search has failed, because the commits do not contain the needed changes.
     is_lost: bool,
 }
 
 /// What is known of a variable during the search.
 enum Variable {
-    /// The value, and the number of elements or bytes at its end that were appended after the iteration.
+    /// The value is known. The number says how many elements or bytes at its end were appended after the iteration.
     Known(Value, usize),
-    /// A later change replaced the value. The list has what was appended before the iteration's end, newest first.
+    /// The value is still unknown, because a change after the iteration replaced it. The list has the parts that were
+    /// appended before the iteration's end, the newest first.
     Sought(Vec<VariableChange>),
     /// The variable did not exist.
     Absent,
 }
 
 impl EarlierState {
-    /// `variables` are those of the snapshot; the iteration, or this item, ended in the commit `at`.
+    /// Begins a search. `variables` are the variables in the snapshot. `at` is the commit in which the iteration, or
+    /// the item `item` of a foreach, ended.
     #[must_use]
     pub fn new(variables: &Value, at: u64, item: Option<u64>) -> Self {
         let Value::Object(object) = variables else {
@@ -223,9 +228,10 @@ impl EarlierState {
         }
     }
 
-    /// Reads a commit that was made before those read so far. Returns true if the search is over.
+    /// Reads the commit before the commits that were read so far. Returns true if the search has ended.
     pub fn read_earlier_commit(&mut self, number: u64, changes: &[Change]) -> bool {
-        // Earlier versions stored no changes with a snapshot.
+        // An earlier version of the engine stored no changes in a commit with a snapshot, so nothing before such a
+        // commit can be found.
         self.is_lost |= changes.is_empty();
         let item = self.item;
         let ends = |change: &Change| match change {
@@ -233,7 +239,7 @@ impl EarlierState {
             Change::BranchEnded { index, .. } => item == Some(u64::from(*index)),
             _ => false,
         };
-        // If several iterations end in one commit, it is unknown which one is meant.
+        // If several iterations ended in this commit, it is unknown which of them is the searched one.
         self.is_lost |= number == self.at && changes.iter().filter(|one| ends(one)).count() != 1;
         for change in changes.iter().rev() {
             if self.is_lost {
@@ -293,7 +299,7 @@ impl EarlierState {
                 *variable = Variable::Absent;
             }
             (Variable::Sought(appended), _) if self.before => appended.push(change.clone()),
-            // A value that is known for the end of the iteration does not change.
+            // The value at the end of the iteration is known, so earlier changes do not affect it.
             _ if self.before => {}
             (_, VariableChange::Set(..) | VariableChange::Removed(_)) => {
                 *variable = Variable::Sought(Vec::new());
@@ -303,7 +309,7 @@ impl EarlierState {
         }
     }
 
-    /// Returns the variables, if all were found.
+    /// Returns the variables; `None` if not all of them were found.
     #[must_use]
     pub fn into_variables(self) -> Option<Value> {
         if self.is_lost || !self.is_complete() {
@@ -319,7 +325,7 @@ impl EarlierState {
     }
 }
 
-/// Returns a value without this many elements or bytes at its end.
+/// Returns a value without the last `dropped` elements or bytes.
 fn without_suffix(value: &Value, dropped: usize) -> Option<Value> {
     match value {
         _ if dropped == 0 => Some(value.clone()),
@@ -332,7 +338,7 @@ fn without_suffix(value: &Value, dropped: usize) -> Option<Value> {
     }
 }
 
-/// Returns a value with one append.
+/// Returns a value after one append.
 fn with_appended(value: &Value, change: &VariableChange) -> Option<Value> {
     match (value, change) {
         (Value::String(text), VariableChange::TextAppended(_, more)) => {

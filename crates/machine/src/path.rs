@@ -1,5 +1,5 @@
-//! The position of a cursor in a run: the enclosing loops, their iterations, and the paths, keys and seeds that are
-//! made of these. Reads no variable and no output.
+//! The position of a cursor in a run: the enclosing loops with their iterations, and the paths, idempotency keys and
+//! seeds that are made of these. This file reads no variable and no output.
 
 use super::env::{Enclosing, View};
 use super::state::{Cursor, CursorId, Frame, FrameKind, LoopState};
@@ -26,8 +26,8 @@ impl<'a> View<'a> {
             .flat_map(|(id, cursor)| cursor.frames.iter().rev().map(move |frame| (id, frame)))
     }
 
-    /// Returns the attempt of the innermost enclosing retry, from 1.
-    /// A retry that encloses a branch's fork counts, too.
+    /// Returns the number of the current attempt in the innermost enclosing retry, from 1. This may be a retry that
+    /// encloses the fork of the cursor's branch.
     pub fn current_attempt(&self) -> u32 {
         let retries = self.frames().find_map(|(_, frame)| match &frame.kind {
             FrameKind::Try(state) if state.max_attempts > 1 => Some(state.attempt),
@@ -58,7 +58,8 @@ impl<'a> View<'a> {
             .find(|one| one.name().eq_ignore_ascii_case(name))
     }
 
-    /// Returns the path that a loop with this name has here, with the iterations of the enclosing loops.
+    /// Returns the path that a loop with this name has at the cursor's position. The path includes the iterations of
+    /// the enclosing loops.
     pub fn path_of(&self, name: &str) -> String {
         let mut path = self.path();
         if !path.is_empty() {
@@ -68,8 +69,8 @@ impl<'a> View<'a> {
         path
     }
 
-    /// Returns the path `outer#2/inner#0`: names and current iterations, from 0.
-    /// `~2` is the second visit of a graph's node. Names are escaped, so that no two positions have the same path.
+    /// Returns the cursor's path, such as `outer#2/inner#0`: names of loops with their current iterations, from 0. `~2`
+    /// marks the second visit of a graph's node. Names are escaped, so that no two positions have the same path.
     pub fn path(&self) -> String {
         let program = self.program;
         let frames: Vec<&Frame> = self.frames().map(|(_, frame)| frame).collect();
@@ -110,8 +111,9 @@ impl<'a> View<'a> {
         matches!(fork.kind, ScopeKind::ForEach { .. }).then_some(fork)
     }
 
-    /// Returns the idempotency key of a step here: run, loop path, iteration and step, without the attempt.
-    /// Printable ASCII, so that it fits a header.
+    /// Returns the idempotency key of a step at the cursor's position. It is made of run, loop path, iteration and
+    /// step, without the attempt, so all attempts have the same key. It is printable ASCII, so that it can be sent in a
+    /// header.
     pub fn key(&self, step: &str) -> String {
         format!(
             "{}{}",
@@ -125,7 +127,7 @@ impl<'a> View<'a> {
         self.enclosing().next().map(|one| match one {
             Enclosing::Loop(scope, _, state) => (state.path.clone(), current(scope, state)),
             Enclosing::Item { index, .. } => {
-                // The path of an item ends with its index; nothing after it has a `#`.
+                // The path of an item ends with `#` and the item's index.
                 let path = self.path();
                 let own = path.rsplit_once('#').map_or(&*path, |(own, _)| own);
                 (own.to_owned(), u64::from(index))
@@ -133,7 +135,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Returns a seed from run, path and `salt`: the same after a crash.
+    /// Returns a seed that is computed from the run, the cursor's path and `salt`. It is the same again after a crash.
     pub fn seed(&self, salt: &str) -> u64 {
         let place = format!("{}/{}", self.key(salt), self.run.next_id);
         let digest = sha256(place.as_bytes());
@@ -149,7 +151,8 @@ pub(super) fn key_of_run(run: &str) -> String {
     format!("{}/", printable(&path_part(run)))
 }
 
-/// Returns a path in printable ASCII. Other bytes are written as `%` and two digits; names have `%` escaped already.
+/// Returns a path in printable ASCII. Other bytes are written as `%` and two hexadecimal digits. A `%` in a name was
+/// escaped before.
 #[must_use]
 pub fn printable(path: &str) -> String {
     let mut key = String::with_capacity(path.len());
@@ -180,8 +183,9 @@ impl Enclosing<'_> {
 }
 
 /// Returns the number of a loop's current iteration.
-/// Between two iterations, a loop that checks its condition before an iteration is at the next one. A loop that
-/// checks after an iteration is still at the last one: `doUntil` with `loopCount` equal to 3 runs three times.
+/// Between two iterations, this depends on the loop. If it checks its condition before an iteration, the current one is
+/// the next iteration. If it checks after an iteration, the current one is still the last iteration: a `doUntil` with
+/// the condition that `loopCount` equals 3 runs three times.
 fn current(scope: &Scope, state: &LoopState) -> u64 {
     let after = matches!(&scope.kind, ScopeKind::Loop(_, spec) if spec.test == Test::After);
     if after && state.iteration_started_at.is_none() {

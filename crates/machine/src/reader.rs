@@ -18,7 +18,7 @@ pub(super) struct Reader<'r, 'a: 'r> {
     pub program: &'a Program,
     pub run: &'r RunState,
     pub now: Timestamp,
-    /// The budget of work for the expressions of the transition.
+    /// The budget of work for all expressions of the transition.
     pub budget: &'a Budget,
     /// The generator of `rand` and `guid`, seeded at its first use.
     pub random: &'r RefCell<Option<StdRng>>,
@@ -39,7 +39,7 @@ impl LoopRef<'_> {
         self.depth as usize
     }
 
-    /// Returns the action ids in its body: the first, and the end (exclusive).
+    /// Returns the range of action ids in the loop's body: the first, and the end (exclusive).
     pub fn action_range(&self) -> (u32, u32) {
         (self.scope.action_range.start, self.scope.action_range.end)
     }
@@ -151,14 +151,14 @@ impl<'r, 'a> Reader<'r, 'a> {
         ending.is_some_and(|ending| ending.body == scope)
     }
 
-    /// Returns true if a cursor is in the body of such a workflow.
+    /// Returns true if a cursor is in the body of a workflow that has an ending.
     pub fn is_in_body(self, cursor: CursorId) -> MachineResult<bool> {
         let here = self.state_of(cursor)?.scope;
         Ok(self.program.ancestry(here).any(|(id, _)| self.is_body(id)))
     }
 
-    /// Returns the name of an action in the history. If the format reports nodes, this is the name of the authored
-    /// node: a step that the format added has the name of the node that it is part of.
+    /// Returns the name under which an action is in the history. In a format that reports nodes, a step that the format
+    /// added has the name of the authored node that it belongs to.
     pub fn history_name(self, action: Option<ActionId>) -> Option<Name> {
         if !self.program.rules.reports_nodes {
             return Some(self.program.action(action?)?.name.clone());
@@ -180,12 +180,12 @@ impl<'r, 'a> Reader<'r, 'a> {
         Some(action)
     }
 
-    /// Like `history_name`; returns `name` if the action is not part of an authored one.
+    /// Does the same as `history_name`, but returns `name` if the action does not belong to an authored node.
     pub fn display_name(self, action: Option<ActionId>, name: &Name) -> Name {
         self.history_name(action).unwrap_or_else(|| name.clone())
     }
 
-    /// Returns true if the format added an action and reports only authored nodes.
+    /// Returns true if the history must not have an action: the format added it, and reports only authored nodes.
     pub fn is_hidden(self, action: ActionId) -> bool {
         let action = self.program.action(action);
         self.program.rules.reports_nodes && action.is_some_and(|action| action.anonymous)
@@ -197,7 +197,8 @@ impl<'r, 'a> Reader<'r, 'a> {
         action.map(|action| action.secure).unwrap_or_default()
     }
 
-    /// Makes a value secure if the inputs or outputs of the action are. Without a call, both are the same value.
+    /// Makes a value secure if the inputs or the outputs of the action are secure. Use this only for actions without a
+    /// call, whose input and output are the same value.
     pub fn seal_if_secure(self, state: &State, value: Value) -> Value {
         let secured = self.secured_parts(state.action);
         match secured.inputs || secured.outputs {

@@ -1,5 +1,5 @@
-//! The records of actions. An output that consists of other stored values is stored as references to them. So a
-//! checkpoint costs only what changed, and nothing is stored twice.
+//! The records of actions. If an output consists of values that are already stored, the record has only references to
+//! them. So a checkpoint contains only changes, and no value is stored twice.
 
 use crate::program::{Action, ActionId, Program};
 use bincode::de::Decoder;
@@ -14,13 +14,13 @@ use windlass_model::model::{Fault, Name, Status, TURN_SIGNAL, fault_kind};
 use windlass_value::time::Timestamp;
 
 /// The records of one cursor, or of one iteration.
-/// Boxed because a node of the map has room for eleven, and most maps have one or two.
+/// Boxed because a node of the map has room for eleven records, and most maps have one or two.
 pub type Records = BTreeMap<ActionId, Box<ActionRecord>>;
 
-/// Maximum depth of records inside the outputs of other records: a foreach in a foreach.
+/// Maximum depth of records inside the outputs of other records, as for a foreach in a foreach.
 const MAX_NESTING: u32 = 64;
 
-/// Maximum depth to which the references of an output are followed. No file nests as deep.
+/// Maximum depth to which the references of an output are followed. No workflow file nests as deep.
 const MAX_FOLLOWED: u32 = 256;
 
 /// One action's record.
@@ -28,7 +28,7 @@ const MAX_FOLLOWED: u32 = 256;
 pub struct ActionRecord {
     /// How it ended.
     pub status: Status,
-    /// Its rendered inputs; null if the action has no inputs.
+    /// The evaluated inputs; null if the action has no inputs.
     pub inputs: Value,
     /// Its result.
     pub output: Output,
@@ -41,7 +41,7 @@ pub struct ActionRecord {
 }
 
 impl ActionRecord {
-    /// Returns the error about failed items, if this is a foreach that succeeded all the same.
+    /// Returns the error about failed items if this is the record of a foreach that succeeded although items failed.
     #[must_use]
     pub fn failed_items(&self) -> Option<&Fault> {
         let error = self.error.as_deref()?;
@@ -50,7 +50,7 @@ impl ActionRecord {
     }
 }
 
-// A thread local, because `bincode::Encode` has no context for a counter.
+// A thread-local counter, because a context cannot be passed through `bincode::Encode`.
 thread_local! {
     static NESTING: Cell<u32> = const { Cell::new(0) };
 }
@@ -91,7 +91,7 @@ impl ActionRecord {
     }
 }
 
-/// By hand, because a record can contain records: derived code would recurse as deep as the bytes demand.
+/// Written by hand, because a record can contain records: derived code would recurse as deep as the stored bytes say.
 impl Encode for ActionRecord {
     fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
         let _nested = Nested::enter().ok_or(EncodeError::Other("records nest too deep"))?;
@@ -128,14 +128,15 @@ pub enum Output {
     Value(Value),
     /// The current value of a variable. Only in a change: `apply` stores the value instead.
     Variable(Name),
-    /// What was appended to an array or a text.
-    /// The whole value is that of the variable; here it would be a copy for each append.
+    /// The part that was appended to an array or a text. The variable has the whole value: if the record had it, too,
+    /// each append would store a copy of it.
     Appended {
         variable: Name,
         /// The element, or the text.
         more: Value,
     },
-    /// A map of the outputs of these actions; for a single anonymous action, its output itself.
+    /// A map of the outputs of these actions. For a single anonymous action (which the format named), this is the
+    /// action's output itself.
     Actions(Vec<ActionId>),
     /// A loop's `{iterations, status, reason, result}`; `result` has the outputs of the actions in `body`.
     Loop {
@@ -155,8 +156,8 @@ pub enum Output {
     },
     /// A map of branches, each a map of its actions' outputs.
     Branches(Vec<(Name, Vec<ActionId>)>),
-    /// What was just appended to this array.
-    /// Only in a change, so that the journal has the element once: `apply` stores [`Output::Appended`] instead.
+    /// The element that was just appended to this array. Only in a change, so that the journal has the element only
+    /// once. `apply` stores [`Output::Appended`] instead.
     LastOf(Name),
 }
 
@@ -173,7 +174,8 @@ impl RecordReader<'_> {
         self.follow(None, output)
     }
 
-    /// Returns the value of an output inside the output of the action `inside`, which is at this depth.
+    /// Returns the value of an output. `inside` is the action whose output contains this one, with that action's depth;
+    /// `None` at the top.
     fn follow(&self, inside: Option<(ActionId, u32)>, output: &Output) -> Value {
         match output {
             Output::Value(value) => value.clone(),
@@ -227,8 +229,8 @@ impl RecordReader<'_> {
         }
     }
 
-    /// Like [`RecordReader::actions`], for values that are stored.
-    /// Outputs nest in outputs, and a value that nests too deep could not be read back.
+    /// Does the same as [`RecordReader::actions`], for a value that will be stored. Outputs nest in other outputs, and
+    /// a value that nests too deep could not be read from the store again.
     ///
     /// # Errors
     /// `too_large`: the value nests too deep.
@@ -241,21 +243,22 @@ impl RecordReader<'_> {
         Err(Fault::new(fault_kind::TOO_LARGE, message))
     }
 
-    /// Like `whole`, for the row of an iteration, which only people read: a value that nests too deep is replaced by
-    /// an error text.
+    /// Does the same as `whole`, for the row of an iteration. Only people read this row, so a value that nests too deep
+    /// is replaced by the text of the error.
     pub fn bounded(&self, actions: &[ActionId]) -> Value {
         self.whole(actions)
             .unwrap_or_else(|fault| Value::text(fault.message))
     }
 
-    /// Returns a map of the outputs of those actions that ran to an end; for a single anonymous action, its output
-    /// itself.
+    /// Returns a map of the outputs of those actions that have ended without being skipped or cancelled. For a single
+    /// anonymous action, returns the action's output itself.
     pub fn actions(&self, actions: &[ActionId]) -> Value {
         self.inner(None, actions)
     }
 
-    /// Returns the outputs of actions inside the action `inside`. Inner actions follow their outer one in the file. A
-    /// tampered store may contain others, and following references must end.
+    /// Returns the outputs of actions inside the action `inside`. In a file, inner actions have larger ids than their
+    /// outer action. A manipulated store may refer to other actions. These are ignored, so that following references
+    /// always ends.
     fn inner(&self, inside: Option<(ActionId, u32)>, actions: &[ActionId]) -> Value {
         let depth = inside.map_or(0, |(_, depth)| depth + 1);
         if depth > MAX_FOLLOWED {
@@ -267,7 +270,7 @@ impl RecordReader<'_> {
             let action = self.program.action(*id)?;
             let record: &ActionRecord = record;
             let ran = !matches!(record.status, Status::Skipped | Status::Cancelled);
-            // The wait for a turn is not in the author's file.
+            // A run with a concurrency limit waits for its turn in a step that the author's file does not have.
             let ran = ran && *action.name != *TURN_SIGNAL;
             ran.then_some((*id, action, record))
         });
@@ -289,25 +292,25 @@ impl RecordReader<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoopEnd {
-    /// Its condition ended it.
+    /// The loop's condition ended the loop.
     Condition,
-    /// A `break_when` ended it.
+    /// A `break_when` ended the loop.
     Break,
-    /// It reached its maximum number of iterations.
+    /// The loop reached its maximum number of iterations.
     Count,
-    /// The deadline passed.
+    /// The loop's deadline passed.
     Timeout,
-    /// Its body failed.
+    /// The loop's body failed.
     Failed,
-    /// It was cancelled from outside: by an enclosing deadline or `break_when`, or by the run's end.
+    /// The loop was cancelled from outside: by an enclosing deadline or `break_when`, or by the end of the run.
     Cancelled,
-    /// It reached a page for the second time.
+    /// The loop reached a page for the second time.
     Repeat,
-    /// Its iterations returned the same result repeatedly.
+    /// The loop's iterations had the same result repeatedly.
     Unchanged,
-    /// Its actions used the maximum number of tokens.
+    /// The loop's actions used the maximum number of tokens.
     Tokens,
-    /// Its actions reached the maximum cost.
+    /// The loop's actions reached the maximum cost.
     Cost,
 }
 
@@ -326,7 +329,7 @@ impl LoopEnd {
         Self::Cost,
     ];
 
-    /// Returns the word for outputs and events.
+    /// Returns the word that is used in outputs and events.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -376,7 +379,7 @@ mod tests {
         let (read, _): (ActionRecord, usize) = bincode::decode_from_slice(&whole, config).unwrap();
         assert_eq!(read, nested(MAX_NESTING));
         assert!(encoded(MAX_NESTING + 1).is_err());
-        // A refused record leaves the counter at 0.
+        // After a record was refused, the counter is 0 again.
         assert!(encoded(MAX_NESTING).is_ok());
     }
 }

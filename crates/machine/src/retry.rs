@@ -1,4 +1,5 @@
-//! When a fault is retried, and how long the wait is (docs/reference/loom.md). Pure: a seed determines the jitter.
+//! When a fault is retried, and how long the wait before the next attempt is (docs/reference/loom.md). These are pure
+//! functions: a seed determines the random part of the wait (jitter).
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -6,12 +7,12 @@ use std::time::Duration;
 use windlass_model::model::{Backoff, Fault, Jitter, RetryOn};
 use windlass_value::LONGEST_REQUESTED_WAIT;
 
-/// The origin of a fault, as the innermost try distinguishes it.
+/// The origin of a fault, from the point of view of the innermost try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FaultOrigin {
-    /// From the operation itself: a policy without `on` retries the fault only if it is transient.
+    /// The fault is from the operation itself. A policy without `on` retries such a fault only if it is transient.
     Operation,
-    /// Through a scope: a policy without `on` for a block retries any fault.
+    /// The fault left a scope inside the try. A policy without `on` retries any such fault.
     Scope,
 }
 
@@ -32,8 +33,8 @@ pub(super) fn applies(on: &[RetryOn], fault: &Fault, origin: FaultOrigin) -> boo
 }
 
 /// Returns the wait after the failed attempt `attempt` (from 1).
-/// A wait that the server requests is at least the first wait of the policy. It is at most [`LONGEST_REQUESTED_WAIT`]
-/// or the policy's longest wait, whichever is longer.
+/// If the server requests a wait, this wait is used within two bounds. It is at least the first wait of the policy. It
+/// is at most the longer of [`LONGEST_REQUESTED_WAIT`] and the policy's longest wait.
 pub(super) fn delay(
     backoff: &Backoff,
     attempt: u32,

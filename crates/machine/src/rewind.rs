@@ -1,7 +1,8 @@
-//! Restores a run to an earlier point of its journal, for a new run to continue from. The old run does not change.
+//! Computes the state of a run at an earlier point of its journal. A new run begins with this state, and the old run
+//! does not change.
 //!
-//! The changes since the last snapshot are folded again, up to where the target began for the last time.
-//! At that point every cursor is between two operations.
+//! The changes since the last snapshot are applied again, up to the point where the target began for the last time. At
+//! that point every cursor is between two operations.
 
 use super::bug::Bug;
 use super::change::Change;
@@ -25,25 +26,25 @@ pub enum Target {
     Path(String),
     /// The action that the run failed at, and the enclosing iteration.
     Action(Name, Option<(String, u64)>),
-    /// The end of a foreach of which items failed; the failed items begin again.
-    /// If there are several, the end of its path selects one: `each`, `outer#1/inner`.
+    /// The end of a foreach that had failed items. The failed items begin again. If there are several such foreaches,
+    /// the path, or the end of the path, selects one: `each`, `outer#1/inner`.
     FailedItems(Option<String>),
 }
 
-/// The result of looking for a target in a journal.
+/// The result of searching a journal for a target.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rewound {
     State(Box<RunState>),
-    /// The target is the first thing that the run did.
+    /// The target is the first step of the run, so a new run can start from the beginning.
     Beginning,
     /// The target is not in the journal.
     Nowhere,
-    /// Items of these foreaches failed, and the target does not select one of them.
+    /// Several foreaches have failed items, and the target does not select one of them. Contains their paths.
     Several(Vec<String>),
 }
 
-/// Returns the state of a run when it last reached `target`, as the state of a new run `id` that continues at `now`.
-/// `start` is the state at the journal's beginning, `changes` everything since.
+/// Returns the state that a run had when it last reached `target`, as the state of a new run with the id `id` that
+/// continues at `now`. `start` is the state at the journal's beginning, and `changes` are all later changes.
 ///
 /// # Errors
 /// The changes are not those of the run.
@@ -95,7 +96,7 @@ pub fn rewind(
     Ok(Rewound::State(Box::new(state)))
 }
 
-/// A point that a run reached, in the form of [`Target::Path`].
+/// A point that a run reached. The text can be used as [`Target::Path`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum VisitedPoint {
     /// An iteration of a loop, or an item of a foreach.
@@ -104,8 +105,8 @@ pub enum VisitedPoint {
     Action(String),
 }
 
-/// Returns the last `most` points that a run reached, the newest first, each once.
-/// `start` is the state at the journal's beginning, `changes` everything since.
+/// Returns the last `most` points that a run reached, the newest first and each only once. `start` is the state at the
+/// journal's beginning, and `changes` are all later changes.
 ///
 /// # Errors
 /// The changes are not those of the run.
@@ -138,7 +139,7 @@ pub fn visited(
             iteration.map(|cursor| View::of(program, &state, cursor, &Budget::default()).path());
         places.extend(action.map(VisitedPoint::Action));
         places.extend(iteration.map(VisitedPoint::Iteration));
-        // A point that was reached again counts once, at its last time.
+        // If a point was reached several times, only the last time counts.
         while places.len() > most.saturating_mul(2) {
             places.pop_front();
         }
@@ -174,7 +175,8 @@ impl PointSearch<'_> {
     /// Finds the last time that a cursor was at the target.
     fn last(&self, start: &RunState, changes: &[Change]) -> Result<Option<FoundPoint>, Bug> {
         let mut state = start.clone();
-        // An effect that was in flight at the snapshot had begun before it.
+        // If an effect was in flight at the snapshot, its action began before the snapshot, so no change reports its
+        // beginning.
         let mut calling = state.cursors.iter().filter_map(|(id, cursor)| {
             let calls = matches!(cursor.wait, Wait::Effect(_));
             (calls && self.is_at(start, *id)).then_some(*id)
@@ -185,7 +187,7 @@ impl PointSearch<'_> {
             is_beginning: false,
         });
         drop(calling);
-        // Whether the run has only begun so far.
+        // Whether the run has started and executed nothing yet.
         let mut fresh = start.cursors.is_empty();
         for (index, change) in changes.iter().enumerate() {
             if let Change::ActionBegan { cursor, .. } = change
@@ -228,7 +230,7 @@ impl PointSearch<'_> {
         Ok(found)
     }
 
-    /// Returns the cursor that is at the target in a run that was restored itself.
+    /// Returns the cursor at the target in a run that itself began at a point of another run.
     fn restored(&self, run: &RunState) -> Option<CursorId> {
         let mut ready = run.ready.iter().copied();
         ready.find(|cursor| {
@@ -274,8 +276,8 @@ fn is_item(program: &Program, run: &RunState, branch: CursorId) -> bool {
     parent.is_some_and(|fork| matches!(fork.kind, ScopeKind::ForEach { .. }))
 }
 
-/// Counts the next changes that start further branches of the same fork.
-/// These branches belong to the point, because a fork is checked again only when one of its branches ends.
+/// Counts the next changes that start further branches of the same fork. These changes must be a part of the point:
+/// later, a fork starts branches only when one of its branches ends.
 fn siblings(rest: Option<&[Change]>) -> usize {
     let starts = |change: &&Change| {
         matches!(change, Change::BranchStarted { .. })
@@ -286,7 +288,7 @@ fn siblings(rest: Option<&[Change]>) -> usize {
 
 // ── from the past to now ────────────────────────────────────────────────────────────────────────
 
-/// Undoes a call in flight, so that the cursor makes it again.
+/// Removes a call in flight, so that the cursor requests it again.
 fn undo_call(run: &mut RunState, cursor: CursorId) {
     let Some(here) = run.cursors.get_mut(&cursor) else {
         return;
@@ -298,8 +300,8 @@ fn undo_call(run: &mut RunState, cursor: CursorId) {
     }
 }
 
-/// Moves the run's times from `then` to `now`: in between, no time passes for it, as in a pause.
-/// A run that was paused at a limit still is; only a resume grants it more.
+/// Moves the run's times from `then` to `now`, so that no time passes for the run in between, as in a pause. A run that
+/// was paused at a limit stays paused, because only a resume allows more.
 fn stop_at_point(run: &mut RunState, then: Timestamp, now: Timestamp) -> Result<(), Bug> {
     let (since, limit) = match run.paused.take() {
         Some((since, reason @ PauseReason::Limit(..))) => (since, Some(reason)),
@@ -341,7 +343,7 @@ fn reset_action_limits(program: &Program, run: &mut RunState, cursor: CursorId, 
     }
 }
 
-/// Resets the failed items of a foreach, as if they had not begun, and begins the first of them.
+/// Resets the failed items of a foreach to the state before they began, and begins the first of them.
 fn begin_failed_items(
     program: &Program,
     run: &mut RunState,
@@ -386,7 +388,8 @@ fn begin_failed_items(
     Ok(())
 }
 
-/// Changes the run's id. Its effects in flight get keys with this id, so they are requested again.
+/// Changes the run's id. The idempotency keys of effects in flight contain the id, so they change, too, and receivers
+/// treat the requests as new ones.
 fn set_run_id(run: &mut RunState, id: &Name) {
     let old = super::path::key_of_run(&run.id);
     let new = super::path::key_of_run(id);

@@ -1,4 +1,4 @@
-//! Entering and leaving scopes.
+//! Enters and leaves scopes.
 
 use super::bug::{MachineResult, StepResult};
 use super::evaluate::millis;

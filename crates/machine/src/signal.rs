@@ -1,4 +1,4 @@
-//! Signals: which ones a run accepts, and their effects.
+//! Signals: which signals a run accepts, and how it handles them.
 
 use super::state::RunState;
 use crate::program::Program;
@@ -6,18 +6,20 @@ use bincode::{Decode, Encode};
 use windlass_expression::Value;
 use windlass_model::model::{ANSWERED_BY, Form, Name};
 
-/// A signal as it is delivered. If its question has a form, the form accepts the payload ([`Program::form`]).
+/// A signal as it is delivered to a run. If the question that it answers has a form, the payload has been checked with
+/// this form ([`Program::form`]).
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct Signal {
     pub name: Name,
-    /// The value that it carries.
+    /// The value that the signal carries.
     pub payload: Value,
     /// The sender, if known.
     pub by: Option<Name>,
-    /// For a signal that answers a certain wait: [`RunState::received`] when its sender read the wait, or when the
-    /// address of `callbackUrl` was made. If the count is another one by now, the signal is void.
+    /// Only for a signal that answers a certain wait: the count [`RunState::received`] at the time when the sender read
+    /// about the wait, or when the address of `callbackUrl` was made. If the run's count has changed since then, the
+    /// signal is void.
     pub received: Option<u64>,
-    /// The sender's id of the signal. Of several signals with the same id, the run receives the first.
+    /// The sender's id of the signal. If several signals have the same id, the run receives only the first.
     pub id: Option<Name>,
 }
 
@@ -38,11 +40,11 @@ impl Signal {
 /// Why a run does not accept a signal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SignalRefusal {
-    /// Nothing in the workflow waits for a signal with this name. The list has the names that are waited for.
+    /// No step of the workflow waits for a signal with this name. The list has the names for which steps wait.
     Unknown(Vec<Name>),
-    /// The form of its question does not accept the payload.
+    /// The form of the question does not accept the payload.
     Answer(String),
-    /// The wait that it answers is over: the run has received an answer, or no longer waits.
+    /// The wait that the signal answers is over: the run has received another answer, or no longer waits.
     Answered,
 }
 

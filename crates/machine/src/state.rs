@@ -30,7 +30,8 @@ run_id!(
     CursorId
 );
 run_id!(
-    /// The id of an effect. Never used twice in a run, so a late completion finds nothing.
+    /// The id of an effect. Never used twice in a run, so the completion of an effect that was removed finds no other
+    /// effect.
     EffectId
 );
 run_id!(
@@ -38,31 +39,33 @@ run_id!(
     TimerId
 );
 
-/// A run between two events.
+/// A run's state between two events.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct RunState {
-    /// The run's own id, part of every idempotency key.
+    /// The run's own id. It is a part of every idempotency key.
     pub id: Name,
     /// The program that the run is pinned to.
     pub program: ProgramHash,
     pub started_at: Timestamp,
     /// The input that the caller passed.
     pub input: Value,
-    /// The number of the next cursor, effect or timer.
+    /// The id of the next cursor, effect or timer.
     pub next_id: u64,
     /// How the run ended; `None` until it has ended.
     pub outcome: Option<Box<Outcome>>,
     /// Since when and why the run is paused.
     pub paused: Option<(Timestamp, PauseReason)>,
-    /// Variables by name: always an object. An isolated branch has others: [`RunState::variables_of`].
+    /// The run's variables by name; always an object. An isolated branch has variables of its own:
+    /// [`RunState::variables_of`].
     pub variables: Value,
     /// The value that `Respond` recorded.
     pub response: Option<Value>,
-    /// The run's positions in the program. Boxed like [`Records`], because most runs have one.
+    /// The run's positions in the program. Boxed because a node of the map has room for eleven, and most runs have one
+    /// cursor.
     pub cursors: BTreeMap<CursorId, Box<Cursor>>,
     /// The cursors that can continue without an event.
     pub ready: BTreeSet<CursorId>,
-    /// The effects that the run requested and that have not ended.
+    /// The effects that were requested and have not ended.
     pub effects: BTreeMap<EffectId, Box<PendingEffect>>,
     /// The armed timers. Boxed like the cursors.
     pub timers: BTreeMap<TimerId, Box<PendingTimer>>,
@@ -70,26 +73,26 @@ pub struct RunState {
     pub signals: Vec<(Name, Value)>,
 }
 
-/// One thread of control.
+/// One thread of control in a run.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct Cursor {
-    /// Its current state.
+    /// The state of the program that the cursor is at.
     pub at: StateId,
     /// The cursor that forked this one; `None` for the root.
     pub parent: Option<CursorId>,
     pub wait: Wait,
     /// The enclosing scopes, outermost first.
     pub frames: Vec<Frame>,
-    /// The records of its actions. Items of a foreach and isolated branches own their records. Other branches write
-    /// to the cursor that forked them, and this map stays empty.
+    /// The records of the cursor's actions. The root, items of a foreach, and isolated branches own their records. Any
+    /// other branch writes its records to the cursor that forked it, and its own map stays empty.
     pub records: Records,
     /// Whether the cursor owns its records.
     pub owns_records: bool,
 }
 
 impl Cursor {
-    /// Returns the cursor that forked this one, whose id is `own`. A parent that is not older is ignored: a tampered
-    /// store may contain one, and a walk from parent to parent must end.
+    /// Returns the cursor that forked this one, whose id is `own`. A parent must have a smaller id than its child. A
+    /// manipulated store may contain another parent. It is ignored, so that a walk from parent to parent always ends.
     #[must_use]
     pub fn forked_by(&self, own: CursorId) -> Option<CursorId> {
         self.parent.filter(|parent| *parent < own)
@@ -109,21 +112,22 @@ impl Cursor {
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wait {
-    /// Nothing: it can continue at once.
+    /// For nothing: the cursor can continue at once.
     Ready,
     /// An effect's completion.
     Effect(EffectId),
     Timer(TimerId),
     Signal(Name),
     Branches,
-    /// A new budget for the loop on top, because the run paused at its limit.
+    /// More iterations or time for the innermost loop: the run is paused because the loop reached a limit.
     Budget,
     /// The cursor continues by raising this fault.
-    /// The fault occurred while the run was paused, or at a second iteration boundary of one transition.
+    /// The fault is deferred, because it occurred while the run was paused, or because raising it would cross a second
+    /// iteration boundary in one transition.
     Faulted {
         /// The fault.
         error: Box<RunError>,
-        /// True if the operation at the cursor raised it, false if it left an inner scope.
+        /// True if the operation at the cursor raised the fault. False if the fault passed through an inner scope.
         here: bool,
     },
     /// The answer to a question.
@@ -133,7 +137,7 @@ pub enum Wait {
 /// A question to people that has no answer yet.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct PendingQuestion {
-    /// The signal that answers it.
+    /// The signal that answers the question.
     pub signal: Name,
     /// The question itself.
     pub title: Option<String>,
@@ -167,18 +171,18 @@ impl Wait {
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct Frame {
     pub scope: ScopeId,
-    /// Data of the scope.
+    /// The data of the scope.
     pub kind: FrameKind,
     pub entered_at: Timestamp,
 }
 
-/// Data of a scope while a cursor is in it.
+/// The data of a scope while a cursor is in the scope.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FrameKind {
     /// No data.
     Plain,
-    /// The counted visits of a graph.
+    /// The counted visits of a graph's nodes.
     Graph(GraphState),
     /// The progress of a loop.
     Loop(Box<LoopState>),
@@ -190,12 +194,13 @@ pub enum FrameKind {
     /// The bottom frame of a branch's cursor: the branch's index and its item.
     Branch(ItemState),
     /// The bottom frame of an isolated branch's cursor, which has variables of its own.
-    /// The cursor owns its records, too, because they may refer to its variables.
+    /// The cursor owns its records, too, because the records may refer to these variables.
     Isolated(IsolatedState),
-    /// The bottom frame of the root cursor, if the program reads the environment or its last run, or the run has a
-    /// scheduled time.
+    /// The bottom frame of the root cursor. The root has such a frame if the program reads environment variables or its
+    /// last run, or if the run has a scheduled time.
     Root {
-        /// These values by name, as of the run's beginning, so that a repetition reads the same.
+        /// The environment variables, the last run and the scheduled time, by name, as they were when the run began. So
+        /// an action that is repeated reads the same values.
         environment: Value,
     },
 }
@@ -205,7 +210,7 @@ pub enum FrameKind {
 pub struct GraphState {
     /// Number of nodes entered in total.
     pub steps: u32,
-    /// Number of the current visit of the current node, from 1.
+    /// How often the current node was visited, including the current visit.
     pub visit: u32,
     /// Number of visits of each node, by the state that counts them.
     pub visits: BTreeMap<StateId, u32>,
@@ -233,8 +238,8 @@ pub struct ItemState {
 pub struct IsolatedState {
     /// Index of the branch in the fork.
     pub index: u32,
-    /// Its variables by name: an object. The change that spawns the cursor has null, and `apply` replaces it by a
-    /// copy of the variables of the fork's cursor. So the journal does not store the copy.
+    /// The branch's variables by name; an object. The change that creates the cursor has null here. `apply` replaces
+    /// null by a copy of the variables of the fork's cursor, so the journal does not store the copy.
     pub variables: Value,
 }
 
@@ -251,7 +256,7 @@ pub struct LoopState {
     pub iteration: u64,
     /// Maximum number of iterations.
     pub max_iterations: u64,
-    /// Number of iterations that a resume grants after a pause at the limit.
+    /// Number of further iterations that are allowed when the run is resumed after a pause at the limit.
     pub budget: u64,
     /// Timeout in milliseconds.
     pub timeout_ms: Option<u64>,
@@ -260,15 +265,15 @@ pub struct LoopState {
     /// When the loop times out.
     pub deadline: Option<Timestamp>,
     pub deadline_timer: Option<TimerId>,
-    /// When the current iteration began; none between iterations.
+    /// When the current iteration began; `None` between two iterations.
     pub iteration_started_at: Option<Timestamp>,
-    /// When the next iteration begins, during a delay.
+    /// When the next iteration begins, if the loop is in the delay before it.
     pub next_due_at: Option<Timestamp>,
     /// Result of the authored condition at the last check.
     pub last_condition: Option<bool>,
     /// How the last iteration ended.
     pub last_status: Option<Status>,
-    /// The records of the iteration before the current one; none between iterations.
+    /// The records of the iteration before the current one; empty between two iterations.
     #[serde(skip_deserializing, skip_serializing_if = "BTreeMap::is_empty")]
     pub last: Records,
     /// Values collected from the iterations, by name: always an object.
@@ -276,17 +281,18 @@ pub struct LoopState {
     pub collected: Value,
     /// How the loop ended; `None` while it runs.
     pub ended: Option<LoopEnd>,
-    /// Pages that were read: for the hash of each page's token, the iteration that read it.
+    /// The pages that the loop has read. The key is the hash of the page's token, the value the iteration that read the
+    /// page.
     #[serde(skip_deserializing, skip_serializing_if = "BTreeMap::is_empty")]
     pub pages: BTreeMap<u128, u64>,
 }
 
 impl LoopState {
-    /// Returns a copy without records, pages and collected values, but with the budgets: the row that a store has of
-    /// a loop.
+    /// Returns a copy without records, pages and collected values, but with the budgets. A store has this copy as the
+    /// loop's row.
     #[must_use]
     pub fn row(&self) -> Self {
-        // Field by field, because cloning the records only to drop them would cost the most.
+        // Copied field by field: a clone of everything would copy the records only to drop them, which costs most.
         Self {
             path: self.path.clone(),
             kind: self.kind.clone(),
@@ -313,26 +319,26 @@ impl LoopState {
 /// The progress of a try.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct TryState {
-    /// Number of the attempt that runs or is waited for, from 1.
+    /// Number of the current attempt, or of the next one while the try waits; from 1.
     pub attempt: u32,
     /// Maximum number of attempts.
     pub max_attempts: u32,
-    /// Fault of the last attempt, and when it occurred.
+    /// The fault of the last failed attempt, and when it occurred.
     pub last_fault: Option<Box<(Fault, Timestamp)>>,
     /// When the next attempt begins, while the try waits.
     pub next_due_at: Option<Timestamp>,
 }
 
-/// Branches and their outcomes.
+/// The branches of a fork (a foreach, a parallel or a DAG), and their outcomes.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct ForkState {
-    /// A foreach's items, an array; null for other forks.
+    /// An array of the items of a foreach; null for other forks.
     pub items: Value,
     /// The state of each branch, by index.
     pub branches: Vec<BranchState>,
-    /// Number of started items; a foreach starts them in order.
+    /// Number of items that have been started. A foreach starts items in order.
     pub started: u32,
-    /// Number of branches that run.
+    /// Number of branches that are running.
     pub running: u32,
     /// Whether no further branch starts, because one failed.
     pub closed: bool,
@@ -352,9 +358,9 @@ impl ForkState {
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BranchState {
-    /// It has not started.
+    /// The branch has not started.
     Pending,
-    /// It runs.
+    /// The branch is running.
     Running(CursorId),
     Ended(BranchOutcome),
 }
@@ -377,7 +383,7 @@ pub struct PendingEffect {
     pub cursor: CursorId,
     /// The action whose record the effect fills.
     pub action: Option<ActionId>,
-    /// The request as it is sent and, after a crash, sent again.
+    /// The request as it is sent. After a crash, the same request is sent again.
     pub request: Request,
     pub requested_at: Timestamp,
 }
@@ -398,7 +404,8 @@ pub enum TimerPurpose {
     Delay,
     /// The delay between two attempts.
     Retry,
-    /// A `wait` action, stored by an earlier version that did not store when the action began.
+    /// A `wait` action of a run that an earlier version of the engine stored: that version did not store when the
+    /// action began.
     Sleep,
     /// The deadline of the frame with this scope.
     Deadline(ScopeId),
@@ -411,7 +418,7 @@ pub enum TimerPurpose {
 #[serde(rename_all = "snake_case")]
 pub enum PauseReason {
     Requested,
-    /// A loop with `on_limit: pause` reached a limit: which loop, which limit.
+    /// A loop with `on_limit: pause` reached a limit. Has the loop's path and the limit.
     Limit(String, LoopEnd),
 }
 
@@ -428,10 +435,10 @@ impl RunState {
             && is("kind", fault_kind::CANCELLED)
     }
 
-    /// Returns a label for each of `on_failure` and `on_finish` that failed, once the run has ended.
+    /// Returns a label for each of `on_failure` and `on_finish` that failed. Returns nothing before the run has ended.
     pub fn failed_endings(&self) -> impl Iterator<Item = (String, String)> + '_ {
         let failed = |name: &&str| {
-            // Each step calls this, and most runs have not ended.
+            // Checked first, because each step calls this, and most runs have not ended.
             self.outcome.is_some()
                 && self
                     .variables
@@ -462,28 +469,28 @@ pub struct RunError {
     pub action: Option<Name>,
     /// The innermost enclosing loop: its path, and the iteration from 0.
     pub iteration: Option<(String, u64)>,
-    /// The index of the file in the bundle, and the line.
+    /// The position in the sources: the index of the file in the bundle, and the line.
     pub place: Option<(u16, u32)>,
 }
 
-/// What a run is doing, in one word.
+/// The status of a run.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode, Serialize, Deserialize,
 )]
 pub enum RunStatus {
     /// An effect is in flight, or a cursor can continue at once.
     Running,
-    /// It sleeps on a timer or waits for a signal.
+    /// The run waits for a timer or for a signal.
     Waiting,
-    /// It is paused until it is resumed.
+    /// The run is paused until it is resumed.
     Paused,
-    /// It ended without a failure.
+    /// The run ended without a failure.
     Succeeded,
-    /// It ended with a failure.
+    /// The run ended with a failure.
     Failed,
-    /// A deadline ended it.
+    /// A deadline ended the run.
     TimedOut,
-    /// It was cancelled.
+    /// The run was cancelled.
     Cancelled,
 }
 
@@ -521,7 +528,7 @@ impl RunStatus {
         matches!(self, Self::Running | Self::Waiting)
     }
 
-    /// Returns the word for outputs.
+    /// Returns the word that is used in outputs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -558,7 +565,7 @@ impl RunState {
         }
     }
 
-    /// Releases the memory of empty maps: a B-tree retains its last node.
+    /// Releases the memory of empty maps. Otherwise a B-tree retains its last node.
     pub fn shrink_to_fit(&mut self) {
         if self.ready.is_empty() {
             self.ready.clear();
@@ -594,7 +601,7 @@ impl RunState {
     }
 
     /// Returns the number of signals with this name that the run received.
-    /// If the signal has a form or an address, waits that ended without it count, too.
+    /// If the signal has a form or a callback address, waits that ended without an answer are counted as well.
     #[must_use]
     pub fn received(&self, signal: &str) -> u64 {
         let counts = self.variables.get(RECEIVED_VARIABLE);
@@ -604,14 +611,14 @@ impl RunState {
             .unwrap_or(0)
     }
 
-    /// Returns the ids of the signals that it received last, as far as their senders passed ids.
+    /// Returns the ids of the last signals that the run received. Signals without an id are left out.
     pub fn signal_ids(&self) -> impl Iterator<Item = &str> {
         let ids = self.variables.get(SIGNAL_IDS_VARIABLE);
         let ids = ids.and_then(Value::as_array);
         ids.into_iter().flatten().filter_map(Value::as_str)
     }
 
-    /// Returns when the first timer fires.
+    /// Returns the due time of the timer that fires first.
     #[must_use]
     pub fn next_due_at(&self) -> Option<Timestamp> {
         self.timers.values().map(|timer| timer.due_at).min()
@@ -675,7 +682,7 @@ impl RunState {
         own.unwrap_or(&self.variables)
     }
 
-    /// Returns all live loops: cursor by cursor, outermost first.
+    /// Returns all loops that cursors are in: cursor by cursor, and for each cursor the outermost loop first.
     pub fn loops(&self) -> impl Iterator<Item = (CursorId, ScopeId, &LoopState)> {
         self.cursors.iter().flat_map(|(id, cursor)| {
             cursor.frames.iter().filter_map(|frame| match &frame.kind {

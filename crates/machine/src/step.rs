@@ -1,4 +1,4 @@
-//! Runs the operations of cursors.
+//! Executes the operations of cursors.
 
 use super::bug::{MachineResult, StepResult, split_fault};
 use super::evaluate::text;
@@ -12,7 +12,7 @@ use windlass_model::model::Fault;
 use windlass_value::time::Timestamp;
 
 impl StepHandler<'_, '_> {
-    /// Runs the operation of a ready cursor, or raises the fault that was deferred at the cursor.
+    /// Executes the operation of a ready cursor. If a fault was deferred at the cursor, raises this fault instead.
     pub fn step(&mut self, cursor: CursorId) -> MachineResult<Next> {
         let read = self.read();
         if let Wait::Faulted { error, here } = &read.run.cursor(cursor)?.wait {
@@ -98,7 +98,7 @@ impl StepHandler<'_, '_> {
             Op::Respond(template) => {
                 let read = self.read();
                 let value = read.seal_if_secure(state, read.eval(cursor, template)?);
-                // The caller gets the first response.
+                // Only the first response counts: it is the one that the caller receives.
                 if read.run.response.is_none() {
                     self.ends().respond(value.clone())?;
                 }
@@ -137,7 +137,7 @@ impl StepHandler<'_, '_> {
         }
     }
 
-    /// Completes the wait of a cursor, which began at `since`. The value is the output of the step.
+    /// Completes the wait of a cursor. The wait began at `since`, and the value is the output of the waiting step.
     pub fn complete_wait(
         &mut self,
         cursor: CursorId,
@@ -150,7 +150,7 @@ impl StepHandler<'_, '_> {
         self.raise_on_fault(cursor, state, done)
     }
 
-    /// Continues what a timer was armed for.
+    /// Continues at the wait for which a timer was armed.
     pub fn complete_timer(
         &mut self,
         cursor: CursorId,
@@ -166,7 +166,8 @@ impl StepHandler<'_, '_> {
         }
     }
 
-    /// Returns what follows a state's operation. If a fault stopped the operation, records and raises the fault.
+    /// Returns what follows the operation of a state. If a fault stopped the operation, first records the fault, and
+    /// returns that it is raised.
     fn raise_on_fault(
         &mut self,
         cursor: CursorId,
@@ -187,8 +188,8 @@ impl StepHandler<'_, '_> {
         Ok(Next::Raise(cursor, Box::new(error), FaultOrigin::Operation))
     }
 
-    /// Records a failed operation. The machine's own states (a branch, the end of a body) have no record. A scope
-    /// that was entered records its failure itself.
+    /// Records a failed operation. States that the compiler adds (a branch, the end of a body) have no record. If the
+    /// cursor has entered a scope, the scope's own handling records the failure.
     fn record_failure(&mut self, cursor: CursorId, state: &State, fault: &Fault) -> MachineResult {
         let read = self.read();
         if let Op::Enter(scope) = state.op
@@ -205,7 +206,8 @@ impl StepHandler<'_, '_> {
 }
 
 /// Compares a case with a value.
-/// In formats where cases are keys (`are_text`), a key also equals the number or boolean that it spells.
+/// In some formats, cases are keys of a map and so always text (`are_text`). There, a key also equals the number or
+/// boolean that it spells.
 fn case_equals(case: &Value, value: &Value, are_text: bool) -> bool {
     if case == value {
         return true;

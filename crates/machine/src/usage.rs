@@ -1,5 +1,6 @@
-//! Budgets of a loop: tokens of language models, and cost. An answer reports both as `usage`
-//! (docs/reference/loops.md#budgets). A loop with such a limit stores the sums with the values that it collects.
+//! Budgets of a loop: tokens of language models, and cost. The answer to a call reports both in its `usage`
+//! (docs/reference/loops.md#budgets). A loop with such a limit stores the sums together with the values that it
+//! collects.
 
 use super::bug::MachineResult;
 use super::evaluate::number;
@@ -11,10 +12,11 @@ use crate::program::LoopSpec;
 use windlass_expression::{Object, Template, Value};
 use windlass_model::model::{Fault, Name, fault_kind};
 
-/// Name of the budgets in the values that a loop collects. No name in a file begins like this.
+/// Name of the budgets in the values that a loop collects. No name in a workflow file begins with `$`.
 const BUDGETS: &str = "$budgets";
 
-/// Parts of one unit of cost. A cost is a whole number of parts, so that a sum does not depend on its order.
+/// Number of parts of one unit of cost. A cost is stored as a whole number of parts, so that a sum does not depend on
+/// the order of its terms.
 const PARTS: f64 = 1e9;
 const DECIMALS: usize = 9;
 
@@ -45,7 +47,7 @@ impl BudgetKind {
         }
     }
 
-    /// Returns the number of a limit; `None` if it is not positive.
+    /// Returns a limit as a number; `None` if it is not a positive number.
     fn limit(self, value: &Value) -> Option<i64> {
         match self {
             Self::Tokens => value.as_whole().filter(|limit| *limit > 0),
@@ -60,7 +62,7 @@ impl BudgetKind {
         }
     }
 
-    /// Returns the amount that an answer reports as used.
+    /// Returns the amount that the answer to a call reports as used.
     fn used(self, usage: &Value) -> i64 {
         let whole = |key: &str| usage.get(key).and_then(number).map(rounded_up);
         let first = |keys: [&str; 2]| keys.into_iter().find_map(whole);
@@ -75,7 +77,7 @@ impl BudgetKind {
         used.max(0)
     }
 
-    /// Returns the template of the limit.
+    /// Returns the template of the loop's limit for this budget.
     fn spec(self, spec: &LoopSpec) -> Option<&Template> {
         match self {
             Self::Tokens => spec.tokens.as_ref(),
@@ -90,7 +92,7 @@ fn rounded_up(tokens: f64) -> i64 {
     tokens.ceil() as i64
 }
 
-/// Converts a cost to whole parts. A number that is too large becomes the maximum.
+/// Converts a cost to a whole number of parts. A number that is too large becomes the maximum.
 #[allow(clippy::cast_possible_truncation)]
 fn parts(cost: f64) -> i64 {
     (cost * PARTS).round() as i64
@@ -102,7 +104,7 @@ pub struct BudgetUse {
     pub kind: BudgetKind,
     used: i64,
     limit: i64,
-    /// The amount that a resume grants again.
+    /// The amount by which a resume after a pause raises the limit.
     granted: i64,
 }
 
@@ -158,7 +160,7 @@ impl BudgetUse {
     }
 }
 
-/// Puts a comma before each three digits of a number's whole part.
+/// Separates the digits of a number's whole part by commas, in groups of three.
 fn grouped(number: &str) -> String {
     let whole = number.find('.').unwrap_or(number.len());
     let mut text = String::with_capacity(number.len() + whole / 3);
@@ -172,7 +174,7 @@ fn grouped(number: &str) -> String {
 }
 
 impl LoopState {
-    /// Returns the use of each of its budgets.
+    /// Returns the use of each budget of the loop.
     pub fn budgets(&self) -> impl Iterator<Item = BudgetUse> {
         let budgets = self.collected.get(BUDGETS);
         BudgetKind::ALL
@@ -180,7 +182,7 @@ impl LoopState {
             .filter_map(move |kind| BudgetUse::read(kind, budgets?))
     }
 
-    /// Returns the collected values without those of its iterations: only its budgets.
+    /// Returns only the budgets of the collected values, without the values of iterations.
     pub(super) fn collected_budgets(&self) -> Value {
         match self.collected.get(BUDGETS) {
             Some(budgets) => Value::from_pairs([(BUDGETS, budgets.clone())]),
@@ -189,12 +191,12 @@ impl LoopState {
     }
 }
 
-/// Returns budgets as they are stored.
+/// Returns budgets in the form in which they are stored.
 fn stored(budgets: impl Iterator<Item = BudgetUse>) -> Value {
     Value::from_pairs(budgets.map(|budget| (budget.kind.as_str(), budget.stored())))
 }
 
-/// Returns what a loop has collected at first: its budgets, unused.
+/// Returns the collected values of a loop that begins: its budgets, with nothing used.
 pub(super) fn eval_budgets(
     read: Reader<'_, '_>,
     cursor: CursorId,
@@ -228,7 +230,8 @@ pub(super) fn eval_budgets(
     Ok(collected)
 }
 
-/// Returns the loops with a budget that enclose a cursor, or the cursors that forked it.
+/// Returns the loops with a budget that enclose a cursor. These include the loops around the forks that the cursor
+/// belongs to.
 fn loops_with_budget<'a>(
     read: Reader<'_, 'a>,
     cursor: CursorId,
@@ -252,7 +255,7 @@ fn loops_with_budget<'a>(
 }
 
 impl IterationHandler<'_, '_> {
-    /// Adds what an answer reports as used to each enclosing loop that has a budget.
+    /// Adds the amounts that an answer reports as used to each enclosing loop that has a budget.
     pub fn count_usage(&mut self, cursor: CursorId, answer: Option<&Value>) -> MachineResult {
         let loops = loops_with_budget(self.read(), cursor)?;
         let Some(answer) = answer.filter(|_| !loops.is_empty()) else {
@@ -275,7 +278,7 @@ impl IterationHandler<'_, '_> {
         Ok(())
     }
 
-    /// Grants the loop its budgets again: it may use as much as before.
+    /// Grants the loop its budgets again: from now on, it may use as much as at the beginning.
     pub fn grant_usage(&mut self, this: LoopRef<'_>) -> MachineResult {
         self.change_budgets(this, |budget| BudgetUse {
             limit: budget.used.saturating_add(budget.granted),
@@ -283,7 +286,7 @@ impl IterationHandler<'_, '_> {
         })
     }
 
-    /// Returns the limit that the loop has reached, if it has used up a budget.
+    /// Returns the budget that the loop has used up, as the reason for its end; `None` if it has not used up any.
     pub fn used_budget(&self, this: LoopRef<'_>) -> MachineResult<Option<LoopEnd>> {
         let mut budgets = self.read().loop_state(this)?.budgets();
         let used = budgets.find(|budget| budget.used >= budget.limit);

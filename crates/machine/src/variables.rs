@@ -1,4 +1,4 @@
-//! Assignments: every change of a variable. An append costs only what is appended, in the journal and in memory.
+//! Assignments: every change of a variable. For an append, the journal and the memory grow only by the appended part.
 
 use super::bug::StepResult;
 use super::change::VariableChange;
@@ -14,7 +14,7 @@ use windlass_expression::Value;
 use windlass_model::model::{AssignOp, Fault, Name, fault_kind};
 
 impl VariableHandler<'_, '_> {
-    /// Returns the effect of the last assignment, as a record's output.
+    /// Executes assignments. Returns the result of the last one as the output for a record.
     pub fn assign(
         &mut self,
         cursor: CursorId,
@@ -29,7 +29,8 @@ impl VariableHandler<'_, '_> {
                 ..read.view(cursor)
             };
             let value = view.computed(&one.value)?;
-            // An assigning action has the value as its input and output. A call that also assigns (`bound`) does not.
+            // The value is the input and output of an action that only assigns, so it is secure if these are. For a
+            // call that also assigns (`bound`), the value is neither.
             let value = match bound {
                 None => read.seal_if_secure(read.state_of(cursor)?, value),
                 Some(_) => value,
@@ -75,7 +76,8 @@ impl VariableHandler<'_, '_> {
         Ok(Output::Variable(name))
     }
 
-    /// Returns the value of a variable; `None` if it is null, or missing in a format that creates missing variables.
+    /// Returns the value of a variable. Returns `None` if it is null, or if it is missing and the format creates
+    /// missing variables.
     fn non_null_value(&self, cursor: CursorId, name: &Name) -> Result<Option<&Value>, Fault> {
         let value = self.read().run.variables_of(cursor).get(name);
         if value.is_none() && !self.read().program.rules.creates_variables {
@@ -115,7 +117,8 @@ impl VariableHandler<'_, '_> {
         Ok(if secure { sum.secure() } else { sum })
     }
 
-    /// Checks a value against the declared type (Azure). A variable declared without a value holds null at first.
+    /// Checks a value against the declared type of a variable, as in Logic Apps. Null is accepted for a variable that
+    /// was declared without a value and has not been set.
     fn fits(&self, cursor: CursorId, name: &Name, value: &Value) -> Result<(), Fault> {
         let mut declared = self.read().program.types.iter();
         let Some((_, kind)) = declared.find(|(typed, _)| typed.eq_ignore_ascii_case(name)) else {
@@ -201,7 +204,8 @@ fn wrong_type(name: &Name, wanted: &str, value: &Value) -> Fault {
     Fault::new(fault_kind::EXPRESSION, message)
 }
 
-/// Returns `None` if no number of this kind is large enough.
+/// Returns the sum, or the difference if `negative` is true. Returns `None` if no number of this kind is large enough
+/// for it.
 fn add(current: &Value, by: &Value, negative: bool) -> Option<Value> {
     let exact = |value: &Value| match value {
         Value::Int(int) => Some(Decimal::from(*int)),

@@ -1,4 +1,4 @@
-//! Sleeps and signals: waits without an executor.
+//! Sleeps and signals: the waits that need no executor.
 
 use super::bug::{Bug, MachineResult, StepResult};
 use super::evaluate::text;
@@ -47,7 +47,7 @@ impl WaitHandler<'_, '_> {
         }
     }
 
-    /// Takes a stored signal, or waits for one.
+    /// Consumes a stored signal. If no such signal is stored, waits for one.
     pub fn await_signal(
         &mut self,
         cursor: CursorId,
@@ -77,7 +77,8 @@ impl WaitHandler<'_, '_> {
         Ok(self.movement().wait(cursor, wait)?)
     }
 
-    /// Stores a signal; or returns the cursor that waits for it, the value for the cursor, and when the wait began.
+    /// Handles a received signal. If a cursor waits for the signal, returns the cursor, the value for it, and when the
+    /// wait began. If not, stores the signal.
     pub fn receive_signal(
         &mut self,
         signal: Signal,

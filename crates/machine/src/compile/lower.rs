@@ -1,5 +1,5 @@
-//! Lowers steps to states and scopes, from the end to the beginning: a state is made after its successor.
-//! `number` puts the states in reading order afterwards.
+//! Lowers steps to states and scopes, from the end of the workflow to its beginning, because a state needs the id of
+//! its successor. Afterwards, `number` puts the states in reading order.
 
 mod ending;
 
@@ -19,7 +19,7 @@ pub(super) struct Lowered {
     pub ending: Option<Ending>,
     pub states: Vec<State>,
     pub scopes: Vec<Scope>,
-    /// The actions directly inside each scope that has any.
+    /// For each scope that contains actions: the actions directly inside it.
     pub children: Vec<(ScopeId, Vec<ActionId>)>,
 }
 
@@ -70,15 +70,15 @@ struct Lowerer<'a> {
     states: Vec<State>,
     scopes: Vec<Scope>,
     children: Vec<(ScopeId, Vec<ActionId>)>,
-    /// The enclosing loops, innermost last: the states that `break` and `continue` lead to.
+    /// For each enclosing loop, the innermost last: the states to which `break` and `continue` lead.
     loops: Vec<(StateId, StateId)>,
-    /// Whether the current place is in the cleanup, whose failures are reported.
+    /// Whether the current step is in the cleanup. Failures of the cleanup are reported.
     in_cleanup: bool,
     mistakes: Vec<Diagnostic>,
 }
 
 impl Lowerer<'_> {
-    /// Adds a state that ends its scope; `set_next` sets a successor.
+    /// Adds a state that ends its scope. If the state has a successor, `set_next` must set it.
     fn state(&mut self, name: &Name, scope: ScopeId, op: Op, span: Span) -> StateId {
         let id = StateId::from_index(self.states.len());
         self.states.push(State {
@@ -128,7 +128,7 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Makes the scope the inside of an action: it writes the action's record when it ends.
+    /// Makes a scope the inside of an action. When the scope ends, it writes the action's record.
     fn set_owner(&mut self, scope: ScopeId, action: Option<ActionId>) {
         let action_range = action.map_or(0..0, |action| self.names.action_range(action));
         if let Some(scope) = self.scopes.get_mut(scope.index()) {
@@ -286,7 +286,8 @@ impl Lowerer<'_> {
             match &edge.when {
                 Some(when) if otherwise.is_none() => arms.push((when.clone(), target)),
                 None if otherwise.is_none() => otherwise = Some(target),
-                // The first edge that holds is taken, so edges after an unconditional one are never taken.
+                // A cursor follows the first edge whose condition is true, so it never follows an edge after one
+                // without a condition.
                 Some(_) | None => {}
             }
         }
@@ -536,8 +537,8 @@ impl Lowerer<'_> {
                 }
                 let enter = self.enter(step, scope, fork, next);
                 self.begin(fork, enter, next);
-                // After the branches: an action belongs to the innermost scope, and also to the whole for
-                // `result('…')`.
+                // Set after the branches were lowered. The branches contain these actions directly, but `result('…')`
+                // of the parallel must list them, too.
                 let blocks: Vec<&Block> = branches.iter().map(|(_, block)| block).collect();
                 self.set_children(fork, &blocks);
                 return enter;
@@ -560,7 +561,8 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Lowers the call before a successful `end`. The call starts only if the outputs can be computed.
+    /// Lowers the call that the workflow makes before it succeeds. The call starts only if the outputs of the run can
+    /// be computed.
     fn at_success(
         &mut self,
         scope: ScopeId,

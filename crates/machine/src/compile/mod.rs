@@ -9,11 +9,11 @@ use crate::program::{self, Caps, Program, ProgramHash, ScopeKind};
 use windlass_model::hir::Workflow;
 use windlass_source::diagnostic::Diagnostic;
 
-/// Compiles a workflow. `hash` is the hash of its sources; a run pins it.
+/// Compiles a workflow. `hash` is the hash of its sources, to which a run is pinned.
 ///
 /// # Errors
-/// Mistakes of the author that show only when names are resolved: duplicate names, edges to unknown nodes, a
-/// `break_when` outside a loop.
+/// Mistakes of the author that are found only when names are resolved: duplicate names, edges to unknown nodes, a
+/// `break_when` outside of a loop.
 pub fn compile(
     workflow: &Workflow,
     hash: ProgramHash,
@@ -61,7 +61,7 @@ pub fn compile(
         let Some(scope) = program.scopes.get_mut(id.index()) else {
             continue;
         };
-        // A parallel lists the actions of its branches, but the branches contain them directly.
+        // A parallel lists the actions of its branches, but it does not contain them directly: the branches do.
         if !matches!(scope.kind, ScopeKind::Parallel { .. }) {
             for action in &children {
                 if let Some(action) = program.actions.get_mut(action.index()) {
@@ -88,7 +88,7 @@ pub fn compile(
     }
 }
 
-/// Returns the environment variables that are secrets, or those that are not.
+/// Returns the environment variables that are secrets if `secret` is true, and those that are not if it is false.
 fn environment(workflow: &Workflow, secret: bool) -> Vec<windlass_model::model::Name> {
     let reads = workflow.environment.iter();
     let wanted = reads.filter(|read| read.secret == secret);

@@ -1,5 +1,5 @@
 //! Assigns an action id to every step, in the order of the file, and finds duplicates. An action's
-//! inner actions follow it without a gap, so "everything inside" is a range.
+//! inner actions follow it without a gap, so all actions inside another one are a range of ids.
 
 use crate::program::{Action, ActionId, ScopeId};
 use std::collections::HashMap;
@@ -37,7 +37,8 @@ impl Names {
         0..u32::try_from(self.actions.len()).unwrap_or(u32::MAX)
     }
 
-    /// Returns the actions with their secure parts. An inner action inherits those of its outer one.
+    /// Returns the actions, with the information which parts of them are secure. An inner action inherits this from its
+    /// outer action.
     pub(super) fn into_actions(mut self, secure: &[Secure]) -> Vec<Action> {
         for one in secure {
             let Some(id) = self.find(&one.step) else {

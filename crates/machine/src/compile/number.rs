@@ -10,7 +10,8 @@ pub(super) fn renumber(program: &mut Program) {
         .enumerate()
         .map(|(at, old)| (*old, StateId::from_index(at)))
         .collect();
-    // An exit may be unreachable, because every step of its scope jumps away. It then becomes the program's entry.
+    // The exit of a scope may be unreachable, because every step of the scope jumps away. Then the exit is set to the
+    // program's entry, but no cursor ever continues there.
     let new = |old: StateId| places.get(&old).copied().unwrap_or(StateId(0));
     let states = order.iter().filter_map(|old| program.state(*old).cloned());
     let states: Vec<State> = states.map(|state| renamed(state, &new)).collect();
@@ -45,7 +46,8 @@ fn renamed(mut state: State, new: &impl Fn(StateId) -> StateId) -> State {
     state
 }
 
-/// Returns the states depth first from the entry; the inside of a scope is before what follows the scope.
+/// Returns the reachable states, depth first from the entry. The states inside a scope are before the states that
+/// follow the scope.
 fn reading_order(program: &Program) -> Vec<StateId> {
     let mut seen = vec![false; program.states.len()];
     let mut order = Vec::with_capacity(program.states.len());
@@ -61,7 +63,7 @@ fn reading_order(program: &Program) -> Vec<StateId> {
         let Some(state) = program.state(id) else {
             continue;
         };
-        // A stack: what is pushed last is read first.
+        // `open` is a stack, so the state that is pushed last is read first.
         open.push(state.next);
         match &state.op {
             Op::Branch(arms) => open.extend(arms.iter().rev().map(|(_, to)| *to)),

@@ -1,6 +1,6 @@
-//! A run on a host: what every driver of the machine needs, however it stores steps and executes effects.
-//! No task, no store and no clock: the host passes the time, makes each step durable, and executes the effects of a
-//! released step.
+//! A run on a host (a driver of the machine). This file has what every host needs, independent of how the host stores
+//! steps and executes effects. It uses no task, no store and no clock: the host passes the time, makes each step
+//! durable, and executes the effects of a released step.
 //!
 //! ```text
 //!   event, now ─▶ handle_event ─▶ Transition ─▶ the host makes it durable ─▶ release(receipt) ─▶ effects
@@ -29,7 +29,7 @@ pub struct RunHost {
     at: Timestamp,
     /// The effects that this host executes.
     in_flight: BTreeSet<EffectId>,
-    /// Effects with smaller ids were requested before this host had the run.
+    /// Effects with smaller ids than this were requested before this host loaded the run.
     first_own: EffectId,
     size: Size,
 }
@@ -42,8 +42,9 @@ impl RunHost {
         Self::restored(program, state, Timestamp(i64::MIN), 0)
     }
 
-    /// Creates a run as it was recorded at `at`, with a state of `bytes` bytes.
-    /// The state is measured again when about as many bytes have been recorded; with 0 bytes, it is measured soon.
+    /// Creates a run from a stored state. `at` is the time of the last event, and `bytes` the size of the state.
+    /// The state is measured again when about `bytes` further bytes have been recorded. If `bytes` is 0, it is measured
+    /// soon.
     #[must_use]
     pub fn restored(program: Arc<Program>, state: RunState, at: Timestamp, bytes: u64) -> Self {
         Self {
@@ -73,31 +74,33 @@ impl RunHost {
         self.state.status()
     }
 
-    /// Returns the time of an event. It is never before the run's last event, even if the clock is set back.
+    /// Returns the time to use for an event. This is `now`, but never before the run's last event, even if the clock
+    /// was set back.
     #[must_use]
     pub fn event_time(&self, now: Timestamp) -> Timestamp {
         now.max(self.at)
     }
 
-    /// Returns true if an earlier host may have started the effect.
+    /// Returns true if another host may have started the effect before this one loaded the run.
     #[must_use]
     pub fn is_replayed(&self, id: EffectId) -> bool {
         id < self.first_own
     }
 
-    /// Returns the first effect id of this host.
+    /// Returns the smallest effect id that this host itself has requested or will request.
     #[must_use]
     pub fn first_own(&self) -> EffectId {
         self.first_own
     }
 
-    /// Continues as a host that had the run before and requested the effects from `first_own` on.
+    /// Continues as a host that had the run before. `first_own` is the smallest effect id that this host itself
+    /// requested.
     pub fn continue_from(&mut self, first_own: EffectId) {
         self.first_own = first_own;
     }
 
-    /// Advances the run by an event. A timer that is not due does nothing: its due time moved after it was armed.
-    /// `changes` is an empty buffer for the changes.
+    /// Advances the run by an event. If a timer is not due, the event does nothing, because the timer's due time moved
+    /// after it was armed. `changes` is an empty buffer, which the transition uses for its changes.
     ///
     /// # Errors
     /// The run contradicts itself. The state in memory is invalid.
@@ -110,8 +113,9 @@ impl RunHost {
         self.handle_event_within(changes, event, now, &Budget::default())
     }
 
-    /// Like [`RunHost::handle_event`], with another budget. If the budget is exceeded for good, neither the
-    /// transition nor the state in memory is valid: [`RunHost::take_over`].
+    /// Does the same as [`RunHost::handle_event`], within the given budget of work. If the work exceeds the budget and
+    /// its reserve for handling the fault, too, neither the transition nor the state in memory is valid; then use
+    /// [`RunHost::take_over`].
     ///
     /// # Errors
     /// As [`RunHost::handle_event`].
@@ -146,31 +150,31 @@ impl RunHost {
         }
     }
 
-    /// Lends the state, so that an event can be computed elsewhere.
+    /// Moves the state out, so that another thread can compute the event.
     pub fn lend_for(&mut self, event: &Event) -> RunState {
         self.forget_completed(event);
         self.into_state()
     }
 
-    /// Moves the state out and leaves an empty one.
+    /// Moves the state out. The host then has an empty state.
     pub fn into_state(&mut self) -> RunState {
         let none = RunState::new(self.state.id.clone(), self.program.hash);
         std::mem::replace(&mut self.state, none)
     }
 
-    /// Continues with a state that was advanced elsewhere.
+    /// Continues with a state that another thread has advanced.
     pub fn take_over(&mut self, state: RunState, at: Timestamp) {
         self.state = state;
         self.at = self.event_time(at);
     }
 
-    /// Returns what a host must do now that a step is durable, without what it does already.
+    /// Returns the effects of a step that is durable now. Leaves out effects that this host already executes.
     pub fn release(&mut self, step: Transition, durable: &impl Durable) -> Vec<Effect> {
         self.track_in_flight(step.release(durable))
     }
 
-    /// Returns true if an event is delivered again with the same content if its step is lost: a timer, or the notice
-    /// that rows are in a file.
+    /// Returns true for an event that will be delivered again, with the same content, if its step is lost. Such events
+    /// are timers, and notices that an append has written its rows to a file.
     #[must_use]
     pub fn is_redelivered(&self, event: &Event) -> bool {
         match event {
@@ -183,9 +187,10 @@ impl RunHost {
         }
     }
 
-    /// Returns true if what an event reports had no side effects, so that it may happen again with another outcome.
-    /// This is a timer, the answer to a safe request, the notice that rows are in a file, or the next boundary of a
-    /// loop.
+    /// Returns true if the work that an event reports had no side effects. So the work may be repeated, even with
+    /// another outcome.
+    /// Such events are timers, answers to safe requests, notices that an append has written its rows to a file, and
+    /// [`Event::Continued`].
     #[must_use]
     pub fn is_side_effect_free(&self, event: &Event) -> bool {
         match event {
@@ -198,7 +203,7 @@ impl RunHost {
         }
     }
 
-    /// Returns what a host may do before a step is durable, if it may hold the step: [`Transition::take_idempotent`].
+    /// Returns the requests that a host may start before the step is durable; see [`Transition::take_idempotent`].
     pub fn release_idempotent(
         &mut self,
         step: &mut Transition,
@@ -208,7 +213,8 @@ impl RunHost {
         Some(self.track_in_flight(safe))
     }
 
-    /// Returns what a host must do after it has taken over a run: start all effects in flight and arm all timers.
+    /// Returns the effects that a host must execute after it has loaded a run: it starts all effects in flight and arms
+    /// all timers.
     pub fn outstanding(&mut self) -> Vec<Effect> {
         let outstanding = self.state.outstanding().collect();
         self.track_in_flight(outstanding)
@@ -227,12 +233,12 @@ impl RunHost {
         effects
     }
 
-    /// Adds the bytes that were recorded for its steps.
+    /// Adds the number of bytes that were stored for steps of the run.
     pub fn add_recorded_bytes(&mut self, bytes: u64) {
         self.size.add(bytes);
     }
 
-    /// Sets the size of the state, which was recorded as a whole in this many bytes.
+    /// Sets the size of the state to the size of a snapshot that was just stored.
     pub fn set_snapshot_bytes(&mut self, bytes: u64) {
         self.size.set_bytes(bytes);
     }
@@ -247,8 +253,8 @@ impl RunHost {
         self.size.measure(&self.state)
     }
 
-    /// Measures the size of the state in bytes, when that is due: at the latest when the size may have doubled.
-    /// Returns `None` otherwise.
+    /// Measures the size of the state in bytes if it may have doubled since it was last measured. Otherwise returns
+    /// `None`.
     pub fn weigh(&mut self) -> Option<u64> {
         self.size.weigh(&self.state)
     }

@@ -1,24 +1,24 @@
-//! The size of a run's state.
-//! To measure it costs as much as to encode it, so it is measured only when it may have doubled.
+//! The size of a run's state. Measuring costs as much as encoding the state, so the size is measured only when it may
+//! have doubled.
 
 use crate::RunState;
 use bincode::enc::write::{SizeWriter, Writer};
 use bincode::error::EncodeError;
 
-/// A state below this many bytes is not measured.
+/// A state is not measured before it may have more bytes than this.
 const SMALL: u64 = 256 * 1024;
 
-/// Approximate bytes of memory for each encoded part (tag, length, text), in addition to its bytes.
+/// Approximate bytes of memory that each encoded part (tag, length, text) needs in addition to its encoded bytes.
 const PART_OVERHEAD_BYTES: u64 = 16;
 
 /// The size of a state when it was last measured.
 pub(super) struct Size {
     bytes: u64,
-    /// Bytes recorded since `bytes` was measured.
+    /// Bytes that were stored since `bytes` was measured.
     unweighed: u64,
-    /// Bytes of memory when they were last measured.
+    /// Bytes of memory at the last measurement.
     memory: u64,
-    /// Bytes recorded since `memory` was measured.
+    /// Bytes that were stored since `memory` was measured.
     unmeasured: u64,
 }
 
@@ -32,7 +32,7 @@ impl Size {
         }
     }
 
-    /// Sets the size of a state that was recorded as a whole.
+    /// Sets the size of a state of which a snapshot was just stored.
     pub fn set_bytes(&mut self, bytes: u64) {
         self.bytes = bytes;
         self.unweighed = 0;
@@ -47,9 +47,9 @@ impl Size {
         self.unmeasured = self.unmeasured.saturating_add(bytes);
     }
 
-    /// Returns an upper estimate of the state's memory, in bytes. Measures it when it may have doubled.
+    /// Returns an upper estimate of the state's memory, in bytes. Measures the memory if it may have doubled.
     pub fn memory(&mut self, state: &RunState) -> u64 {
-        // Each recorded byte may be a value.
+        // The worst case: each stored byte is a value of its own.
         let recorded = self.unmeasured.saturating_mul(PART_OVERHEAD_BYTES + 1);
         match recorded > self.memory.max(SMALL) {
             true => self.measure(state),
@@ -71,7 +71,7 @@ impl Size {
         self.memory
     }
 
-    /// Measures the size in bytes if that is due.
+    /// Measures the size in bytes if it may have doubled; otherwise returns `None`.
     pub fn weigh(&mut self, state: &RunState) -> Option<u64> {
         if self.unweighed <= self.bytes.max(SMALL) {
             return None;

@@ -1,6 +1,6 @@
-//! A program as text: scopes and states, one a line, for `compile -o table`; and as JSON.
+//! A program as text (scopes and states, one per line) for `compile -o table`, and as JSON.
 //!
-//! Diagrams use the labels of this file, too, so that all of them agree.
+//! Diagrams also use the labels of this file, so that text and diagrams agree.
 
 use super::{Op, Program, RetryPolicy, Scope, ScopeKind, Sleep, State, StateId};
 use std::fmt;
@@ -81,7 +81,7 @@ impl Program {
 }
 
 impl Scope {
-    /// Describes in one line what it does with its body.
+    /// Describes in one line what the scope does with its body.
     pub fn title(&self) -> String {
         match &self.kind {
             ScopeKind::Root => String::from("run"),
@@ -151,7 +151,7 @@ pub fn retry_title(retry: &RetryPolicy) -> String {
 }
 
 impl State {
-    /// Returns true if it ends its scope's body.
+    /// Returns true if the state ends the body of its scope.
     pub(super) fn ends_scope(&self) -> bool {
         matches!(
             self.op,
@@ -159,7 +159,7 @@ impl State {
         )
     }
 
-    /// Describes in one line what it does.
+    /// Describes in one line what the state does.
     pub fn title(&self) -> String {
         match &self.op {
             Op::Call(call, _) => format!("call {}", call.executor),

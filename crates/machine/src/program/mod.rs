@@ -1,7 +1,7 @@
 //! The compiled form of a workflow: a table of states in a tree of scopes.
 //!
-//! A program is immutable and addressed by the hash of its sources; a run pins that hash.
-//! Nothing here runs anything or knows the format of a workflow.
+//! A program is immutable. The hash of its sources identifies it, and a run is pinned to that hash. Nothing here
+//! executes a program or knows the format of a workflow.
 
 mod display;
 mod ids;
@@ -34,19 +34,19 @@ pub struct Program {
     pub name: Name,
     /// The name of its format, for people.
     pub format: &'static str,
-    /// What the format decides about a run.
+    /// The rules of the format that the machine must follow in a run.
     pub rules: Rules,
     /// Where a run begins.
     pub entry: StateId,
-    /// Where a run continues after the body, if the workflow has an ending.
+    /// The states at which a run continues after the body; `None` if nothing follows the body.
     pub ending: Option<Ending>,
     /// All states, by id.
     pub states: Vec<State>,
     /// All scopes, by id; the root is 0.
     pub scopes: Vec<Scope>,
-    /// All actions: what `actions('x')` can name.
+    /// All actions, by id. An expression can read each of them with `actions('x')`.
     pub actions: Vec<Action>,
-    /// The actions in the order of their names without case.
+    /// All actions, sorted by name without case.
     pub by_name: Vec<ActionId>,
     /// Initial variables, in order.
     pub variables: Vec<(Name, Template)>,
@@ -56,13 +56,13 @@ pub struct Program {
     pub types: Vec<(Name, InputKind)>,
     /// Definition parameters and other constants.
     pub parameters: Vec<(Name, Value)>,
-    /// What starts a run, if the file specifies it. The run's input is what the trigger delivers.
+    /// The trigger that starts a run, if the file specifies one. The run's input is the data of the trigger.
     pub trigger: Option<Trigger>,
     /// When runs start automatically.
     pub schedule: Option<Schedule>,
     /// Other events that start runs of the saved workflow.
     pub event_triggers: EventTriggers,
-    /// Which of its runs exclude each other.
+    /// Which runs of the workflow exclude each other: how many runs with the same key may be in progress.
     pub concurrency: Option<Concurrency>,
     /// Limits on how often its actions call a host, over all runs.
     pub rates: Vec<HostRate>,
@@ -72,23 +72,23 @@ pub struct Program {
     pub outputs: Outputs,
     /// Handlers declared in the file.
     pub handlers: Vec<Handler>,
-    /// Which values are passed from where to where, for people.
+    /// For people: which values are passed from which step to which other step.
     pub links: Vec<Link>,
     /// The values that the workflow retains between its runs, with their initial values.
     pub state_values: Vec<(Name, Value)>,
-    /// Whether it reads its last successful run.
+    /// Whether the program reads the workflow's last successful run.
     pub last_run: bool,
     /// Environment variables that are stored with a run, as they were when it began.
     pub environment: Vec<Name>,
     /// Environment variables that only actions read, and that are never stored.
     pub environment_secrets: Vec<Name>,
-    /// Whether any value of its runs is secure. If not, code need not search for secure values.
+    /// Whether a run of the program may have secure values. If false, no code searches for them.
     pub secure: bool,
-    /// The operator's caps on the limits of loops, also on computed limits.
+    /// The operator's caps on the limits of loops. They apply to computed limits, too.
     pub caps: Caps,
 }
 
-/// Where a run continues after the body of its workflow: cleanup, `on_failure`, `on_finish`.
+/// The states at which a run continues after the body of its workflow: cleanup, `on_failure`, `on_finish`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
     pub body: ScopeId,
@@ -96,7 +96,7 @@ pub struct Ending {
     pub failed: StateId,
     /// Where the run continues if the body did not fail.
     pub ended: StateId,
-    /// Where the run continues when it is cancelled; `None`: it ends at once.
+    /// Where the run continues when it is cancelled. If `None`, the run ends at once.
     pub cancelled: Option<StateId>,
 }
 
@@ -118,15 +118,17 @@ pub struct Action {
     pub label: Name,
     /// Display name, if it differs from the name.
     pub title: Option<Name>,
-    /// The template for the record's output when it succeeds. The variable `result` is the action's own output.
+    /// The template that computes the record's output when the action succeeds. In the template, the variable `result`
+    /// is the action's own output.
     pub output: Option<Template>,
-    /// The scope it is directly in.
+    /// The innermost scope that contains the action.
     pub scope: ScopeId,
-    /// Whether the dialect named it, not the author: its output counts as the output of the enclosing action.
+    /// Whether the format named the action and not the author. Then its output is used as the output of the enclosing
+    /// action.
     pub anonymous: bool,
-    /// Whether its output is its input.
+    /// Whether the action's output is its input.
     pub gives_inputs: bool,
-    /// Which parts of it are secure.
+    /// Which parts of the action (inputs, outputs) are secure.
     pub secure: Secured,
     /// Position in the file.
     pub span: Span,
@@ -135,15 +137,15 @@ pub struct Action {
 /// One state: executes `op`, then continues at `next` unless the operation decides otherwise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {
-    /// The step it was lowered from.
+    /// The name of the step that the state was lowered from.
     pub name: Name,
-    /// The scope it is directly in.
+    /// The innermost scope that contains the state.
     pub scope: ScopeId,
     /// The operation.
     pub op: Op,
-    /// The next state. An operation that ends its scope points at itself.
+    /// The next state. If the operation ends its scope, this is the state itself.
     pub next: StateId,
-    /// The action whose record it writes.
+    /// The action whose record the state writes.
     pub action: Option<ActionId>,
     /// Position in the file.
     pub span: Span,
@@ -152,33 +154,34 @@ pub struct State {
 /// What a state does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
-    /// Requests an effect and waits for it. The names are the secrets in its inputs.
+    /// Requests an effect and waits for its completion. The names are those of the secrets in the inputs.
     Call(Call, Vec<Name>),
     /// Changes variables.
     Assign {
-        /// In order.
+        /// The assignments, in the order in which they are executed.
         assignments: Vec<Assignment>,
-        /// The record's output; `None`: the last variable's new value.
+        /// The template of the record's output. If `None`, the output is the last variable's new value.
         output: Option<Template>,
     },
     /// Computes the record's output.
     Compose(Template),
-    /// Continues at the first arm that holds, else at `next`.
+    /// Continues at the state of the first condition that is true. If none is true, continues at `next`.
     Branch(Vec<(Condition, StateId)>),
-    /// Continues at what follows the preceding call as a part of it, else at `next`.
+    /// If the condition is true, continues at steps that belong to the preceding call. If false, continues at `next`.
     FollowUp { when: Condition, to: StateId },
-    /// Continues at the case that equals, else at `next`.
+    /// Continues at the state of the case that equals the value. If no case does, continues at `next`.
     Switch {
         on: Template,
         cases: Vec<(Value, StateId)>,
     },
-    /// Pushes a frame and continues at the scope's body; `next` is where the scope leads.
+    /// Enters a scope: pushes a frame and continues at the scope's body. After the scope, the cursor continues at
+    /// `next`.
     Enter(ScopeId),
     /// Counts an entered node of the innermost graph.
     Visit,
     /// The end of a loop's body: the iteration boundary.
     Repeat,
-    /// Ends the loop or foreach that it is directly in.
+    /// Ends the innermost loop or foreach.
     Break,
     /// The end of a block's, try's or deadline's body.
     Leave,
@@ -186,7 +189,7 @@ pub enum Op {
     Join,
     /// Sleeps for a duration or until an instant.
     Sleep(Sleep),
-    /// Waits for a signal; its payload is the output.
+    /// Waits for a signal. The signal's payload is the output.
     AwaitSignal(AwaitedSignal),
     /// Raises a fault unless the output of an action meets the expectation.
     Expect(ActionId, Expect),
@@ -205,22 +208,22 @@ pub enum Op {
     Succeed,
 }
 
-/// A scope: a frame of a cursor is one entry into it.
+/// A scope of the program. Each time a cursor enters the scope, it gets a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scope {
     /// The step that it belongs to, for people.
     pub name: Name,
     /// The enclosing scope.
     pub parent: Option<ScopeId>,
-    /// What kind of scope, and its parameters.
+    /// The kind of the scope, and its parameters.
     pub kind: ScopeKind,
-    /// Where its body begins. Not used for forks: each branch has its own.
+    /// The state at which the body begins. Not used for forks, because each branch has a body of its own.
     pub body: StateId,
-    /// Where it leads when it ends.
+    /// The state at which a cursor continues after the scope.
     pub exit: StateId,
-    /// The action whose record it writes when it ends.
+    /// The action whose record is written when the scope ends.
     pub action: Option<ActionId>,
-    /// The actions directly inside: what `result('name')` lists.
+    /// The actions directly inside the scope. `result('name')` lists these.
     pub children: Vec<ActionId>,
     /// All actions inside, at any depth.
     pub action_range: Range<u32>,
@@ -233,7 +236,7 @@ pub enum ScopeKind {
     Root,
     /// A group of steps.
     Block,
-    /// Steps that follow a call as a part of it.
+    /// Steps that follow a call and are a part of the call's action.
     FollowUp,
     /// Nodes and edges, with a maximum number of entered nodes.
     Graph {
@@ -248,19 +251,19 @@ pub enum ScopeKind {
         /// The variable for the fault, and the state that handles it.
         catch: Option<(Name, StateId)>,
     },
-    /// Cancels its body after a time.
+    /// Cancels its body after a timeout.
     Deadline {
-        /// The time.
+        /// The timeout.
         after: Template,
     },
-    /// Runs its branch once per item.
+    /// Runs its branch once for each item.
     ForEach {
         items: Template,
         /// Maximum number of items.
         count: Option<Template>,
         /// Maximum number of concurrent items.
         concurrency: u32,
-        /// What a failed item does to the others.
+        /// Whether further items start after an item has failed.
         on_error: OnError,
         branch: ScopeId,
     },
@@ -270,7 +273,7 @@ pub enum ScopeKind {
         /// Whether each branch has a copy of the variables.
         isolated: bool,
     },
-    /// Runs its nodes as their predecessors end.
+    /// Runs each node when the node's predecessors have ended.
     Dag { nodes: Vec<DagNode> },
     /// One branch of a fork: the bottom frame of a cursor of its own.
     Branch,
@@ -283,14 +286,14 @@ pub type LoopSpec = Loop<(), ActionId>;
 pub struct DagNode {
     pub action: ActionId,
     pub branch: ScopeId,
-    /// Predecessors, as indices into the DAG's nodes, and the statuses after which this node runs.
+    /// The predecessors of the node, as indices of the DAG's nodes. Each has the statuses after which this node runs.
     pub after: Vec<(usize, Vec<Status>)>,
-    /// Indices of the nodes that wait for it.
+    /// Indices of the nodes that wait for this node.
     pub waited_by: Vec<usize>,
 }
 
 impl Program {
-    /// Returns true if a foreach of it continues after failed items and lists them.
+    /// Returns true if the program has a foreach that continues after failed items and lists them.
     #[must_use]
     pub fn lists_failed_items(&self) -> bool {
         let lists = |scope: &Scope| {
@@ -302,8 +305,9 @@ impl Program {
         self.scopes.iter().any(lists)
     }
 
-    /// Removes the values between runs from what the engine passes at the start, and returns them. A value that the
-    /// engine does not pass has its initial value. Returns `None` if the program declares no such values.
+    /// Removes the workflow's values between runs from `start`, the values that the engine passes when a run starts,
+    /// and returns them. If the engine does not pass a value, the result has the value's initial value. Returns `None`
+    /// if the program declares no such values.
     pub(crate) fn take_state(&self, start: &mut Value) -> Option<Value> {
         if self.state_values.is_empty() {
             return None;
@@ -335,7 +339,7 @@ impl Program {
         self.actions.get(id.index())
     }
 
-    /// Returns the names of the signals that its steps wait for.
+    /// Returns the names of the signals that steps of the program wait for.
     #[must_use]
     pub fn signals(&self) -> BTreeSet<Name> {
         let awaited = self.states.iter().filter_map(|state| match &state.op {
@@ -345,7 +349,7 @@ impl Program {
         awaited.collect()
     }
 
-    /// Returns true if an action may have the address of a signal's callback.
+    /// Returns true if an action's inputs may contain the callback address of a signal.
     #[must_use]
     pub fn has_callback(&self, signal: &str) -> bool {
         let secret = callback_secret(signal);
@@ -355,7 +359,8 @@ impl Program {
         })
     }
 
-    /// Returns the form of a signal's answers; `None`: any payload. All waits for one name have the same form.
+    /// Returns the form that a signal's payload must fit. If `None`, any payload is accepted. All waits for signals of
+    /// one name have the same form.
     #[must_use]
     pub fn form(&self, signal: &str) -> Option<&Form> {
         self.states.iter().find_map(|state| match &state.op {
@@ -391,7 +396,7 @@ impl Program {
         named.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Finds a scope by the name of its step, without case; of several, the outermost.
+    /// Finds a scope by the name of its step, without case. If several have this name, returns the outermost.
     #[must_use]
     pub fn find_scope(&self, name: &str) -> Option<ScopeId> {
         let same = |scope: &Scope| {

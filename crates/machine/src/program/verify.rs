@@ -1,13 +1,13 @@
-//! Checks the rules of a program that the machine relies on.
-//! A violation is a bug of the compiler, never of an author. A program that fails is not run.
+//! Checks the rules that every program must meet, because the machine relies on them. If a program breaks one, this is
+//! a bug of the compiler, never a mistake of an author, and the program is not run.
 
 use super::{Op, Program, ScopeId, ScopeKind, State, StateId};
 
-/// Returns a message for each broken rule; empty for a sound program.
+/// Returns a message for each broken rule; returns none if the program meets all rules.
 ///
-/// The rules: every id exists. What follows a state is in the same scope. Only a branch may lead to an enclosing
-/// scope, and only `Enter` leads into a scope. A scope begins inside itself and leads to its enclosing scope. A state
-/// that ends a scope is in a scope of the matching kind.
+/// The rules: every id exists. The state that follows a state is in the same scope. Only `Branch` may lead to an
+/// enclosing scope, and only `Enter` leads into a scope. The body of a scope begins with a state in the scope, and the
+/// scope's exit is in its enclosing scope. A state that ends a scope is in a scope of the matching kind.
 #[must_use]
 pub fn verify(program: &Program) -> Vec<String> {
     let mut broken = Vec::new();
@@ -92,7 +92,7 @@ fn scope_rules(program: &Program, id: ScopeId, broken: &mut Vec<String>) {
     if !forks && scope_of(scope.body) != Some(id) {
         broken.push(format!("{id} ({}) begins outside of itself", scope.name));
     }
-    // A branch and the root end with a last state of their own.
+    // A branch and the root have no exit in an enclosing scope: they end with a last state of their own.
     let leads_to = match scope.kind {
         ScopeKind::Branch | ScopeKind::Root => Some(id),
         _ => scope.parent,

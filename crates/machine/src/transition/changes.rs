@@ -1,4 +1,4 @@
-//! Changes together with the effects that belong to them.
+//! Makes changes together with the effects that belong to them.
 
 use super::{
     CallHandler, EndHandler, EventHandler, Next, PauseHandler, TimerHandler, VariableHandler,
@@ -14,7 +14,7 @@ use windlass_expression::Value;
 use windlass_model::model::{Name, RECEIVED_VARIABLE, Request, SIGNAL_IDS_VARIABLE};
 use windlass_value::time::Timestamp;
 
-/// Maximum number of signal ids that a run stores: senders repeat only the last ones.
+/// Maximum number of signal ids that a run stores. A few are enough, because senders repeat only their last signals.
 const MAX_SIGNAL_IDS: usize = 16;
 
 impl TimerHandler<'_, '_> {
@@ -53,13 +53,14 @@ impl VariableHandler<'_, '_> {
         self.0.emit(Change::VariableChanged { owner, change })
     }
 
-    /// Sets a variable that no file can name.
+    /// Sets a variable of the machine itself. No file can use its name.
     fn set_own(&mut self, name: &str, value: Value) -> MachineResult {
         self.0.emit(Change::set(Name::from(name), value))
     }
 
-    /// Counts a wait that ended without an answer, so that later answers are void. Not for a signal without form and
-    /// address: it may be sent before a cursor waits for it, so it may also be late.
+    /// Counts a wait that ended without an answer, so that an answer to it that arrives later is void.
+    /// Does not count if the signal has neither a form nor a callback address. Such a signal may arrive at any time, so
+    /// a late one is not void.
     pub fn count_unanswered(&mut self, name: &Name) -> MachineResult {
         let program = self.read().program;
         match program.has_callback(name) || program.form(name).is_some() {
@@ -89,7 +90,7 @@ impl VariableHandler<'_, '_> {
 }
 
 impl PauseHandler<'_, '_> {
-    /// Pauses the run. Effects in flight may complete and are recorded; nothing else moves.
+    /// Pauses the run. Effects in flight may still complete, and their results are recorded. Nothing else changes.
     pub fn pause(&mut self, reason: PauseReason) -> MachineResult<Next> {
         if self.read().run.paused.is_some() {
             return Ok(Next::Nothing);
@@ -106,7 +107,8 @@ impl PauseHandler<'_, '_> {
         Ok(Next::Nothing)
     }
 
-    /// Resumes a paused run with later due times. Returns why it was paused. The caller must arm the timers again.
+    /// Resumes a paused run and moves its due times by the duration of the pause. Returns why the run was paused. The
+    /// caller must arm the timers again.
     pub fn resume(&mut self) -> MachineResult<Option<PauseReason>> {
         let Some((since, reason)) = self.0.run.paused.clone() else {
             return Ok(None);
@@ -134,7 +136,8 @@ impl EndHandler<'_, '_> {
 }
 
 impl CallHandler<'_, '_> {
-    /// Requests an effect. `with_state` is the request as it is executed.
+    /// Requests an effect. `with_state` is the request as it is executed, with the run's state inserted if it needs it;
+    /// `pending` has the request as it is stored.
     pub fn request(&mut self, pending: PendingEffect, with_state: Request) -> MachineResult {
         let (id, cursor) = (EffectId(self.0.run.next_id), pending.cursor);
         let (path, iteration) = self.read().view(cursor).innermost_iteration().unzip();
@@ -158,7 +161,7 @@ impl CallHandler<'_, '_> {
 }
 
 impl EventHandler<'_, '_> {
-    /// Continues from a point of another run.
+    /// Begins the run at a point of another run.
     pub fn restore_run(&mut self, state: Box<RunState>) -> MachineResult {
         self.0.emit(Change::Restored(state))?;
         self.0.report(HistoryKind::RunStarted);
@@ -167,8 +170,8 @@ impl EventHandler<'_, '_> {
         Ok(())
     }
 
-    /// Starts all outstanding effects and arms all timers; a driver ignores those that it has already.
-    /// Ready cursors continue in any case.
+    /// Starts all outstanding effects and arms all timers. A driver ignores those that it already executes. Leaves out
+    /// [`Effect::Continue`], because ready cursors continue in this transition.
     pub fn start_outstanding(&mut self) {
         for effect in self.0.run.outstanding() {
             if effect != Effect::Continue {
@@ -177,7 +180,7 @@ impl EventHandler<'_, '_> {
         }
     }
 
-    /// Arms a timer again that was on its way when a resume moved its due time.
+    /// Arms a timer again. Its event was already on its way when a resume moved the timer's due time.
     pub fn arm_again(&mut self, id: TimerId, due_at: Timestamp) {
         self.0.effect(Effect::Arm { id, due_at });
     }

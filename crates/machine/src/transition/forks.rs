@@ -1,4 +1,4 @@
-//! Forks: their branches, the rows of items, and the records at their end.
+//! Forks (foreach, parallel, DAG): their branches, the rows of items, and the records at the end of a fork.
 
 use super::BranchHandler;
 use crate::bug::MachineResult;
@@ -15,20 +15,20 @@ use windlass_expression::Value;
 use windlass_model::model::{Fault, Name, Status, fault_kind};
 use windlass_value::time::Timestamp;
 
-/// What a branch has of its own.
+/// Which data a branch has of its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BranchIsolation {
-    /// It uses the variables and records of its fork's cursor.
+    /// None: the branch uses the variables and records of its fork's cursor.
     Shared,
-    /// An item, and records.
+    /// An item, and its own records.
     Item,
-    /// Variables, and records.
+    /// Its own variables and records.
     Variables,
 }
 
 impl BranchHandler<'_, '_> {
-    /// Returns true if the foreach may cross an iteration boundary now.
-    /// If not, `waiting` continues in the next transition.
+    /// Returns true if the foreach may cross an iteration boundary (end an item) in this transition. If false, the
+    /// cursor `waiting` continues in the next transition.
     pub fn try_cross_boundary(&mut self, fork: CursorId, waiting: CursorId, alone: bool) -> bool {
         self.0.try_cross_boundary(fork, waiting, alone)
     }
@@ -49,7 +49,7 @@ impl BranchHandler<'_, '_> {
                 index,
                 item: read.fork(parent)?.item(index),
             }),
-            // `apply` replaces null by a copy of the variables.
+            // `apply` replaces null by a copy of the variables of the fork's cursor.
             BranchIsolation::Variables => FrameKind::Isolated(IsolatedState {
                 index,
                 variables: Value::Null,
@@ -81,7 +81,7 @@ impl BranchHandler<'_, '_> {
             let branch = *branch;
             self.add_item_row(fork, branch, status)?;
         }
-        // `apply` adds the records.
+        // `apply` moves the records of the branch's cursor into the outcome.
         let outcome = BranchOutcome {
             status,
             error,
@@ -95,7 +95,7 @@ impl BranchHandler<'_, '_> {
         })
     }
 
-    /// Adds the row of an item, which is like the row of an iteration.
+    /// Adds the row of an item. It has the same form as the row of an iteration.
     pub fn add_item_row(
         &mut self,
         parent: CursorId,
@@ -128,7 +128,7 @@ impl BranchHandler<'_, '_> {
         Ok(())
     }
 
-    /// Records the end of the fork at this depth; a DAG has no record.
+    /// Records the end of the fork at this depth. Does nothing for a DAG, which has no record.
     pub fn record_fork_end(
         &mut self,
         cursor: CursorId,
@@ -207,7 +207,7 @@ impl ForkState {
         if self.closed || self.running >= concurrency {
             return None;
         }
-        // In a run that continues with failed items, the items between them have ended.
+        // In a run that repeats only failed items, items between the failed ones have already ended.
         let mut rest = (self.started..).zip(self.branches.iter().skip(self.started as usize));
         let next = rest.find(|(_, branch)| **branch == BranchState::Pending);
         next.map(|(index, _)| index)
@@ -220,8 +220,8 @@ impl ForkState {
     }
 }
 
-/// Returns the error in the record of a foreach that succeeded although some of its items, or items of an inner
-/// foreach, failed.
+/// Returns the error for the record of a foreach that succeeded although some of its items failed, or items of a
+/// foreach inside it.
 fn failed_items(
     read: Reader<'_, '_>,
     cursor: CursorId,

@@ -10,7 +10,8 @@ use crate::state::{CursorId, LoopState};
 use windlass_model::model::{Fault, Status, Test};
 
 impl<'a> IterationHandler<'_, 'a> {
-    /// Returns true if the loop may cross an iteration boundary now. If not, it continues in the next transition.
+    /// Returns true if the loop may cross an iteration boundary in this transition. If false, its cursor continues in
+    /// the next transition.
     pub fn try_cross_boundary(&mut self, this: LoopRef<'_>) -> bool {
         self.0.try_cross_boundary(this.cursor, this.cursor, true)
     }
@@ -43,8 +44,9 @@ impl<'a> IterationHandler<'_, 'a> {
         })
     }
 
-    /// Ends the current iteration, if one runs: adds its row, and counts it. A cancelled iteration gets a row, too,
-    /// but does not count. So the state afterwards does not depend on where the iteration was cancelled.
+    /// Ends the current iteration, if there is one: adds its row, and counts the iteration.
+    /// A cancelled iteration has a row, too, but is not counted. So the state of the loop does not depend on the place
+    /// at which the iteration was cancelled.
     pub fn end(&mut self, this: LoopRef<'a>, status: Status) -> MachineResult {
         let read = self.read();
         let state = read.loop_state(this)?;
@@ -90,7 +92,8 @@ impl<'a> IterationHandler<'_, 'a> {
             value,
         })?;
         if this.spec.test != Test::Before {
-            // The condition belongs to the iteration that has just ended: to its row and its event.
+            // The condition is checked after an iteration, so its result belongs to the row and the event of the
+            // iteration that has just ended.
             if let Some(row) = self.0.out.iterations.last_mut() {
                 row.condition = Some(value);
             }
@@ -107,7 +110,7 @@ impl<'a> IterationHandler<'_, 'a> {
         Ok(())
     }
 
-    /// Records a loop and reports its end to the history. The caller pops its frame.
+    /// Records the end of a loop, and reports it to the history. The caller must pop the loop's frame.
     pub fn close(
         &mut self,
         this: LoopRef<'a>,
@@ -135,14 +138,14 @@ impl<'a> IterationHandler<'_, 'a> {
         records.record(cursor, action, status, output, error, started_at)
     }
 
-    /// Ends a loop because a fault passes through it.
+    /// Ends a loop because a fault leaves it.
     pub fn fail(&mut self, this: LoopRef<'a>, fault: &Fault) -> MachineResult {
         self.end(this, Status::Failed)?;
         let fault = Some(fault.without_output());
         self.close(this, LoopEnd::Failed, Status::Failed, None, fault)
     }
 
-    /// Ends the loop at this depth because an enclosing scope ends. The caller pops its frame.
+    /// Ends the loop at this depth because an enclosing scope ends. The caller must pop the loop's frame.
     pub fn cancel(&mut self, cursor: CursorId, depth: usize) -> MachineResult {
         let this = self.read().loop_of_frame(cursor, depth)?;
         if let Some(timer) = self.read().loop_state(this)?.deadline_timer {

@@ -1,5 +1,5 @@
-//! A transition while it is made. Only the types of the table below add changes to it. So each type shows what it may
-//! change: the changes that it makes, and the types that it lends.
+//! A transition while it is made. Only the types in the table below (the handlers) add changes to it. The table shows
+//! for each handler what it may change: the changes that it makes itself, and the handlers that it may use (`lends`).
 
 mod changes;
 mod forks;
@@ -25,20 +25,21 @@ use windlass_value::time::Timestamp;
 pub(super) use forks::{BranchIsolation, branches_output, new_cursor};
 pub(super) use loops::own_output;
 
-/// Maximum number of states in one transition; the rest follows with `Continued`.
+/// Maximum number of states that one transition executes. The next transition continues, with `Event::Continued`.
 const MAX_STEPS: u32 = 10_000;
 
-/// Maximum units of work in one transition; the rest follows with `Continued`, after other runs had their turn.
+/// Maximum units of work in one transition. The next transition continues, with `Event::Continued`, after other runs
+/// had time to advance.
 const MAX_SPENT: u64 = 50_000;
 
-/// Units of work of a step itself.
+/// Units of work for executing one state, in addition to its expressions.
 const STEP: usize = 4;
 
-/// Maximum number of items of a foreach that end in one transition.
+/// Maximum number of items of a foreach that may end in one transition.
 const LIGHT_ITEMS: u32 = 50;
 
-/// Makes the types of the table: the changes that each makes, the events that it reports to the history, and the
-/// types that it lends. Code that does more than one change is in the files of this folder.
+/// Defines the handlers of the table. For each: the changes that it makes, the events that it reports to the history,
+/// and the handlers that it lends to its caller. Code that makes more than one change is in the files of this folder.
 macro_rules! handlers {
     ($($(#[$doc:meta])* $name:ident {
         $(makes { $($make:ident($($arg:ident: $of:ty),*) = $change:ident $fields:tt;)* })?
@@ -65,7 +66,7 @@ macro_rules! handlers {
     )* };
 }
 
-// From the lowest to the highest: each lends only types above it in this table.
+// From the lowest to the highest handler: each lends only handlers above it in this table.
 handlers! {
     /// Timers, with the effects that arm and disarm them.
     TimerHandler {
@@ -78,7 +79,7 @@ handlers! {
                 = EffectEnded { id, owner, status, output, error, at };
         }
     }
-    /// Variables: those of the run and of isolated branches, and the machine's own.
+    /// Variables: those of the run, those of isolated branches, and the machine's own.
     VariableHandler {}
     /// Loops: their progress, what they collect, how they end.
     IterationHandler {
@@ -99,7 +100,7 @@ handlers! {
         }
         lends { records: RecordHandler, timers: TimerHandler }
     }
-    /// Branches of forks: their cursors, their ends, the records of forks.
+    /// Branches of forks: their cursors and their ends. Also the records of forks.
     BranchHandler {
         makes { stop_starting(cursor: CursorId, depth: u32) = ForkClosed { cursor, depth }; }
         reports {
@@ -107,7 +108,7 @@ handlers! {
         }
         lends { records: RecordHandler }
     }
-    /// Cursors: their states, their waits, the scopes that they enter and leave.
+    /// Cursors: their states, their waits, and the scopes that they enter and leave.
     Movement {
         makes {
             wait_for_branches(cursor: CursorId) = Waits(cursor, Wait::Branches);
@@ -202,7 +203,7 @@ handlers! {
     }
 }
 
-/// What follows a handler.
+/// What must follow after a handler returns.
 #[must_use]
 pub(super) enum Next {
     /// Nothing: the cursor is where it should be.
@@ -217,10 +218,10 @@ pub(super) struct TransitionBuilder<'a> {
     run: &'a mut RunState,
     now: Timestamp,
     out: Transition,
-    /// How many iteration boundaries the loop or foreach of each cursor has crossed in this transition.
-    /// A loop may cross one, so that every iteration has a checkpoint of its own.
+    /// By cursor: how many iteration boundaries its loop or foreach has crossed in this transition. A loop may cross
+    /// only one, so that every iteration has a checkpoint of its own.
     boundaries_crossed: BTreeMap<CursorId, u32>,
-    /// Ready cursors that have to wait for the next transition.
+    /// Ready cursors that must not continue before the next transition.
     deferred: BTreeSet<CursorId>,
     /// The loops that changed: cursor and depth.
     changed_loops: BTreeSet<(CursorId, u32)>,
@@ -230,7 +231,7 @@ pub(super) struct TransitionBuilder<'a> {
 }
 
 impl<'a> TransitionBuilder<'a> {
-    /// `changes` is the buffer of an earlier transition.
+    /// Creates an empty transition. `changes` is the buffer of an earlier transition, to be used again.
     pub fn new(
         mut changes: Vec<Change>,
         program: &'a Program,
@@ -268,7 +269,8 @@ impl<'a> TransitionBuilder<'a> {
         FaultHandler(self)
     }
 
-    /// Returns the next ready cursor, unless this transition has done enough.
+    /// Returns the next ready cursor. Returns `None` if there is none, or if this transition has reached a limit of
+    /// work.
     pub fn next_ready(&mut self) -> Option<CursorId> {
         if !self.is_live() {
             return None;
@@ -279,12 +281,12 @@ impl<'a> TransitionBuilder<'a> {
         if self.steps > MAX_STEPS || self.budget.spent() > MAX_SPENT {
             return None;
         }
-        // If this exceeds the budget, the check above ends the transition.
+        // The error is ignored: if the budget is exceeded, the check above ends the transition at the next call.
         let _ = self.budget.charge(STEP);
         Some(cursor)
     }
 
-    /// Returns the transition, with the rows of the loops that changed and still run.
+    /// Returns the complete transition. Adds the rows of loops that changed and are still running.
     pub fn finish(mut self) -> Transition {
         if self.is_live() && self.run.has_ready_cursor() {
             self.effect(Effect::Continue);
@@ -329,9 +331,10 @@ impl<'a> TransitionBuilder<'a> {
         self.out.history.push(HistoryEvent { at: self.now, what });
     }
 
-    /// Returns true if this cursor's loop or foreach may cross an iteration boundary now.
-    /// If not, `waiting` continues in the next transition. With `alone`, the boundary must be the owner's only one in
-    /// the transition; otherwise there may be up to [`LIGHT_ITEMS`].
+    /// Returns true if the loop or foreach of the cursor `owner` may cross an iteration boundary in this transition. If
+    /// false, the cursor `waiting` continues in the next transition.
+    /// If `alone` is true, the boundary must be the owner's only one in the transition. If false, the owner may cross
+    /// up to [`LIGHT_ITEMS`] boundaries.
     fn try_cross_boundary(&mut self, owner: CursorId, waiting: CursorId, alone: bool) -> bool {
         let crossed = self.boundaries_crossed.entry(owner).or_default();
         if *crossed >= LIGHT_ITEMS || alone && *crossed > 0 {
@@ -343,7 +346,7 @@ impl<'a> TransitionBuilder<'a> {
     }
 }
 
-/// Returns the loop that a change concerns: its cursor and depth.
+/// Returns the cursor and depth of the loop that a change concerns; `None` for other changes.
 fn changed_loop(run: &RunState, change: &Change) -> Option<(CursorId, u32)> {
     match change {
         Change::IterationBegan { cursor, depth, .. }

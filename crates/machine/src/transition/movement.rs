@@ -1,6 +1,6 @@
 //! The movement rule: `jump_to` pops frames until the target's scope is on top.
-//! A popped frame leaves nothing behind: its timers are disarmed, its effects aborted, its branches dropped, and
-//! every open action in it gets its last record.
+//! When a frame is popped, its timers are disarmed, its effects aborted, and its branches dropped. Every action in it
+//! that has not ended gets its last record.
 
 use super::{Movement, Next};
 use crate::bug::{Bug, MachineResult, StepResult};
@@ -18,7 +18,7 @@ use windlass_model::model::{Name, Status};
 use windlass_value::time::Timestamp;
 
 impl Movement<'_, '_> {
-    /// Moves a cursor to a state in its scope, where it is ready.
+    /// Moves a cursor to a state in the same scope. The cursor is then ready to continue there.
     pub fn move_to(&mut self, cursor: CursorId, target: StateId) -> MachineResult<Next> {
         self.0.emit(Change::Moved(cursor, target))?;
         Ok(Next::Nothing)
@@ -29,7 +29,7 @@ impl Movement<'_, '_> {
         Ok(Next::Nothing)
     }
 
-    /// Defers a fault: the cursor raises it after the pause, or in the next transition.
+    /// Defers a fault: the cursor raises it after the pause if the run is paused, and otherwise in the next transition.
     pub fn defer_fault(
         &mut self,
         cursor: CursorId,
@@ -52,8 +52,8 @@ impl Movement<'_, '_> {
         self.0.emit(Change::Entered(cursor, frame))
     }
 
-    /// Moves a cursor to `target`, popping frames until the target's scope is on top. If the target is outside of a
-    /// branch, the cursor that forked the branch moves instead, and the other branches are dropped.
+    /// Moves a cursor to `target`, popping frames until the target's scope is on top. If the target is outside of the
+    /// cursor's branch, the cursor that forked the branch moves instead, and the fork's other branches are dropped.
     pub fn jump_to(&mut self, cursor: CursorId, target: StateId) -> MachineResult<Next> {
         let state = self.read().state(target)?;
         let mut at = cursor;
@@ -62,7 +62,7 @@ impl Movement<'_, '_> {
             if let Some(depth) = frames.rposition(|frame| frame.scope == state.scope) {
                 self.close_frames(at, depth + 1, Status::Succeeded)?;
                 if at != cursor {
-                    // The target is in the fork itself: `break_when` in a foreach.
+                    // The target is in the fork's own scope, as with `break_when` in a foreach.
                     self.drop_branches(at, depth)?;
                 }
                 return self.move_to(at, target);
@@ -71,8 +71,8 @@ impl Movement<'_, '_> {
         }
     }
 
-    /// Leaves a branch by a jump and returns the fork's cursor. If the jump ends the branch's foreach, the iteration
-    /// was its last and counts. Any other branch is dropped with its fork.
+    /// Leaves a branch by a jump and returns the fork's cursor. If the jump ends the foreach of the branch, the
+    /// branch's iteration is the last one and is counted. Any other branch is dropped with its fork.
     fn leave_branch(&mut self, cursor: CursorId, target: ScopeId) -> MachineResult<CursorId> {
         self.close_frames(cursor, 1, Status::Succeeded)?;
         let (parent, index) = self.read().branch_of(cursor)?;
@@ -85,14 +85,15 @@ impl Movement<'_, '_> {
         Ok(parent)
     }
 
-    /// Cancels what a cursor does, down to `keep` frames. Open actions in the popped frames end with `status`.
+    /// Cancels the wait of a cursor, and pops its frames until `keep` are left. Actions in the popped frames that have
+    /// not ended get the status `status`.
     pub fn cancel(&mut self, cursor: CursorId, keep: usize, status: Status) -> MachineResult {
         self.cancel_wait(cursor, status)?;
         self.close_frames(cursor, keep, status)
     }
 
-    /// Pops frames, innermost first, until `keep` are left. Each frame is popped before the next is closed, so that
-    /// the end of an action is not reported as inside the action's own scope.
+    /// Pops frames, innermost first, until `keep` are left. Each frame is popped before its action's end is reported,
+    /// so that the end is not reported as inside the action's own scope.
     fn close_frames(&mut self, cursor: CursorId, keep: usize, status: Status) -> MachineResult {
         let frames = self.0.run.cursor(cursor)?.frames.len();
         for depth in (keep..frames).rev() {
@@ -119,7 +120,7 @@ impl Movement<'_, '_> {
             FrameKind::Plain => match (&scope.kind, scope.action) {
                 (ScopeKind::Block, action @ Some(id)) => {
                     let own = Output::Actions(scope.children.clone());
-                    // A block that is left before its end may lack the values for its output.
+                    // If a block is left before its end, values that its output needs may be missing.
                     let output = match status {
                         Status::Succeeded => self.read().map_step_output(cursor, id, own.clone()),
                         _ => Ok(own.clone()),
@@ -140,7 +141,7 @@ impl Movement<'_, '_> {
         }
     }
 
-    /// Pops the top frame, whose end is recorded already.
+    /// Pops the top frame. The end of its scope has already been recorded.
     pub fn pop(&mut self, cursor: CursorId, depth: usize) -> MachineResult {
         let timer = match &self.0.run.frame(cursor, depth)?.kind {
             FrameKind::Loop(state) => state.deadline_timer,
@@ -160,11 +161,12 @@ impl Movement<'_, '_> {
         };
         let running: Vec<CursorId> = fork.running_cursors().collect();
         for branch in running {
-            // A walk from fork to branch must end, whatever a store contains.
+            // A branch's cursor has a larger id than its fork's. This is checked, so that a walk from fork to branch
+            // ends even if a store contains something else.
             if branch <= cursor {
                 return Err(Bug::new(format!("branch {} is its own fork", branch.0)));
             }
-            // The branch that a jump left is removed already.
+            // If the cursor left this branch by a jump, the branch's cursor was already removed.
             if self.0.run.cursors.contains_key(&branch) {
                 self.cancel(branch, 1, Status::Cancelled)?;
                 let mut branches = self.branches();
@@ -175,7 +177,7 @@ impl Movement<'_, '_> {
         Ok(())
     }
 
-    /// Cancels what a cursor waits for.
+    /// Cancels the wait of a cursor.
     fn cancel_wait(&mut self, cursor: CursorId, status: Status) -> MachineResult {
         match &self.0.run.cursor(cursor)?.wait {
             Wait::Effect(id) => {
@@ -206,8 +208,8 @@ impl Movement<'_, '_> {
         }
     }
 
-    /// Cancels the wait for a signal. Only the cursor itself records this wait, so it must become ready: otherwise
-    /// the end of the run would cancel the wait again.
+    /// Cancels the wait for a signal. The only trace of this wait is in the cursor, so the cursor must become ready.
+    /// Otherwise the end of the run would cancel the wait again.
     fn cancel_signal(
         &mut self,
         cursor: CursorId,
@@ -222,7 +224,8 @@ impl Movement<'_, '_> {
     }
 
     fn abort(&mut self, cursor: CursorId, id: EffectId, status: Status) -> MachineResult {
-        // An effect that has ended has its record: its fault is the reason for the cancel.
+        // If the effect has already ended, its action has a record. This is so if the effect's own fault is the reason
+        // for the cancel.
         let Some(effect) = self.0.run.effects.get(&id) else {
             return Ok(());
         };
@@ -244,8 +247,8 @@ impl Movement<'_, '_> {
         records.record(cursor, action, status, output, None, since)
     }
 
-    /// Completes an operation that began at `since`: records it and moves to the next state, which is in the same
-    /// scope.
+    /// Completes an operation that began at `since`: records its end, and moves the cursor to the next state, which is
+    /// in the same scope.
     pub fn complete_step(
         &mut self,
         cursor: CursorId,

@@ -11,7 +11,7 @@ use windlass_model::model::{Fault, Name, Status};
 use windlass_value::time::Timestamp;
 
 impl RecordHandler<'_, '_> {
-    /// Records the end of an action; without an action, does nothing.
+    /// Records the end of an action. If `action` is `None`, does nothing.
     pub fn record(
         &mut self,
         cursor: CursorId,
@@ -28,7 +28,7 @@ impl RecordHandler<'_, '_> {
         let state = read.state_of(cursor)?;
         let calls = state.action == Some(action) && matches!(state.op, Op::Call(..));
         let secured = read.secured_parts(Some(action));
-        // An action that was reported as started is reported as ended.
+        // If the start of the action was reported, its end must be reported, too.
         if calls || !read.is_hidden(action) {
             self.report_end(cursor, action, status, error.as_ref());
         }
@@ -56,7 +56,7 @@ impl RecordHandler<'_, '_> {
         status: Status,
         error: Option<&Fault>,
     ) {
-        // The `LoopEnd` event already reports the success of a loop.
+        // For a loop that succeeded, the `LoopEnd` event has already reported the end.
         let reported = |name: &Name| match self.0.out.history.last().map(|event| &event.what) {
             Some(HistoryKind::LoopEnd { node_name, .. }) => node_name == name,
             _ => false,
@@ -88,7 +88,8 @@ impl RecordHandler<'_, '_> {
         });
     }
 
-    /// Records that a call did not succeed after all, because a follow-up of it did not.
+    /// Changes the record of a call that had succeeded, because a follow-up (a step that is a part of the call) did not
+    /// succeed.
     pub fn follow_up_ended(
         &mut self,
         cursor: CursorId,

@@ -1,4 +1,4 @@
-//! Lowers what a workflow does at its end, and what an action does about its failure.
+//! Lowers the steps at the end of a workflow, and the steps that handle the failure of an action.
 
 use super::Lowerer;
 use crate::program::{Ending, Op, ScopeId, ScopeKind, StateId};
@@ -7,7 +7,7 @@ use windlass_model::hir::{Block, Step, Workflow};
 use windlass_model::model::{FAILED_ENDINGS, FAILURE, Name, Status, fault_kind};
 
 impl Lowerer<'_> {
-    /// Lowers the body and the call before its success.
+    /// Lowers the body, and the call that the workflow makes before it succeeds.
     pub(super) fn lower_body(
         &mut self,
         scope: ScopeId,
@@ -40,7 +40,8 @@ impl Lowerer<'_> {
         };
         let body = self.scope(name, Some(root), kind);
         let leave = self.state(name, body, Op::Leave, *span);
-        // The run's outputs are computed at its end. Compute them here once, while the run may still fail.
+        // The run's outputs are computed at its end. Also compute them here, at the end of the body, so that a fault of
+        // an output leads to the handling of failures.
         let checked = outputs.iter().cloned().map(Op::Compose);
         let last = checked.fold(leave, |next, op| {
             let check = self.state(name, body, op, *span);
@@ -58,7 +59,8 @@ impl Lowerer<'_> {
         (self.set_next(enter, ended), Some(ending))
     }
 
-    /// Lowers the cleanup, the first part of the ending. A run that was cancelled has no other ending.
+    /// Lowers the cleanup, which is the first part of the ending. After a run was cancelled, only the cleanup is
+    /// executed.
     fn lower_cleanup(
         &mut self,
         root: ScopeId,
@@ -76,7 +78,7 @@ impl Lowerer<'_> {
             let value = Template::constant(Value::text(value));
             Template::call("equals", vec![failure.clone().part(key), value])
         };
-        // Compares both, because an action may fail with any kind.
+        // Compares the status and the kind of the fault, because an action may fail with any kind.
         let was_cancelled = || {
             let both = vec![
                 is("status", Status::Cancelled.as_str())?,
@@ -102,7 +104,7 @@ impl Lowerer<'_> {
         Some(entry)
     }
 
-    /// Lowers steps whose failure only sets a variable to the error.
+    /// Lowers steps whose failure has only one effect: a variable is set to the error.
     fn lower_guarded(
         &mut self,
         block: &Block,
