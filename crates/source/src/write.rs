@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 /// Maximum number of characters of a value on one line; longer values are written on several lines.
 const WIDTH: usize = 88;
 
-/// Texts that some readers of YAML read as a boolean or null, in any case.
+/// Texts that some readers of YAML read as a boolean or null, in upper or lower case.
 const WORDS: [&str; 7] = ["yes", "no", "on", "off", "true", "false", "null"];
 
 /// How a value is written.
@@ -16,12 +16,12 @@ pub struct WriteStyle {
     pub json: bool,
     /// Whether the value is inside of brackets.
     pub flow: bool,
-    /// Whether all readers must read the same, also readers of YAML 1.1.
-    /// Text that one of them would read as something else is in quotes, and nothing is in brackets.
+    /// Whether all readers, including those of YAML 1.1, must read the same value. If true, text that any reader would
+    /// read as something else is written in quotes, and no list or map is written in brackets.
     pub portable: bool,
 }
 
-/// Returns a YAML document that every reader reads the same.
+/// Returns the value as a YAML document from which every reader reads the same value.
 #[must_use]
 pub fn to_text(value: &Value) -> String {
     let style = WriteStyle {
@@ -80,7 +80,7 @@ pub fn scalar(text: &str, style: WriteStyle) -> String {
         false => " _-./+@%(),$=<>'*![]{}\":",
     };
     let tame = |c: char| c.is_alphanumeric() || signs.contains(c);
-    // Some readers read a text without letters as a time or a number.
+    // Some readers read a text without letters as a time or a number, so such a text is written in quotes.
     let letters = text.chars().any(char::is_alphabetic);
     let reads = || serde_yaml::from_str::<Value>(text).is_ok_and(|read| read == *text);
     if begins
@@ -133,7 +133,8 @@ fn portable_scalar(text: &str, word: bool) -> String {
     out
 }
 
-/// Returns true for characters that control terminals, are line breaks to some readers, or are order marks.
+/// Returns true for characters that control terminals, that some readers read as line breaks, or that are byte order
+/// marks.
 fn is_odd(char: char) -> bool {
     drives_terminals(char)
         || matches!(
@@ -146,7 +147,7 @@ pub fn double(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }
 
-/// Returns a text as the lines of a block, after its key; `None` if the text does not fit a block.
+/// Returns a text as a block, to be written after its key. Returns `None` if the text cannot be written as a block.
 pub fn block(text: &str, indent: usize, style: WriteStyle) -> Option<String> {
     let fits = |c: char| match style.portable {
         true => c == '\n' || !is_odd(c),
@@ -195,8 +196,8 @@ fn has_lines(value: &Value) -> bool {
     }
 }
 
-/// Returns a map or a list in several lines.
-/// The first begins where the text ends, the others have this indentation. The last one has no line break.
+/// Returns a map or a list in several lines. The first line is not indented, because it is appended to existing text.
+/// The other lines have this indentation. No line break follows the last line.
 pub fn lines(value: &Value, style: WriteStyle, indent: usize) -> String {
     if style.json {
         return json(value, style, indent);
@@ -227,7 +228,7 @@ pub fn lines(value: &Value, style: WriteStyle, indent: usize) -> String {
     out
 }
 
-/// Returns the text to write after a key with this indentation and its colon.
+/// Returns the text to write after the colon of a key with this indentation.
 pub fn value_after_key(value: &Value, style: WriteStyle, indent: usize) -> String {
     let inner = match value {
         Value::Array(_) if style.portable => indent,

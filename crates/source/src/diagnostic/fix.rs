@@ -1,4 +1,4 @@
-//! Turns hints that name a replacement into edits.
+//! Makes edits from the hints of diagnostics, if a hint names a replacement.
 
 use super::Diagnostic;
 use crate::source::{Lines, TextEdit};
@@ -15,7 +15,7 @@ pub struct Fix {
     pub edits: Vec<TextEdit>,
 }
 
-/// Returns the fixes that a diagnostic's hint names.
+/// Returns the fixes that result from a diagnostic's hint.
 pub(super) fn fixes(one: &Diagnostic, lines: &Lines<'_>) -> Vec<Fix> {
     let found = || {
         let content = lines.text();
@@ -39,7 +39,7 @@ pub(super) fn fixes(one: &Diagnostic, lines: &Lines<'_>) -> Vec<Fix> {
     found().into_iter().collect()
 }
 
-/// Returns the word of `did you mean …?`.
+/// Returns the word that the hint `did you mean …?` suggests.
 fn suggested_word(hint: &str) -> Option<&str> {
     let (_, rest) = hint.split_once("did you mean `")?;
     let (meant, rest) = rest.rsplit_once("`?")?;
@@ -55,8 +55,8 @@ fn quoted(hint: &str) -> Option<&str> {
         .filter(|new| !new.contains('…'))
 }
 
-/// Returns the bytes of the wrong word: a word that the message names and that is at this position, else the text at
-/// this position without its quotes.
+/// Returns the bytes of the wrong word. If a word that the message names is at this position, this is the word. If none
+/// is, this is the text at the position without its quotes.
 fn wrong_word(one: &Diagnostic, content: &str, place: &Range<usize>) -> Option<Range<usize>> {
     let text = content.get(place.clone())?;
     let named = one.message.split('`').skip(1).step_by(2);

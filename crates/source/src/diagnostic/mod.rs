@@ -1,5 +1,5 @@
-//! An author's mistakes: code, message, position, hint.
-//! All mistakes are reported, not only the first. This module does not decide what is a mistake.
+//! The mistakes of a workflow's author: code, message, position, hint. All mistakes are reported, not only the first.
+//! This module does not decide what a mistake is.
 
 mod fix;
 mod render;
@@ -30,7 +30,7 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// A mistake for which the file is refused.
+    /// Creates a mistake for which the file is refused.
     pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Error,
@@ -57,7 +57,7 @@ impl Diagnostic {
         self
     }
 
-    /// Returns the fixes that its hint names; `lines` are the lines of its file.
+    /// Returns the fixes that result from the diagnostic's hint. `lines` are the lines of the file with the mistake.
     #[must_use]
     pub fn fixes(&self, lines: &Lines<'_>) -> Vec<Fix> {
         fix::fixes(self, lines)
@@ -76,7 +76,7 @@ impl From<Mistake> for Diagnostic {
     }
 }
 
-/// Maximum number of diagnostics for one file: more would not help.
+/// Maximum number of diagnostics for one file. More would not help an author.
 const MAX_DIAGNOSTICS: usize = 200;
 
 /// The mistakes of a workflow's author, and the warnings.
@@ -110,13 +110,13 @@ impl Diagnostics {
         self
     }
 
-    /// Removes the warnings with these codes, because they do not apply.
+    /// Removes the warnings with these codes, for a caller that knows that they do not apply.
     pub fn forget(&mut self, codes: &[&str]) {
         self.items
             .retain(|one| one.severity == Severity::Error || !codes.contains(&one.code));
     }
 
-    /// Turns the warnings with this code into errors; returns false if no diagnostic has the code.
+    /// Turns the warnings with this code into errors. Returns false if no diagnostic has the code.
     pub fn refuse(&mut self, code: &str) -> bool {
         let mut any = false;
         for one in self.items.iter_mut().filter(|one| one.code == code) {
@@ -133,21 +133,21 @@ impl Diagnostics {
         self.items.iter().any(|one| one.code == code)
     }
 
-    /// Adds a diagnostic in place of those with the same code and position, because it has more details.
+    /// Adds a diagnostic, which has more details, in place of those with the same code and position.
     pub fn supersede(&mut self, diagnostic: Diagnostic) {
         let same = |item: &Diagnostic| (item.code, item.span) == (diagnostic.code, diagnostic.span);
         self.items.retain(|item| !same(item));
         self.push(diagnostic);
     }
 
-    /// Returns true if the maximum is reached. A caller then skips hints that need a search through all names of a
-    /// file, because there may be thousands of mistakes and names.
+    /// Returns true if the maximum is reached. If it is, a caller should not search all names of a file for a hint:
+    /// there may be thousands of mistakes and names, and the hint would not be shown.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.items.len() >= MAX_DIAGNOSTICS
     }
 
-    /// Returns true if a diagnostic refuses the workflow.
+    /// Returns true if the workflow is refused because of a diagnostic.
     #[must_use]
     pub fn has_errors(&self) -> bool {
         self.errors

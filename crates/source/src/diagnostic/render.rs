@@ -1,4 +1,4 @@
-//! Renders a diagnostic for people. Of a long line, it prints only the part that fits a terminal.
+//! Renders a diagnostic for people. For a long line, only the part near the mistake is printed.
 
 use super::{Diagnostic, Severity, TerminalText, visible};
 use crate::source::Bundle;
@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthChar;
 /// Maximum number of characters of a source line that are shown.
 const WINDOW: usize = 100;
 
-/// Renders one diagnostic, ending in a line break.
+/// Renders one diagnostic. The text ends with a line break.
 pub(super) fn render(diagnostic: &Diagnostic, bundle: &Bundle, colour: bool) -> TerminalText {
     let paint = |code, text: &str| TerminalText::tinted(colour, code, text);
     let (word, tint) = match diagnostic.severity {

@@ -1,10 +1,11 @@
-//! Text for people. No character of its source controls a terminal: only the colours do, which are added separately.
+//! Text for people, in a terminal. Characters from a file cannot control the terminal, because they are escaped. Only
+//! the colours control it, and these are added separately.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 
-/// Text for a terminal. What is written to it is made [`visible`]; line breaks remain.
+/// Text for a terminal. Text that is appended is first escaped with [`visible`]; line breaks remain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TerminalText(String);
 
@@ -32,12 +33,12 @@ impl TerminalText {
         self
     }
 
-    /// Appends text that has its colours already.
+    /// Appends text that is already escaped and coloured.
     pub fn push(&mut self, text: &Self) {
         self.0.push_str(&text.0);
     }
 
-    /// Removes white space at its end.
+    /// Removes white space at the end.
     #[must_use]
     pub fn trimmed(mut self) -> Self {
         self.0.truncate(self.0.trim_end().len());
@@ -80,7 +81,7 @@ impl FromIterator<TerminalText> for TerminalText {
     }
 }
 
-/// Shows characters that would control a terminal as escapes such as `\u{1b}`, and a tab as a space.
+/// Returns a text in which characters that would control a terminal are escapes such as `\u{1b}`, and a tab is a space.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
     let drives = |c: char| c != '\n' && drives_terminals(c);

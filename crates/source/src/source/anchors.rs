@@ -1,4 +1,5 @@
-//! The values that the anchors of a YAML text name, and limits on how much they and their aliases repeat.
+//! The values that the anchors of a YAML text name, and limits on the values and bytes that anchors and aliases may
+//! copy.
 
 use super::{Kind, MAX_BYTES, MAX_NODES, Mistake, Node, Span};
 use std::collections::HashMap;
@@ -8,9 +9,9 @@ const MAX_COPIED_BYTES: usize = 4 * MAX_BYTES;
 
 #[derive(Default)]
 pub(super) struct Anchors {
-    /// By the parser's number of the anchor. A collection is added at its end.
+    /// The values by the parser's number of the anchor. A list or map is added when its end is read.
     anchored: HashMap<usize, Anchored>,
-    /// Total size of the copies: in values, and in bytes.
+    /// Total size of all copies, in values and in bytes.
     nodes: usize,
     bytes: usize,
 }
@@ -32,7 +33,7 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// Adds a value that is inside of this number of lists and maps.
+    /// Adds the size of a value. `above` is the number of lists and maps that the value is inside of.
     fn add(&mut self, node: &Node, above: usize) {
         self.nodes += 1;
         match &node.kind {
@@ -54,7 +55,7 @@ impl Size {
 }
 
 impl Anchors {
-    /// Stores a value, unless its number is 0.
+    /// Stores the value of an anchor. Does nothing if `number` is 0, because then the value has no anchor.
     pub fn add(
         &mut self,
         number: usize,
@@ -84,20 +85,21 @@ impl Anchors {
         Ok((self.find(number, span)?.node.clone(), size))
     }
 
-    /// Returns the key that an alias refers to; `None` if it is not text.
+    /// Returns the key that an alias refers to; `None` if the value is not text.
     pub fn key(&mut self, number: usize, span: Span) -> Result<Option<String>, Mistake> {
         let length = self
             .find(number, span)?
             .text_as_key
             .as_ref()
             .map_or(0, String::len);
-        // The tree, the notation and the search for repeated keys each have a copy.
+        // The key is copied several times: for the tree, for the notation, and for the search for repeated keys.
         self.count(0, 4 * length, span)?;
         Ok(self.find(number, span)?.text_as_key.clone())
     }
 
     fn find(&self, number: usize, span: Span) -> Result<&Anchored, Mistake> {
-        // The parser refuses undefined names, so the value of this name encloses the alias.
+        // The parser refuses aliases of undefined anchors. So if the value is missing here, it is not complete yet: it
+        // encloses the alias.
         self.anchored.get(&number).ok_or_else(|| {
             let what = "this alias is inside of the value that it names";
             Mistake::new("too-deep", span, what).hint("write the value out, or remove the alias")

@@ -2,21 +2,21 @@
 
 use std::path::{Component, Path};
 
-/// A mark that some editors put before a text.
+/// The byte order mark, which some editors put before a text.
 pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// One file: its name, as the user passed it, and its text.
 #[derive(Clone, Debug, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub struct SourceFile {
-    /// The path as shown in diagnostics; `-` for standard input.
-    /// If another file names this one, the path from the workflow's folder.
+    /// The path that diagnostics show; `-` for standard input. If another file of the bundle names this file, this is
+    /// its path from the workflow's folder.
     pub path: String,
     /// The text as it was read.
     pub text: String,
 }
 
 impl SourceFile {
-    /// Returns the text without a byte order mark, as lines and columns count it.
+    /// Returns the text without a byte order mark. Lines and columns refer to this text.
     #[must_use]
     pub fn content(&self) -> &str {
         self.text
@@ -25,13 +25,13 @@ impl SourceFile {
     }
 }
 
-/// Everything a program is compiled from: the workflow and the files that it refers to.
+/// All files from which a program is compiled: the workflow, and the files that it refers to.
 ///
 /// The whole bundle is stored with a run, so that the run is pinned to the files that it started with.
 #[derive(Clone, Debug, PartialEq, Eq, Default, bincode::Encode, bincode::Decode)]
 pub struct Bundle {
-    /// The workflow first. Then, for a Logic Apps definition, the values of its parameters; for other formats, the
-    /// files that the workflow names, see [`Bundle::named`].
+    /// The first file is the workflow. For a Logic Apps definition, the next one has the values of its parameters. For
+    /// other formats, the files that the workflow names follow, see [`Bundle::named`].
     pub files: Vec<SourceFile>,
 }
 
@@ -52,7 +52,8 @@ impl Bundle {
         self.files.get(usize::from(file))
     }
 
-    /// Finds a file by its path from the workflow's folder: the workflow itself, or a file that it names.
+    /// Finds a file by its path from the workflow's folder. This is the workflow itself, or a file that is named in the
+    /// bundle.
     #[must_use]
     pub fn named(&self, path: &str) -> Option<u16> {
         let is = |(index, file): (usize, &SourceFile)| match index {
@@ -71,8 +72,9 @@ impl Bundle {
         self.named(&self.resolve_sibling(file, path)?)
     }
 
-    /// Converts a path in one of the files to a path from the workflow's folder: next to that file or in a folder
-    /// next to it. Returns `None` for a path that leads or may lead outside: an absolute path, `..`.
+    /// Converts a path that one of the files contains to a path from the workflow's folder. The path is relative to the
+    /// folder of the file that contains it. Returns `None` for an absolute path and for a path with `..`, because these
+    /// may lead outside of the folder.
     #[must_use]
     pub fn resolve_sibling(&self, file: u16, path: &str) -> Option<String> {
         let around = match file {

@@ -1,9 +1,10 @@
-//! The usual reasons why a text is not YAML, recognised by the lines near the error.
+//! Explains why a text is not YAML. Recognises the usual reasons in the lines near the error.
 
 use super::mistakes::unquoted_template;
 use super::{Mistake, Span};
 
-/// Explains what is usually wrong where the parser stopped, perhaps inside of an `open` bracket.
+/// Returns a better explanation of the parser's mistake, if a usual reason fits. `open` is the innermost bracket that
+/// was still open when the parser stopped.
 pub(super) fn explain(content: &str, mistake: Mistake, open: Option<(Span, char)>) -> Mistake {
     if mistake.code != "syntax" || mistake.hint.is_some() {
         return mistake;
@@ -44,7 +45,7 @@ pub(super) fn explain(content: &str, mistake: Mistake, open: Option<(Span, char)
             .hint("quote it");
         }
     }
-    // The parser reports a tab in the next line at this line.
+    // If a tab indents the next line, the parser reports the mistake at this line.
     if let Some(tab) = next.and_then(|(index, line)| tab_indentation(index, line, mistake.span)) {
         return tab;
     }
@@ -86,13 +87,14 @@ pub(super) fn explain(content: &str, mistake: Mistake, open: Option<(Span, char)
     mistake.hint(hint)
 }
 
-/// Returns true if the parser noticed an unclosed bracket only at the next key or at the end of the file.
+/// Returns true if the mistake is an unclosed bracket. The parser notices one only at the next key or at the end of the
+/// file.
 fn is_unclosed(bracket: Span, mistake: &Mistake) -> bool {
     let signs = ["flow", "expected ','", "indicator"];
     mistake.span.line > bracket.line && signs.iter().any(|sign| mistake.message.contains(sign))
 }
 
-/// Returns the span of a part of a line, which is given in bytes.
+/// Returns the span of a part of a line. `byte` and `length` are in bytes of the line.
 fn span_in_line(index: usize, line: &str, byte: usize, length: usize, span: Span) -> Span {
     let before = line.get(..byte).unwrap_or_default().chars().count();
     Span {
@@ -113,7 +115,8 @@ fn tab_indentation(index: usize, line: &str, span: Span) -> Option<Mistake> {
     )
 }
 
-/// Finds a key without its colon, or without the space after the colon. The parser notices it at the next key.
+/// Finds a key without its colon, or without the space after the colon. The parser notices such a mistake only at the
+/// next key.
 fn broken_key(lines: &[(usize, &str)], mistake: &Mistake) -> Option<Mistake> {
     let message = &mistake.message;
     let is_colon = message.contains("simple key") || message.contains("expected ':'");
@@ -122,7 +125,7 @@ fn broken_key(lines: &[(usize, &str)], mistake: &Mistake) -> Option<Mistake> {
         return None;
     }
     let line_of = |index: usize| u32::try_from(index + 1).unwrap_or(u32::MAX);
-    // The error is in an earlier line, unless this line has something before the position.
+    // The mistake is in an earlier line, unless this line has text before the reported position.
     let is_here = |(index, line): &(usize, &str)| {
         line_of(*index) == mistake.span.line
             && is_colon
@@ -175,8 +178,8 @@ fn value_start(line: &str, mark: &str) -> Option<usize> {
     None
 }
 
-/// Returns the text without quotes that begins at `start`. Inside of a list or map on the line, it ends where the
-/// list or map continues or closes; otherwise it ends with the line.
+/// Returns the text without quotes that begins at `start`. If the text is inside of a list or map on the same line, it
+/// ends where the list or map continues or is closed. Otherwise it ends with the line.
 fn plain_value(line: &str, start: usize) -> &str {
     let (before, rest) = line.split_at_checked(start).unwrap_or((line, ""));
     let count = |spans: [char; 2]| before.matches(spans).count();

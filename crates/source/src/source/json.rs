@@ -1,5 +1,5 @@
-//! Reads JSON text (RFC 8259) with comments into a tree. It accepts nothing else that the RFC does not allow, and
-//! nesting is limited to [`MAX_DEPTH`]. serde_json reads escapes and numbers.
+//! Reads JSON text (RFC 8259) with comments into a tree. Apart from comments, it accepts only text that the RFC allows,
+//! and nesting is limited to [`MAX_DEPTH`]. The crate serde_json reads escapes and numbers.
 
 use super::tree::Style;
 use super::written::{Key, ListParts, MapParts, ReadValue};
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         self.at += bytes;
     }
 
-    /// Skips blanks and comments: `// …` to the end of its line, `/* … */`.
+    /// Skips blanks and comments. A comment is `// …` up to the end of its line, or `/* … */`.
     fn blank(&mut self) {
         loop {
             let rest = self.rest();
@@ -212,7 +212,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// If a closing bracket follows a comma, skips the bracket, reports a mistake and returns true.
+    /// Called after a comma. If a closing bracket follows, skips the bracket, reports a mistake and returns true.
     fn ends_after_comma(&mut self, bracket: u8) -> bool {
         let ends = self.peek() == Some(bracket);
         if ends {
@@ -240,7 +240,7 @@ impl<'a> Reader<'a> {
                     .hint("end it with `\"`"),
             );
         };
-        // Azure allows line breaks in a text.
+        // Logic Apps allows line breaks and tabs in a text, so this mistake does not end the reading.
         let broken = raw.contains(['\n', '\r', '\t']);
         if broken {
             let what = "this text has a line break or a tab in it";
@@ -306,7 +306,7 @@ impl<'a> Reader<'a> {
         Ok((span, kind))
     }
 
-    /// Reads the longest run of bytes that `is_accepted` accepts, and returns it with its position.
+    /// Reads bytes as long as `is_accepted` returns true. Returns them with their position.
     fn take_while(&mut self, is_accepted: impl Fn(u8) -> bool) -> (&'a str, Span) {
         let span = self.span();
         let rest = self.rest();
@@ -318,7 +318,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Escapes the line breaks and tabs of a text in quotes.
+/// Returns a text in quotes with its line breaks and tabs as escapes, so that serde_json accepts it.
 fn on_one_line(raw: &str) -> String {
     raw.replace('\n', "\\n")
         .replace('\r', "\\r")

@@ -1,8 +1,8 @@
-//! Maps a byte inside a text's value to its position in the file.
-//! Nothing is parsed again: value and notation are walked in parallel.
+//! Maps a byte inside the value of a text to its position in the file. Nothing is parsed again: the value and its
+//! notation (the text as it is written in the file) are read in parallel.
 //!
-//! Everything but white space is in both in the same order, apart from escapes.
-//! So the mapping is exact for all other characters, however the lines are folded or indented.
+//! Apart from white space and escapes, the value and the notation have the same characters in the same order. So the
+//! mapping is exact for these characters, however the lines are folded or indented.
 
 use super::Span;
 use super::tree::{Kind, Node, Style, Text};
@@ -21,7 +21,7 @@ impl Node {
     }
 }
 
-/// Returns the position of `length` bytes at `offset` of `text`; `None` if the notation is not where it should be.
+/// Returns the position of `length` bytes at `offset` of `text`; `None` if the notation does not match the value.
 fn locate(content: &str, text: &Text, start: Span, offset: usize, length: usize) -> Option<Span> {
     let mut notation = Notation::open(content.get(text.start..)?, text.style, start);
     let end = offset.saturating_add(length.max(1));
@@ -51,7 +51,7 @@ fn locate(content: &str, text: &Text, start: Span, offset: usize, length: usize)
     Some(found.unwrap_or_else(|| notation.span()))
 }
 
-/// The notation of a text, read from its beginning.
+/// The notation of a text, which is read from its beginning.
 struct Notation<'a> {
     rest: std::str::Chars<'a>,
     style: Style,
@@ -70,7 +70,7 @@ impl<'a> Notation<'a> {
             column: start.column,
         };
         match style {
-            // The start of a block is its content, after the header.
+            // The start of a block is the start of its content, so the header was skipped before.
             Style::Plain | Style::Block => {}
             Style::Single | Style::Double => {
                 this.step();
@@ -103,7 +103,7 @@ impl<'a> Notation<'a> {
         Some(char)
     }
 
-    /// Skips what only the notation has: indentation, folds, escaped line ends.
+    /// Skips the parts that only the notation has: indentation, folds, and escaped line ends.
     fn skip_to(&mut self, meant: char) {
         loop {
             let mut ahead = self.rest.clone();

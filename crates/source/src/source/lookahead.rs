@@ -1,15 +1,16 @@
-//! Limits how far the parser reads before its next event. A `[` or `{` at the position of a key is a key if a `:`
-//! follows its closing bracket. Until then the parser stores all that it reads and returns no event.
+//! Limits how much text the parser reads before it returns its next event. A list or map in brackets can be a key: this
+//! depends on whether a `:` follows the closing bracket. So until this bracket, the parser stores everything that it
+//! reads and returns no event.
 
 use super::{Mistake, Span};
 use std::cell::Cell;
 
-/// Maximum number of signs inside one pair of brackets at the position of a key.
+/// Maximum number of signs (characters that `is_sign` accepts) inside one pair of brackets at the position of a key.
 const MAX_AHEAD: usize = 100_000;
 
 pub(super) struct Lookahead<'a> {
     content: &'a str,
-    /// Number of signs since the last event.
+    /// Number of signs since the parser's last event.
     count: Cell<usize>,
     /// Byte at which that event ends.
     from: Cell<usize>,
@@ -33,7 +34,7 @@ impl<'a> Lookahead<'a> {
         }
     }
 
-    /// Returns true if the whole text is below the limit.
+    /// Returns true if the whole text does not exceed the limit.
     pub fn is_bounded(&self) -> bool {
         let signs = self.content.chars().filter(|char| is_sign(*char));
         signs.count() <= MAX_AHEAD
@@ -49,7 +50,7 @@ impl<'a> Lookahead<'a> {
     fn continues(&self, next: char) -> bool {
         self.count
             .set(self.count.get() + usize::from(is_sign(next)));
-        // A long scalar may contain this many signs, too, and is one event.
+        // A long text without brackets may also contain this many signs, but it is one event and is allowed.
         if self.count.get() == MAX_AHEAD && self.is_flow() {
             self.limit_reached.set(true);
         }

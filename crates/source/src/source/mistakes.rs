@@ -1,8 +1,8 @@
-//! Mistakes that both readers report.
+//! Mistakes that both the reader of YAML and the reader of JSON report.
 
 use super::{MAX_DEPTH, MAX_NODES, Mistake, Span};
 
-/// A file that nests too deep, or has too many values.
+/// The mistake of a file that nests too deep (if `depth` is true) or has too many values.
 pub(super) fn too_much(span: Span, depth: bool) -> Mistake {
     if depth {
         Mistake::new("too-deep", span, "the file nests too deep")
@@ -13,7 +13,7 @@ pub(super) fn too_much(span: Span, depth: bool) -> Mistake {
     }
 }
 
-/// A key that occurs twice.
+/// The mistake of a key that occurs twice in a map.
 pub(super) fn duplicate(key: &str, span: Span, first: Span) -> Mistake {
     Mistake::new(
         "duplicate-key",
@@ -27,7 +27,7 @@ pub(super) fn duplicate(key: &str, span: Span, first: Span) -> Mistake {
     .forgiven("the last one counts")
 }
 
-/// `{{ x }}` without quotes.
+/// The mistake of a template `{{ x }}` without quotes.
 pub(super) fn unquoted_template(span: Span, template: Option<&str>) -> Mistake {
     let template = template.unwrap_or("{{ … }}");
     let quoted = if template.contains('"') {
@@ -44,7 +44,7 @@ pub(super) fn unquoted_template(span: Span, template: Option<&str>) -> Mistake {
     .hint(format!("quote the whole text: {quoted}"))
 }
 
-/// An integer that would be rounded.
+/// The mistake of an integer that would be rounded.
 pub(super) fn out_of_range(number: &str, span: Span) -> Mistake {
     let what = format!("the number {number} does not fit 64 bits");
     Mistake::new("number", span, what).hint("quote it if it is meant as text")

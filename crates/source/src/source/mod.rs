@@ -2,7 +2,8 @@
 //! Nothing here interprets a key or touches the file system.
 //!
 //! YAML ([`yaml`]) and JSON ([`json`]) have separate readers, because parsers of YAML refuse some JSON.
-//! Both read the text once, and build the tree ([`Node`]) and its notation ([`WrittenText`]) together.
+//! Both read the text once. They build the tree ([`Node`]) and the notation ([`WrittenText`], how each value is
+//! written) together.
 
 mod anchors;
 mod bundle;
@@ -28,7 +29,8 @@ use written::ReadValue;
 
 pub const MAX_BYTES: usize = 16 * 1024 * 1024;
 pub const MAX_DEPTH: usize = 128;
-/// Maximum number of values in a file, with every alias expanded. In YAML, keys count, too.
+/// Maximum number of values in a file. Every alias counts as the values that it repeats. In YAML, keys are counted,
+/// too.
 pub const MAX_NODES: usize = 100_000;
 
 /// A position in one of a program's files. Lines and columns count from 1, columns in characters.
@@ -53,7 +55,7 @@ impl Span {
     };
 }
 
-/// A mistake in a text that is found before the text is interpreted.
+/// A mistake in a text that is found when the text is read, before its keys are interpreted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Mistake {
@@ -62,12 +64,12 @@ pub struct Mistake {
     pub span: Span,
     pub message: String,
     pub hint: Option<String>,
-    /// How Azure reads it; `None` if it is a mistake there, too.
+    /// How Logic Apps reads the text; `None` if the text is a mistake in Logic Apps, too.
     pub azure: Option<&'static str>,
 }
 
 impl Span {
-    /// Returns the rest of a span after a part of its text.
+    /// Returns the rest of a span after the part of its text that is `skipped`.
     fn after(self, skipped: &str) -> Self {
         let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let mut lines = skipped.split('\n').rev();
@@ -98,7 +100,7 @@ impl Mistake {
         }
     }
 
-    /// Marks a mistake that Azure accepts, with how Azure reads it.
+    /// Adds to a mistake that Logic Apps accepts the text, and how it reads the text.
     fn forgiven(mut self, azure: &'static str) -> Self {
         self.azure = Some(azure);
         self
@@ -131,7 +133,7 @@ pub fn parse(bundle: &Bundle, file: u16) -> Parsed {
     (read.map(|read| read.node), mistakes)
 }
 
-/// Like [`parse`], for a format whose reader uses YAML 1.1: words such as `no` and `1_000` are values.
+/// Does the same as [`parse`], for a format that uses YAML 1.1: there, words such as `no` and `1_000` are values.
 #[must_use]
 pub fn parse_yaml_1_1(bundle: &Bundle, file: u16) -> Parsed {
     let (read, mistakes, _) = read(bundle, file, Schema::Yaml11);
@@ -150,7 +152,7 @@ pub fn parse_document(bundle: &Bundle, file: u16) -> Option<Document> {
     })
 }
 
-/// Returns the value, if the text has one, all mistakes, and whether the text is JSON.
+/// Returns the value with its notation (`None` if the text has no value), all mistakes, and whether the text is JSON.
 fn read(bundle: &Bundle, file: u16, schema: Schema) -> (Option<ReadValue>, Vec<Mistake>, bool) {
     let start = Span {
         file,
@@ -174,7 +176,7 @@ fn read(bundle: &Bundle, file: u16, schema: Schema) -> (Option<ReadValue>, Vec<M
     let named = named_json(&source.path);
     if named || content.trim_start().starts_with(['{', '[']) {
         let (read, mistakes) = json::parse(content, file);
-        // A text that is nearly JSON may be YAML without a mistake.
+        // A text with a syntax error as JSON may be YAML without a mistake, so it is then read as YAML.
         let exact = read.is_some() && mistakes.iter().all(|mistake| mistake.code != "syntax");
         if named || exact {
             return (read, mistakes, true);

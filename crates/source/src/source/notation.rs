@@ -1,9 +1,9 @@
-//! Where the parts of a YAML text begin and end, as far as the parser does not report this.
+//! Finds where the parts of a YAML text begin and end, for parts whose position the parser does not report.
 
 use super::tree::Style;
 use std::ops::Range;
 
-/// Anchors and tags before a value.
+/// The anchor and the tag before a value.
 pub(super) struct Properties {
     /// The byte after the last property.
     pub end: usize,
@@ -12,7 +12,7 @@ pub(super) struct Properties {
 }
 
 impl Properties {
-    /// Reads an anchor (if its number is not 0) and a tag, in any order.
+    /// Reads the anchor (if the number `anchor` is not 0) and the tag (if `tagged` is true), in any order.
     pub fn read(text: &str, begin: usize, anchor: usize, tagged: bool) -> Self {
         let count = usize::from(anchor != 0) + usize::from(tagged);
         let (mut end, mut content_start) = (begin, begin);
@@ -33,7 +33,7 @@ fn ends_property(char: char) -> bool {
     char.is_whitespace() || matches!(char, ',' | '[' | ']' | '{' | '}')
 }
 
-/// Returns the byte after blanks and comments.
+/// Returns the first byte at or after `at` that is not in blanks or comments.
 fn skip_blanks(text: &str, at: usize) -> usize {
     let mut rest = text.get(at..).unwrap_or_default().trim_start();
     while rest.starts_with('#') {
@@ -42,7 +42,8 @@ fn skip_blanks(text: &str, at: usize) -> usize {
     text.len() - rest.len()
 }
 
-/// Returns the position of a missing value: after `sign`, if only blanks and comments are before the sign.
+/// Returns the position of a value that is missing. This is after `sign`, if only blanks and comments are between `at`
+/// and the sign.
 pub(super) fn position_after_sign(text: &str, at: usize, sign: char) -> usize {
     let begin = skip_blanks(text, at);
     match text.get(begin..).is_some_and(|rest| rest.starts_with(sign)) {
@@ -51,7 +52,7 @@ pub(super) fn position_after_sign(text: &str, at: usize, sign: char) -> usize {
     }
 }
 
-/// Finds the header of a block.
+/// Finds the header of a block (`|` or `>`).
 pub(super) fn block_header(text: &str, at: usize) -> Option<usize> {
     let mut at = skip_blanks(text, at);
     while text.get(at..)?.starts_with([':', '-', '?']) {

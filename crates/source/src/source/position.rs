@@ -1,5 +1,5 @@
-//! Positions as editors count them: lines and UTF-16 code units, both from 0, as in the Language Server Protocol.
-//! Also edits of a text by such positions.
+//! Positions as editors count them: lines and UTF-16 code units, both from 0, as in the Language Server Protocol. Also
+//! applies edits whose ranges have such positions.
 
 use super::Span;
 use super::bundle::BYTE_ORDER_MARK;
@@ -39,8 +39,8 @@ pub struct TextEdit {
     pub new_text: String,
 }
 
-/// A text with the positions of its lines: converts between bytes and positions of editors.
-/// Every returned byte is the beginning of a character, or the end of the text.
+/// A text with the positions of its lines. Converts between byte offsets and positions of editors. Every returned byte
+/// offset is the beginning of a character, or the end of the text.
 pub struct Lines<'t> {
     text: &'t str,
     /// The byte at which each line begins.
@@ -90,7 +90,7 @@ impl<'t> Lines<'t> {
             .saturating_sub(1)
     }
 
-    /// Returns the byte at a position; after the end of a line, that end.
+    /// Returns the byte at a position. If the position is after the end of its line, returns the end of the line.
     #[must_use]
     pub fn offset(&self, at: Position) -> usize {
         let line = usize::try_from(at.line).unwrap_or(usize::MAX);
@@ -158,8 +158,8 @@ fn small(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Applies edits to a text; all their positions refer to the text before.
-/// Returns `None` if two edits overlap. A byte order mark remains, and is not counted.
+/// Applies edits to a text. The positions of all edits refer to the text before any edit. Returns `None` if two edits
+/// overlap. A byte order mark at the beginning remains, and positions do not count it.
 #[must_use]
 pub fn edited(text: &str, edits: &[TextEdit]) -> Option<String> {
     if let Some(content) = text.strip_prefix(BYTE_ORDER_MARK) {
@@ -193,7 +193,7 @@ mod tests {
         let at = |line, character| Position { line, character };
         assert_eq!(lines.offset(at(0, 3)), 3);
         assert_eq!(lines.offset(at(0, 4)), 5);
-        // Inside the surrogate pair: its beginning.
+        // A position inside a surrogate pair is converted to the beginning of the pair.
         assert_eq!(lines.offset(at(0, 5)), 5);
         assert_eq!(lines.offset(at(0, 6)), 9);
         assert_eq!(lines.offset(at(0, 99)), 10);

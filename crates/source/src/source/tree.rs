@@ -1,5 +1,5 @@
-//! The tree of a file: JSON's kinds of values, each with its position.
-//! It preserves the order of keys, and never has a key twice.
+//! The tree of a file: values of the kinds that JSON has, each with its position. A map preserves the order of its
+//! keys, and never has a key twice.
 
 use super::Span;
 use windlass_value::Value;
@@ -12,7 +12,7 @@ pub struct Node {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
-    /// null, `~` or nothing at all.
+    /// `null`, `~`, or a missing value.
     Null,
     Bool(bool),
     Int(i64),
@@ -32,10 +32,11 @@ pub struct Entry {
 /// A text, with the data to find a part of it in the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Text {
-    /// The value of the text: unescaped, unfolded.
+    /// The value of the text, without escapes and with folded lines joined.
     pub text: String,
     pub(super) style: Style,
-    /// The byte of the content at which its notation begins (the quote; the content after `|`).
+    /// The byte of the file's content at which the text begins: at its quote if it has quotes, and at its first line if
+    /// it is a block.
     pub(super) start: usize,
 }
 
@@ -51,7 +52,7 @@ pub enum Style {
 }
 
 impl Node {
-    /// Creates a value that is not in a file. All its parts have the position of its source.
+    /// Creates a tree from a value that is not written in a file. All parts of the tree have the position `span`.
     #[must_use]
     pub fn made(value: Value, span: Span) -> Self {
         let kind = match value {
@@ -96,7 +97,7 @@ impl Node {
         }
     }
 
-    /// Returns the kind, in words that an author knows.
+    /// Returns the name of the kind, for messages to authors.
     #[must_use]
     pub fn kind_name(&self) -> &'static str {
         match self.kind {
@@ -133,7 +134,7 @@ impl Node {
         Some(&entry.value)
     }
 
-    /// Like `get`, for a format whose keys are compared without case.
+    /// Does the same as `get`, for a format whose keys are compared without case.
     #[must_use]
     pub fn get_any_case(&self, key: &str) -> Option<&Node> {
         let mut entries = self.entries()?.iter();

@@ -1,5 +1,5 @@
-//! The values of texts without quotes in YAML. serde_yaml determines them for the core schema of YAML 1.2, one word
-//! at a time, and [`super::yaml_1_1`] for YAML 1.1.
+//! The values of texts without quotes in YAML. For the core schema of YAML 1.2, the crate serde_yaml determines the
+//! value of each word. For YAML 1.1, [`super::yaml_1_1`] does.
 
 use super::mistakes::out_of_range;
 use super::{Kind, Mistake, Schema, Span, yaml_1_1};
@@ -8,11 +8,11 @@ use serde_yaml::Value;
 /// Returns the value of a text without quotes and tags; `None` if it is text.
 ///
 /// # Errors
-/// It is a number that cannot be stored.
+/// The word is a number that cannot be stored.
 pub(super) fn value(word: &str, schema: Schema, span: Span) -> Result<Option<Kind>, Mistake> {
     let core = core(word, span)?;
     match (&core, schema) {
-        // Both schemas have the same words.
+        // These values are the same in both schemas.
         (Some(Kind::Null | Kind::Bool(_)), _) | (_, Schema::Core) => Ok(core),
         (_, Schema::Yaml11) => yaml_1_1::value(word, span),
     }
@@ -49,7 +49,7 @@ fn core(word: &str, span: Span) -> Result<Option<Kind>, Mistake> {
     }
     let digits = word.strip_prefix('-').unwrap_or(word);
     if digits == "0" || digits.starts_with(|first: char| ('1'..='9').contains(&first)) {
-        // Most numbers are read here, without a parser.
+        // A fast path: most numbers are read here, without serde_yaml.
         if let Ok(number) = word.parse() {
             return Ok(Some(Kind::Int(number)));
         }
@@ -60,7 +60,8 @@ fn core(word: &str, span: Span) -> Result<Option<Kind>, Mistake> {
     }
 }
 
-/// Returns true if the word may be anything but text. Such a word is one word to a parser of YAML, too.
+/// Returns true if the word may be something other than text. Only such words are passed to serde_yaml, which reads
+/// each of them as one word.
 fn may_be_value(word: &str) -> bool {
     let begins = word.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first));
     let named = || {
@@ -83,7 +84,7 @@ fn kind(value: &Value, word: &str, span: Span) -> Result<Option<Kind>, Mistake> 
         Value::Null => return Ok(Some(Kind::Null)),
         Value::Bool(value) => return Ok(Some(Kind::Bool(*value))),
         Value::Number(number) => number,
-        // A number that is too large would silently become text.
+        // Refused, because serde_yaml would silently read a number that is too large as text.
         _ if has_digit(word) && word.parse().is_ok_and(f64::is_infinite) => {
             return Err(out_of_range(word, span));
         }

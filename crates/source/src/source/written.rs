@@ -1,5 +1,5 @@
-//! How each value of a text is written, and where its parts begin and end, so that an edit changes only one part.
-//! This is made together with the tree, in the same pass.
+//! The notation of a file: how each value is written, and where its parts begin and end. With it, an edit can change
+//! only one part of the file. The notation is made together with the tree, in the same pass over the text.
 
 use super::mistakes::duplicate;
 use super::tree::Style;
@@ -7,27 +7,28 @@ use super::{Entry, Kind, Mistake, Node, Span};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// A value as it is written.
+/// The notation of a value: how it is written in the file.
 #[derive(Clone, Debug)]
 pub struct WrittenText {
-    /// Its bytes; for a block, from its first key or dash to the end of its last value.
+    /// The bytes of the value. For a list or map without brackets, these are from its first key or dash to the end of
+    /// its last value.
     pub range: Range<usize>,
     pub form: Form,
 }
 
 #[derive(Clone, Debug)]
 pub enum Form {
-    /// The range of a missing value is empty.
+    /// A single value. If the value is missing, its range is empty.
     Scalar(Style),
-    /// A value that is written elsewhere.
+    /// An alias: the value is written at its anchor.
     Alias,
     List {
-        /// Whether it is in brackets.
+        /// Whether the list is in brackets.
         flow: bool,
         items: Vec<WrittenText>,
     },
     Map {
-        /// Whether it is in braces.
+        /// Whether the map is in braces.
         flow: bool,
         entries: Vec<WrittenEntry>,
     },
@@ -105,7 +106,7 @@ impl ListParts {
     }
 }
 
-/// The entries of a map while it is read. If a key is repeated, its last value counts.
+/// The entries of a map while it is read. If a key occurs several times, its last value is used.
 #[derive(Default)]
 pub(super) struct MapParts {
     entries: Vec<Entry>,
@@ -136,7 +137,7 @@ impl MapParts {
         }
     }
 
-    /// Adds the value of the key `<<`.
+    /// Adds the value of the merge key `<<`.
     pub fn add_merge(&mut self, key: &Key, value: ReadValue) {
         self.write(key, value.written);
         self.merges.push(value.node);
@@ -179,7 +180,8 @@ impl MapParts {
         self.entries.push(entry);
     }
 
-    /// Adds the entries of `<<`. The map's own keys have precedence over them, and earlier maps over later ones.
+    /// Adds the entries of a map (or of several maps) that the merge key `<<` names. The map's own keys have precedence
+    /// over these entries, and entries of earlier maps over those of later ones.
     fn merge(&mut self, from: Node, mistakes: &mut Vec<Mistake>) {
         match from.kind {
             Kind::Object(merged) => {

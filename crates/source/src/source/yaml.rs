@@ -1,6 +1,6 @@
 //! Reads YAML text into a tree, in one pass over the parser's events: values, positions and notation.
-//! Nesting and size are checked at each event, before anything is built on it. A duplicate key is never stored, and
-//! aliases are never expanded without a bound.
+//! Nesting and size are checked at each event, before a value is built from it. Only one value of a duplicate key is
+//! stored, and the expansion of aliases is limited.
 
 use super::anchors::Anchors;
 use super::explain::explain;
@@ -14,7 +14,7 @@ use saphyr_parser::{Event, Input, Marker, Parser, ScalarStyle, Tag};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Returns the value, if the text has one, and all mistakes.
+/// Returns the value with its notation (`None` if the text has no value), and all mistakes.
 pub(super) fn parse(content: &str, file: u16, schema: Schema) -> (Option<ReadValue>, Vec<Mistake>) {
     if let Some(mistake) = refused_character(content, file) {
         return (None, vec![mistake]);
@@ -58,7 +58,7 @@ pub(super) fn parse(content: &str, file: u16, schema: Schema) -> (Option<ReadVal
     }
 }
 
-/// Removes blanks after the last line break: the parser would read them as a line of a block.
+/// Removes blanks after the last line break, because the parser would read them as a line of a block.
 fn without_last_blanks(content: &str) -> &str {
     let trimmed = content.trim_end_matches([' ', '\t']);
     if trimmed.ends_with('\n') {
@@ -91,29 +91,30 @@ struct Reader<'a> {
     content: &'a str,
     file: u16,
     schema: Schema,
-    /// Position of the last mark, in characters; the next field has it in bytes.
+    /// Position of the parser's last mark (a position in an event), in characters. The next field has the same position
+    /// in bytes.
     char_index: usize,
     byte_index: usize,
-    /// Byte at which the last value or key ends, or the inside of the last collection begins.
+    /// Byte at which the last value or key ends. After the start of a list or map, the byte at which its inside begins.
     last_end: usize,
     root: Option<ReadValue>,
     open: Vec<Open>,
     anchors: Anchors,
     documents: usize,
-    /// Number of values, with every alias expanded, and of keys.
+    /// Number of values and keys. Every alias counts as the values that it repeats.
     nodes: usize,
     mistakes: Vec<Mistake>,
 }
 
-/// A collection whose end has not been read yet.
+/// A list or map whose end has not been read yet.
 struct Open {
     parts: Parts,
     span: Span,
-    /// Byte at which its anchor, tag or content begins.
+    /// Byte at which the anchor, the tag or, without these, the content begins.
     start: usize,
-    /// Byte at which its content begins.
+    /// Byte at which the content begins.
     inside: usize,
-    /// Whether it is in brackets.
+    /// Whether the list or map is in brackets.
     flow: bool,
     anchor: usize,
 }
@@ -139,7 +140,7 @@ struct Scalar<'e> {
 struct ScalarPlace {
     /// Byte at which its content begins.
     start: usize,
-    /// Bytes of the scalar; unless it is a block, with its anchor and tag.
+    /// Bytes of the scalar. They include its anchor and tag, unless it is a block.
     range: Range<usize>,
 }
 
@@ -236,7 +237,8 @@ impl Reader<'_> {
             tag,
         } = scalar;
         let mut text = text.into_owned();
-        // The parser adds a line break to the end of the file.
+        // The parser adds a line break at the end of a file that does not end with one. This line break is removed from
+        // a block.
         let is_last = end == self.content.len();
         if style == Style::Block && is_last && !self.content.ends_with(['\n', '\r']) {
             text.truncate(text.strip_suffix('\n').map_or(text.len(), str::len));
@@ -304,7 +306,8 @@ impl Reader<'_> {
                 let quoted = notation::quoted_end(text, content, scalar.style);
                 (content, begin..quoted.unwrap_or(end))
             }
-            // The parser's range begins at the content, unless there is an anchor or a tag.
+            // Without an anchor or a tag, the parser's range begins at the content. With one, the content must be
+            // found.
             Style::Block if has_properties => {
                 let start = notation::block_content(text, content);
                 (start, notation::trimmed(text, content..end))
@@ -317,7 +320,7 @@ impl Reader<'_> {
         ScalarPlace { start, range }
     }
 
-    /// Refuses a missing key, and text that YAML forbids inside of brackets and the parser accepts.
+    /// Refuses a missing key. Also refuses text that YAML forbids inside of brackets, but that the parser accepts.
     fn refuse_indicator(&self, word: &str, anchor: usize, span: Span) -> Result<(), Mistake> {
         if word.starts_with(['|', '>']) {
             let what = "no text without quotes begins like this inside of brackets";
@@ -343,7 +346,7 @@ impl Reader<'_> {
         if self.open.len() + size.depth > MAX_DEPTH {
             return Err(too_much(span, true));
         }
-        // The value of the alias itself is counted in `attach`.
+        // `attach` counts one value for each alias, so only the further values are added here.
         self.nodes += size.nodes - 1;
         let form = Form::Alias;
         let written = WrittenText { range, form };
@@ -434,7 +437,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds a value to the innermost open collection.
+    /// Adds a value to the innermost open list or map.
     fn attach(&mut self, value: ReadValue) -> Result<(), Mistake> {
         self.count(value.node.span)?;
         match self.open.last_mut().map(|open| &mut open.parts) {
@@ -457,7 +460,8 @@ impl Reader<'_> {
         }
         let line = rest.lines().next().unwrap_or_default().trim_end();
         let end = line.find("}}").map(|end| end + 2);
-        // Text after the `}}` is part of the template, unless it closes an enclosing collection or begins a comment.
+        // Text after the `}}` is a part of the template, unless it continues or closes an enclosing list or map, or
+        // begins a comment.
         let template = end.and_then(|end| match line.get(end..) {
             Some(after) if !after.contains([',', ']', '}', '#']) => Some(line),
             _ => line.get(..end),
@@ -465,7 +469,7 @@ impl Reader<'_> {
         Some(unquoted_template(around.span, template))
     }
 
-    /// Moves to a mark and returns its byte.
+    /// Moves to a mark of the parser and returns its position in bytes.
     fn byte(&mut self, at: Marker) -> usize {
         while self.char_index < at.index() {
             let rest = self.content.get(self.byte_index..).unwrap_or_default();

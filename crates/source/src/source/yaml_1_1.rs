@@ -1,13 +1,13 @@
-//! The values of words without quotes in YAML 1.1, which differs from YAML 1.2: `no`, `on`, `1_000`, `017` and `1:30`
-//! are values, and `1e3` is text. The rules are those of PyYAML, with which The Edge Agent reads its files. A date is
-//! text, as The Edge Agent shows it, and so is every word that is not another kind of value.
+//! The values of words without quotes in YAML 1.1. They differ from YAML 1.2: `no` and `on` are booleans, `1_000`,
+//! `017` and `1:30` are numbers, and `1e3` is text. The rules are those of PyYAML, with which The Edge Agent reads its
+//! files. A date is text, as The Edge Agent shows it, and so is every word that is not another kind of value.
 
 use super::{Kind, Mistake, Span, mistakes};
 
 /// Returns the value of a word; `None` if the word is text.
 ///
 /// # Errors
-/// It is a whole number beyond 64 bits.
+/// The word is a whole number beyond 64 bits.
 pub(super) fn value(word: &str, span: Span) -> Result<Option<Kind>, Mistake> {
     match word {
         "yes" | "Yes" | "YES" | "on" | "On" | "ON" => return Ok(Some(Kind::Bool(true))),
@@ -56,7 +56,8 @@ fn whole(digits: &str) -> Option<(String, u32)> {
     (begins && digits.chars().all(fits) && !bare.is_empty()).then_some((bare, radix))
 }
 
-/// Reads a whole number to the base of 60, as times are written. The inner `None`: it is beyond 64 bits.
+/// Reads a whole number to the base of 60, as times are written. Returns `None` if the text is not such a number, and
+/// `Some(None)` if it is a number beyond 64 bits.
 fn sixties(text: &str) -> Option<Option<i64>> {
     let (first, rest) = text.split_once(':')?;
     let begins = first.starts_with(|first: char| ('1'..='9').contains(&first));
