@@ -1,12 +1,13 @@
-//! JSON that no value can hold: an integer beyond 64 bits, a number beyond a double, half a character.
-//! Readers of JSON refuse it, because serde_json would round the numbers.
+//! Finds JSON that no value can represent: an integer beyond 64 bits, a number beyond the range of a double, or half of
+//! a surrogate pair. Our readers of JSON refuse such text, because serde_json would round the numbers.
 
 use serde::de::IgnoredAny;
 
-/// Maximum number of bytes of a number that are shown.
+/// Maximum number of bytes of a number that a message shows.
 const SHOWN: usize = 60;
 
-/// Describes what in this text no value can represent; `None` without such a part, or if the text is not JSON.
+/// Describes the first part of this text that no value can represent. Returns `None` if there is no such part, or if
+/// the text is not JSON.
 #[must_use]
 pub fn inexact_json(text: &[u8]) -> Option<String> {
     let (what, at) = found(text)?;
@@ -22,7 +23,7 @@ pub fn inexact_json(text: &[u8]) -> Option<String> {
     Some(format!("{what} (line {line}, column {column})"))
 }
 
-/// Finds the first such part in a text that may be JSON, with its position.
+/// Finds the first part that no value can represent, with its position. The text may be something other than JSON.
 fn found(text: &[u8]) -> Option<(String, usize)> {
     let mut at = 0;
     while let Some(byte) = text.get(at) {
@@ -53,7 +54,8 @@ fn found(text: &[u8]) -> Option<(String, usize)> {
     None
 }
 
-/// Returns the position after a text in quotes that begins here; the error is the position of half a character.
+/// Returns the position after the text in quotes that begins at `at`. The error is the position of half of a surrogate
+/// pair.
 fn after_text(text: &[u8], mut at: usize) -> Result<usize, usize> {
     loop {
         match (text.get(at), text.get(at + 1)) {
@@ -79,11 +81,12 @@ fn in_number(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')
 }
 
-/// Explains why a number would change as a value; `None` if it would not, or is not a number.
+/// Explains why a number would change if it was converted to a value. Returns `None` if it would not change, or if this
+/// is not a number.
 fn unfit_number(number: &[u8]) -> Option<&'static str> {
     let text = std::str::from_utf8(number).ok()?;
     if !text.contains(['.', 'e', 'E']) {
-        // Most numbers have few digits.
+        // A fast path: a number with fewer than 19 characters always fits.
         let fits = text.len() < 19 || text.parse::<i64>().is_ok();
         return (!fits).then_some("does not fit 64 bits");
     }

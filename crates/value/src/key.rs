@@ -1,4 +1,5 @@
-//! Keys of objects. The same keys occur again and again, so recent keys are shared.
+//! Keys of objects. The same keys occur again and again. So recent keys are stored once and shared by the objects of a
+//! thread.
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use std::cell::RefCell;
@@ -8,10 +9,10 @@ use std::sync::Arc;
 /// Maximum number of keys that the objects of a thread share.
 const SLOTS: usize = 256;
 
-/// Maximum bytes of a shared key; a longer key is not shared.
+/// Maximum number of bytes of a shared key. A longer key is not shared.
 const LONGEST: usize = 32;
 
-// A cache: the returned keys do not depend on it.
+// Only a cache: the text of the returned keys does not depend on it.
 thread_local! {
     static KEYS: RefCell<[Option<Arc<str>>; SLOTS]> = const { RefCell::new([const { None }; SLOTS]) };
 }

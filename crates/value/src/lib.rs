@@ -1,8 +1,8 @@
 //! Values, instants and durations: what every part of Windlass handles.
 //!
-//! A [`Value`] is JSON with exact 64-bit integers and decimals; a clone costs a counter.
-//! A secure value always prints as a mask, and a store that has a key seals it through [`Sealing`]. A [`Timestamp`]
-//! counts milliseconds, and durations are read in both spellings that files use.
+//! A [`Value`] is JSON with exact 64-bit integers and decimals. A clone of it only increments a counter. A secure value
+//! always prints as a mask, and a store that has a key seals it through [`Sealing`]. A [`Timestamp`] counts
+//! milliseconds, and durations are read in both forms that files use (`1h30m` and ISO 8601).
 //!
 //! The crate never reads a clock or a file, and knows no expression and no format.
 //!
@@ -10,7 +10,8 @@
 //!
 //! Test it alone with `cargo test -p windlass-value`.
 
-/// Returns an array of these words as texts: `words! { one two }` is `["one", "two"]`, without a line for each.
+/// Returns an array of these words as texts: `words! { one two }` is `["one", "two"]`. With it, a long list of words
+/// needs fewer lines than an array.
 #[macro_export]
 macro_rules! words {
     ($($word:tt)+) => {

@@ -1,13 +1,14 @@
-//! Estimates the memory that the values of a text need in a run, before the text is read: 16 MB of JSON may need 400
-//! MB as values, and 16 MB of YAML 1.2 GB. It only scans bytes, and makes no values.
+//! Estimates how much memory the values of a text will need in a run, before the text is read. The estimate is needed
+//! because 16 MB of JSON may need 400 MB as values, and 16 MB of YAML 1.2 GB. This file only scans bytes, and makes no
+//! values.
 
 use serde::de::IgnoredAny;
 
 /// Maximum memory in bytes for the values of input from outside.
 pub const MAX_MEMORY: usize = 62 << 20;
 
-/// Maximum memory in bytes for an action's output, which may need more: 5 MB of records, as a page of an API has
-/// them, need 170 MB by this estimate.
+/// Maximum memory in bytes for an action's output. This is higher than [`MAX_MEMORY`], because 5 MB of records, such as
+/// a page of an API, need 170 MB by this estimate.
 const MAX_RESULT_MEMORY: usize = 256 << 20;
 
 /// Explains why values of this size are refused, in words that continue "its values would"; `None` if they are
@@ -28,19 +29,20 @@ pub fn over_memory_json(text: &[u8]) -> Option<String> {
     is_json.then_some(message)
 }
 
-// Measured, in bytes: the maximum that a run needs when it is started with many of these.
+// The following numbers of bytes were measured: the maximum that a run needs for each of these when it is started with
+// many of them.
 
 /// An object with room for four members.
 const OBJECT: usize = 560;
 /// An array with room for four items.
 const ARRAY: usize = 250;
-/// Each further member or item.
+/// Each further member of an object, or item of an array.
 const PLACE: usize = 80;
-/// What a key needs in addition to a text.
+/// A key needs this in addition to the bytes for a text.
 const KEY: usize = 30;
-/// What a text needs in addition to its bytes.
+/// A text needs this in addition to its own bytes.
 const TEXT: usize = 200;
-/// A value of YAML: the whole file is turned into events first.
+/// Each value of a YAML file needs this in addition, because the file is first converted to events as a whole.
 const EVENT: usize = 240;
 
 /// Estimates the bytes of memory that the values of a JSON text need.
@@ -76,7 +78,7 @@ pub fn memory_of_json(text: &[u8]) -> usize {
     estimate
 }
 
-/// Like [`memory_of_json`], for YAML: an upper bound on the values that its characters can make.
+/// Does the same as [`memory_of_json`], for YAML. The result is an upper bound for all values that the text can have.
 #[must_use]
 pub fn memory_of_yaml(text: &[u8]) -> usize {
     let one = |byte: &u8| match byte {

@@ -1,7 +1,7 @@
-//! Finds the name that a misspelt name was probably meant to be.
+//! Finds the known name that is most similar to a misspelt one.
 
-/// Returns the candidate that `name` is most likely a misspelling of, compared without case; `None` if no candidate
-/// is near. Long names are not compared, and of thousands of candidates only the first thousand.
+/// Returns the candidate that `name` is most likely a misspelling of, compared without case; `None` if no candidate is
+/// similar. To limit the work, long names are not compared, and only the first thousand candidates are.
 #[must_use]
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const MAX_LENGTH: usize = 64;
@@ -15,7 +15,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
             let distance = strsim::damerau_levenshtein(&name, &candidate.to_lowercase());
             (distance, candidate)
         })
-        // At most a third of the letters may be wrong: otherwise it is another word.
+        // At most a third of the letters may be wrong. With more, it is probably another word.
         .filter(|(distance, candidate)| {
             *distance <= (name.chars().count().max(candidate.chars().count()) / 3).max(1)
         })
@@ -23,7 +23,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Returns `did you mean …?` as a hint, if a candidate is near.
+/// Returns the hint `did you mean …?` if a candidate is similar.
 pub fn did_you_mean<'a, S: AsRef<str> + ?Sized + 'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a S>,
@@ -32,7 +32,7 @@ pub fn did_you_mean<'a, S: AsRef<str> + ?Sized + 'a>(
     nearest(name, candidates).map(|found| format!("did you mean `{found}`?"))
 }
 
-/// Lists the members of an object, for a message about a missing one.
+/// Lists the members of an object, for a message about a member that is missing.
 pub fn members<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut names = names.into_iter();
     let mut shown: Vec<&str> = names.by_ref().take(8).collect();

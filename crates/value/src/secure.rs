@@ -1,6 +1,7 @@
-//! Secure values: what an author declared as secure, and what is computed from it.
-//! A secure value is always wrapped, and prints as a mask. Only an evaluation and an action read its content. A store
-//! that has a key stores it sealed. The store lends the key to the codec here, which itself knows no cipher.
+//! Secure values: values that an author declared as secure, and values that are computed from them.
+//! A secure value is always wrapped, and prints as a mask. Only an evaluation and an action read its content.
+//! A store that has a key stores the content sealed (encrypted). The codec in this file has no cipher of its own: the
+//! store lends it a [`Sealer`] with the key.
 
 use crate::Value;
 use bincode::Encode;
@@ -21,7 +22,7 @@ const CONFIG: Configuration = config::standard();
 pub enum Secure {
     /// The value.
     Open(Value),
-    /// The value as a store sealed it, with a key that is not available.
+    /// The sealed bytes from a store. The key that sealed them was not available when the value was read.
     Sealed(Vec<u8>),
 }
 
@@ -39,21 +40,21 @@ pub trait Sealer: Send + Sync {
     fn open(&self, sealed: &[u8]) -> Option<Vec<u8>>;
 }
 
-/// Maximum nesting of secure values in each other: a secure map with secure members.
+/// Maximum nesting of secure values in each other, as in a secure map with secure members.
 const MAX_NESTING: u32 = 8;
 
-// Thread locals, because `bincode::Encode` has no context for values deep inside of a record.
+// Thread-local, because a context cannot be passed through `bincode::Encode` to values deep inside of a record.
 thread_local! {
     static NESTING: Cell<u32> = const { Cell::new(0) };
     static SEALER: RefCell<Option<Arc<dyn Sealer>>> = const { RefCell::new(None) };
     static SEALED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// While it exists, values that this thread encodes are sealed, and values that it decodes are opened.
+/// A guard. While it exists, secure values that this thread encodes are sealed, and those that it decodes are opened.
 pub struct Sealing(Option<Arc<dyn Sealer>>);
 
 impl Sealing {
-    /// Sets the key of this thread; with `None`, values are encoded as they are.
+    /// Sets the key of this thread. If `None`, secure values are encoded without sealing.
     #[must_use]
     pub fn with(sealer: Option<Arc<dyn Sealer>>) -> Self {
         Self(SEALER.replace(sealer))
@@ -66,7 +67,7 @@ impl Drop for Sealing {
     }
 }
 
-/// Returns true if a part of it is sealed with a key that was not available when it was decoded.
+/// Returns true if a part of the value is still sealed, because the key was not available when the part was decoded.
 #[must_use]
 pub fn holds_sealed<T: Encode>(value: &T) -> bool {
     SEALED.set(false);
@@ -74,7 +75,7 @@ pub fn holds_sealed<T: Encode>(value: &T) -> bool {
     SEALED.take() || sized.is_err()
 }
 
-/// Runs `inside` one secure value deeper; returns `None` if that is too deep.
+/// Calls `inside` with the count of nested secure values increased by one. Returns `None` if they nest too deep.
 fn nested<T>(inside: impl FnOnce() -> T) -> Option<T> {
     let depth = NESTING.get();
     if depth >= MAX_NESTING {
@@ -87,7 +88,7 @@ fn nested<T>(inside: impl FnOnce() -> T) -> Option<T> {
 }
 
 impl Secure {
-    /// Returns the form in a store: whether the bytes are sealed, and the bytes.
+    /// Returns the form for a store: the bytes, and whether they are sealed.
     pub(super) fn stored(&self) -> Result<(bool, Vec<u8>), EncodeError> {
         let value = match self {
             Self::Sealed(sealed) => {
@@ -137,7 +138,7 @@ impl Value {
         }
     }
 
-    /// Returns true if it or a part of it is secure.
+    /// Returns true if the value or a part of it is secure.
     #[must_use]
     pub fn has_secure(&self) -> bool {
         match self {
@@ -149,7 +150,7 @@ impl Value {
     }
 
     /// Returns the value with all secure parts unwrapped.
-    /// Parts that are sealed with a key that is not available do not change.
+    /// Parts that are still sealed, because their key is not available, do not change.
     #[must_use]
     pub fn revealed(&self) -> Self {
         match self {
@@ -170,7 +171,7 @@ impl Value {
         }
     }
 
-    /// Converts a secure list to a list of secure values, so that it can be iterated.
+    /// Converts a secure list to a list of secure values, so that code can iterate over it.
     #[must_use]
     pub fn into_shared(self) -> Self {
         let Self::Secure(_) = &self else {
@@ -187,7 +188,7 @@ impl Value {
 mod tests {
     use super::*;
 
-    /// Reverses and changes the bytes, so that a test notices a call.
+    /// A sealer that reverses and changes the bytes, so that a test notices whether it was called.
     struct XorSealer(u8);
 
     impl Sealer for XorSealer {
@@ -226,7 +227,7 @@ mod tests {
         assert!(!sealed.windows(5).any(|part| part == b"token"));
         assert_eq!(decoded(&sealed, Some(1)), value);
         assert_eq!(decoded(&readable, Some(1)), value);
-        // Without the key the value stays sealed, and is written back like that.
+        // Without the right key, the value stays sealed, and is written back sealed.
         for key in [None, Some(2)] {
             let unread = decoded(&sealed, key);
             assert!(holds_sealed(&unread) && !holds_sealed(&value));

@@ -1,4 +1,4 @@
-//! Shortens long texts without cutting a character; writes bytes as text.
+//! Shortens long texts, but never splits a character. Also writes bytes as hexadecimal digits.
 
 /// Returns the first characters, at most `max`.
 #[must_use]
@@ -17,7 +17,7 @@ pub fn first_bytes(text: &str, max: usize) -> &str {
     }
 }
 
-/// Returns the first characters, at most `max`, and a mark if there are more.
+/// Returns the first characters, at most `max`, followed by a mark if the text has more characters.
 #[must_use]
 pub fn shortened(text: &str, max: usize) -> String {
     let head = first_chars(text, max);
@@ -25,7 +25,7 @@ pub fn shortened(text: &str, max: usize) -> String {
     format!("{head}{mark}")
 }
 
-/// Like [`shortened`], with the mark among the `max` characters.
+/// Does the same as [`shortened`], but the result with the mark has at most `max` characters.
 #[must_use]
 pub fn fitted(text: &str, max: usize) -> String {
     match first_chars(text, max).len() < text.len() {
@@ -34,7 +34,7 @@ pub fn fitted(text: &str, max: usize) -> String {
     }
 }
 
-/// Joins all words, with one space between them.
+/// Joins all words of a text, with one space between them.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")

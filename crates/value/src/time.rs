@@ -16,7 +16,7 @@ const HOUR: i64 = 3_600_000;
 
 /// An instant, in milliseconds since 1970-01-01T00:00:00Z.
 ///
-/// Absolute, so that due times and deadlines mean the same before and after a restart.
+/// It is absolute, so that due times and deadlines have the same meaning before and after a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, Default)]
 pub struct Timestamp(pub i64);
 
@@ -24,14 +24,14 @@ impl Timestamp {
     /// The last instant that RFC 3339 can express: its years have four digits.
     pub const LAST: Self = Self(253_402_300_799_999);
 
-    /// Returns the instant `after` later, at most [`Self::LAST`].
+    /// Returns the instant that is later by `after`, at most [`Self::LAST`].
     #[must_use]
     pub fn plus(self, after: Duration) -> Self {
         let millis = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
         Self(self.0.saturating_add(millis)).min(Self::LAST)
     }
 
-    /// Returns the instant `before` earlier.
+    /// Returns the instant that is earlier by `before`.
     #[must_use]
     pub fn minus(self, before: Duration) -> Self {
         let millis = i64::try_from(before.as_millis()).unwrap_or(i64::MAX);
@@ -44,13 +44,14 @@ impl Timestamp {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// Returns the beginning of its hour, in UTC.
+    /// Returns the beginning of the hour that contains this instant, in UTC.
     #[must_use]
     pub fn hour(self) -> Self {
         Self(self.0.saturating_sub(self.0.rem_euclid(HOUR)))
     }
 
-    /// Returns the same instant for chrono, at most [`Self::LAST`], and at least the first instant of chrono.
+    /// Returns the same instant as a type of the crate chrono. Instants after [`Self::LAST`], or before the first
+    /// instant of chrono, are replaced by these limits.
     #[must_use]
     pub fn to_utc(self) -> DateTime<Utc> {
         let millis = self.min(Self::LAST).0;
@@ -64,7 +65,7 @@ impl From<DateTime<Utc>> for Timestamp {
     }
 }
 
-/// RFC 3339 with milliseconds, in UTC: `2026-11-20T14:02:11.000Z`.
+/// Writes RFC 3339 with milliseconds, in UTC: `2026-11-20T14:02:11.000Z`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self
@@ -87,7 +88,7 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// RFC 3339.
+/// Reads RFC 3339.
 impl FromStr for Timestamp {
     type Err = chrono::ParseError;
 
@@ -116,10 +117,10 @@ impl ToSchema for Timestamp {
 /// Why a text is not a valid duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// Neither the form `P[nW][nD][T[nH][nM][nS]]` nor one such as `1h30m`.
+    /// The text has neither the form `P[nW][nD][T[nH][nM][nS]]` nor a form such as `1h30m`.
     #[error("`{0}` is not a duration")]
     Syntax(String),
-    /// Years and months have no fixed length.
+    /// The text uses years or months, which have no fixed length.
     #[error("`{0}` uses years or months, which have no fixed length: use days")]
     Calendar(String),
 }
@@ -160,7 +161,7 @@ pub fn parse_nominal_duration(text: &str) -> Option<Duration> {
 
 fn iso_duration(text: &str) -> Option<iso8601::Duration> {
     let (rest, parsed) = iso8601::parsers::parse_duration(text.as_bytes()).ok()?;
-    // The parser leaves over what it does not know.
+    // The parser returns the rest of the text that it does not understand.
     (rest.is_empty() && !text.ends_with('T')).then_some(parsed)
 }
 
@@ -182,7 +183,8 @@ fn plain_duration(text: &str) -> Option<Duration> {
     Some(Duration::from_millis(millis))
 }
 
-/// Multiplies a number such as `5` or `1.5` by milliseconds; `None` if the result is not a whole number of them.
+/// Multiplies a number such as `5` or `1.5` by the length of a unit in milliseconds. Returns `None` if the result is
+/// not a whole number of milliseconds.
 fn scaled(number: &str, length: u64) -> Option<u64> {
     let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
     let whole: u64 = whole.parse().ok()?;
@@ -197,14 +199,15 @@ fn scaled(number: &str, length: u64) -> Option<u64> {
 pub fn human_duration(duration: Duration) -> String {
     match (duration.as_secs(), duration.subsec_millis()) {
         (0, millis @ 1..) => format!("{millis}ms"),
-        // The parts of ISO 8601, without the letters that only separate them.
+        // The form of ISO 8601, in lower case and without the letters `P` and `T`.
         _ => format_duration(duration)
             .replace(['P', 'T'], "")
             .to_lowercase(),
     }
 }
 
-/// Formats a duration as authored or stored for people; text that is not a duration does not change.
+/// Formats a duration that is given as text, authored or stored, for people. Text that is not a duration is returned
+/// unchanged.
 #[must_use]
 pub fn shown_duration(text: &str) -> String {
     parse_duration(text).map_or_else(|_| text.to_owned(), human_duration)

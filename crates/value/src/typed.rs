@@ -1,4 +1,4 @@
-//! Conversions between values and the types of a program that uses the library.
+//! Converts between values and the types of a program that uses the library.
 
 use super::Value;
 use serde::Serialize;
@@ -6,12 +6,12 @@ use serde::de::DeserializeOwned;
 use std::any::Any;
 
 impl Value {
-    /// Returns this value as a type of the caller.
+    /// Converts this value to a type of the caller.
     ///
     /// # Errors
-    /// The type lacks a part of the value, or has it in another form.
+    /// The value does not fit the type: for example, a part is missing or has another form.
     pub fn decode<T: DeserializeOwned + 'static>(&self) -> Result<T, serde_json::Error> {
-        // A `Value` stays as exact as it is.
+        // If the type is `Value`, return a clone, because a conversion through JSON would not be exact.
         let own: Box<dyn Any> = Box::new(self.clone());
         match own.downcast::<T>() {
             Ok(own) => Ok(*own),
@@ -19,7 +19,7 @@ impl Value {
         }
     }
 
-    /// Returns an object of the caller as a value.
+    /// Converts an object of the caller to a value.
     ///
     /// # Errors
     /// The object has no JSON form, or has a number beyond 64 bits.

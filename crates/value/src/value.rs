@@ -1,8 +1,9 @@
-//! The value every module shares: JSON plus exact 64-bit integers and decimals.
+//! The value type of all modules: JSON with exact 64-bit integers and decimals.
 //!
-//! Containers are behind `Arc`, so a clone costs a counter, and a change in place is cheap while the container has no
-//! other reference. Encoding is by hand: it limits the depth of decoded values, whereas derived code would recurse as
-//! deep as the bytes demand.
+//! Containers are behind `Arc`, so a clone only increments a counter. A change in place is cheap while the container
+//! has no other reference.
+//! Encoding and decoding are written by hand to limit the depth of values: derived code would recurse as deep as the
+//! stored bytes say.
 
 use super::exact::inexact_json;
 use super::key::{Key, shared_key};
@@ -17,11 +18,11 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-/// Maximum nesting of a value in a file or during its computation.
+/// Maximum nesting of a value in a file, and of a value while it is computed.
 pub const MAX_DEPTH: usize = 128;
 
-/// Maximum nesting of the results of a run as a whole.
-/// Below [`MAX_DEPTH`], so that a value that wraps the results can still be read.
+/// Maximum nesting of the value that contains all results of a run.
+/// It is below [`MAX_DEPTH`], so that a value that contains the results can still be read.
 pub const MAX_RESULT_DEPTH: usize = 96;
 
 /// Maximum nesting of a value that an expression returns to a run, and of a run's input. Below [`MAX_RESULT_DEPTH`],
@@ -29,10 +30,10 @@ pub const MAX_RESULT_DEPTH: usize = 96;
 pub const MAX_COMPUTED_DEPTH: usize = 80;
 
 /// Maximum nesting of an action's output.
-/// Below [`MAX_COMPUTED_DEPTH`], so that expressions can put the output into other values.
+/// It is below [`MAX_COMPUTED_DEPTH`], so that expressions can put the output into other values.
 pub const MAX_ACTION_DEPTH: usize = 64;
 
-/// Maximum nesting of a value that is read from the store: more than is ever written.
+/// Maximum nesting of a value that is read from the store. Values that are written never nest as deep.
 const MAX_STORED_DEPTH: usize = 400;
 
 /// An object. It preserves the order in which its keys were written, as the authors of files expect.
@@ -56,28 +57,28 @@ pub enum Value {
     String(Arc<String>),
     /// A list.
     Array(Arc<Vec<Value>>),
-    /// A map that preserves its order.
+    /// A map that preserves the order of its keys.
     Object(Arc<Object>),
     /// A secure value: it prints as a mask.
     Secure(Arc<Secure>),
 }
 
 impl Value {
-    /// Text as a value.
+    /// Creates a value from text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::String(Arc::new(text.into()))
     }
 
-    /// A list as a value.
+    /// Creates a value from a list.
     #[must_use]
     pub fn array(items: Vec<Value>) -> Self {
         Self::Array(Arc::new(items))
     }
 
-    /// A map as a value.
+    /// Creates a value from a map.
     #[must_use]
     pub fn object(map: Object) -> Self {
-        /// Shared, because each of ten thousand loops has a few empty objects.
+        /// All empty objects share one allocation, because each of ten thousand loops may have a few empty objects.
         static EMPTY: LazyLock<Arc<Object>> = LazyLock::new(Arc::default);
         match map.is_empty() {
             true => Self::Object(Arc::clone(&EMPTY)),
@@ -85,7 +86,7 @@ impl Value {
         }
     }
 
-    /// A map from pairs, in their order.
+    /// Creates a map from pairs, in their order.
     pub fn from_pairs<K: Into<Arc<str>>>(pairs: impl IntoIterator<Item = (K, Value)>) -> Self {
         Self::object(
             pairs
@@ -111,7 +112,7 @@ impl Value {
         }
     }
 
-    /// Whether this is null.
+    /// Returns true if this is null.
     #[must_use]
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)
@@ -126,7 +127,7 @@ impl Value {
         }
     }
 
-    /// Returns the whole number, also of 5.0; `None` for other values.
+    /// Returns the whole number, also for a double such as 5.0; `None` for other values.
     #[must_use]
     pub fn as_int(&self) -> Option<i64> {
         match self {
@@ -140,7 +141,8 @@ impl Value {
         }
     }
 
-    /// Like [`Value::as_int`], also for a number written as text: templates return text.
+    /// Does the same as [`Value::as_int`], and also accepts a number that is written as text, because templates return
+    /// text.
     #[must_use]
     pub fn as_whole(&self) -> Option<i64> {
         match self {
@@ -173,7 +175,7 @@ impl Value {
         self.as_object()?.get(key)
     }
 
-    /// Returns true if containers nest at most this many levels deep; other values have no level.
+    /// Returns true if lists and maps nest at most this many levels deep. A value that is neither has no level.
     #[must_use]
     pub fn depth_within(&self, levels: usize) -> bool {
         let below = |child: &Value| levels > 0 && child.depth_within(levels - 1);
@@ -193,8 +195,8 @@ impl Value {
         }
     }
 
-    /// Returns the number of values in it, itself included.
-    /// A shared value counts at each position, as when it is written.
+    /// Returns the number of values in this value, including itself. A value that is shared by several positions counts
+    /// at each of them, because it is also written at each of them.
     #[must_use]
     pub fn nodes(&self) -> usize {
         match self {
@@ -208,8 +210,8 @@ impl Value {
         }
     }
 
-    /// Counts values that were just made, in the first two levels.
-    /// A container with other references counts as one value.
+    /// Returns the number of values that were probably just made, in the first two levels. A container with other
+    /// references existed before, so it counts as one value.
     #[must_use]
     pub fn fresh_nodes(&self) -> usize {
         let own = |value: &Self| match value {
@@ -228,7 +230,7 @@ impl Value {
         }
     }
 
-    /// Returns compact JSON, with all digits of decimals.
+    /// Returns compact JSON. Decimals are written with all of their digits.
     #[must_use]
     pub fn to_json(&self) -> String {
         let mut out = Vec::with_capacity(64);
@@ -238,7 +240,7 @@ impl Value {
         }
     }
 
-    /// Returns text as it is, anything else as compact JSON.
+    /// Returns text unchanged, and any other value as compact JSON.
     #[must_use]
     pub fn to_text(&self) -> String {
         match self {
@@ -253,7 +255,7 @@ impl Value {
         serde_json::to_string_pretty(self).unwrap_or_else(|_| String::from("null"))
     }
 
-    /// Returns true if it has at most about this many bytes, counted as text and numbers are stored.
+    /// Returns true if the value has at most about this many bytes, as it is stored.
     #[must_use]
     pub fn fits_in_bytes(&self, bytes: usize) -> bool {
         let mut left = Some(bytes);
@@ -299,7 +301,7 @@ impl Value {
     }
 }
 
-/// Writes JSON as `serde_json` does, apart from decimals, which would become doubles there.
+/// Writes JSON as `serde_json` does, except for decimals: `serde_json` would write them as doubles.
 fn push_json(value: &Value, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
     match value {
         Value::Decimal(decimal) => {
@@ -427,7 +429,7 @@ impl Serialize for Value {
             Self::Bool(value) => serializer.serialize_bool(*value),
             Self::Int(value) => serializer.serialize_i64(*value),
             Self::Float(value) if value.is_finite() => serializer.serialize_f64(*value),
-            // JSON has no such number, so this is the text that .NET writes.
+            // JSON has no infinite number and no NaN, so the text is written that .NET uses for them.
             Self::Float(value) => serializer.serialize_str(not_finite(*value)),
             Self::Decimal(value) => match value.to_string().parse::<f64>() {
                 Ok(float) => serializer.serialize_f64(float),
@@ -495,7 +497,7 @@ impl<'de> Deserialize<'de> for Value {
                 while let Some((Key(key), value)) = map.next_entry()? {
                     out.insert(key, value);
                 }
-                // Most answers are small, and a run stores its last ones.
+                // Release the unused space: most answers have few members, and a run stores its last answers.
                 if out.len() < 4 {
                     out.shrink_to_fit();
                 }
@@ -512,7 +514,7 @@ impl Encode for Value {
     }
 }
 
-/// Refuses a value that could not be decoded again.
+/// Encodes a value. Refuses a value that nests too deep to be decoded again.
 fn encode_value<E: Encoder>(
     value: &Value,
     encoder: &mut E,
@@ -588,7 +590,7 @@ fn decode_value<D: Decoder>(decoder: &mut D, depth: usize) -> Result<Value, Deco
         6 => Value::String(Arc::new(String::decode(decoder)?)),
         7 => {
             let length = usize::decode(decoder)?;
-            // The length is not trusted: a missing item fails at its first byte.
+            // The stored length is not trusted. If an item is missing, decoding fails at its first byte.
             let mut items = Vec::with_capacity(length.min(1024));
             for _ in 0..length {
                 items.push(decode_value(decoder, depth + 1)?);
@@ -611,7 +613,7 @@ fn decode_value<D: Decoder>(decoder: &mut D, depth: usize) -> Result<Value, Deco
         _ => return Err(DecodeError::Other("an unknown kind of value")),
     })
 }
-/// Returns a double that JSON cannot represent, as .NET writes it.
+/// Returns the text that .NET uses for a double that JSON cannot represent.
 pub fn not_finite(float: f64) -> &'static str {
     match (float.is_nan(), float > 0.0) {
         (true, _) => "NaN",

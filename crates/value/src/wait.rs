@@ -1,22 +1,23 @@
-//! The wait that the headers of an HTTP answer request.
+//! Reads the headers of HTTP answers that say how long a client must wait, and how often it may call.
 
 use crate::time::Timestamp;
 use chrono::NaiveDateTime;
 use std::time::Duration;
 
-/// Maximum wait that is honoured when a server requests one.
+/// Maximum wait that is honoured if a server requests one.
 pub const LONGEST_REQUESTED_WAIT: Duration = Duration::from_secs(3600);
 
-/// Larger numbers are instants in seconds since 1970; smaller numbers are seconds from now.
+/// In a header, a number from this on is an instant in seconds since 1970. A smaller number is a number of seconds from
+/// now.
 const LEAST_INSTANT: f64 = 1e9;
 
-/// Still larger numbers are instants in milliseconds since 1970: as seconds they would be in the year 5138 or later.
+/// A number from this on is an instant in milliseconds since 1970. As seconds, it would be in the year 5138 or later.
 const LEAST_INSTANT_IN_MILLIS: f64 = 1e11;
 
-/// Returns the wait that an answer requests: `Retry-After` (RFC 9110, 10.2.3), the headers in milliseconds of OpenAI
-/// and Azure, the headers of rate limits if nothing of the quota is left, and GitHub's `X-Poll-Interval`. `header`
-/// returns the value of a header by its name in small letters. Returns `None` if no wait is requested, or only in an
-/// unknown form or for a time in the past.
+/// Returns the wait that an answer requests. Reads `Retry-After` (RFC 9110, 10.2.3), the headers of OpenAI and Azure
+/// with milliseconds, the headers of rate limits if nothing of the quota is left, and GitHub's `X-Poll-Interval`.
+/// `header` returns the value of a header by its name in lower case. Returns `None` if no wait is requested, if its
+/// form is unknown, or if its time is in the past.
 pub fn requested_wait<'a>(
     header: impl Fn(&str) -> Option<&'a str>,
     now: Timestamp,
@@ -39,8 +40,8 @@ pub fn requested_wait<'a>(
         if !has_spent_quota(&header) {
             return None;
         }
-        // The longest time, because a call that is refused for a day is still refused when a shorter quota is full
-        // again.
+        // Use the longest time of all used-up quotas: while a daily quota is used up, calls are refused, even if a
+        // shorter quota is available again.
         let spent = header("ratelimit").into_iter().flat_map(spent_quotas);
         let structured = spent.filter_map(|quota| parameter(quota, "t"));
         let reset = ["x-ratelimit-reset", "ratelimit-reset"];
@@ -55,14 +56,15 @@ pub fn requested_wait<'a>(
     millis.next().or_else(after).or_else(reset).or_else(poll)
 }
 
-/// Returns true if an answer is a refusal because of a quota, and not for good: it states when to try again, or that
-/// nothing is left.
+/// Returns true if an answer refuses a call only because a quota is used up, so that a later attempt may succeed. Such
+/// an answer says when to try again, or that nothing of the quota is left.
 pub fn is_over_quota<'a>(header: impl Fn(&str) -> Option<&'a str>) -> bool {
     header("retry-after").is_some() || has_spent_quota(&header)
 }
 
-/// Returns the rate that an answer states, as a number of requests per time: `RateLimit-Policy: "default";q=100;w=60`
-/// of the IETF draft, or `100;w=60` of older drafts. Of several policies, the one that allows least in the long run.
+/// Returns the rate limit that an answer states, as a number of requests and the time for these. Reads
+/// `RateLimit-Policy: "default";q=100;w=60` of the IETF draft, and `100;w=60` of older drafts. If there are several
+/// policies, returns the one that allows the fewest requests over a long time.
 pub fn stated_rate<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<(u32, Duration)> {
     let text = ["ratelimit-policy", "ratelimit-limit"]
         .into_iter()
