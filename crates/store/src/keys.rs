@@ -22,7 +22,7 @@ pub enum Family {
     /// The number of the last committed group, and the checksum of headers and indexes.
     Root,
     /// The last mark that was synced. The mark is a file next to the database with the number of the last durable
-    /// group. It is never older than this row.
+    /// group. The number in the mark is never lower than the number in this row.
     Marked,
     /// A program's source.
     Program,
@@ -52,7 +52,8 @@ pub enum Family {
     Padding,
 }
 
-/// First bytes of padding keys: after the root, after iterations, before the journal, after the journal.
+/// The first bytes of padding keys. In this order, the padding is after the root, after iterations, before the journal,
+/// and after the journal.
 pub const ROOT_PADDING: u8 = b'h';
 pub const ITERATIONS_PADDING: u8 = b'j';
 pub const JOURNAL_PADDING: u8 = b'y';

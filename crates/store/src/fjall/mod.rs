@@ -1,12 +1,14 @@
 //! The database on disk: fjall 3 with one keyspace, made durable.
 //!
 //! fjall does not do everything that a store needs:
-//! `persist` locks fjall's journal while it syncs. So we sync the journal through our own handle, and meanwhile the
-//! next group (writes of several commits together) is applied.
-//! fjall truncates a damaged journal at the damage. So we refuse such a journal before fjall opens it (`journal`).
-//! If a worker thread of fjall ended with an error, a writer waits for it for ever. So we wait for the workers first
-//! and detect such an error (`OpenedFjall::wait_for_workers`).
-//! fjall panics on some damaged files. So every call is guarded.
+//!
+//! - `persist` locks fjall's journal while it syncs. So we sync the journal through our own handle, and meanwhile the
+//!   next group (writes of several commits together) is applied.
+//! - fjall truncates a damaged journal at the damage. So we refuse such a journal before fjall opens it (`journal`).
+//! - If a worker thread of fjall ended with an error, a writer waits for it for ever. So we wait for the workers first
+//!   and detect such an error (`OpenedFjall::wait_for_workers`).
+//! - fjall panics on some damaged files. So every call is guarded.
+//!
 //! The number of the last durable group is stored next to the database, as with sled. No code here knows what a row
 //! means, except the root, which contains the number of the last group in a journal.
 

@@ -1,14 +1,16 @@
 //! The database on disk: sled 0.34 with one tree, made durable.
 //!
 //! sled does not do everything that a store needs:
-//! Its `flush` is not an fsync. So after every group (writes of several commits together) we call `sync_data` on a
-//! second handle of sled's file.
-//! It syncs no directory. So we sync directories when a store is created.
-//! It panics on some damaged files. So every call is guarded.
-//! A thread that waits for a failed write may wait for ever. So we wake it (`flush_watchdog`).
-//! After a process was killed, sled reads the index that this process left unfinished. So we remove such an index.
-//! It treats a damaged end of its log like a crash. So the number of the last durable group is stored next to the
-//! database.
+//!
+//! - Its `flush` is not an fsync. So after every group (writes of several commits together) we call `sync_data` on a
+//!   second handle of sled's file.
+//! - It syncs no directory. So we sync directories when a store is created.
+//! - It panics on some damaged files. So every call is guarded.
+//! - A thread that waits for a failed write may wait for ever. So we wake it (`flush_watchdog`).
+//! - After a process was killed, sled reads the index that this process left unfinished. So we remove such an index.
+//! - It treats a damaged end of its log like a crash. So the number of the last durable group is stored next to the
+//!   database.
+//!
 //! No code here knows what a row means.
 
 mod end;
