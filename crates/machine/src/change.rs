@@ -35,9 +35,9 @@ pub enum Change {
     /// The iteration does not count, and the records are again those of the iteration before.
     IterationCancelled {
         cursor: CursorId,
-        /// The frame's index.
+        /// The index of the frame in the stack of the cursor.
         depth: u32,
-        /// The action ids in its body: the first, and the end (exclusive).
+        /// The range of action ids in the body of the loop: the first, and the end (exclusive).
         action_range: (u32, u32),
     },
     /// A cursor was created. Its id is the run's next id.
@@ -55,17 +55,17 @@ pub enum Change {
     Visited(CursorId, StateId),
     /// An action that requested no effect has ended.
     Recorded {
-        /// The cursor that owns its record.
+        /// The cursor that owns the record of the action.
         owner: CursorId,
         action: ActionId,
-        /// How it ended.
+        /// How the action ended.
         status: Status,
-        /// Its result.
+        /// The result of the action.
         output: Output,
-        /// Why it failed.
+        /// Why the action failed; `None` if it did not fail.
         error: Option<Fault>,
         started_at: Timestamp,
-        /// When it ended.
+        /// When the action ended.
         at: Timestamp,
     },
     /// The records of actions were removed, because the actions run again. The range is the first action id and the end
@@ -76,13 +76,13 @@ pub enum Change {
     /// An effect ended. The action's record gets the inputs of the effect's request.
     EffectEnded {
         id: EffectId,
-        /// The cursor that owns its record.
+        /// The cursor that owns the record of the action.
         owner: CursorId,
-        /// How it ended.
+        /// How the action ended.
         status: Status,
-        /// Its result.
+        /// The result of the action.
         output: Value,
-        /// Why it failed.
+        /// Why the action failed; `None` if it did not fail.
         error: Option<Fault>,
         at: Timestamp,
     },
@@ -96,23 +96,23 @@ pub enum Change {
     /// records of the iteration before.
     IterationBegan {
         cursor: CursorId,
-        /// The frame's index.
+        /// The index of the frame in the stack of the cursor.
         depth: u32,
-        /// The action ids in its body: the first, and the end (exclusive).
+        /// The range of action ids in the body of the loop: the first, and the end (exclusive).
         action_range: (u32, u32),
         at: Timestamp,
     },
     /// The loop at this depth of this cursor ended an iteration.
     IterationEnded {
         cursor: CursorId,
-        /// The frame's index.
+        /// The index of the frame in the stack of the cursor.
         depth: u32,
         status: Status,
     },
     /// A value of an ended iteration is stored with the loop at this depth.
     IterationStored {
         cursor: CursorId,
-        /// The frame's index.
+        /// The index of the frame in the stack of the cursor.
         depth: u32,
         name: Name,
         value: Value,
@@ -122,7 +122,7 @@ pub enum Change {
     /// A loop checked its condition.
     ConditionSeen {
         cursor: CursorId,
-        /// The frame's index.
+        /// The index of the frame in the stack of the cursor.
         depth: u32,
         /// Result of the authored condition.
         value: bool,
@@ -130,7 +130,7 @@ pub enum Change {
     /// The loop at this depth delays its next iteration.
     LoopDelayed {
         cursor: CursorId,
-        /// The frame's index.
+        /// The index of the frame in the stack of the cursor.
         depth: u32,
         /// When the next iteration begins.
         due_at: Timestamp,
@@ -138,14 +138,14 @@ pub enum Change {
     /// A loop ended. The next change pops its frame.
     LoopEnded {
         cursor: CursorId,
-        /// The frame's index.
+        /// The index of the frame in the stack of the cursor.
         depth: u32,
         end: LoopEnd,
     },
     /// A loop at whose limit the run had paused was granted more iterations and time.
     BudgetGranted {
         cursor: CursorId,
-        /// The frame's index.
+        /// The index of the frame in the stack of the cursor.
         depth: u32,
         /// The new maximum number of iterations.
         max_iterations: u64,
@@ -155,10 +155,10 @@ pub enum Change {
     /// An attempt of the try at this depth failed and another follows.
     AttemptFailed {
         cursor: CursorId,
-        /// The frame's index.
+        /// The index of the frame in the stack of the cursor.
         depth: u32,
         fault: Fault,
-        /// When it failed.
+        /// When the attempt failed.
         at: Timestamp,
         /// When the next attempt begins.
         due_at: Timestamp,
@@ -166,14 +166,14 @@ pub enum Change {
     /// The next attempt of the try at this depth began.
     AttemptBegan {
         cursor: CursorId,
-        /// The frame's index.
+        /// The index of the frame in the stack of the cursor.
         depth: u32,
     },
     /// A branch of the fork at this depth started.
     BranchStarted {
         /// The fork's cursor.
         cursor: CursorId,
-        /// The frame's index.
+        /// The index of the frame in the stack of the cursor.
         depth: u32,
         /// The index of the branch.
         index: u32,
@@ -184,7 +184,7 @@ pub enum Change {
     BranchEnded {
         /// The fork's cursor.
         cursor: CursorId,
-        /// The frame's index.
+        /// The index of the frame in the stack of the cursor.
         depth: u32,
         /// The index of the branch.
         index: u32,
@@ -194,22 +194,22 @@ pub enum Change {
     ForkClosed {
         /// The fork's cursor.
         cursor: CursorId,
-        /// The frame's index.
+        /// The index of the frame in the stack of the cursor.
         depth: u32,
     },
     /// A foreach ended. The records of its iterations become its output.
     ForEachRecorded {
         /// The fork's cursor.
         cursor: CursorId,
-        /// The frame's index.
+        /// The index of the frame in the stack of the cursor.
         depth: u32,
-        /// The cursor that owns its record.
+        /// The cursor that owns the record of the action.
         owner: CursorId,
         action: ActionId,
         body: Vec<ActionId>,
-        /// How it ended.
+        /// How the action ended.
         status: Status,
-        /// Why it failed.
+        /// Why the action failed; `None` if it did not fail.
         error: Option<Fault>,
         /// The output of the foreach; `None` if it is the results of its iterations.
         output: Option<Value>,
@@ -239,9 +239,9 @@ pub enum Change {
     /// The loop at this depth reached a page for the first time.
     PageSeen {
         cursor: CursorId,
-        /// The frame's index.
+        /// The index of the frame in the stack of the cursor.
         depth: u32,
-        /// The iteration that reads it, from 0.
+        /// The iteration that reads the page, from 0.
         iteration: u64,
         /// Hash of the page's token.
         page: u128,

@@ -47,9 +47,10 @@ impl<'r, 'a> Reader<'r, 'a> {
     /// If the inputs contain secrets, they are evaluated twice: first with a mark in place of each secret, then with
     /// empty text in its place. When the marks are removed from the first result, both results must be equal. They
     /// differ in two cases, which are refused:
-    /// A secret was used in a computation. The action knows only the mark's position, so it could not repeat the
-    /// computation with the real secret.
-    /// Data contained a mark, so that the action would put a secret at that place.
+    ///
+    /// - A secret was used in a computation. The action knows only the mark's position, so it could not repeat the
+    ///   computation with the real secret.
+    /// - Data contained a mark, so that the action would put a secret at that place.
     pub fn call_inputs(
         self,
         cursor: CursorId,

@@ -206,7 +206,7 @@ impl Transition {
 /// An entry of a run's history.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 pub struct HistoryEvent {
-    /// When it happened.
+    /// When the event happened.
     pub at: Timestamp,
     /// What happened.
     #[serde(flatten)]
@@ -264,9 +264,9 @@ pub enum HistoryKind {
         node_name: Name,
         /// Number of the attempt, from 1.
         attempt: u32,
-        /// Its idempotency key.
+        /// The idempotency key of the action.
         key: String,
-        /// The path of the innermost loop or foreach that it is in.
+        /// The path of the innermost loop or foreach that the action is in.
         #[serde(skip_serializing_if = "Option::is_none")]
         path: Option<String>,
         /// The iteration of that loop, or the index of the foreach's item, from 0.
@@ -278,11 +278,11 @@ pub enum HistoryKind {
         node_name: Name,
         /// How the action ended.
         status: Status,
-        /// Why the action failed.
+        /// Why the action failed; `None` if it did not fail.
         error: Option<String>,
         /// Number of the attempt, from 1.
         attempt: u32,
-        /// The path of the innermost loop or foreach that it is in; for a loop, its own path.
+        /// The path of the innermost loop or foreach that the action is in; for a loop, its own path.
         #[serde(skip_serializing_if = "Option::is_none")]
         path: Option<String>,
         /// The iteration of that loop, or the index of the foreach's item, from 0.
@@ -308,8 +308,9 @@ pub enum HistoryKind {
         /// Maximum number of iterations.
         max_iterations: u64,
     },
-    /// An iteration of a loop. If the condition is checked before an iteration, this is reported when it begins, else
-    /// when it has ended. In TEA, each check of a loop is reported.
+    /// An iteration of a loop. If the loop checks its condition before an iteration, this is reported when the
+    /// iteration begins. If it checks after an iteration, this is reported when the iteration has ended. In TEA (The
+    /// Edge Agent), each check of a loop is reported.
     LoopIteration {
         /// The loop.
         node_name: Name,
@@ -341,7 +342,7 @@ pub enum HistoryKind {
     TimerSet {
         /// The step that sleeps.
         node_name: Name,
-        /// When it fires.
+        /// When the timer fires.
         due_at: Timestamp,
     },
     /// A signal was received from an unknown sender.
@@ -363,13 +364,13 @@ pub struct IterationRow {
     pub iteration: u64,
     /// Result of the authored condition before the iteration; `None` if it was not checked.
     pub condition: Option<bool>,
-    /// How it ended.
+    /// How the iteration ended.
     pub status: Status,
-    /// The outputs of its actions.
+    /// The outputs of the actions in the iteration.
     pub result: Value,
-    /// When it began.
+    /// When the iteration began.
     pub started_at: Timestamp,
-    /// When it ended.
+    /// When the iteration ended.
     pub ended_at: Timestamp,
 }
 

@@ -11,7 +11,7 @@ use windlass_model::model::Status;
 
 /// A foreach that ended with items that failed.
 pub(super) struct FailedForeach {
-    /// Its path: `each`, `outer#1/inner`.
+    /// The path of the foreach: `each`, `outer#1/inner`.
     pub path: String,
     /// The cursor that waits for the branches of the foreach.
     pub cursor: CursorId,

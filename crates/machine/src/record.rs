@@ -26,13 +26,13 @@ const MAX_FOLLOWED: u32 = 256;
 /// One action's record.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ActionRecord {
-    /// How it ended.
+    /// How the action ended.
     pub status: Status,
     /// The evaluated inputs; null if the action has no inputs.
     pub inputs: Value,
-    /// Its result.
+    /// The output of the action.
     pub output: Output,
-    /// Why it failed. Boxed, because most actions do not fail.
+    /// Why the action failed; `None` if it did not fail. Boxed, because most actions do not fail.
     pub error: Option<Box<Fault>>,
     pub started_at: Timestamp,
     pub ended_at: Timestamp,
@@ -144,7 +144,7 @@ pub enum Output {
         iterations: u64,
         /// The status of the loop.
         status: Status,
-        /// Why it ended.
+        /// Why the loop ended.
         end: LoopEnd,
         body: Vec<ActionId>,
     },

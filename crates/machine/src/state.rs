@@ -392,7 +392,7 @@ pub struct PendingEffect {
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct PendingTimer {
     pub cursor: CursorId,
-    /// When it fires.
+    /// When the timer fires.
     pub due_at: Timestamp,
     pub purpose: TimerPurpose,
 }

@@ -112,9 +112,9 @@ pub struct Caps {
 /// A named part of a workflow that leaves a record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Action {
-    /// Its name as written.
+    /// The name as written in the file.
     pub name: Name,
-    /// Its authored type.
+    /// The type that the author wrote.
     pub label: Name,
     /// Display name, if it differs from the name.
     pub title: Option<Name>,

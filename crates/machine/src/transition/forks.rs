@@ -18,7 +18,7 @@ use windlass_value::time::Timestamp;
 /// Which data a branch has of its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BranchIsolation {
-    /// None: the branch uses the variables and records of its fork's cursor.
+    /// No data: the branch uses the variables and records of its fork's cursor.
     Shared,
     /// An item, and its own records.
     Item,
