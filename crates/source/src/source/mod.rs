@@ -126,7 +126,7 @@ pub type Parsed = (Option<Node>, Vec<Mistake>);
 
 /// Reads the text of one file of a bundle.
 ///
-/// A path that ends in `.json` is JSON. Any other file is JSON if it can be read as JSON, else YAML.
+/// A path that ends in `.json` is JSON. Any other file is JSON if it can be read as JSON. If not, it is YAML.
 #[must_use]
 pub fn parse(bundle: &Bundle, file: u16) -> Parsed {
     let (read, mistakes, _) = read(bundle, file, Schema::Core);
