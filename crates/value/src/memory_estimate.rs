@@ -42,7 +42,7 @@ const PLACE: usize = 80;
 const KEY: usize = 30;
 /// A text needs this in addition to its own bytes.
 const TEXT: usize = 200;
-/// Each value of a YAML file needs this in addition, because the file is first converted to events as a whole.
+/// A value of a YAML file. It needs much memory, because the whole file is first converted to events.
 const EVENT: usize = 240;
 
 /// Estimates the bytes of memory that the values of a JSON text need.
