@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use utoipa::ToSchema;
 
-/// Cached names of Unix users: a directory service may be slow.
+/// Cached names of Unix users. They are cached because a directory service may be slow.
 static USERS: Mutex<BTreeMap<u32, String>> = Mutex::new(BTreeMap::new());
 
 /// The sender of a command, in audit entries and in the records of a run.

@@ -1,8 +1,9 @@
-//! The audit log: the changes that clients made, with names and addresses. It is a file of JSON lines next to the
-//! store, so that pruning, restoring and migrating a store do not change it.
+//! The audit log: the changes that clients made, with names and addresses. It is a file of JSON lines. The file is next
+//! to the store and not in it, so that pruning, restoring and migrating a store do not change the log.
 //!
 //! A command has two lines. The first line is on the disk before the command is carried out, so nothing is changed
-//! without an entry. The second line has the result. If the process is killed in between, the result is `unknown`.
+//! without an entry. The second line has the result. If the process is killed between the two lines, the result is
+//! `unknown`.
 
 use crate::scheduler::now;
 use crate::{Actor, EngineError, ErrorCode};
@@ -23,13 +24,13 @@ use windlass_value::time::Timestamp;
 const FILE: &str = "audit.jsonl";
 const OLD: &str = "audit.jsonl.old";
 
-/// When a file has this size in bytes, about 80,000 commands, it becomes the previous file.
+/// When the current file has this size in bytes (about 80,000 commands), it becomes the previous file.
 const MAX_FILE: u64 = 16 << 20;
 
 /// Maximum length of a line that is read, in bytes.
 const MAX_LINE: u64 = 64 << 10;
 
-/// Maximum length of a target in characters: names of workflows and values have limits of their own.
+/// Maximum length of the target of a command, in characters. Longer names of workflows and values are refused anyway.
 const MAX_TARGET: usize = 1_024;
 
 /// The result of a command that was carried out.
@@ -137,7 +138,7 @@ pub fn audit(state: &Path, filter: &AuditFilter) -> Result<AuditReport, EngineEr
 #[derive(Default)]
 struct Entries {
     list: Vec<AuditEntry>,
-    /// The positions in `list`, by id.
+    /// The positions of the entries in `list`, by the id of the entry.
     places: HashMap<String, usize>,
 }
 
@@ -155,7 +156,7 @@ impl Entries {
             if read? == 0 {
                 return Ok(());
             }
-            // A crash may have truncated a line.
+            // Ignore a line that cannot be read: a crash may have truncated it.
             match serde_json::from_slice(&line) {
                 Ok(Line::Entry(entry)) => {
                     self.places.insert(entry.id.clone(), self.list.len());
@@ -181,11 +182,11 @@ fn failed(error: io::Error) -> EngineError {
     StoreError::Io(error).into()
 }
 
-/// The audit log of the process that owns a store. One thread writes the log; it syncs entries that arrive together
-/// once.
+/// The audit log of the process that owns a store. One thread writes the log. Entries that arrive together share one
+/// sync.
 pub struct AuditLog {
     state: PathBuf,
-    /// The channel to the thread, which starts with the first entry.
+    /// The channel to the thread. `None` before the first entry, which starts the thread.
     appends: Mutex<Option<mpsc::Sender<Append>>>,
 }
 
@@ -214,7 +215,7 @@ impl AuditLog {
         }
     }
 
-    /// Sends a line to the thread, which starts with the first line.
+    /// Sends a line to the thread. The first line starts the thread.
     fn send(&self, append: Append) -> Result<(), io::ErrorKind> {
         let mut appends = self.appends.lock().unwrap_or_else(PoisonError::into_inner);
         let sender = match &*appends {
@@ -231,7 +232,7 @@ impl AuditLog {
         sender.send(append).map_err(|_| io::ErrorKind::BrokenPipe)
     }
 
-    /// Records that a command begins. Its entry is on the disk when this returns.
+    /// Records that a command begins. When this returns, the entry of the command is on the disk.
     ///
     /// # Errors
     /// Returns an error if the entry cannot be stored. Then the command must not be carried out.
@@ -255,10 +256,10 @@ impl AuditLog {
         Ok(Audited { log: self, entry })
     }
 
-    /// Carries out a command between the two lines of its entry. `code` returns the code of the command's error.
+    /// Carries out a command between the two lines of its entry. `code` returns the code of an error of the command.
     ///
     /// # Errors
-    /// Returns the errors of the command, and of [`Self::begin`].
+    /// Returns the error of the command, or that of [`Self::begin`].
     pub async fn record<T, E: From<EngineError>>(
         &self,
         actor: Actor,
@@ -295,7 +296,7 @@ impl AuditLog {
 }
 
 impl Audited<'_> {
-    /// Records how the command ended, and logs it.
+    /// Records how the command ended, in the audit log and in the log of the process.
     pub async fn end(self, result: &str, target: Option<&str>) {
         let Self { log, entry } = self;
         let target = target.map(bounded);
@@ -327,7 +328,7 @@ fn write_all(path: &Path, appends: &mpsc::Receiver<Append>) {
         let batch: Vec<Append> = std::iter::once(first).chain(appends.try_iter()).collect();
         let written = writer.write(&batch).map_err(|error| error.kind());
         for append in batch {
-            // The client may no longer wait.
+            // An error is ignored: the caller may no longer wait.
             let _ = append.done.send(written);
         }
     }
@@ -339,7 +340,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Appends lines. After an error, the next call opens the file again.
+    /// Appends lines. After an error the file is closed, and the next call opens it again.
     fn write(&mut self, batch: &[Append]) -> io::Result<()> {
         let mut file = match self.file.take() {
             Some(file) => file,
@@ -376,7 +377,7 @@ fn open(path: &Path) -> io::Result<File> {
     if last != *b"\n" {
         file.write_all(b"\n")?;
     }
-    // Sync the folder, so that a new file survives a power cut together with its first entry.
+    // Sync the folder. Otherwise a power cut could remove a new file together with its first entry.
     if let Some(folder) = path.parent() {
         File::open(folder)?.sync_all()?;
     }

@@ -37,8 +37,8 @@ impl Engine {
     }
 }
 
-/// Copies the store of the state directory `from` to `dir`. A store that `dir` already has is replaced only with
-/// `replace`, and remains next to the new one.
+/// Copies the store of the state directory `from` to `dir`. If `dir` already has a store, it is replaced only with
+/// `replace`. The replaced store remains next to the new one.
 ///
 /// # Errors
 /// Returns [`EngineError::NoStore`], [`EngineError::StoreExists`], or store errors. After an error `dir` is unchanged.
@@ -51,7 +51,7 @@ pub fn restore(from: &Path, dir: &Path, replace: bool) -> Result<BackedUp, Engin
     check_intact(found)?.into_report(dir, old.as_deref())
 }
 
-/// Rewrites the store of a state directory that no process owns. This frees the space of deleted rows.
+/// Rewrites the store of a state directory that no process owns. This frees the disk space of deleted records.
 ///
 /// # Errors
 /// Returns [`EngineError::NoStore`] or store errors. After an error the store is unchanged.
@@ -95,7 +95,7 @@ fn check_no_store(dir: &Path) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Checks that a copy was read without an error. Otherwise it is not a valid copy.
+/// Checks that a copy was read without an error. A copy that cannot be read completely is not valid.
 fn check_intact(found: IntegrityReport) -> Result<IntactRuns, StoreError> {
     match found.issues.first() {
         None => Ok(IntactRuns(found.whole)),
@@ -105,7 +105,7 @@ fn check_intact(found: IntegrityReport) -> Result<IntactRuns, StoreError> {
     }
 }
 
-/// Number of runs in a copy that was read completely.
+/// Number of runs in a copy that was read completely and without an error.
 struct IntactRuns(u64);
 
 impl IntactRuns {

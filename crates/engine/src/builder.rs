@@ -21,8 +21,10 @@ use windlass_formats::Caps;
 use windlass_model::model::{HandlerTarget, HostRate, Origin, Policy};
 use windlass_store::{MemoryStore, StateKey, Store, StoreKind};
 
-/// Connects to a backend that has the runs. Its arguments compile stored sources, and read the workflows that are
-/// stored under names.
+/// Connects to a backend that has the runs.
+///
+/// The first argument compiles stored sources. The second one reads the store of the workflows that are stored under
+/// names.
 pub type Connect = dyn Fn(Arc<dyn Loader>, Arc<dyn RunReader>) -> Result<Arc<dyn RunBackend>, EngineError>
     + Send
     + Sync;
@@ -34,7 +36,7 @@ pub struct EngineBuilder {
     caps: Caps,
     limits: Limits,
     rates: Vec<HostRate>,
-    /// The state directory, which has the store.
+    /// The state directory. It contains the store.
     state: Option<PathBuf>,
     commands_only: bool,
     key: Option<StateKey>,
@@ -44,8 +46,8 @@ pub struct EngineBuilder {
 }
 
 impl EngineBuilder {
-    /// Exports a span of each run, iteration and attempt to a collector. Also sends the calling span to the services
-    /// that an action calls (`traceparent`). Runs never wait for spans: some may be lost.
+    /// Exports a span of each run, iteration and attempt to a collector. Also sends the span of the call to the called
+    /// service (header `traceparent`). Runs never wait for the collector, so spans may be lost.
     #[cfg(feature = "http")]
     #[must_use]
     pub fn otlp(mut self, target: OtlpTarget) -> Self {
@@ -61,9 +63,9 @@ impl EngineBuilder {
         self
     }
 
-    /// Registers a Rust closure that carries out activities and actors of this name. Its input is decoded from the
-    /// action's input, and its result is the action's output; both with serde. A panic in the closure is a failure that
-    /// is retried. An attempt is aborted by dropping its future, so blocking code belongs on
+    /// Registers a Rust closure that carries out activities and actors of this name. The closure's argument is decoded
+    /// from the action's input, and the action's output is encoded from its result; both with serde. A panic in the
+    /// closure is a failure that is retried. An attempt is aborted by dropping its future, so run blocking code with
     /// `tokio::task::spawn_blocking`.
     ///
     /// ```
@@ -115,59 +117,68 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets which secrets guest workflows may name; a `*` matches any text. By default none.
+    /// Sets which secrets guest workflows (those from HTTP or MCP) may name. By default none.
+    ///
+    /// A `*` in a pattern matches any text.
     #[must_use]
     pub fn guest_secrets(mut self, patterns: Vec<String>) -> Self {
         self.registry.allow_guest_secrets(patterns);
         self
     }
 
-    /// Sets which environment variables expressions may read; a `*` matches any text. By default none, except for TEA
-    /// files of the operator.
+    /// Sets which environment variables expressions may read.
+    ///
+    /// A `*` in a pattern matches any text. By default they may read none, except in TEA files (The Edge Agent) of the
+    /// operator.
     #[must_use]
     pub fn allow_env(mut self, patterns: &[String]) -> Self {
         self.registry.allow_env(patterns);
         self
     }
 
-    /// Sets the cap on the count of a loop.
+    /// Sets the maximum that a workflow may state for the number of iterations of a loop.
     #[must_use]
     pub fn max_count(mut self, count: u64) -> Self {
         self.caps.count = Some(count);
         self
     }
 
-    /// Sets the cap on the timeout of a loop.
+    /// Sets the maximum that a workflow may state for the timeout of a loop.
     #[must_use]
     pub fn max_timeout(mut self, timeout: Duration) -> Self {
         self.caps.timeout = Some(timeout);
         self
     }
 
-    /// Sets what guest workflows may do, such as those that arrive over HTTP. By default [`Policy::GUEST`]: nothing.
-    /// The policy applies to every action that starts here, whatever was allowed where its run began.
+    /// Sets what guest workflows, those from HTTP or MCP, may do.
+    ///
+    /// By default [`Policy::GUEST`]: nothing. This policy applies to every action that this engine starts, even if
+    /// another policy applied when the run began.
     #[must_use]
     pub fn guest_policy(mut self, policy: Policy) -> Self {
         self.registry.set_guest_policy(policy);
         self
     }
 
-    /// Sets how much runs at a time, and how large things may get.
+    /// Sets how many effects and runs may exist at a time, and how large states may get.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Sets how often hosts are called, over all runs. The rates in workflow files apply, too: the slower one counts.
+    /// Sets how often hosts may be called, over all runs. Rates in workflow files apply, too: for each host, the slower
+    /// rate counts.
     #[must_use]
     pub fn rates(mut self, rates: Vec<HostRate>) -> Self {
         self.rates = rates;
         self
     }
 
-    /// Makes an engine that only accepts commands to runs: it stores what they change and never advances a run. For a
-    /// store that no other process owns.
+    /// Makes an engine that only accepts commands to runs.
+    ///
+    /// It stores what the commands change and never advances a run. A command uses such an engine for a store that no
+    /// process owns.
     #[must_use]
     pub fn commands_only(mut self) -> Self {
         self.commands_only = true;
@@ -181,8 +192,9 @@ impl EngineBuilder {
         self
     }
 
-    /// Opens the store in a directory, or creates it. Runs that a crash left are not touched before
-    /// [`Engine::recover`]. Must be called inside a tokio runtime.
+    /// Opens the store in a directory, or creates it. Call this inside a tokio runtime.
+    ///
+    /// Unfinished runs in the store are unchanged until [`Engine::recover`] is called.
     ///
     /// # Errors
     /// Returns [`EngineError::Store`] if the store is locked by another process, damaged or not writable.
@@ -202,7 +214,7 @@ impl EngineBuilder {
         self.open(dir)
     }
 
-    /// Makes an engine that has its runs only in memory: for tests, and for runs that need not survive.
+    /// Makes an engine that has its runs only in memory: for tests, and for runs that need not survive the process.
     ///
     /// # Errors
     /// Returns [`EngineError::Thread`].
@@ -224,8 +236,10 @@ impl EngineBuilder {
         Arc::new(self.workflows())
     }
 
-    /// Makes an engine whose runs are in another backend. The store in `dir` has only the named workflows; without
-    /// `dir` there are none.
+    /// Makes an engine whose runs are in another backend.
+    ///
+    /// The store in `dir` contains only the workflows that are stored under names. Without `dir` there are no such
+    /// workflows.
     ///
     /// # Errors
     /// Returns store errors, [`EngineError::Thread`], and the error of `connect`.
@@ -268,7 +282,7 @@ impl EngineBuilder {
         let (limits, commands_only) = (self.limits, self.commands_only);
         let state = self.state.clone();
         let rates = Rates::new(std::mem::take(&mut self.rates), state.as_deref());
-        // The other backend carries the runs out: nothing can be missing here.
+        // The other backend carries the runs out, so a handler that this process lacks is not missing.
         self.commands_only |= connect.is_some();
         #[cfg(feature = "http")]
         let exporter = self.otlp.take().map(otlp::Exporter::start).transpose()?;

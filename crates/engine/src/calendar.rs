@@ -1,4 +1,5 @@
-//! Calculates the times of a schedule, on the calendar of its time zone. Pure.
+//! Calculates the times of a schedule, on the calendar of its time zone. The code reads no clock and no store: the
+//! caller passes all data.
 
 use chrono::{
     DateTime, Datelike, Days, Months, NaiveDate, NaiveDateTime, TimeDelta, Timelike, Utc,
@@ -9,34 +10,36 @@ use windlass_model::model::{Frequency, Missed, Overlap, Recurrence, Schedule, Wh
 use windlass_store::SchedulePause;
 use windlass_value::time::Timestamp;
 
-/// A time that passed longer ago than this was missed, because no process was running.
+/// A scheduled time that passed longer ago than this was missed, because no process was running at that time.
 const LATE_AFTER: Duration = Duration::from_secs(60);
 
-/// Time until the next check whether a run that delays a queued time has ended.
+/// Time until the next check whether the previous run has ended, while a scheduled time waits for its end.
 const QUEUED_AFTER: Duration = Duration::from_secs(2);
 
-/// The same while missed times are caught up.
+/// Time until the next check while missed times are caught up.
 const BEHIND_AFTER: Duration = Duration::from_millis(500);
 
-/// Maximum number of candidates that are checked for one time: enough for every weekday of some years.
+/// Maximum number of candidates that are checked to find one scheduled time. It is enough for every weekday of some
+/// years.
 const CANDIDATES: u32 = 3_000;
 
-/// Maximum number of missed times that are caught up with a run each: the newest ones.
+/// Maximum number of missed times that are caught up with one run each. If there are more, the newest ones are caught
+/// up.
 pub(super) const MAX_DUE: usize = 1_000;
 
-/// Times beyond [`MAX_DUE`] are counted up to this number.
+/// Older missed times than those of [`MAX_DUE`] are only counted, up to this number.
 const MAX_COUNTED: u64 = 10_000;
 
 /// What to do for a schedule now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decision {
-    /// Start a run for this time, if there is one.
+    /// The scheduled time to start a run for. `None`: start no run.
     pub start: Option<Timestamp>,
-    /// All times up to this one are decided.
+    /// All scheduled times up to this one are now decided. `None`: nothing changes.
     pub until: Option<Timestamp>,
-    /// Time of the next check.
+    /// Time of the next decision. `None`: the schedule has no further times.
     pub next: Option<Timestamp>,
-    /// Number of past times that have no run and get none.
+    /// Number of missed times: past times that have no run and get none.
     pub missed: u64,
     /// The last of the missed times.
     pub last_missed: Option<Timestamp>,
@@ -49,7 +52,7 @@ pub(super) enum PreviousRun {
     None,
     /// The run has not ended.
     UnderWay {
-        /// Whether the run was started long after its time.
+        /// Whether the run was started long after its scheduled time.
         is_late: bool,
     },
     /// The run has ended.
@@ -61,7 +64,7 @@ impl PreviousRun {
         matches!(self, Self::UnderWay { .. })
     }
 
-    /// Returns whether a time was due before this run ended.
+    /// Returns whether a scheduled time was due before this run ended.
     fn delayed(self, time: Timestamp) -> bool {
         match self {
             Self::None => false,
@@ -71,22 +74,22 @@ impl PreviousRun {
     }
 }
 
-/// What is known of a schedule's past.
+/// The state of a schedule: what was decided so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Past<'a> {
-    /// When the schedule began.
+    /// When the schedule began. Recurrences count from this time.
     pub anchor: Timestamp,
-    /// Times up to this one are decided.
+    /// Scheduled times up to this one are decided.
     pub until: Timestamp,
     pub pauses: &'a [SchedulePause],
 }
 
-/// The past times that are not decided.
+/// The past times of a schedule that are not decided.
 #[derive(Default)]
 struct Due {
-    /// The newest times, in order.
+    /// The newest of these times, in order. At most [`MAX_DUE`].
     times: Vec<Timestamp>,
-    /// Number of earlier times, up to [`MAX_COUNTED`].
+    /// Number of the times that are not in `times` because they are earlier, up to [`MAX_COUNTED`].
     dropped: u64,
 }
 
@@ -117,7 +120,7 @@ pub(super) fn decide(
         return decide_each(schedule, &due.times, now, earlier, dropped);
     }
     let queues = schedule.overlap == Overlap::Queue;
-    // A time that waited for a run was not missed, however long it waited.
+    // A time that waited for the end of the previous run was not missed, however long it waited.
     let waited = |time: &Timestamp| queues && earlier.delayed(*time);
     let missed = now.since(*last) > LATE_AFTER && !waited(last);
     let start = match (schedule.overlap, earlier.is_under_way()) {
@@ -154,7 +157,8 @@ pub(super) fn decide(
     }
 }
 
-/// Decides the first of several times, when each time has a run of its own. `dropped` is the decision on earlier times.
+/// Decides the first of several times, for a schedule that starts a run for each missed time. `dropped` is the decision
+/// on the times that are only counted.
 fn decide_each(
     schedule: &Schedule,
     times: &[Timestamp],
@@ -186,7 +190,7 @@ fn decide_each(
             }
         }
         (PreviousRun::UnderWay { .. }, Overlap::Skip) => until_then(first, false),
-        // Times that were due while the run continued were not missed: one run waited for them.
+        // Times that were due before the previous run ended were not missed. One run is started for all of them.
         (PreviousRun::Ended { began, at }, Overlap::Queue) if first >= began => {
             let waited = times.iter().rev().find(|time| **time <= at);
             until_then(waited.copied().unwrap_or(first), true)
@@ -213,11 +217,12 @@ fn due(schedule: &Schedule, past: Past<'_>, to: Timestamp) -> Due {
     Due { times, dropped }
 }
 
-/// Returns the newest times before `to`. Searches for a span of time with about [`MAX_DUE`] times.
+/// Returns the newest times before `to`. To find them, searches for a span of time that contains about [`MAX_DUE`]
+/// times.
 fn newest(schedule: &Schedule, past: Past<'_>, to: Timestamp) -> Vec<Timestamp> {
     let (mut few, mut many, mut span) = (0_i64, None::<i64>, 60_000_i64);
     let mut newest = Vec::new();
-    // Stop when the two spans differ by at most a second.
+    // Stop when the span with too few times and the span with too many differ by at most a second.
     while many.is_none_or(|many| many - few > 1_000) {
         let until = Timestamp(to.0.saturating_sub(span)).max(past.until);
         let (times, all) = between(schedule, Past { until, ..past }, to, 2 * MAX_DUE);
@@ -235,7 +240,7 @@ fn newest(schedule: &Schedule, past: Past<'_>, to: Timestamp) -> Vec<Timestamp> 
     newest.split_off(newest.len().saturating_sub(MAX_DUE))
 }
 
-/// Returns the first times up to `to` that are not decided, and whether they are all of them.
+/// Returns the first times up to `to` that are not decided, at most `max`. Also returns whether these are all of them.
 fn between(
     schedule: &Schedule,
     past: Past<'_>,
@@ -255,7 +260,8 @@ fn between(
 
 /// Returns the last time up to `to` that is not decided.
 fn last_between(schedule: &Schedule, past: Past<'_>, to: Timestamp) -> Option<Timestamp> {
-    // Search the nearest past first: a schedule that fires every second has too many times for a full search.
+    // Search the nearest past first, because the times of a schedule that fires every second are too many for a full
+    // search.
     let spans = [60_u64, 3_600, 86_400, 40 * 86_400, 4_000 * 86_400];
     spans.into_iter().find_map(|seconds| {
         let back = i64::try_from(seconds * 1_000).unwrap_or(i64::MAX);
@@ -274,7 +280,7 @@ fn last_between(schedule: &Schedule, past: Past<'_>, to: Timestamp) -> Option<Ti
     })
 }
 
-/// Returns the first time after `after` that is not in a pause.
+/// Returns the first time of the schedule after `after` that is not in a pause.
 fn next_unpaused(schedule: &Schedule, past: Past<'_>, mut after: Timestamp) -> Option<Timestamp> {
     loop {
         let next = next_after(schedule, past.anchor, after)?;
@@ -287,8 +293,8 @@ fn next_unpaused(schedule: &Schedule, past: Past<'_>, mut after: Timestamp) -> O
     }
 }
 
-/// Returns the times of a cron pattern before and after `time`. A recurrence has no neighbours, because it counts from
-/// a beginning.
+/// Returns the times of a cron pattern before and after `time`. For a recurrence it returns nothing: its times depend
+/// on when it begins.
 pub(super) fn neighbours(
     schedule: &Schedule,
     time: Timestamp,
@@ -305,7 +311,7 @@ pub(super) fn neighbours(
     (before, next_after(schedule, time, time))
 }
 
-/// Returns the times from `from` to before `to`, up to [`MAX_DUE`], and whether they are all of them.
+/// Returns the times from `from` to before `to`, at most [`MAX_DUE`]. Also returns whether these are all of them.
 pub(super) fn range(
     schedule: &Schedule,
     anchor: Timestamp,
@@ -320,7 +326,7 @@ pub(super) fn range(
     between(schedule, past, Timestamp(to.0.saturating_sub(1)), MAX_DUE)
 }
 
-/// Returns the first time after `after`. `None` if there are no more.
+/// Returns the first time after `after`. `None` if the schedule has no further times.
 pub(super) fn next_after(
     schedule: &Schedule,
     anchor: Timestamp,
@@ -338,7 +344,7 @@ pub(super) fn next_after(
     }
 }
 
-/// Returns when a day begins on the clock of a schedule.
+/// Returns when a day begins in the time zone of a schedule.
 pub(super) fn start_of_day(schedule: &Schedule, day: NaiveDate) -> Option<Timestamp> {
     let zone = match &schedule.when {
         When::Cron { zone, .. } => zone,
@@ -393,7 +399,7 @@ fn recurring(recurrence: &Recurrence, anchor: Timestamp, after: Timestamp) -> Op
     ))
 }
 
-/// Returns the first time after `after` of a daily or weekly recurrence, at its hours and minutes.
+/// Returns the first time after `after` of a daily or weekly recurrence, which has hours and minutes of the day.
 fn by_day(
     recurrence: &Recurrence,
     start: NaiveDateTime,
@@ -446,7 +452,8 @@ fn by_day(
     None
 }
 
-/// Converts a time of the wall clock to an instant. A time that the clock skips becomes one hour later.
+/// Converts a time of the wall clock to an instant. A time that the clock skips (at the start of daylight saving time)
+/// becomes one hour later.
 fn on_the_clock(wall: NaiveDateTime, zone: &Zone) -> Option<Timestamp> {
     zone_to_utc(wall, zone)
         .or_else(|| zone_to_utc(wall.checked_add_signed(TimeDelta::hours(1))?, zone))

@@ -1,5 +1,5 @@
-//! The workflows that a workflow starts as runs of their own (`type: workflow`): their files, which are part of its
-//! bundle, and the input and result of a call.
+//! The workflows that a workflow starts as runs of their own (`type: workflow`): the files of the called workflows,
+//! which are part of the calling workflow's bundle, and the input and the result of a call.
 
 use super::launch::{DEPTH_LABEL, MAX_DEPTH, refuse_on_temporal};
 use super::load::{LoadOptions, Workflows, read_stored, stored_caps};
@@ -20,7 +20,7 @@ pub(super) fn called_name(request: &Request) -> String {
     inputs.get(WORKFLOW).map(Value::to_text).unwrap_or_default()
 }
 
-/// Returns the input of the run that a request starts. Secure values remain secure.
+/// Returns the input of the run that a request starts. If the request is secure, the input is secure, too.
 pub(super) fn input(request: &Request) -> Value {
     let is_secure = matches!(request.inputs, Value::Secure(_));
     let inputs = request.inputs.revealed();
@@ -63,8 +63,8 @@ pub(super) fn bundle_of(bundle: &Bundle, name: &str) -> Option<Bundle> {
     Some(part_of(bundle, file)?.0)
 }
 
-/// Returns a file of a bundle as a workflow of its own, with the files that it names. Also returns the numbers that
-/// these files have in the bundle.
+/// Returns a file of a bundle as a workflow of its own, with the files that it names. Also returns the number that each
+/// of these files has in `bundle`.
 fn part_of(bundle: &Bundle, file: u16) -> Option<(Bundle, Vec<u16>)> {
     let first = bundle.file(file)?;
     let folder = match file {
@@ -117,7 +117,7 @@ pub(super) fn too_deep(workflow: &str) -> Fault {
     Fault::new(fault_kind::WORKFLOW, message)
 }
 
-/// Returns the names of the saved workflows that a workflow calls, directly or through its files.
+/// Returns the names of the saved workflows that a workflow calls, also from the files of its bundle.
 pub(super) fn saved_names(source: &ProgramSource) -> BTreeSet<Name> {
     let mut names = BTreeSet::new();
     let mut checked = BTreeSet::from([0]);
@@ -145,14 +145,15 @@ pub(super) fn saved_names(source: &ProgramSource) -> BTreeSet<Name> {
 }
 
 impl Workflows {
-    /// Returns the start of the run that a call requests, if the calling run stores all sources.
+    /// Returns the start of the child run that a call requests. The source is read from the calling run, not from a
+    /// store.
     pub(super) fn start_of(&self, caller: &CallingRun<'_>, call: &Request) -> Result<Start, Fault> {
         let name = called_name(call);
         let failed = |why: String| {
             let message = format!("`{name}` was not started: {why}");
             Fault::new(fault_kind::WORKFLOW, message)
         };
-        // Where its actions are carried out is decided later, so nothing can be missing here.
+        // This process may not be the one that carries the actions out, so a missing handler is not an error here.
         let reader = Self {
             commands_only: true,
             ..self.with(&LoadOptions::default())
@@ -196,7 +197,7 @@ impl Workflows {
         })
     }
 
-    /// Reports the mistakes in the files of called workflows, and in the files that these call.
+    /// Reports the mistakes in the files of called workflows, and in the files that these files call.
     pub(super) fn check_called(
         &self,
         workflow: &hir::Workflow,
@@ -234,7 +235,7 @@ fn called_files<'a>(
     called_by(workflow, bundle).filter_map(Result::ok)
 }
 
-/// Returns what a workflow calls: files of its bundle, or else the names of saved workflows.
+/// Returns what a workflow calls: a file of its bundle (`Ok`), or the name of a saved workflow (`Err`).
 fn called_by<'a>(
     workflow: &'a hir::Workflow,
     bundle: &'a Bundle,

@@ -1,4 +1,5 @@
-//! The health of a store that no process owns: what can be read of it, and a new store made of that.
+//! The health of a store that no process owns: what can be read of it, and a new store that is made from the readable
+//! part.
 
 use super::error::{existing, is_full};
 use super::report::{RawReport, RepairReport, StoreReport, Unreadable};
@@ -9,7 +10,7 @@ use windlass_actions::MASK;
 use windlass_expression::mask_printed_marks;
 use windlass_store::{DiskStore, IntegrityReport, StoreError};
 
-/// Reads everything in a store. If the store cannot be opened, that is a report, not an error.
+/// Reads everything in a store. If the store is damaged and cannot be opened, this returns a report, not an error.
 ///
 /// # Errors
 /// Returns [`EngineError::NoStore`], or store errors: the store is locked, not of this program, or on a full disk.
@@ -20,7 +21,7 @@ pub fn examine(dir: impl AsRef<Path>) -> Result<StoreReport, EngineError> {
             runs: found.whole,
             unreadable: unreadable(found),
         }),
-        // A full disk says nothing about the data on it.
+        // If the disk is full, the store cannot be opened, but its data may be intact.
         Err(StoreError::Io(error)) if is_full(&error) => Err(StoreError::Io(error).into()),
         Err(error @ (StoreError::Corrupt { .. } | StoreError::Io(_))) => Ok(StoreReport {
             runs: 0,
@@ -34,7 +35,7 @@ pub fn examine(dir: impl AsRef<Path>) -> Result<StoreReport, EngineError> {
     }
 }
 
-/// Opens what can be read of a damaged store that cannot be opened. Also returns what cannot be read.
+/// Opens the readable part of a damaged store that cannot be opened. Also returns what cannot be read.
 ///
 /// # Errors
 /// Returns the errors of [`repair`].
@@ -46,8 +47,8 @@ pub fn inspect_damaged(dir: impl AsRef<Path>) -> Result<(Inspector, Vec<Unreadab
     ))
 }
 
-/// Passes the rows of a store that no process owns to `sink`, as they are stored: all rows, or those of a run. If the
-/// store is damaged or on a full disk, passes the rows that can be read.
+/// Passes the rows of a store that no process owns to `sink`, as they are stored. With `run`, passes only the rows of
+/// this run. If the store is damaged or on a full disk, passes the rows that can be read.
 ///
 /// # Errors
 /// Returns [`EngineError::NoStore`] or store errors.
@@ -76,7 +77,7 @@ pub fn raw(
     Ok(())
 }
 
-/// Makes a new store of what can be read. The old store remains next to it.
+/// Replaces a store with a new one that is made from the readable part. The old store remains next to the new one.
 ///
 /// # Errors
 /// Returns [`EngineError::NoStore`], or store errors: the store is locked, no part of it can be read, or the disk is

@@ -107,7 +107,7 @@ pub enum EngineError {
         /// The workflow that is stored now.
         current: Option<Box<CurrentWorkflow>>,
     },
-    /// A value between runs that was never written, or was deleted.
+    /// A value between runs that was never written or was deleted.
     #[error(
         "the workflow `{workflow}` has no stored state `{name}`{}",
         hint_suffix(hint)

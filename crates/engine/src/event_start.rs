@@ -1,4 +1,5 @@
-//! Starts runs for signed requests to a webhook. Each event has a key, so that a repeated event starts no second run.
+//! Starts runs for signed requests to a webhook. Each event has an idempotency key, so that a repeated event starts no
+//! second run.
 
 use super::{Engine, EngineError, Started, Workflow};
 use std::collections::BTreeMap;
@@ -10,7 +11,7 @@ use windlass_value::time::Timestamp;
 
 /// A request to a webhook.
 pub struct Delivery<'r> {
-    /// The headers, with names in lower case. If several have one name, the first one.
+    /// The headers, with names in lower case. If several headers have the same name, the first one.
     pub headers: BTreeMap<String, String>,
     pub body: &'r [u8],
     /// The parameters of the query, by name.
@@ -67,7 +68,8 @@ impl Engine {
     /// Checks the signature of a request.
     ///
     /// # Errors
-    /// Returns [`EngineError::Unsigned`] for the sender, or [`EngineError::NoWebhookSecret`] for the operator.
+    /// Returns [`EngineError::Unsigned`] if the signature is missing or wrong: a mistake of the sender. Returns
+    /// [`EngineError::NoWebhookSecret`] if the secret cannot be read: a mistake of the operator.
     pub async fn check_delivery<'w>(
         &self,
         webhook: &'w SavedWebhook,
@@ -91,7 +93,8 @@ impl Engine {
             .map_err(EngineError::Unsigned)?;
         let text = String::from_utf8_lossy(delivery.body);
         let body = Value::from_json(&text).unwrap_or_else(|_| Value::text(text));
-        // Remove the signature: a client that may only read the run could repeat the request with it.
+        // Remove the signature from the run's input. A client that may only read the run could send the request again
+        // with it.
         let signature = signature_header(of.signature);
         let headers = delivery.headers.iter();
         let headers = headers.filter(|(name, _)| *name != signature);
@@ -106,7 +109,8 @@ impl Engine {
         })
     }
 
-    /// Starts a run for a request to a webhook. A repeated request finds the run of the first one.
+    /// Starts a run for a request to a webhook. If the request is repeated, returns the run that the first request
+    /// started.
     ///
     /// # Errors
     /// Returns the errors of [`Engine::start_once`].
@@ -122,8 +126,8 @@ impl Engine {
         self.start_by_event(&webhook.workflow, &key, members).await
     }
 
-    /// Starts a run for an event. Its input has the members that the workflow declares, or all if it declares no
-    /// inputs.
+    /// Starts a run for an event. The run's input has those members of the event that the workflow declares as inputs.
+    /// If the workflow declares no inputs, the input has all members.
     pub(super) async fn start_by_event<const N: usize>(
         &self,
         workflow: &Workflow,
@@ -137,7 +141,8 @@ impl Engine {
         let input: Object = members.map(|(name, value)| (name.into(), value)).collect();
         let started = self.start_once(workflow, Value::object(input), key, BTreeMap::new(), None);
         match started.await {
-            // The key identifies a delivery: other headers may differ when it is repeated.
+            // This is a repetition, and not an error: the key identifies the delivery, and other headers of a
+            // repetition may differ.
             Err(EngineError::KeyReused(run)) => Ok(Started { run, fresh: false }),
             other => other,
         }

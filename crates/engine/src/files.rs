@@ -1,6 +1,6 @@
-//! Reads the files that a workflow names from its folder when it is loaded. So a run is pinned to these files and never
-//! needs them again. Files outside of the folder are never read, except the files that a Standard app of Logic Apps
-//! shares between its workflows.
+//! When a workflow is loaded, reads the files that it names from its folder. The texts are stored with a run, so the
+//! run does not need the files again. Files outside of the folder are never read. The only exception are the files that
+//! a Standard app of Logic Apps shares between its workflows.
 
 use super::LoadError;
 use super::load::read_text;
@@ -13,11 +13,13 @@ use windlass_model::model::Dialect;
 use windlass_source::diagnostic::Diagnostic;
 use windlass_source::source::{Bundle, MAX_BYTES, SourceFile, Span};
 
-/// Maximum number of files that a workflow names, also through others.
+/// Maximum number of files that a workflow names, directly or through other files.
 const MAX_FILES: usize = 64;
 
-/// Adds every file that the workflow names to the bundle, and the files that these name. Without a folder nothing is
-/// read: the bundle must have everything already. Returns the mistakes.
+/// Adds every file that the workflow names to the bundle (the texts of all its files), and the files that these files
+/// name. Returns the mistakes.
+///
+/// Without a folder nothing is read: the bundle must contain all files already.
 pub(super) fn gather(
     bundle: &mut Bundle,
     folder: Option<&Path>,
@@ -40,26 +42,28 @@ pub(super) fn gather(
     }
 }
 
-/// What a workflow has in addition to its own file.
+/// Files and options that belong to a workflow, in addition to its own file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WorkflowContext {
-    /// The file with the values of parameters.
+    /// The file with the values of a Logic Apps definition's parameters.
     pub parameters: Option<SourceFile>,
     /// The name of the chosen workflow, if a file has several.
     pub workflow: Option<String>,
     pub app_settings: Option<SourceFile>,
-    /// Files with further values.
+    /// Files with further values of parameters or app settings.
     pub further: Vec<SourceFile>,
-    /// Whether a run of an agent does not wait at interrupts.
+    /// Whether a run of an agent of The Edge Agent does not wait at interrupts.
     pub auto_continue: bool,
 }
 
-/// The file name of a workflow in a Standard app. Each workflow has a folder of its own.
+/// The file name of every workflow in a Standard app. Each workflow has a folder of its own.
 const WORKFLOW: &str = "workflow.json";
 
 impl WorkflowContext {
-    /// Adds this context to the bundle of a definition, with the files that a Standard app has next to the folder. Of
-    /// the app settings, only those that the files use are added. Returns the mistakes.
+    /// Adds this context to the bundle of a Logic Apps definition. Returns the mistakes.
+    ///
+    /// Also adds the files that a Standard app has next to the workflow's folder. Of the app settings, adds only those
+    /// that the files use.
     pub(super) fn add_to(
         &self,
         bundle: &mut Bundle,
@@ -117,7 +121,8 @@ impl WorkflowContext {
     }
 }
 
-/// Returns the parent of a workflow's folder, from the path as it is written: the folder may be a link.
+/// Returns the parent of a workflow's folder. The parent is computed from the path and not from the file system,
+/// because the folder may be a symbolic link.
 fn app_folder_of(folder: &Path) -> PathBuf {
     match (folder.file_name(), folder.parent()) {
         (Some(_), Some(parent)) if parent.as_os_str().is_empty() => PathBuf::from("."),
@@ -126,7 +131,8 @@ fn app_folder_of(folder: &Path) -> PathBuf {
     }
 }
 
-/// Reads a file of a Standard app. Returns `None` if the app does not have the file.
+/// Reads a file of a Standard app that is next to the workflow folders. Returns `None` if the app does not have the
+/// file.
 fn read_sibling(app: &Path, name: &str) -> Result<Option<SourceFile>, Diagnostic> {
     let path = format!("../{name}");
     match read_below(app, name, MAX_BYTES) {
@@ -140,7 +146,7 @@ fn read_sibling(app: &Path, name: &str) -> Result<Option<SourceFile>, Diagnostic
     }
 }
 
-/// Returns the path of the chosen or only workflow in a Standard app's folder.
+/// Returns the path of a workflow in a Standard app's folder: the chosen one, or the only one.
 pub(super) fn app_workflow(app: &Path, chosen: Option<&str>) -> Result<PathBuf, LoadError> {
     let refused = |message: String| LoadError::Unreadable {
         path: app.display().to_string(),
@@ -226,7 +232,8 @@ fn add(
     }
 }
 
-/// Reads the text of a file in a folder or below it, also after links are followed.
+/// Reads the text of a file in a folder or below it. If the path has symbolic links, their target must be below the
+/// folder, too.
 fn read_below(folder: &Path, path: &str, limit: usize) -> std::io::Result<String> {
     let folder = folder.canonicalize()?;
     let file = folder.join(path).canonicalize()?;
@@ -234,7 +241,7 @@ fn read_below(folder: &Path, path: &str, limit: usize) -> std::io::Result<String
         let message = "it is a link that leads out of the folder";
         return Err(Error::new(ErrorKind::PermissionDenied, message));
     }
-    // Reading a pipe or a device could block.
+    // Read only regular files: reading a pipe or a device could block.
     if !file.metadata()?.is_file() {
         return Err(Error::new(
             ErrorKind::InvalidInput,

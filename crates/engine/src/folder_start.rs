@@ -15,14 +15,14 @@ use windlass_model::model::{Name, WatchedFolder};
 /// The saved workflows that watch a folder, by name.
 pub type WatchingWorkflows = BTreeMap<Name, Arc<Workflow>>;
 
-/// The files that were found in folders, by workflow.
+/// The files that were found in the watched folders, by workflow.
 #[derive(Debug, Default)]
 pub struct SeenFiles(BTreeMap<Name, SeenFolder>);
 
 #[derive(Debug, Default)]
 struct SeenFolder {
     files: Files,
-    /// Why the folder could not be read the last time, if so.
+    /// Why the last read of the folder failed. `None` if it succeeded.
     failed: Option<String>,
 }
 
@@ -34,21 +34,21 @@ struct SeenFile {
     progress: Progress,
 }
 
-/// The version of a file. If one of these values changes, the file counts as new.
+/// The version of a file. If one of these values changes, the file counts as a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileVersion {
     size: u64,
     modified_ms: u128,
 }
 
-/// Progress of the start for a file.
+/// How far the start of a run for a file is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Progress {
-    /// The file may still change.
+    /// The file was found, but may still change.
     Seen,
-    /// The start failed for this reason, and will be tried again.
+    /// The start failed for this reason, and is tried again.
     Failed(String),
-    /// The file has a run, or never gets one.
+    /// A run was started for the file, or is never started.
     Handled,
 }
 
@@ -74,8 +74,8 @@ impl Engine {
         }
     }
 
-    /// Starts runs for the new files in the folders of these workflows. A file counts when it has not changed since the
-    /// last call.
+    /// Starts runs for the new files in the folders of these workflows. A run is started for a file when the file has
+    /// not changed since the last call: before that, it may be incomplete.
     pub async fn start_by_files(&self, watching: &WatchingWorkflows, seen: &mut SeenFiles) {
         seen.0.retain(|name, _| watching.contains_key(name));
         for (name, workflow) in watching {
@@ -133,7 +133,7 @@ impl Engine {
                             tracing::warn!(workflow = saved_as, file = %path.display(), %error, "no run starts for a file");
                         }
                         match error.code() {
-                            // The file will not be accepted later, either.
+                            // Do not try again: the workflow will not accept the file later, either.
                             ErrorCode::RefusedInput => Progress::Handled,
                             _ => next,
                         }
@@ -168,7 +168,7 @@ impl Engine {
     }
 }
 
-/// Returns whether the error would occur for every other file, too.
+/// Returns whether the error would occur for every other file, too. Then no other file is tried.
 fn concerns_all(error: &EngineError) -> bool {
     matches!(
         error.code(),
@@ -184,7 +184,7 @@ fn files_in(folder: &WatchedFolder) -> io::Result<BTreeMap<PathBuf, FileVersion>
         if !fits_pattern(&folder.pattern, &entry.file_name().to_string_lossy()) {
             continue;
         }
-        // A file that was removed meanwhile does not count.
+        // Ignore a file that was removed meanwhile.
         let Ok(metadata) = entry.metadata() else {
             continue;
         };

@@ -21,8 +21,8 @@ use windlass_value::time::Timestamp;
 /// Number of events that are read at a time.
 const PAGE: usize = 200;
 
-/// What a follower of a run receives. `Finished` and `Stuck` are the last notices, and so is `Paused` without
-/// [`Follower::through_pauses`].
+/// What a follower of a run receives. `Finished` and `Stuck` are the last notices. Without
+/// [`Follower::through_pauses`], `Paused` is also a last notice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "notice", rename_all = "snake_case")]
 pub enum Notice {
@@ -32,10 +32,10 @@ pub enum Notice {
         status: RunStatus,
         /// The loops that changed.
         loops: Vec<LoopState>,
-        /// The actions of loops that began.
+        /// The actions in loops that began in the step.
         #[serde(default)]
         began: Vec<ActionBegan>,
-        /// The attempt that failed, if another one follows.
+        /// The attempt that failed in the step, if another one follows.
         #[serde(default)]
         retry: Option<Retry>,
     },
@@ -45,7 +45,7 @@ pub enum Notice {
         sequence: u64,
         event: HistoryEvent,
     },
-    /// A command of the run printed a line. It is not stored.
+    /// A command of the run printed a line. The line is not stored.
     Printed {
         action: String,
         /// The stream that the line was printed to.
@@ -58,7 +58,7 @@ pub enum Notice {
     Finished {
         outcome: Box<OutcomeReport>,
     },
-    /// The engine cannot continue the run now. The run is safe in the store.
+    /// The engine cannot continue the run now. The stored state of the run is intact.
     Stuck {
         /// Whether the store is the cause.
         store: bool,
@@ -120,7 +120,7 @@ impl ActionBegan {
         }
     }
 
-    /// The same for an action in flight.
+    /// Returns the action of an effect in flight, if it is in a loop.
     fn in_flight(program: &Program, run: &RunState, effect: &PendingEffect) -> Option<Self> {
         let (path, _) = innermost_iteration(program, run, effect.cursor)?;
         Some(Self {
@@ -130,19 +130,19 @@ impl ActionBegan {
     }
 }
 
-/// Where a follower begins.
+/// What a follower sends first.
 #[derive(Clone, Copy)]
 pub(super) enum FirstNotice {
-    /// With the current state of the run.
+    /// The current state of the run.
     CurrentState,
-    /// With the first update of the handle, which has received all updates since the run started. The current state
+    /// The first update of the handle. The handle has received all updates since the run started, so the current state
     /// would be sent before the steps that led to it.
     FirstStep,
 }
 
 /// What a follower sends after all stored events.
 enum FollowState {
-    /// The current state of the run, which it reads.
+    /// The current state of the run, which it reads from the store.
     ReadCurrent {
         is_last: bool,
     },
@@ -157,17 +157,18 @@ pub struct Follower {
     /// The sequence number of the last event that was sent. `None` if events are not requested.
     last_sent: Option<u64>,
     ready: VecDeque<Notice>,
-    /// What is sent after all stored events. The events are read a page at a time, as the client receives them.
+    /// What is sent after all stored events. Events are read a page at a time, and the next page only when the client
+    /// has received the last one.
     next: Option<FollowState>,
     done: bool,
     /// Whether the follower continues after the run was paused.
     follows_through_pauses: bool,
-    /// The run's program, if it can be read. Outer `None`: it was not needed yet.
+    /// The run's program. The outer `None`: it was not read yet. The inner `None`: it cannot be read.
     program: Option<Option<Arc<Program>>>,
 }
 
 impl Follower {
-    /// Makes a follower that begins with `begin`. With `events`, it also sends the history after that sequence number.
+    /// Makes a follower that begins with `begin`. With `events`, it also sends the history after this sequence number.
     pub(super) fn new(
         handle: Run,
         inspector: Inspector,
@@ -199,8 +200,8 @@ impl Follower {
         self
     }
 
-    /// Receives no steps, for a caller that does not show them: to wake the caller for each step costs as much as the
-    /// step.
+    /// Receives no steps, except those with a failed attempt. It is for a caller that does not show steps, because
+    /// waking the caller costs as much as the step.
     #[must_use]
     pub fn without_steps(self) -> Self {
         self.handle.only_end();
@@ -247,7 +248,7 @@ impl Follower {
             };
             self.next = Some(match update {
                 Some(update) => FollowState::Report(update),
-                // The engine stopped, or the run ended before it was watched.
+                // The updates ended: the engine stopped, or the run ended before the handle received updates.
                 None => FollowState::ReadCurrent { is_last: true },
             });
         }
@@ -264,10 +265,10 @@ impl Follower {
         }
     }
 
-    /// Reads the run's current state from the store.
+    /// Reads the run's current state from the store, and prepares the notices for it.
     fn read_current(&mut self) -> Result<(), EngineError> {
         let state = self.inspector.load(self.handle.id())?.state;
-        // The run may have continued since the events were read.
+        // The run may have continued after the last read of events. Send the events up to this state first.
         while self.catch_up()? {}
         if let Some(outcome) = &state.outcome {
             return self.finished(outcome);
@@ -364,7 +365,7 @@ impl Follower {
     fn finished(&mut self, outcome: &Outcome) -> Result<(), EngineError> {
         let bundle = self.bundle();
         let loops = self.inspector.loops(self.handle.id())?;
-        // The state of a run may be large, and most successful runs need nothing from it.
+        // Read the state only if the report needs it: it may be large, and the reports of most successful runs do not.
         let succeeded = matches!(outcome.status, Status::Succeeded | Status::Skipped);
         let lists = succeeded
             && self
@@ -379,14 +380,15 @@ impl Follower {
         self.end_with(Notice::Finished { outcome })
     }
 
-    /// Returns the sources for the positions in an error. Without them the error is reported without positions.
+    /// Returns the sources for the positions in an error. `None` if they cannot be read: then the error is reported
+    /// without positions.
     fn bundle(&self) -> Option<Bundle> {
         let header = self.inspector.header(self.handle.id()).ok()?;
         Some(self.inspector.source(header.program).ok()?.bundle)
     }
 
-    /// Reads the next page of events from the store, so that no event is missed or sent twice however late this
-    /// follower joined. Returns whether there may be more.
+    /// Reads the next page of events from the store, so that this follower misses no event and sends none twice,
+    /// however late it joined. Returns whether there may be more.
     fn catch_up(&mut self) -> Result<bool, EngineError> {
         let Some(last) = self.last_sent else {
             return Ok(false);

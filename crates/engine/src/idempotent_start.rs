@@ -1,5 +1,5 @@
-//! Starts runs with an idempotency key of the caller: however often the same request arrives, there is one run. The key
-//! is part of the run's id, so that the store itself enforces this.
+//! Starts runs with an idempotency key of the caller: however often the same request arrives, it starts one run. A hash
+//! of the key is part of the run's id, so the store enforces this by refusing a second run with the id.
 
 use super::{Bundle, Engine, EngineError, StartOptions, Workflow, run_name};
 use crate::scheduler::ScheduleError;
@@ -11,20 +11,21 @@ use windlass_model::model::{Name, sha256_of_parts};
 use windlass_store::StoreError;
 use windlass_value::{first_chars, hex};
 
-/// The label with a hash of the request that started a run with a key.
+/// The label of a run that was started with a key. It has a hash of the request.
 pub const REQUEST_LABEL: &str = "windlass.request";
 
-/// Prefix of the labels that only Windlass sets.
+/// Prefix of the labels that only Windlass may set.
 const RESERVED: &str = "windlass.";
 
-/// Maximum number of labels, and maximum bytes of a name and a text: lists of runs have the labels of all runs.
+/// Maximum number of labels of a run, and maximum length of a name and of a text, in bytes. They are limited because
+/// lists of runs contain the labels of all runs.
 const MAX_LABELS: usize = 100;
 const MAX_LABEL_NAME: usize = 128;
 const MAX_LABEL_TEXT: usize = 4096;
-/// Maximum bytes of all labels of a run: ended runs remain in the lists.
+/// Maximum size of all labels of a run, in bytes. It is small because runs remain in the lists after their end.
 const MAX_LABEL_BYTES: usize = 16 << 10;
 
-/// Checks that a caller sets none of Windlass's own labels, and that the labels are within the limits.
+/// Checks that a caller sets no labels that are reserved for Windlass, and that the labels are within the limits.
 ///
 /// # Errors
 /// Returns [`EngineError::Input`] with the refused label.
@@ -52,30 +53,31 @@ pub fn own_labels(labels: &BTreeMap<String, String>) -> Result<(), EngineError> 
     }
 }
 
-/// Number of times that the run is looked up: the first of two equal requests may not be durable when the second one
-/// arrives.
+/// Maximum number of lookups of the run. Several may be needed: when the second of two equal requests arrives, the run
+/// of the first one may not be durable yet.
 const TRIES: u32 = 200;
 
 /// Wait between two lookups.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The run of a request.
+/// The run that a request with a key started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Started {
     pub run: Name,
-    /// Whether this request started the run.
+    /// Whether this request started the run. False if an earlier equal request did.
     pub fresh: bool,
 }
 
 impl Engine {
-    /// Starts a run, or finds the run that the same request started before. Each workflow has its own keys: the same
-    /// key starts another run of another workflow. A key is known for as long as its run is stored. `text` is the
-    /// workflow's text if the request contained it: the text of a stored workflow may have changed when the request is
-    /// repeated.
+    /// Starts a run, or returns the run that an earlier equal request with this key started.
+    ///
+    /// Each workflow has its own keys: the same key starts another run of another workflow. A key is known for as long
+    /// as its run is stored. Pass the workflow's `text` only if the request contained it. Without it, a repeated
+    /// request is still equal if the stored workflow was changed meanwhile.
     ///
     /// # Errors
-    /// Returns [`EngineError::KeyReused`] if the input, the labels or the `text` differ, and the errors of
-    /// [`Engine::start_with`].
+    /// Returns [`EngineError::KeyReused`] if the input, the labels or the `text` differ from those of the earlier
+    /// request, and the errors of [`Engine::start_with`].
     pub async fn start_once(
         &self,
         workflow: &Workflow,
@@ -89,7 +91,7 @@ impl Engine {
         let mut marked = labels;
         marked.insert(REQUEST_LABEL.to_owned(), request.clone());
         for _ in 0..TRIES {
-            // Look up the run first, so that it is found even if no more runs can be started.
+            // Look up the run before starting one, so that it is found even if the engine can start no more runs.
             match self.inspector().header(&id) {
                 Ok(header) if header.labels.get(REQUEST_LABEL) == Some(&request) => {
                     return Ok(Started {
@@ -107,7 +109,7 @@ impl Engine {
             };
             match self.launch(workflow, input.clone(), options).await {
                 Ok(run) => return Ok(Started { run, fresh: true }),
-                // An equal request is being written to the store.
+                // Another request with this key is being written to the store. Wait until its run can be looked up.
                 Err(EngineError::Schedule(ScheduleError::Exists(_))) => {
                     tokio::time::sleep(PAUSE).await;
                 }

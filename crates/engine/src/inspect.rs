@@ -24,21 +24,25 @@ const MANY_PROGRAMS: usize = 256;
 /// Maximum number of runs whose list details are cached.
 const MANY_DETAILS: usize = 4_096;
 
-/// The version of a detail: the revision of its run, and the version of its waits.
+/// The version of a detail: the revision of its run, and the version of the run's waits for permits.
 pub(super) type DetailVersion = (u64, u64);
 
-/// Details of runs, each with its version.
+/// The cached details of runs, each with its version.
 type Details = HashMap<Name, (DetailVersion, Arc<RunDetail>)>;
 
-/// Reads runs, and compiles their programs for the names of actions. It never changes a run.
+/// Reads runs. It never changes a run.
+///
+/// It compiles the programs of runs, because only a program has the names of the actions.
 #[derive(Clone)]
 pub struct Inspector {
     runs: Arc<dyn RunReader>,
     programs: Arc<Mutex<HashMap<ProgramHash, Arc<Program>>>>,
     index: Arc<RunIndexCache>,
-    /// What lists show of runs in addition to their index entries. A detail is valid while its version is the same.
+    /// The details: what lists show of a run in addition to its entry in the run index. A cached detail is valid while
+    /// the run has the version of the detail.
     details: Arc<Mutex<Details>>,
-    /// Whether reads do not wait for the disk, because the batch waits once at its end.
+    /// Whether this inspector is one of a batch of reads. Its reads do not wait for the disk: the batch waits once at
+    /// its end.
     in_batch: bool,
 }
 
@@ -77,8 +81,8 @@ impl Inspector {
         Self::new(Arc::new(StoreReader::new(store, None)))
     }
 
-    /// Passes the index of all runs to `read`, as they are now. The first call reads all runs, later calls only those
-    /// that changed.
+    /// Passes an up-to-date index of all runs to `read`. The first call reads all runs, later calls only those that
+    /// changed.
     ///
     /// # Errors
     /// Returns store errors.
@@ -86,8 +90,9 @@ impl Inspector {
         self.index.read(self, read)
     }
 
-    /// Returns what a list shows of a run in addition to its index entry. It is made once for each version of the run;
-    /// `make` gets the previous detail.
+    /// Returns what a list shows of a run in addition to its entry in the run index.
+    ///
+    /// `make` is called once for each version of the run, and gets the previous detail. `now` is the current version.
     pub(super) fn detail(
         &self,
         run: &Name,
@@ -129,7 +134,7 @@ impl Inspector {
         match store.wait_durable(epoch) {
             Ok(()) => found,
             Err(_) => {
-                // What was read may be lost. Read again, one by one, what can still be read.
+                // The store may lose what was read, so it is discarded. Read again, and wait after each read.
                 let mut details = self.details.lock().unwrap_or_else(PoisonError::into_inner);
                 details.clear();
                 drop(details);
@@ -176,7 +181,7 @@ impl Inspector {
 
     /// Returns headers in the order of the runs' ids, after `after`.
     pub fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<RunHeader>, EngineError> {
-        // The first page has read all headers.
+        // The read of the first page has made all headers available.
         let extent = after.map_or(Extent::Headers, |_| Extent::Known);
         self.read(extent, |store| store.list(after, limit))
     }
@@ -186,14 +191,15 @@ impl Inspector {
         self.read(Extent::Latest(run), |store| store.load(run))
     }
 
-    /// Returns a run as it is at one moment: header, state, loops and its last `iterations`.
+    /// Returns a run as it is at one moment: its header, its state, its loops, and as many of its last iterations as
+    /// `iterations` says.
     pub(super) fn whole(&self, run: &str, iterations: usize) -> Result<ConsistentRun, EngineError> {
         self.read(Extent::Latest(run), |store| {
             store.consistent_read(run, iterations)
         })
     }
 
-    /// Returns the current row of every loop of a run.
+    /// Returns the current state of every loop of a run.
     pub(super) fn loops(&self, run: &str) -> Result<Vec<LoopState>, EngineError> {
         self.read(Extent::Latest(run), |store| store.loops(run))
     }
@@ -218,7 +224,7 @@ impl Inspector {
         Ok(rows)
     }
 
-    /// Returns how the iterations of a loop with these numbers ended, as far as the last `commits` report it.
+    /// Returns how the iterations with the numbers `wanted` ended. Searches only the last `commits` commits of the run.
     pub(super) fn last_statuses(
         &self,
         run: &str,
@@ -232,7 +238,7 @@ impl Inspector {
             found = self.read_from(store, |store| {
                 store.last_statuses(run, path, wanted.clone(), commits)
             })?;
-            // A list need not show what is far back.
+            // Read at most twice, because a list need not show iterations that ended long ago.
             Ok(found.len() >= all || times > 1)
         })?;
         Ok(found)
@@ -243,7 +249,7 @@ impl Inspector {
         self.read(Extent::Entire(run), |store| store.journal(run))
     }
 
-    /// Returns a run's history after a sequence number.
+    /// Returns the events of a run's history after a sequence number.
     pub fn history(
         &self,
         run: &str,

@@ -1,4 +1,4 @@
-//! Starts runs: of a given workflow, and of the workflows that `workflow` actions call.
+//! Starts runs: runs of a given workflow, and runs of the workflows that `workflow` actions call.
 
 use super::load::Workflows;
 use super::turns::{CONCURRENCY_LABEL, Turns};
@@ -19,16 +19,16 @@ use windlass_machine::{Event, Outcome, RunStatus};
 use windlass_model::model::{Fault, Name, WORKFLOW, fault_kind};
 use windlass_store::{ProgramSource, RunHeader, Store, StoreError};
 
-/// Maximum depth of a run: the number of runs that may wait for it, directly or indirectly.
+/// Maximum depth of a run. The depth is the number of runs that wait for the run, directly or indirectly.
 pub(super) const MAX_DEPTH: usize = 16;
 
 /// The label of a child run with its depth.
 pub(super) const DEPTH_LABEL: &str = "windlass.depth";
 
-/// The label of a run whose actions are answered from a file of stubs.
+/// The label of a run whose actions are answered from a file of stubs, instead of being carried out.
 const STUBS_LABEL: &str = "windlass.stubs";
 
-/// Wait between two tries while the engine has no room, or the store refuses writes.
+/// Wait between two tries to start a child run, while the engine has no room for it or the store refuses writes.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Maximum number of workflows from files that stay compiled.
@@ -41,14 +41,14 @@ const PAGE: usize = 1_000;
 pub(super) struct Launcher {
     pub inspector: Inspector,
     pub runs: Arc<dyn RunBackend>,
-    /// `None` if another backend carries the runs out.
+    /// Limits the runs of one concurrency key. `None` if another backend carries the runs out.
     pub turns: Option<Arc<Turns>>,
     pub workflows: Arc<Workflows>,
     pub store: Arc<dyn Store>,
     /// Saved workflows that were compiled. Locked while a workflow is put, compiled or removed, so that this cache
     /// never differs from the store.
     pub compiled: RwLock<HashMap<Name, Arc<Workflow>>>,
-    /// Called workflows from files, by the program that calls them and their name.
+    /// Compiled workflows that are files of the calling workflow's bundle, by the calling program and their name.
     pub called: Mutex<HashMap<(ProgramHash, String), Arc<Workflow>>>,
 }
 
@@ -58,12 +58,12 @@ pub(super) fn calls_workflows(program: &Program) -> bool {
     states.any(|state| matches!(&state.op, Op::Call(call, _) if &*call.executor == WORKFLOW))
 }
 
-/// What recovery has to do for a page of all runs.
+/// What recovery found in one page of the list of all runs.
 struct RunPage {
     last: Option<Name>,
-    /// Whether an unfinished run has a concurrency key.
+    /// Whether an unfinished run in the page has a concurrency key.
     has_key: bool,
-    /// The unfinished child runs that no parent waits for.
+    /// The unfinished child runs in the page that no parent waits for.
     orphans: Vec<Name>,
 }
 
@@ -95,7 +95,7 @@ impl Launcher {
             labels.insert(String::from(STUBS_LABEL), String::from("true"));
         }
         let mut loaded = workflow.loaded.clone();
-        // The workflow may have been loaded without an engine.
+        // The workflow may have been loaded without an engine, and then lacks the engine's executors.
         loaded.registry = Registry::in_engine(loaded.registry, &self.workflows.registry);
         let start = Start {
             run: run.clone(),
@@ -115,7 +115,7 @@ impl Launcher {
         Ok(run)
     }
 
-    /// Returns the workflow of a name, ready to be started, if it exists. Blocks.
+    /// Returns the workflow that is stored under a name, compiled. `None` if the name has no workflow. Blocks.
     pub fn workflow(&self, name: &str) -> Result<Option<Arc<Workflow>>, EngineError> {
         let mut compiled = self.compiled();
         if let Some(workflow) = compiled.get(name) {
@@ -133,7 +133,8 @@ impl Launcher {
     }
 
     /// Returns the saved workflows that a run on Temporal needs: those that it calls, directly or indirectly. A call of
-    /// a workflow that is not saved fails later, when it is made, as it does without Temporal.
+    /// a workflow that is not saved is not an error here: the call fails when the run makes it, as it does without
+    /// Temporal.
     pub fn saved_for(
         &self,
         workflow: &Workflow,
@@ -173,9 +174,9 @@ impl Launcher {
         Ok(calls.map(|request| child_id(&header.id, request)).collect())
     }
 
-    /// Continues the work of earlier processes: starts waiting runs whose turn it is, and cancels child runs whose
-    /// parents no longer wait for them. It searches in the background, because a store may have many runs, and does not
-    /// keep the store open meanwhile.
+    /// Continues the work of earlier processes: starts waiting runs whose turn it is (`concurrency`), and cancels child
+    /// runs whose parents no longer wait for them. The returned future runs in the background, because a store may have
+    /// many runs. It does not keep the store open.
     pub fn recover(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {
         let launcher = Arc::downgrade(self);
         async move {
@@ -190,7 +191,7 @@ impl Launcher {
                 };
                 for orphan in page.orphans {
                     tracing::info!(run = %orphan, "cancelled: no run waits for it any more");
-                    // The run may have ended.
+                    // An error is ignored, because the run may have ended.
                     let _ = this.runs.deliver(&orphan, Event::CancelRequested).await;
                 }
                 if let Some(turns) = this.turns.as_ref().filter(|_| page.has_key && !has_keys)
@@ -207,11 +208,11 @@ impl Launcher {
         }
     }
 
-    /// Returns what recovery has to do for a page of all runs.
+    /// Reads a page of all runs. Returns what recovery has to do for these runs.
     fn page(&self, after: Option<&str>) -> Result<RunPage, EngineError> {
         let page = self.inspector.list(after, PAGE)?;
         let unfinished = || page.iter().filter(|header| !header.status.is_final());
-        // A second cancel would end a run before its operations are cancelled.
+        // Do not cancel a run twice: the second cancel would end the run before its operations are cancelled.
         let is_cancelling = |child: &RunHeader| {
             let stored = self.inspector.load(&child.id);
             stored.is_ok_and(|stored| stored.state.is_cancelling())
@@ -224,7 +225,7 @@ impl Launcher {
         })
     }
 
-    /// Returns whether a run is a child that no run waits for, as far as that can be read.
+    /// Returns whether a run is a child that no run waits for. False if that cannot be read.
     fn is_orphan(&self, child: &RunHeader) -> bool {
         let Some(parent) = child.labels.get(PARENT_LABEL) else {
             return false;
@@ -235,13 +236,13 @@ impl Launcher {
                 let run = &parent.header.id;
                 !effects.any(|effect| child_id(run, &effect.request) == child.id)
             }
-            // A parent that was removed had ended.
+            // Only runs that have ended are removed, so the parent waits for nothing.
             Err(EngineError::Store(StoreError::UnknownRun(_))) => true,
             Err(_) => false,
         }
     }
 
-    /// Starts the run of a call, unless it was started before.
+    /// Starts the run of a call, unless an earlier process or attempt started it.
     async fn start_child(self: &Arc<Self>, call: &ChildCall) -> Result<(), Fault> {
         let failed = |message: String| Fault::new(fault_kind::WORKFLOW, message);
         let name = called::called_name(&call.request);
@@ -317,7 +318,7 @@ impl CallWorkflow for Launcher {
         Box::pin(async move {
             self.start_child(&call).await?;
             let launcher = Arc::downgrade(&self);
-            // Drop the engine, so that the wait does not keep it alive.
+            // Drop this reference to the launcher, so that the wait does not keep the engine alive.
             drop(self);
             let outcome = end_of(launcher, &call.child).await;
             called::result(&call.child, outcome)
@@ -329,7 +330,7 @@ impl CallWorkflow for Launcher {
 async fn end_of(launcher: Weak<Launcher>, run: &Name) -> Outcome {
     loop {
         let Some(this) = launcher.upgrade() else {
-            // The engine is stopping: the call is repeated later.
+            // The engine is stopping. Never return: the next process repeats the call.
             return pending().await;
         };
         let (watcher, mut updates) = watch();
@@ -352,7 +353,7 @@ async fn end_of(launcher: Weak<Launcher>, run: &Name) -> Outcome {
     }
 }
 
-/// Refuses a program that needs a store that all runs share.
+/// Refuses a program with features that Temporal cannot provide, because they need a store that all runs share.
 pub(super) fn refuse_on_temporal(program: &Program) -> Result<(), EngineError> {
     let what = match () {
         () if program.concurrency.is_some() => "`concurrency` is",

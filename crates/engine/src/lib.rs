@@ -2,7 +2,8 @@
 //! only these.
 //!
 //! [`scheduler`] drives the runs of this process: it passes events to the machine, makes each step durable, and only
-//! then starts the effects of the step. An engine with runs elsewhere implements [`RunBackend`].
+//! then starts the effects of the step. A host that keeps its runs elsewhere, such as Temporal, implements
+//! [`RunBackend`].
 //!
 //! This crate contains no HTTP server and no command line.
 //!
@@ -10,9 +11,10 @@
 //!
 //! Test it alone with `cargo test -p windlass-engine`.
 
-// Not published for others: an item whose name says everything has no comment.
+// Only the exports of the crate `windlass` are a published library. So an item whose name says everything has no
+// comment.
 #![allow(missing_docs)]
-// Without these features, some code is not used.
+// Without these features, nothing uses some of the code.
 #![cfg_attr(
     not(all(feature = "http", feature = "metrics", feature = "tea")),
     allow(dead_code, unused_imports)
@@ -125,14 +127,14 @@ pub use turns::CONCURRENCY_LABEL;
 use ulid::Ulid;
 use windlass_machine::Event;
 
-/// Interval of the checks whether the store is still where it was opened.
+/// How often the engine checks that the store is still where it was opened.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// An engine on one store.
 pub struct Engine {
-    /// Notified when a workflow was put.
+    /// Notified when a workflow was stored under a name.
     changed: tokio::sync::watch::Sender<()>,
-    /// Notified when a run changed after the last read of the changed runs.
+    /// Notified at the first change of a run after each read of the changed runs.
     changes: tokio::sync::watch::Sender<()>,
     launcher: Arc<Launcher>,
     /// The runs of this process, for recovery, draining and metrics.
@@ -153,7 +155,7 @@ pub struct StartOptions {
 }
 
 impl StartOptions {
-    /// Sets the run's id.
+    /// Sets the run's id, instead of one that the engine makes.
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
@@ -175,16 +177,16 @@ impl Engine {
         EngineBuilder::default()
     }
 
-    /// Returns a receiver that is notified when a run changed after the last call of [`Inspector::run_index`].
+    /// Returns a receiver that is notified at the first change of a run after each call of [`Inspector::run_index`].
     #[must_use]
     pub fn changes(&self) -> tokio::sync::watch::Receiver<()> {
         self.changes.subscribe()
     }
 
-    /// Reads a workflow from a file, and the files that it names from the same folder.
+    /// Reads a workflow's file, and the files in its folder that it names.
     ///
     /// # Errors
-    /// Returns [`LoadError`] if the file cannot be read, or if it is refused with all of its mistakes.
+    /// Returns [`LoadError`]. If the workflow is refused, the error has all of its mistakes.
     pub fn load_file(
         &self,
         path: impl AsRef<Path>,
@@ -202,8 +204,7 @@ impl Engine {
         self.launcher.workflows.load_bundle(bundle, None, None)
     }
 
-    /// Reads a workflow from the texts of all its files, with its own options: caps, handlers, dialect. Reads nothing
-    /// from disk.
+    /// Reads a workflow from the texts of all its files, and with `options` of its own. Reads nothing from disk.
     ///
     /// # Errors
     /// Returns [`LoadError`].
@@ -257,8 +258,9 @@ impl Engine {
         self.launcher.start(workflow, input, options, None).await
     }
 
-    /// Continues every run that a crash or a stop left unfinished. With `paused`, also continues paused runs. Returns
-    /// their ids.
+    /// Continues every run that a crash or a stop left unfinished. Returns the ids of these runs.
+    ///
+    /// With `paused`, it also continues paused runs.
     ///
     /// # Errors
     /// Returns store errors.
@@ -282,13 +284,13 @@ impl Engine {
             turns.start_next_runs().await?;
         }
         for child in self.launcher.children_of(run)? {
-            // The child run may have ended.
+            // An error is ignored, because the child run may have ended.
             let _ = Box::pin(self.resume(&child)).await;
         }
         Ok(status)
     }
 
-    /// Pauses a run and its child runs. Effects in flight may end, nothing new starts, and the run's clock stops.
+    /// Pauses a run and its child runs. Effects in flight may end. No new effect starts, and the run's clock stops.
     ///
     /// # Errors
     /// Returns [`crate::scheduler::ScheduleError::Ended`] or store errors.
@@ -299,14 +301,14 @@ impl Engine {
             .deliver(run, Event::PauseRequested)
             .await?;
         for child in self.launcher.children_of(run)? {
-            // The child run may have ended.
+            // An error is ignored, because the child run may have ended.
             let _ = Box::pin(self.pause(&child)).await;
         }
         Ok(status)
     }
 
-    /// Cancels a run and its child runs. Effects in flight are aborted. If operations have `cancel`, the run ends when
-    /// their servers have answered; a second call ends it at once.
+    /// Cancels a run and its child runs. Effects in flight are aborted. An operation may have a `cancel` request: then
+    /// the run ends when the server has answered this request. A second call of this function ends the run at once.
     ///
     /// # Errors
     /// Returns [`crate::scheduler::ScheduleError::Ended`] or store errors.
@@ -316,7 +318,7 @@ impl Engine {
             .runs
             .deliver(run, Event::CancelRequested)
             .await?;
-        // The run may have ended for another reason in the same step.
+        // The same step may have ended the run for another reason. Then the cancel came too late.
         if status.is_final() && status != RunStatus::Cancelled {
             let run = Name::from(run);
             return Err(ScheduleError::Ended { run, status }.into());
@@ -324,7 +326,9 @@ impl Engine {
         Ok(status)
     }
 
-    /// The same for a command that may be repeated: a run that was cancelled or is being cancelled is not an error.
+    /// Cancels a run like [`Engine::cancel`], for a command that may be repeated.
+    ///
+    /// It is not an error if the run was cancelled or is being cancelled.
     #[doc(hidden)]
     pub async fn cancel_again(&self, run: &str) -> Result<RunStatus, EngineError> {
         if let Ok(stored) = self.launcher.inspector.load(run)
@@ -345,21 +349,21 @@ impl Engine {
     ///
     /// # Errors
     /// Returns [`EngineError::NoSignal`] if nothing in the workflow waits for a signal of this name;
-    /// [`crate::scheduler::ScheduleError::RefusedAnswer`] if its question does not accept the payload;
-    /// [`crate::scheduler::ScheduleError::Answered`] if the wait that it answers is over;
+    /// [`crate::scheduler::ScheduleError::RefusedAnswer`] if the question that the signal answers does not accept the
+    /// payload; [`crate::scheduler::ScheduleError::Answered`] if the wait that the signal answers is over;
     /// [`crate::scheduler::ScheduleError::Ended`]; store errors.
     pub async fn signal(&self, run: &str, signal: Signal) -> Result<RunStatus, EngineError> {
         let event = Event::Signalled(signal);
         self.launcher.runs.deliver(run, event).await
     }
 
-    /// Returns the addresses that accept signals without a token.
+    /// Returns the callbacks: addresses at which a run accepts a signal without an API token.
     #[must_use]
     pub fn callbacks(&self) -> &Callbacks {
         self.launcher.workflows.registry.callbacks()
     }
 
-    /// Returns a handle on an existing run: its updates from now on, and its result.
+    /// Returns a handle on an existing run. The handle receives the updates from now on, and the result.
     ///
     /// # Errors
     /// Returns store errors, also for an unknown run.
@@ -373,8 +377,8 @@ impl Engine {
         ))
     }
 
-    /// Follows an existing run. With `events`, the follower first sends the history after that sequence number (0: all
-    /// of it).
+    /// Follows an existing run. With `events`, the follower first sends the history after this sequence number (0: the
+    /// whole history).
     ///
     /// # Errors
     /// Returns store errors, also for an unknown run.
@@ -386,7 +390,7 @@ impl Engine {
         Ok(Follower::new(handle, inspector, events, printed, begin))
     }
 
-    /// The same for a run that was started with this handle: the follower sends all steps since the start, in order.
+    /// Follows a run that was started with this handle. The follower sends all steps since the start, in order.
     #[doc(hidden)]
     #[must_use]
     pub fn follow_from_start(&self, run: Run, events: Option<u64>) -> Follower {
@@ -395,15 +399,17 @@ impl Engine {
         Follower::new(run, inspector, events, printed, FirstNotice::FirstStep)
     }
 
-    /// Returns the last output of the run's running commands, at most 64 KiB of each.
+    /// Returns the last output of the run's running commands, at most 64 KiB for each command.
     #[doc(hidden)]
     #[must_use]
     pub fn printed(&self, run: &str) -> Vec<OutputLine> {
         self.local.scheduler.printing().recent(run)
     }
 
-    /// Waits until nothing can continue, and returns the reason: the store is no longer where it was opened, which is
-    /// checked once a second, or the driver has ended.
+    /// Waits until the engine cannot continue, and returns the reason.
+    ///
+    /// There are two reasons: the store is no longer where it was opened (checked once a second), or the driver has
+    /// ended.
     #[doc(hidden)]
     pub async fn lost(&self) -> EngineError {
         loop {
@@ -417,19 +423,19 @@ impl Engine {
         }
     }
 
-    /// Checks that the store is still where it was opened. Otherwise nothing is acknowledged any more.
+    /// Checks that the store is still where it was opened. If it is not, the store acknowledges no commit any more.
     ///
     /// # Errors
     /// Returns [`StoreError::Gone`].
     #[doc(hidden)]
     pub async fn in_place(&self) -> Result<(), EngineError> {
         let store = Arc::clone(&self.launcher.store);
-        // The check waits without a limit for a disk that hangs.
+        // The check may hang with the disk, so it has a thread for blocking work.
         let looked = tokio::task::spawn_blocking(move || store.check_present()).await;
         looked.map_or(Ok(()), |looked| Ok(looked?))
     }
 
-    /// Returns the reader of the store. It may be used while runs continue.
+    /// Returns the reader of the store. It can read while runs continue.
     #[doc(hidden)]
     #[must_use]
     pub fn inspector(&self) -> &Inspector {
@@ -443,7 +449,7 @@ impl Engine {
         self.local.scheduler.metrics()
     }
 
-    /// Returns for how long the driver has done the same thing. `None` while it waits for something to do.
+    /// Returns for how long the driver has worked on the same message or step. `None` while it waits for work.
     #[doc(hidden)]
     #[must_use]
     pub fn stalled_for(&self) -> Option<std::time::Duration> {
@@ -461,7 +467,8 @@ impl Engine {
         self.local.scheduler.drain().await;
     }
 
-    /// Stops the engine. Effects in flight are aborted; the process that recovers repeats them with the same keys.
+    /// Stops the engine. Effects in flight are aborted; the process that recovers the store repeats them with the same
+    /// idempotency keys.
     pub async fn stop(&self) {
         self.local.scheduler.stop().await;
         #[cfg(feature = "http")]
@@ -471,8 +478,10 @@ impl Engine {
     }
 }
 
-/// Returns the environment variables that a program reads and stores, without those that are not set or may not be
-/// read. Also returns the scheduled time of a run with these labels.
+/// Returns the values of the environment with which a run of this program starts.
+///
+/// These are the environment variables that the program reads, if they are set and may be read. For a run that a
+/// schedule started (`labels`), they include its scheduled time.
 fn environment(loaded: &Loaded, labels: &BTreeMap<String, String>) -> Value {
     let names = loaded.program.environment.iter();
     let names = names.filter(|name| loaded.registry.can_read_env(name));
@@ -498,7 +507,7 @@ pub fn check_run_id(id: &str) -> Result<(), EngineError> {
     )))
 }
 
-/// Returns whether a name would be changed as a part of an address.
+/// Returns whether clients would remove a name from a URL's path, because it is `.` or `..`.
 fn is_dots(name: &str) -> bool {
     matches!(name, "." | "..")
 }
@@ -509,7 +518,7 @@ pub fn new_id(workflow: &str) -> String {
     format!("{}-{}", run_name(workflow), Ulid::generate())
 }
 
-/// Returns the part before the ULID of an id that Windlass made. `None` for an id that a caller chose.
+/// Returns the part before the ULID of an id that Windlass made. `None` if a caller chose the id.
 #[must_use]
 pub fn made_name(id: &str) -> Option<&str> {
     let (name, ulid) = id.rsplit_once('-')?;

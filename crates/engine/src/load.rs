@@ -1,4 +1,4 @@
-//! Compiles files to programs: read, compile, hash. Also compiles stored sources again.
+//! Reads workflow files, compiles them to programs, and hashes them. Also compiles the stored sources of runs again.
 
 use super::LoadError;
 use super::files::{WorkflowContext, app_workflow, gather};
@@ -27,22 +27,23 @@ const MAX_FILE: u64 = 16 * 1024 * 1024;
 /// Options for reading a workflow, in addition to its own text.
 #[derive(Clone, Debug, Default)]
 pub struct LoadOptions {
-    /// Overrides the format that the file states or has.
+    /// The format, instead of the one that the file states or that is recognised.
     pub dialect: Option<Dialect>,
-    /// Overrides the engine's cap on the count of loops.
+    /// The maximum number of iterations of a loop, instead of the engine's.
     pub max_count: Option<u64>,
-    /// Overrides the engine's cap on the timeout of loops.
+    /// The maximum timeout of a loop, instead of the engine's.
     pub max_timeout: Option<Duration>,
     /// Handlers in addition to the engine's. The workflow's own handlers have precedence over these.
     pub handlers: Vec<(String, HandlerTarget)>,
     pub origin: Origin,
     /// Environment variables that expressions may read, in addition to the engine's; a `*` matches any text.
     pub allow_env: Vec<String>,
-    /// A directory of secrets, which is read before the engine's sources.
+    /// A directory of secrets. Its secrets have precedence over the engine's.
     pub secrets: Option<PathBuf>,
-    /// A line for `sh` that prints a secret. The name of the secret is its last word or `$1`.
+    /// A line for `sh` that prints a secret. The name of the secret is in `$1`. If the line has no `$1`, the name is
+    /// appended as its last word.
     pub secret_command: Option<String>,
-    /// How often hosts are called, over all runs of the caller's store.
+    /// How often hosts may be called, over all runs of the caller's store.
     pub rates: Vec<HostRate>,
     /// The key that encrypts secure values, if the workflow runs in the caller's store.
     pub state_key: Option<StateKey>,
@@ -50,29 +51,30 @@ pub struct LoadOptions {
     pub parameters: Option<SourceFile>,
     /// The chosen workflow of an app or a template with several.
     pub workflow: Option<String>,
-    /// The file with the app settings of a Logic Apps definition: `{Values: {…}}`, or the map itself.
+    /// The file with the app settings of a Logic Apps definition: `{Values: {…}}`, or only the map.
     pub app_settings: Option<SourceFile>,
     /// Whether a run of an agent of The Edge Agent does not wait at interrupts.
     pub auto_continue: bool,
-    /// Further values for a Logic Apps definition, after those of `parameters`: of parameters (`{name: {value}}`), or
-    /// of app settings (`{Values: {…}}`).
+    /// Files with further values for a Logic Apps definition, which are read after `parameters`. Each has values of
+    /// parameters (`{name: {value}}`) or of app settings (`{Values: {…}}`).
     pub siblings: Vec<SourceFile>,
-    /// The folder for relative paths of its actions, wherever a run continues. By default the folder of the process.
+    /// The folder for relative paths in the workflow's actions, wherever a run continues. By default the working folder
+    /// of the process.
     pub folder: Option<String>,
 }
 
-/// Reads a workflow's file without an engine, to check it or to show its compiled form. `-` is standard input.
+/// Reads a workflow's file without an engine, to check it or to show its compiled form. The path `-` is standard input.
 ///
 /// # Errors
-/// Returns [`LoadError::Unreadable`], or [`LoadError::Refused`] with all of its mistakes.
+/// Returns [`LoadError::Unreadable`], or [`LoadError::Refused`] with all mistakes of the workflow.
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Workflow, LoadError> {
     Workflows::without_engine()
         .with(options)
         .load_file(path, options.dialect)
 }
 
-/// Reads a workflow from texts without an engine. Files that it names and that are not among the texts are read from
-/// the folder.
+/// Reads a workflow from texts without an engine. The workflow may name files that are not among the texts: they are
+/// read from the folder.
 ///
 /// # Errors
 /// Returns [`LoadError::Refused`] with all of its mistakes.
@@ -96,7 +98,7 @@ pub fn load_text(path: &str, text: String, options: &LoadOptions) -> Result<Work
     load_bundle(Bundle { files }, None, options)
 }
 
-/// Reads a workflow's file; `-` is standard input.
+/// Reads a workflow's file. The path `-` is standard input.
 ///
 /// # Errors
 /// Returns [`LoadError::Unreadable`], also if the file is too large.
@@ -136,8 +138,8 @@ pub(super) fn read_text(from: impl std::io::Read) -> std::io::Result<String> {
     })
 }
 
-/// Decodes a file that begins as UTF-16. The outer `None`: it does not begin as UTF-16. The inner `None`: it is
-/// invalid.
+/// Decodes a file that begins with a byte order mark of UTF-16. The outer `None`: it has no such mark. The inner
+/// `None`: the rest is not valid UTF-16.
 fn utf16(bytes: &[u8]) -> Option<Option<String>> {
     let unit: fn([u8; 2]) -> u16 = match bytes {
         [0xff, 0xfe, ..] => u16::from_le_bytes,
@@ -150,17 +152,17 @@ fn utf16(bytes: &[u8]) -> Option<Option<String>> {
     Some(text.filter(|_| rest.is_empty()))
 }
 
-/// Reads workflows with one set of caps and executors.
+/// Reads workflows. All of them have the same caps (maximum values that a file may state) and executors.
 pub(super) struct Workflows {
     pub registry: Registry,
     pub caps: Caps,
     /// The context for definitions.
     pub definition: WorkflowContext,
-    /// The owner of the workflows.
+    /// Whether the workflows are the operator's or guests' (from HTTP or MCP).
     pub origin: Origin,
-    /// The folder for relative paths of their actions.
+    /// The folder for relative paths in their actions.
     pub folder: Option<String>,
-    /// Whether nothing starts here, so that nothing can be missing.
+    /// Whether this process starts no action. Then it does not matter if a handler or an interpreter is missing.
     pub commands_only: bool,
     /// Whether secure values are encrypted in the store.
     pub sealed: bool,
@@ -180,7 +182,7 @@ impl Workflows {
         }
     }
 
-    /// Returns a copy that is changed by the options.
+    /// Returns a copy with the options applied.
     pub fn with(&self, options: &LoadOptions) -> Self {
         let mut registry = self.registry.clone();
         for (name, target) in &options.handlers {
@@ -221,7 +223,7 @@ impl Workflows {
         self.load_collected(bundle, missing, dialect)
     }
 
-    /// Reads a workflow's file and all files that belong to it. A folder is a Standard app.
+    /// Reads a workflow's file and all files that belong to it. A path of a folder is a Standard app of Logic Apps.
     pub(super) fn collect_from_file(
         &self,
         path: &Path,
@@ -252,7 +254,7 @@ impl Workflows {
         self.load_collected(bundle, missing, dialect)
     }
 
-    /// Reads the workflow of a bundle with the rights and the folder of a source.
+    /// Reads the workflow of a bundle, with the permissions of `origin` and with a folder for its relative paths.
     pub fn load_as(
         &self,
         source: &ProgramSource,
@@ -363,7 +365,7 @@ impl Workflows {
         (workflow, diagnostics)
     }
 
-    /// Warns if the workflow has secure values and no key encrypts them.
+    /// Warns if the workflow has secure values and there is no key to encrypt them in the store.
     fn warn_unencrypted_values(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         let Some(first) = workflow.secure.first().filter(|_| !self.sealed) else {
             return;
@@ -373,13 +375,14 @@ impl Workflows {
         diagnostics.push(Diagnostic::warning("readable", first.span, message).hint(hint));
     }
 
-    /// Returns whether runs may name a secret. A caller without permission does not learn whether the secret exists.
+    /// Returns whether runs may name a secret. The check does not depend on whether the secret exists, so a caller
+    /// without permission cannot learn that.
     pub(super) fn may_name(&self, secret: &str, origin: Origin) -> bool {
         origin == Origin::Operator || self.registry.allows_guest_secret(secret)
     }
 
-    /// Refuses what the operator does not allow, as far as that is known before a run. A command that only checks a
-    /// file cannot allow anything, so it gets a warning.
+    /// Refuses what the operator does not allow, as far as that is known before a run. A process that starts no action
+    /// cannot know what the operator allows, so it only warns.
     fn check_permissions(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         let found = |span, what: String| match self.commands_only {
             true => Diagnostic::warning("denied", span, what),
@@ -524,8 +527,8 @@ pub(super) fn read_stored(source: &ProgramSource) -> Result<hir::Workflow, Strin
     workflow.ok_or_else(|| diagnostics.render(&source.bundle, false).to_string())
 }
 
-/// Returns the caps with which a source was accepted. Current caps must not make it invalid, and where a file states no
-/// count, the cap is the count.
+/// Returns the caps with which a source was accepted. They are used again because other caps could make the source
+/// invalid. They could also change it: if a file states no count for a loop, the cap is the count.
 pub(super) fn stored_caps(source: &ProgramSource) -> Caps {
     Caps {
         count: Some(source.max_count),

@@ -10,13 +10,13 @@ use windlass_source::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 
 /// Maximum number of missing handlers in a message.
 const MAX_NAMED: usize = 12;
-/// Maximum number of actions in a message for each handler.
+/// Maximum number of actions that a message lists for each handler.
 const MAX_ACTIONS: usize = 3;
 
 impl Workflows {
-    /// Reports handlers that are not registered. Connectors of a definition are errors, all at once, because a run may
-    /// do half of its work before it needs them. For other handlers there is only a warning, because another process
-    /// may have them.
+    /// Reports handlers that are not registered. A missing connector of a Logic Apps definition is an error, because a
+    /// run could do half of its work before it needs the connector. All missing connectors are reported at once. Other
+    /// handlers are only a warning, because another process may have them.
     pub(super) fn missing_handlers(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         let registry = self.registry.with_handlers(&workflow.handlers);
         let uses = workflow.handler_uses();
@@ -61,8 +61,8 @@ impl Workflows {
         missing_tokens(&registry, workflow, diagnostics);
     }
 
-    /// Warns of answers whose names are similar to names in the workflow: the action with the correct name would run
-    /// for real. Answers with other names may be for other workflows.
+    /// Warns of stub answers (of `--stub`) that nothing uses and whose names are similar to a name in the workflow. The
+    /// action with the correct name would really be carried out. Answers with other names may be for other workflows.
     pub(super) fn unused_answers(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         let (calls, uses) = (workflow.calls(), workflow.handler_uses());
         let Some((first, _)) = calls.first() else {
@@ -85,8 +85,10 @@ impl Workflows {
         }
     }
 
-    /// Returns what a run needs to continue and this process does not have. Its actions would fail for good, so the run
-    /// cannot be loaded until someone provides what is missing and resumes it.
+    /// Returns what a run needs and this process does not have: the first missing thing, in words.
+    ///
+    /// Actions that need it would fail for good. So the run is not loaded until the operator provides it and resumes
+    /// the run.
     pub(super) fn unmet_requirements(
         &self,
         workflow: &hir::Workflow,
@@ -100,7 +102,7 @@ impl Workflows {
         Some(format!("{}: {hint}", first.message))
     }
 
-    /// Warns of missing secrets. They may be added before the action starts.
+    /// Warns of missing secrets. It is only a warning, because a secret may be added before the action starts.
     pub(super) fn missing_secrets(
         &self,
         workflow: &hir::Workflow,
@@ -111,7 +113,7 @@ impl Workflows {
             for name in workflow.secrets_of(call) {
                 let is_left = of_environment(&name)
                     .is_some_and(|variable| !call.inputs.needs_variable(variable));
-                // The address of a callback is made when the action starts.
+                // The address of a callback is not read from a source: it is made when the action starts.
                 if is_left
                     || of_callback(&name).is_some()
                     || !self.may_name(&name, origin)
@@ -142,8 +144,8 @@ impl Workflows {
         }
     }
 
-    /// Refuses actions that this build does not include, and scripts in a language that this machine cannot run.
-    /// Otherwise a run would do half of its work before it reaches them.
+    /// Refuses actions that this build does not include, and scripts in a language that this machine cannot run. They
+    /// are refused before a run starts, because the run could do half of its work before it reaches them.
     pub(super) fn missing_interpreters(workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         for (step, call) in workflow.calls() {
             if let Some(feature) = required_feature(&call.executor) {
@@ -191,7 +193,8 @@ fn grouped(missing: &[&HandlerUse<'_>]) -> String {
     format!("{actions}: {}{rest}", shown.join(", "))
 }
 
-/// Warns once of all calls that sign in with an identity that only a platform knows.
+/// Warns once for each kind of platform identity (such as a managed identity) that HTTP calls sign in with, if no
+/// handler returns its token.
 fn missing_tokens(registry: &Registry, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
     for name in IDENTITIES {
         let signs_in = |call: &hir::Call| {

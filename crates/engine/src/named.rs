@@ -1,4 +1,4 @@
-//! Workflows that are stored under a name: putting, reading, starting. Each workflow is compiled once and cached until
+//! Workflows that are stored under a name: putting and reading them. Each workflow is compiled once and cached until
 //! another one replaces it.
 
 use super::StoreReader;
@@ -20,7 +20,7 @@ use windlass_store::{MAX_RUN_ID, ProgramSource, ScheduleState, StoredWorkflow, W
 /// Maximum number of names that a misspelt name is compared with.
 const MAX_COMPARED: usize = 1_000;
 
-/// Maximum number of stored former versions of a workflow.
+/// Maximum number of former versions of a workflow in the store.
 const MAX_FORMER: usize = 50;
 
 /// The condition for replacing a workflow.
@@ -38,12 +38,14 @@ pub enum PutIf {
 const PAGE: usize = 256;
 
 impl Engine {
-    /// Checks a workflow and stores it under a name. It replaces the workflow that the name had, and is durable when
-    /// this returns. Blocks. Returns its report, and whether it replaced another one.
+    /// Checks a workflow and stores it under a name. Blocks.
+    ///
+    /// It replaces the workflow that the name had. When this returns, the change is durable. Returns the report of the
+    /// workflow, and whether it replaced another one.
     ///
     /// # Errors
-    /// Returns [`EngineError::Load`] with all of its mistakes, [`EngineError::Input`] for an invalid name, or store
-    /// errors.
+    /// Returns [`EngineError::Load`] with all mistakes of the workflow, [`EngineError::Input`] for an invalid name, or
+    /// store errors.
     pub fn put_workflow(
         &self,
         name: &str,
@@ -53,8 +55,10 @@ impl Engine {
         self.put_workflow_if(name, bundle, options, &PutIf::Always)
     }
 
-    /// The same with a condition, so that a workflow that was put meanwhile is not replaced. The replaced workflow
-    /// becomes a former version.
+    /// Stores a workflow under a name if the condition holds.
+    ///
+    /// With a condition, a workflow that another caller put meanwhile is not replaced. The replaced workflow becomes a
+    /// former version.
     ///
     /// # Errors
     /// Returns [`EngineError::WorkflowChanged`], and the errors of [`Engine::put_workflow`].
@@ -89,7 +93,8 @@ impl Engine {
         let (former, gone) = self.history_of(before.as_ref(), workflow.program().hash)?;
         let former = former.as_ref().zip(before.as_ref());
         let former = former.map(|(version, before)| (version, &before.source));
-        // A pause and the missed times belong to the name. The times of the schedule begin again.
+        // The pause of the schedule and the missed times belong to the name, so the new workflow has them, too. The
+        // times of the schedule begin again.
         let state = before.as_ref().and_then(|before| before.schedule.clone());
         stored.schedule = state.map(|state| ScheduleState {
             until: stored.stored_at,
@@ -107,15 +112,17 @@ impl Engine {
         Ok((report, replaced))
     }
 
-    /// Returns the workflow of a name, ready to be started, if it exists. Blocks.
+    /// Returns the workflow that is stored under a name, compiled. `None` if the name has no workflow. Blocks.
     ///
     /// # Errors
-    /// Returns [`EngineError::Load`] if this engine refuses what another one accepted; store errors.
+    /// Returns [`EngineError::Load`] if this engine refuses a workflow that another one accepted; store errors.
     pub fn workflow(&self, name: &str) -> Result<Option<Arc<Workflow>>, EngineError> {
         self.launcher.workflow(name)
     }
 
-    /// Returns the saved workflows after `after`, and moves `after` to the last of them. Empty at the end. Blocks.
+    /// Returns the next page of saved workflows after the name `after`. Empty at the end. Blocks.
+    ///
+    /// Sets `after` to the last name of the page.
     pub(super) fn saved_page(
         &self,
         after: &mut Option<Name>,
@@ -125,15 +132,20 @@ impl Engine {
         Ok(page)
     }
 
-    /// The same, if the workflow is compiled already and none is being put at the moment. Does not block.
+    /// Returns the workflow of a name without blocking.
+    ///
+    /// `None` if it is not compiled yet, or while a workflow is being put or removed.
     #[doc(hidden)]
     #[must_use]
     pub fn workflow_at_hand(&self, name: &str) -> Option<Arc<Workflow>> {
         self.launcher.compiled.try_read().ok()?.get(name).cloned()
     }
 
-    /// Returns what becomes a former version when this program is put, and which former versions are removed: the
-    /// oldest ones, and those with the same text.
+    /// Returns how the former versions of a workflow change when `program` is put.
+    ///
+    /// The first value is the version that becomes a former one, if the text changes. The second value has the former
+    /// versions to remove: those with the same text as the old or the new version, and the oldest ones above the
+    /// maximum.
     fn history_of(
         &self,
         before: Option<&StoredWorkflow>,
@@ -153,7 +165,7 @@ impl Engine {
         Ok(((now.program != program).then_some(now), gone))
     }
 
-    /// Returns the maximum number of iterations that a loop of a workflow may have.
+    /// Returns the maximum number of iterations of a loop, for workflows of this dialect and origin.
     #[doc(hidden)]
     #[must_use]
     pub fn max_iterations(&self, dialect: Dialect, origin: Origin) -> u64 {
@@ -164,7 +176,8 @@ impl Engine {
         self.launcher.workflows.with(&options).caps.count(dialect)
     }
 
-    /// Deletes the workflow of a name. Its runs continue. Returns false if the name has no workflow. Blocks.
+    /// Deletes the workflow of a name. The runs of the workflow continue. Returns false if the name has no workflow.
+    /// Blocks.
     ///
     /// # Errors
     /// Returns store errors.
@@ -176,7 +189,7 @@ impl Engine {
 }
 
 impl Inspector {
-    /// Returns the named workflows of the store, in the order of their names, after `after`.
+    /// Returns the workflows of the store in the order of their names, after the name `after`.
     ///
     /// # Errors
     /// Returns store errors.
@@ -190,11 +203,12 @@ impl Inspector {
         Ok(stored.iter().map(WorkflowSummary::new).collect())
     }
 
-    /// Returns the report of a named workflow with its text: the current one, or that of a version.
+    /// Returns the report of a named workflow with its text: of the current version, or of the one that `version`
+    /// names.
     ///
     /// # Errors
     /// Returns [`EngineError::NoWorkflow`], [`EngineError::NoVersion`], or store errors. Returns [`EngineError::Load`]
-    /// if this version of Windlass refuses what another one accepted.
+    /// if this version of Windlass refuses a workflow that another version accepted.
     pub fn describe_workflow(
         &self,
         name: &str,
@@ -226,7 +240,7 @@ impl Inspector {
         Ok(WorkflowReport::new(&stored, &workflow))
     }
 
-    /// Returns the versions of a workflow, the newest first, with the number of their runs by status.
+    /// Returns the versions of a workflow, the newest first. Each has the number of its runs by status.
     ///
     /// # Errors
     /// Returns [`EngineError::NoWorkflow`] or store errors.
@@ -258,7 +272,7 @@ impl Inspector {
     pub fn workflow_schedule(&self, name: &str) -> Result<ScheduleReport, EngineError> {
         let (stored, workflow) = self.stored_workflow(name)?;
         let state = stored.schedule.as_ref();
-        // Times that are decided start nothing any more, also after the clock was set back.
+        // Scheduled times up to `until` are decided: they start no run any more, even if the clock was set back.
         let until = state.map_or(stored.stored_at, |state| state.until);
         let after = now().max(until);
         Ok(ScheduleReport::new(
@@ -269,7 +283,7 @@ impl Inspector {
         ))
     }
 
-    /// Returns a named workflow, as it is stored and as it is loaded.
+    /// Returns the workflow of a name, as the store has it and compiled.
     pub(super) fn stored_workflow(
         &self,
         name: &str,
@@ -341,8 +355,8 @@ fn check_unchanged(
     Err(EngineError::WorkflowChanged { name, current })
 }
 
-/// Loads a workflow that was accepted before, to inspect it: with the caps of that time, and even if this process lacks
-/// something for its runs.
+/// Loads a workflow that was accepted before, to inspect it. It uses the caps with which the workflow was accepted, and
+/// ignores what this process lacks to run it.
 fn load_again(source: &ProgramSource) -> Result<Workflow, EngineError> {
     let options = LoadOptions {
         dialect: Some(source.dialect),

@@ -1,5 +1,5 @@
 //! Sends spans of runs to a collector: OTLP over HTTP, as JSON (opentelemetry.io/docs/specs/otlp). Runs never wait for
-//! it: spans that the collector does not accept in time are dropped, counted and logged.
+//! the collector. Spans that it does not accept in time are dropped, and their number is logged.
 
 use super::EngineError;
 use crate::scheduler::{SpanSink, TraceSpan};
@@ -13,14 +13,14 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 use windlass_model::model::trace_id;
 
-/// Maximum number of spans that wait, and maximum number of spans in one request.
+/// Maximum number of spans that wait for their request, and maximum number of spans in one request.
 const WAITING: usize = 8_192;
 const BATCH: usize = 512;
 
-/// Time for which the first span of a batch waits for others.
+/// Time for which the first span of a request waits for others.
 const GATHER: Duration = Duration::from_millis(500);
 
-/// Timeout of a request, and timeout of the last requests when the engine stops.
+/// Timeout of a request, and the timeout of all remaining requests when the engine stops.
 const PATIENCE: Duration = Duration::from_secs(10);
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -31,12 +31,13 @@ pub struct OtlpTarget {
     pub url: String,
     /// Headers of each request, for example a token.
     pub headers: Vec<(String, String)>,
-    /// The value of `service.name`.
+    /// The value of the attribute `service.name`.
     pub service: String,
 }
 
 impl OtlpTarget {
-    /// Reads the variables of OpenTelemetry. Returns `None` if they name no collector, or disable the export.
+    /// Reads the environment variables that OpenTelemetry defines. Returns `None` if they name no collector, or disable
+    /// the export.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let set = |name: &str| variable(name).filter(|text| !text.is_empty());
         let either = |name: &str| {
@@ -74,7 +75,7 @@ pub(super) struct Exporter {
 }
 
 impl Exporter {
-    /// Starts the background task. Must be called inside a tokio runtime.
+    /// Starts the background task. Call this inside a tokio runtime.
     #[allow(
         clippy::disallowed_methods,
         reason = "the task only watches: no run depends on it"
@@ -181,7 +182,7 @@ impl SendTask {
                 }
             }
             self.send(&mut batch).await;
-            // The caller may no longer wait for the flush.
+            // An error is ignored: the caller may no longer wait for the flush.
             let _ = done.send(());
         }
     }
@@ -215,7 +216,7 @@ impl SendTask {
     }
 }
 
-/// Encodes a span as JSON of OTLP.
+/// Encodes a span as the JSON that OTLP defines.
 fn encoded(span: &TraceSpan) -> Value {
     let run = &*span.run;
     let nanoseconds = |at: windlass_value::time::Timestamp| format!("{}000000", at.0.max(0));

@@ -61,10 +61,10 @@ impl Engine {
         Ok(pruned)
     }
 
-    /// Removes row files of runs that do not exist. Nothing else refers to these files, so a failed removal is tried
-    /// again in the next call.
+    /// Removes row files of runs that do not exist. If a removal fails, the next call tries it again: nothing else uses
+    /// these files.
     fn remove_rows(&self, folder: &Path) {
-        // A process that prints its rows holds the lock.
+        // A process that has not printed its rows yet holds the lock, and may need its file although the run is pruned.
         let lock = fs::File::open(folder.join(ROWS_LOCK));
         if lock.is_ok_and(|lock| lock.try_lock().is_err()) {
             return;
@@ -82,13 +82,16 @@ impl Engine {
     }
 }
 
-/// Folder in the state directory for runs that print their rows at their end. Each run has a file with its name.
+/// Folder in the state directory for runs that print their rows at their end. The file of a run has the name of the
+/// run.
 pub const ROWS: &str = "rows";
 
 /// Lock file in [`ROWS`]. Each process holds it until it has printed its rows.
 pub const ROWS_LOCK: &str = ".lock";
 
-/// Returns the run whose rows a file in [`ROWS`] has. Until the run succeeds, its file is `RUN.RUN.new`.
+/// Returns the run whose rows are in the file with this name in [`ROWS`].
+///
+/// Until the run succeeds, the name is `RUN.RUN.new`.
 #[must_use]
 pub fn run_of_rows(file: &str) -> &str {
     let mut runs = file.match_indices('.').filter_map(|(at, _)| {
@@ -116,7 +119,7 @@ pub(super) fn prune(
     }
     for run in &old {
         match store.delete(run) {
-            // Another caller may have deleted the run.
+            // Another caller may have deleted the run meanwhile.
             Ok(()) | Err(StoreError::UnknownRun(_)) => {}
             Err(error) => return Err(error.into()),
         }
@@ -125,7 +128,7 @@ pub(super) fn prune(
     Ok(pruned)
 }
 
-/// Returns the runs that a filter selects.
+/// Returns the runs that a filter selects, without deleting them.
 pub fn chosen_to_prune(
     store: &dyn Store,
     filter: &PruneFilter,

@@ -1,5 +1,5 @@
 //! Retries a run that did not succeed. The retry is a new run of the same program: from its beginning with the same
-//! input, or from an iteration or an action with the state at that time. The old run is unchanged.
+//! input, or from an iteration or an action, with the state that the run had there. The old run is unchanged.
 
 use super::{Engine, EngineError, REQUEST_LABEL, Started, Workflow, new_id, now};
 use crate::launch::DEPTH_LABEL;
@@ -18,23 +18,24 @@ pub const RETRY_LABEL: &str = "windlass.retry_of";
 /// The label with the position that the retry starts from, if it is not the beginning.
 pub const RETRY_FROM_LABEL: &str = "windlass.retry_from";
 
-/// The position of the action that a run failed at.
+/// The word for the position of the action that a run failed at.
 pub const FAILED: &str = "failed";
 
-/// The position of the failed items of the last foreach that had failed items.
+/// The word for the position of the failed items of the last foreach that had failed items.
 pub const FAILED_ITEMS: &str = "failed-items";
 
 impl Engine {
-    /// Retries a run that failed, timed out or was cancelled, with an id of the caller or a new one. `from` is an
-    /// action, an iteration, or the end of a path to one, as in the idempotency keys (`poll#14/fetch`); the retry
-    /// starts from the last time that the run was there. [`FAILED`] is the action that the run failed at.
-    /// [`FAILED_ITEMS`] is the failed items of its last foreach that had any; it may also be used for a run that
-    /// succeeded. Without `from`, the new run starts at the beginning.
+    /// Retries a run that failed, timed out or was cancelled, with an id of the caller or a new one. `from` is a
+    /// position: an action, an iteration, or the last parts of a path to one, as in the idempotency keys
+    /// (`poll#14/fetch`). If the run was there several times, the retry starts from the last time. [`FAILED`] is the
+    /// action that the run failed at. [`FAILED_ITEMS`] means the failed items of the last foreach that had failed
+    /// items; this position is also valid for a run that succeeded. Without `from`, the new run starts at the
+    /// beginning.
     ///
     /// # Errors
-    /// Returns [`EngineError::NotRetried`] if the run has not ended or has succeeded. Returns [`EngineError::NoPlace`]
-    /// if the run was never at `from`, or the steps since then are no longer stored. Also returns the errors of
-    /// [`Engine::start_with`].
+    /// Returns [`EngineError::NotRetried`] if the run has not ended, or if it has succeeded. Returns
+    /// [`EngineError::NoPlace`] if the run was never at `from`, or the steps since then are no longer stored. Also
+    /// returns the errors of [`Engine::start_with`].
     pub async fn retry(
         &self,
         run: &str,
@@ -57,7 +58,7 @@ impl Engine {
         let workflow = self.workflow_of(&header)?;
         let id = Name::from(id.unwrap_or_else(|| new_id(&header.workflow)));
         let mut labels = header.labels;
-        // The idempotency key belongs to the other run.
+        // The idempotency key of the request belongs to the retried run.
         labels.remove(REQUEST_LABEL);
         labels.remove(RETRY_FROM_LABEL);
         labels.remove(FAILED_ACTIONS_LABEL);
@@ -78,7 +79,7 @@ impl Engine {
             }
             labels.insert(RETRY_FROM_LABEL.to_owned(), from.to_owned());
         }
-        // The stored input was converted by the workflow: check that the workflow accepts it again.
+        // The stored input has defaults and converted values, so check that the workflow accepts it again.
         let input = match &state {
             Some(state) => state.input.clone(),
             None => workflow.accept(self.inspector().load(run)?.state.input)?,
@@ -118,7 +119,7 @@ impl Engine {
         })
     }
 
-    /// Returns the state from which the run `id` continues. `None`: it starts at its beginning.
+    /// Returns the state from which the run `id` continues. `None`: the run starts at its beginning.
     fn state_at(
         &self,
         run: &str,
@@ -167,7 +168,8 @@ impl Engine {
     }
 }
 
-/// Returns the path of the foreach in `failed-items/PATH`. The inner `None`: no path is given.
+/// Returns the path of the foreach in `failed-items/PATH`. The outer `None`: it is another position. The inner `None`:
+/// the position has no path.
 fn failed_items(from: &str) -> Option<Option<&str>> {
     match from.strip_prefix(FAILED_ITEMS)? {
         "" => Some(None),
@@ -175,7 +177,7 @@ fn failed_items(from: &str) -> Option<Option<&str>> {
     }
 }
 
-/// Maximum number of listed positions.
+/// Maximum number of positions in a message.
 const MAX_LISTED: usize = 10;
 
 /// Returns the message for items that failed in several foreaches.
@@ -195,8 +197,8 @@ fn several_foreaches_message(run: &Name, paths: &[String]) -> String {
     )
 }
 
-/// Returns why a position is not in a journal. The journal begins with the snapshot at this commit, or at the start of
-/// the run (0).
+/// Returns the message for a position that is not in the journal. `snapshot` is the commit with which the journal
+/// begins: a snapshot, or 0 for the start of the run.
 fn no_snapshot_message(snapshot: u64) -> String {
     if snapshot == 0 {
         return String::from("it never came there");
@@ -207,7 +209,7 @@ fn no_snapshot_message(snapshot: u64) -> String {
     )
 }
 
-/// Returns a message if a part of a path is not in the workflow, with a similar name.
+/// Returns a message with a similar name, if a part of a path is not in the workflow.
 pub(super) fn did_you_mean_place(program: &Program, path: &str) -> Option<String> {
     let names = path
         .split('/')

@@ -24,18 +24,18 @@ pub enum RunFailure {
         status: Status,
         error: Option<RunError>,
     },
-    /// The run succeeded, but its output does not have the requested type.
+    /// The run succeeded, but its output cannot be decoded to the type that the caller requested.
     #[error("run {run} has an output of another type than requested: {error}")]
     Output {
         run: Name,
-        /// The difference between the output and the type.
+        /// Why the output cannot be decoded.
         #[source]
         error: serde_json::Error,
     },
     /// The run was paused. It can be resumed.
     #[error("run {run} is paused")]
     Paused { run: Name, reason: PauseReason },
-    /// The engine cannot continue the run now. The run is safe in the store.
+    /// The engine cannot continue the run now. The stored state of the run is intact.
     #[error(transparent)]
     Stuck(#[from] ScheduleError),
     #[error(transparent)]
@@ -67,16 +67,16 @@ impl Run {
         self.updates.next().await
     }
 
-    /// Limits the updates to pauses and the end.
+    /// From now on, receives only pauses, failed attempts and the end.
     pub(super) fn only_end(&self) {
         self.updates.only_end();
     }
 
-    /// Waits for the end of the run. Returns its outcome.
+    /// Waits for the end of the run. Returns the outcome of the run.
     ///
     /// # Errors
-    /// Returns [`RunFailure::Paused`], [`RunFailure::Stuck`], or store errors. A run that did not succeed has an
-    /// outcome, and is not an error here.
+    /// Returns [`RunFailure::Paused`], [`RunFailure::Stuck`], or store errors. A run that failed or was cancelled also
+    /// has an outcome, so it is not an error here.
     pub async fn outcome(mut self) -> Result<Outcome, RunFailure> {
         self.only_end();
         let mut failure = None;
@@ -87,7 +87,7 @@ impl Run {
                 None => {}
             }
         }
-        // The run may have ended before it was watched.
+        // The run may have ended before this handle received updates. Then no update reports the end.
         if let Some(outcome) = self.ended()? {
             return Ok(outcome);
         }
@@ -99,7 +99,8 @@ impl Run {
                 return end;
             }
         }
-        // The engine stopped, or this handle was too slow and was dropped: read the store.
+        // The updates ended: the engine stopped, or this handle was too slow and the driver dropped it. So read the
+        // store.
         let state = self
             .inspector
             .load(&self.id)
@@ -115,7 +116,7 @@ impl Run {
         }
     }
 
-    /// Waits for the end of the run. Returns its output as a type of the caller.
+    /// Waits for the end of the run. Decodes the output to a type that the caller chooses.
     ///
     /// # Errors
     /// Returns [`RunFailure`].
@@ -135,7 +136,7 @@ impl Run {
         }
     }
 
-    /// Returns the outcome if an update ends the wait.
+    /// Returns the result of the wait if this update ends the wait.
     fn end(&self, update: Update) -> Option<Result<Outcome, RunFailure>> {
         match update {
             Update::Step(_) => None,

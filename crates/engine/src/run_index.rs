@@ -1,6 +1,6 @@
-//! A summary of every run in memory, enough to find, sort and count runs without reading them again. It follows the
-//! store: runs that changed are read again at the next request. To read 100,000 headers for one page would cost half a
-//! second.
+//! A summary of every run in memory, enough to find, sort and count runs without reading them again. The index follows
+//! the store: at each request it reads the runs that changed since the last one. Without the index, one page of a list
+//! of 100,000 runs would need all headers, and to read these would need half a second.
 
 use super::EngineError;
 use super::inspect::Inspector;
@@ -18,10 +18,10 @@ use windlass_value::time::Timestamp;
 /// Number of headers that are read at a time.
 const PAGE: usize = 1_000;
 
-/// Maximum number of deleted runs that are remembered.
+/// Maximum number of deleted runs in the index.
 const MAX_DELETED: usize = 10_000;
 
-/// Maximum number of changed runs that are remembered.
+/// Maximum number of runs in the order of their changes.
 const MAX_CHANGES: usize = 65_536;
 
 /// The summary of a run.
@@ -36,12 +36,12 @@ pub struct RunIndexEntry {
     due_at: Timestamp,
     rare: Option<Box<RareFacts>>,
     revision: u64,
-    /// The number of its last observed change; 0 if it did not change after the first read.
+    /// The number of the run's last observed change. 0 if the run has not changed since the first read of all runs.
     number: u64,
     pub status: RunStatus,
 }
 
-// The index may have a million entries.
+// An index may have a million entries, so each has to be small.
 const _: () = assert!(size_of::<RunIndexEntry>() <= 80);
 
 /// The program of one or more runs.
@@ -51,11 +51,11 @@ struct IndexedProgram {
     workflow: Name,
 }
 
-/// What most runs do not have.
+/// Facts that most runs do not have. They are stored separately, so that an entry is small.
 #[derive(Debug)]
 struct RareFacts {
     labels: BTreeMap<String, String>,
-    /// The version of its waits; 0 if it does not wait.
+    /// The version of the run's waits for permits. 0 if the run does not wait for one.
     queued: u64,
 }
 
@@ -64,7 +64,7 @@ static NO_FACTS: RareFacts = RareFacts {
     queued: 0,
 };
 
-/// The due time of a run that does not sleep.
+/// The due time in the entry of a run that does not sleep.
 const NEVER: Timestamp = Timestamp(i64::MAX);
 
 impl RunIndexEntry {
@@ -84,7 +84,7 @@ impl RunIndexEntry {
         Some(self.due_at).filter(|due_at| *due_at != NEVER)
     }
 
-    /// Returns the revision of the run, and the version of its waits.
+    /// Returns the revision of the run, and the version of its waits for permits.
     #[must_use]
     pub fn state(&self) -> (u64, u64) {
         (self.revision, self.rare().queued)
@@ -94,7 +94,7 @@ impl RunIndexEntry {
         self.rare.as_deref().unwrap_or(&NO_FACTS)
     }
 
-    /// Returns whether the run should have changed before `since`, and has not.
+    /// Returns whether the run has not changed since `since`, although it should have.
     #[must_use]
     pub fn is_stuck(&self, since: Timestamp) -> bool {
         let moves_at = self
@@ -117,7 +117,8 @@ impl RunIndexEntry {
     }
 }
 
-/// A run, compared by its id. The index may have a million entries, so each is stored once, without a separate key.
+/// An entry that is compared by the run's id. The sets of the index share one copy of each entry, and it needs no
+/// separate key, because the index may have a million entries.
 #[derive(Clone, Debug)]
 struct ById(Arc<RunIndexEntry>);
 
@@ -155,17 +156,19 @@ impl Eq for ById {}
 
 #[derive(Default)]
 pub struct RunIndex {
-    /// Whether the index follows the store. False before the first read of all runs, and after a failed read.
+    /// Whether the index needs only the changes of the store. False before the first read of all runs, and after a
+    /// failed read.
     follows: bool,
-    /// Number of the last change.
+    /// The number of the last observed change of any run.
     number: u64,
     of: HashSet<ById>,
     by_start: BTreeSet<(Timestamp, ById)>,
-    /// The runs that changed last, by the number of the change.
+    /// The runs that changed since the first read, by the number of their last change.
     by_change: BTreeMap<u64, ById>,
-    /// Number of the last change that was removed from `by_change`.
+    /// The highest number that was removed from `by_change` because there were too many. Changes up to it are not
+    /// known.
     forgotten: u64,
-    /// Deleted runs, by the number of the deletion.
+    /// Deleted runs, by the number of the change that deleted them.
     deleted: BTreeMap<u64, Name>,
     /// Each program, stored once.
     programs: HashMap<ProgramHash, Arc<IndexedProgram>>,
@@ -203,7 +206,7 @@ impl RunIndex {
         counts
     }
 
-    /// Returns the number of the last observed change.
+    /// Returns the number of the last observed change of any run.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
@@ -223,7 +226,10 @@ impl RunIndex {
         deleted.chain(changed.map(|run| &run.id))
     }
 
-    /// Updates the entry of a run from its header, if that is new. `None`: the run was deleted.
+    /// Updates the entry of a run, if its header or `queued` differ from it.
+    ///
+    /// A `header` of `None`: the run was deleted. `queued` is the version of the run's waits. `seen`: the change gets a
+    /// number, because it is not part of the first read of all runs.
     fn apply_header(&mut self, run: &Name, header: Option<&RunHeader>, queued: u64, seen: bool) {
         let known = self.get(run);
         let same = match (known, header) {
@@ -290,11 +296,11 @@ impl RunIndex {
     }
 }
 
-/// The index of all runs, which follows the store.
+/// The index of all runs, with what it needs to follow the store.
 #[derive(Default)]
 pub(super) struct RunIndexCache {
     index: RwLock<RunIndex>,
-    /// Locked by the caller that reads the changed runs.
+    /// Held by the one caller that updates the index. Other callers wait for this caller.
     follow_lock: Mutex<()>,
 }
 

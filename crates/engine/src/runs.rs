@@ -1,6 +1,6 @@
 //! How the engine reaches runs. [`RunBackend`] is all that the use cases, the server and the commands need.
 //! [`LocalBackend`] has the runs in this process: a scheduler advances them, and a store has their state. Another
-//! backend may have the runs in another process.
+//! backend, such as Temporal, may have the runs in another process.
 
 use super::{EngineError, PruneFilter, Pruned, prune};
 use crate::scheduler::{Queued, Scheduler, Start, WaitRegistry, Watcher};
@@ -15,10 +15,10 @@ use windlass_value::time::Timestamp;
 type ReadResult<T> = Result<T, EngineError>;
 type EngineFuture<'a, T> = BoxFuture<'a, Result<T, EngineError>>;
 
-/// How much of the runs must be available in a store before a caller reads it.
+/// Which part of the runs must be in a store before a caller reads the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent<'a> {
-    /// What is available already.
+    /// What is in the store already: nothing is fetched.
     Known,
     /// The latest state of a run, its loops and its last iterations.
     Latest(&'a str),
@@ -31,12 +31,12 @@ pub enum Extent<'a> {
 /// Reads runs. Each method may block. Errors are those of the store, also for an unknown run.
 /// [`Inspector`](crate::Inspector) has the queries.
 pub trait RunReader: Send + Sync + 'static {
-    /// Makes this extent of the runs available, and returns it as a store. For runs in this process, the store always
-    /// has everything.
+    /// Makes this extent of the runs available, and returns a store that contains it. For runs in this process, the
+    /// store always contains all runs.
     fn prepare(&self, extent: Extent<'_>) -> ReadResult<&StoreReader>;
 
-    /// Reads the latest part of a run, then more and more of its past, until `read` returns true. `read` also learns how
-    /// much was read: 1 is the least, [`usize::MAX`] is everything.
+    /// Reads the latest part of a run, then more and more of its past, until `read` returns true. The number that
+    /// `read` receives says how much of the run the store contains: 1 is the least, [`usize::MAX`] is everything.
     fn read_back(
         &self,
         run: &str,
@@ -54,21 +54,21 @@ pub trait RunReader: Send + Sync + 'static {
     /// Returns the store of the named workflows.
     fn workflows(&self) -> &StoreReader;
 
-    /// Returns whether the engine that owns a run executes it, or will when it is due. Otherwise the run does not
-    /// continue.
+    /// Returns whether the engine that owns a run executes it, or will execute it when it is due. If false, the run
+    /// does not continue.
     fn executes(&self, run: &str) -> bool;
 
     /// Returns an error if no steps can be stored: [`StoreError::Failed`], [`StoreError::Gone`].
     fn check_writable(&self) -> ReadResult<()>;
 
-    /// Returns which calls of a run wait for a permit of the limits on calls.
+    /// Returns which calls of a run wait for a permit: concurrency limits and rate limits delay calls.
     fn queued(&self, run: &str) -> Queued;
 
-    /// Returns the runs whose headers changed or were deleted since the last call. `None` if that is not known. Only
-    /// one caller may use this.
+    /// Returns the runs whose headers changed or were deleted since the last call. `None`: it is not known which runs
+    /// changed. Only one caller may use this, because each call resets the list.
     fn changed_runs(&self) -> Option<Vec<Name>>;
 
-    /// Sets what is called at the first change of a run after each call of [`Self::changed_runs`].
+    /// Sets a callback. It is called at the first change of a run after each call of [`Self::changed_runs`].
     fn on_change(&self, wake: Wake);
 }
 
@@ -93,16 +93,17 @@ pub trait RunBackend: Send + Sync + 'static {
 /// Reads runs from a store.
 pub struct StoreReader {
     store: Arc<dyn Store>,
-    /// What the owner of the store executes, and which calls wait. `None` if no process owns the store.
+    /// Which runs the owner of the store executes, and which calls wait for a permit. `None` if no process owns the
+    /// store.
     waits: Option<WaitRegistry>,
     snapshot: Mutex<Option<Snapshot>>,
 }
 
-/// The acknowledged data of a store that refuses writes.
+/// The acknowledged data of a store that has failed and refuses writes.
 struct Snapshot {
-    /// The epoch of the store when it was read: how often it had been reopened.
+    /// The epoch of the store when the data was read. The epoch is the number of times that the store was reopened.
     epoch: u64,
-    /// `None` if acknowledged and other data cannot be distinguished.
+    /// `None` if the store cannot distinguish acknowledged data from other data.
     store: Option<Arc<MemoryStore>>,
 }
 
@@ -115,7 +116,7 @@ impl StoreReader {
         }
     }
 
-    /// Reads only durable data. If the store refuses writes, reads what was acknowledged before.
+    /// Reads only durable data. If the store has failed, reads what it acknowledged before.
     pub(crate) fn read_durable<T>(
         &self,
         read: impl Fn(&dyn ReadStore) -> Result<T, StoreError>,
@@ -132,7 +133,9 @@ impl StoreReader {
         )
     }
 
-    /// The same without waiting: a power cut may remove what was read, until [`Self::wait_durable`] returns.
+    /// Reads without waiting for the disk.
+    ///
+    /// Until [`Self::wait_durable`] returns, a power cut may remove what was read.
     pub(crate) fn read_unsynced<T>(
         &self,
         read: impl Fn(&dyn ReadStore) -> Result<T, StoreError>,
@@ -145,12 +148,12 @@ impl StoreReader {
         self.store.epoch()
     }
 
-    /// Waits until what was read is durable. `epoch` is from before the read.
+    /// Waits until what was read is durable. `epoch` is the epoch of the store before the read.
     pub(crate) fn wait_durable(&self, epoch: u64) -> ReadResult<()> {
         Ok(self.store.wait_durable(epoch)?)
     }
 
-    /// Reads from the store. If the store has failed, reads from its snapshot.
+    /// Reads from the store, or from the snapshot if the store has failed.
     fn readable<T>(
         &self,
         epoch: u64,
@@ -172,11 +175,11 @@ impl StoreReader {
         }
     }
 
-    /// Returns the snapshot of a failed store. It is read once for each epoch.
+    /// Returns the snapshot of a failed store. The snapshot is made once for each epoch.
     fn snapshot(&self, epoch: u64) -> Option<Arc<MemoryStore>> {
         let mut known = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
         if known.as_ref().is_none_or(|known| known.epoch != epoch) {
-            // Free the old snapshot before the next one needs as much memory.
+            // Free the old snapshot first, so that there are never two in memory.
             *known = None;
             let store = self.store.durable_snapshot().map(Arc::new);
             *known = Some(Snapshot { epoch, store });

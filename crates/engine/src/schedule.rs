@@ -1,6 +1,6 @@
-//! Starts runs of the named workflows that have a schedule. For each workflow the store has the time up to which its
-//! scheduled times are decided. A run's id is made from its scheduled time, so that each time has one run, also after a
-//! crash.
+//! Starts runs of the named workflows that have a schedule. For each workflow, the store has the time up to which its
+//! scheduled times are decided. The id of a run is made from its scheduled time, so that each time has at most one run,
+//! even after a crash.
 
 use super::calendar::{Decision, Past, PreviousRun, decide, neighbours, range, start_of_day};
 use super::report::{ScheduleReport, ScheduledTime};
@@ -16,16 +16,17 @@ use windlass_model::model::{Name, Overlap, Schedule};
 use windlass_store::{RunHeader, SchedulePause, ScheduleState, StoredWorkflow};
 use windlass_value::time::Timestamp;
 
-/// The label with the workflow's name, on a run that its schedule started.
+/// The label of a run that a schedule started. It has the name under which the workflow is stored.
 pub const SCHEDULE_LABEL: &str = "windlass.schedule";
 
-/// The label with the scheduled time of a run. A retry has it, too.
+/// The label with the scheduled time of a run. A retry of the run has it, too.
 const TIME_LABEL: &str = "windlass.scheduled_time";
 
-/// A run that was started this long after its scheduled time is late.
+/// A run counts as late if it was started more than this after its scheduled time.
 const BEHIND: Duration = Duration::from_secs(10);
 
-/// If a schedule is ahead of the clock by more than this, the clock was wrong when its times were decided.
+/// If times of a schedule are decided that are ahead of the clock by more than this, the clock was wrong when they were
+/// decided.
 const AHEAD: Duration = Duration::from_secs(60);
 
 /// Time until a failed start is tried again.
@@ -35,7 +36,7 @@ impl Engine {
     /// Starts the runs that are due in all schedules. Returns when to call this again.
     ///
     /// # Errors
-    /// Returns store errors. If a workflow cannot be started, that is logged and does not affect the others.
+    /// Returns store errors. A failed start of one workflow is logged, and does not affect the others.
     #[doc(hidden)]
     pub async fn fire_schedules(&self, now: Timestamp) -> Result<Option<Timestamp>, EngineError> {
         let mut next: Option<Timestamp> = None;
@@ -81,7 +82,8 @@ impl Engine {
                 "its schedule is ahead of the clock, which was wrong once: it continues from now"
             );
             self.update_stored(stored, |found| set_back(found, now))?;
-            // If another caller changed the schedule meanwhile, that caller has sent a notification.
+            // Decide again at once. If another caller changed the workflow meanwhile, it was not set back here, but
+            // that caller has sent a notification.
             return Ok(Some(now));
         }
         let state = state_of(stored);
@@ -100,7 +102,7 @@ impl Engine {
             if let (Overlap::Replace, true, Some(run)) =
                 (schedule.overlap, earlier.is_under_way(), &state.last_run)
             {
-                // The run may have ended meanwhile.
+                // An error is ignored, because the run may have ended meanwhile.
                 let _ = self.cancel_again(run).await;
             }
             let run = run_of(&stored.name, at);
@@ -133,7 +135,7 @@ impl Engine {
         let options = StartOptions::default().id(&**run);
         let options = options.scheduled(Some(name), at);
         match self.launch(workflow, Value::Null, options).await {
-            // The run was started before a crash.
+            // If the run exists, an earlier process started it and then crashed.
             Ok(_) | Err(EngineError::Schedule(ScheduleError::Exists(_))) => Ok(()),
             Err(error) => Err(error),
         }
@@ -163,7 +165,7 @@ impl Engine {
             return Ok(());
         };
         self.update_stored(of, |stored| {
-            // The schedule may have been paused meanwhile.
+            // Change the state as it is stored now: the schedule may have been paused meanwhile.
             let mut state = state_of(stored);
             state.until = until;
             state.last_run = last_run.or(state.last_run);
@@ -185,7 +187,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Changes a stored workflow, unless it was replaced meanwhile.
+    /// Changes a stored workflow, unless another one has replaced it meanwhile.
     fn update_stored(
         &self,
         of: &StoredWorkflow,
@@ -200,8 +202,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Pauses the schedule of a workflow. Nothing starts until it is resumed, and times in the pause do not count as
-    /// missed. The pause is durable when this returns. Blocks.
+    /// Pauses the schedule of a workflow. Blocks.
+    ///
+    /// Until the schedule is resumed, it starts no run. Times in the pause do not count as missed. When this returns,
+    /// the pause is durable.
     ///
     /// # Errors
     /// Returns [`EngineError::NoWorkflow`], [`EngineError::Input`] for a workflow without a schedule, or store errors.
@@ -252,13 +256,14 @@ impl Engine {
 }
 
 impl Inspector {
-    /// Returns the times of a workflow's schedule from `from` to before `to` (by default now), each with the id of its
-    /// run and the status of that run, if it exists. `from` and `to` are instants (RFC 3339) or days, which begin on
-    /// the clock of the schedule.
+    /// Returns the times of a workflow's schedule from `from` to before `to` (by default now). Each has the id of its
+    /// run, and the status of the run if it exists.
+    ///
+    /// `from` and `to` are instants (RFC 3339) or days. A day begins at midnight in the time zone of the schedule.
     ///
     /// # Errors
     /// Returns [`EngineError::NoWorkflow`] or store errors. Returns [`EngineError::Input`] if the workflow has no
-    /// schedule, or if the range is empty, not past or too long.
+    /// schedule, or if the range is empty, too long or not in the past.
     pub fn scheduled_times(
         &self,
         name: &str,
@@ -301,8 +306,8 @@ impl Inspector {
 }
 
 impl StartOptions {
-    /// Sets the scheduled time of the run. If the run's id is that of this time of the saved workflow, the run belongs
-    /// to its schedule.
+    /// Sets the scheduled time of the run. If the run's id is the one that the schedule of the saved workflow uses for
+    /// this time, the run counts as started by the schedule.
     #[must_use]
     pub fn scheduled(mut self, workflow: Option<&str>, time: Timestamp) -> Self {
         let is_of = |name: &&str| self.id.as_deref() == Some(&*run_of(name, time));
@@ -323,7 +328,8 @@ fn instant_or_day(schedule: &Schedule, text: &str) -> Result<Timestamp, EngineEr
     })
 }
 
-/// Returns what a program reads of the scheduled time of a run with these labels, if the run has one.
+/// Returns the values that a program reads of the scheduled time of a run. The labels are those of the run. Nothing if
+/// the run has no scheduled time.
 pub(super) fn schedule_of(
     program: &Program,
     labels: &BTreeMap<String, String>,
@@ -342,7 +348,7 @@ pub(super) fn schedule_of(
     Some((Name::from(SCHEDULE), Value::from_pairs(members)))
 }
 
-/// Returns the state of a workflow's schedule, also before its first time.
+/// Returns the stored state of a workflow's schedule, or the initial state if none is stored yet.
 pub(super) fn state_of(stored: &StoredWorkflow) -> ScheduleState {
     let fresh = || ScheduleState {
         until: stored.stored_at,
@@ -361,22 +367,23 @@ fn no_schedule(name: &str) -> EngineError {
     ))
 }
 
-/// Returns whether a run was started too long after its scheduled time.
+/// Returns whether a run was started more than [`BEHIND`] after its scheduled time.
 fn is_late(header: &RunHeader) -> bool {
     scheduled_time(header).is_some_and(|time| header.started_at.since(time) > BEHIND)
 }
 
-/// Returns whether a workflow's schedule is ahead of the clock. Then no time would be due before the clock has caught
-/// up.
+/// Returns whether times of a workflow's schedule are decided that are ahead of the clock. If true, the schedule would
+/// start nothing until the clock has reached these times.
 fn is_ahead(stored: &StoredWorkflow, now: Timestamp) -> bool {
     let is_ahead = |at: Timestamp| at > now.plus(AHEAD);
     let of_schedule = stored.schedule.as_ref().map(|state| state.until);
     is_ahead(stored.stored_at) || of_schedule.is_some_and(is_ahead)
 }
 
-/// Changes the schedule to continue from now. If a run of a later time exists, that time starts no second run.
+/// Changes the state of a schedule that is ahead of the clock, so that it continues from now. A later time that already
+/// has a run starts no second one.
 fn set_back(stored: &mut StoredWorkflow, now: Timestamp) {
-    // Recurrences count from this time.
+    // Recurrences count from this time, so it must not be ahead of the clock either.
     stored.stored_at = stored.stored_at.min(now);
     if let Some(state) = &mut stored.schedule {
         state.until = state.until.min(now);

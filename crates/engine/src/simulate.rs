@@ -22,13 +22,13 @@ use windlass_model::model::{
 use windlass_store::{Commit, MemoryStore, Placement, Receipt, RunHeader, Store};
 use windlass_value::time::Timestamp;
 
-/// The id of the run.
+/// The id of every simulated run.
 const RUN: &str = "test";
 
-/// Maximum number of steps of a simulated run. Then it is stopped.
+/// Maximum number of steps of a simulated run. At this number the simulation stops.
 const MAX_STEPS: usize = 100_000;
 
-/// Executors that only compute. Without an answer, they are executed.
+/// Executors that only compute. If there is no stub answer for such an action, the executor really runs.
 const COMPUTE: [&str; 7] = [
     "data.merge",
     "data.validate",
@@ -43,9 +43,10 @@ const COMPUTE: [&str; 7] = [
 pub struct SimulationSpec {
     /// The input of the run.
     pub input: Value,
-    /// Answers by action, handler, connector or executor: one after the other, then the last one repeatedly.
+    /// Answers by action, handler, connector or executor: the answers are used one after the other, and then the last
+    /// one is repeated.
     pub answers: Vec<(String, HandlerTarget)>,
-    /// The signals that arrive before anything waits for them.
+    /// The signals that arrive at the beginning, before anything waits for them.
     pub signals: Object,
     /// The signals that arrive whenever something waits for them.
     pub awaited: Object,
@@ -53,9 +54,10 @@ pub struct SimulationSpec {
     pub state: Object,
     /// The value of `lastRun()`.
     pub last_run: Value,
-    /// Reports only this action or iteration: `check`, `poll#14`, `poll#14/check`. The simulation stops after it.
+    /// Reports only this action or iteration: `check`, `poll#14`, `poll#14/check`. The simulation stops when it has
+    /// ended.
     pub at: Option<String>,
-    /// Attempts of `at` before this one fail as if the connection was lost.
+    /// The number of the attempt of `at` to simulate. Earlier attempts fail as if the connection was lost.
     pub attempt: u32,
     /// Maximum number of steps. 100,000 is the default and the upper limit.
     pub max_steps: Option<usize>,
@@ -77,10 +79,10 @@ pub struct SimulationReport {
     pub took_ms: u64,
     /// The steps of the run, in order.
     pub steps: Vec<SimulatedStep>,
-    /// Why the simulation stopped, if the run has not ended.
+    /// Why the simulation stopped before the run ended. `None` if the run has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
-    /// The steps that the run would do next.
+    /// The steps that the run would do next, if the simulation stopped.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<SimulatedStep>,
     /// Number of ended iterations, by loop.
@@ -90,12 +92,12 @@ pub struct SimulationReport {
     pub state: Object,
 }
 
-/// A step that the run did, or would do.
+/// A step that the run did, or would do next.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SimulatedStep {
     /// Time in virtual milliseconds since the run began.
     pub at_ms: u64,
-    /// The action, such as `poll#3/check`; for a loop or its wait `poll#3`.
+    /// The action, such as `poll#3/check`; for a loop or a wait between iterations, `poll#3`.
     pub place: String,
     #[serde(flatten)]
     pub what: SimulatedStepKind,
@@ -136,15 +138,16 @@ pub enum SimulatedStepKind {
     },
     /// A loop ended or reached a limit.
     Loop {
-        /// The reason of the end.
+        /// Why the loop ended.
         reason: String,
     },
 }
 
-/// Simulates a workflow.
+/// Simulates a run of a workflow.
 ///
 /// # Errors
-/// Returns an error if the workflow does not accept the input, or if the engine could not continue.
+/// Returns an error if the workflow does not accept the input, or if the simulated run could not continue because of a
+/// bug.
 pub async fn simulate(
     workflow: &Workflow,
     given: &SimulationSpec,
@@ -194,7 +197,7 @@ struct Simulation<'a> {
     events: VecDeque<Event>,
     timers: BTreeSet<(Timestamp, TimerId)>,
     steps: Vec<SimulatedStep>,
-    /// Calls without an answer.
+    /// Calls that have no answer yet.
     open: BTreeMap<EffectId, SimulatedStep>,
     iterations: BTreeMap<String, u64>,
     /// Index of the first step that belongs to `at`.
@@ -231,7 +234,7 @@ impl<'a> Simulation<'a> {
         u64::try_from(since).unwrap_or(u64::MAX)
     }
 
-    /// Returns the next event. The clock moves only when there is nothing else to do.
+    /// Returns the next event. The virtual clock moves to the next timer only when there is nothing else to do.
     fn next_event(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
@@ -247,7 +250,7 @@ impl<'a> Simulation<'a> {
         Some(Event::TimerFired { id })
     }
 
-    /// Returns a signal that the run waits for, if the specification has it.
+    /// Returns a signal that the run waits for, if the specification (`given`) has one of this name.
     fn awaited_signal(&self) -> Option<Signal> {
         let waits = self.hosted.state().cursors.values();
         let mut names = waits.filter_map(|one| one.wait.signal());
@@ -258,7 +261,8 @@ impl<'a> Simulation<'a> {
         })
     }
 
-    /// Does one step. Returns whether it was the last one: the run or the requested part has ended.
+    /// Handles an event: does one step. Returns whether this was the last step, because the run or the requested action
+    /// has ended.
     async fn handle_event(&mut self, event: Event) -> Result<bool, EngineError> {
         let broken = |bug: Bug| ScheduleError::Broken {
             run: Name::from(RUN),
@@ -302,7 +306,7 @@ impl<'a> Simulation<'a> {
         Ok(ends)
     }
 
-    /// Stores a step in memory in the same way as the steps of every run, so that its effects may be released.
+    /// Stores a step in the store in memory. The receipt of the store is necessary to release the effects of the step.
     fn commit_step(&mut self, step: &Transition) -> Result<Receipt, EngineError> {
         self.revision += 1;
         let program = &self.workflow.loaded.program;
@@ -435,7 +439,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn add(&mut self, step: SimulatedStep) {
-        // A wait is reported before the iteration that follows it.
+        // Do not begin the requested part with a wait: it is reported before the iteration that follows it.
         let waits = matches!(step.what, SimulatedStepKind::Wait { .. });
         if self.from.is_none() && !waits && self.is_target(&step.place) {
             self.from = Some(self.steps.len());
@@ -443,7 +447,7 @@ impl<'a> Simulation<'a> {
         self.steps.push(step);
     }
 
-    /// Returns whether a place is the requested one, or is inside of it.
+    /// Returns whether a place is the requested one (`at`), or is inside of it. Every place is, if none was requested.
     fn is_target(&self, place: &str) -> bool {
         let Some(at) = &self.given.at else {
             return true;
@@ -542,13 +546,13 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// Returns the idempotency key without the run: `poll#3/check`.
+/// Returns the place of a request: its idempotency key without the run's id, such as `poll#3/check`.
 fn place_of(request: &Request) -> String {
     let place = request.key.split_once('/').map(|(_, place)| place);
     place.unwrap_or(&request.key).to_owned()
 }
 
-/// The answers by name, and how many of each were used.
+/// The stub answers by name, with the number of answers of each name that were used.
 struct StubAnswers(BTreeMap<String, (Vec<StubAnswer>, usize)>);
 
 impl StubAnswers {
@@ -560,7 +564,7 @@ impl StubAnswers {
         Self(stubs.collect())
     }
 
-    /// Returns the next answer for a call. `title` is the title of its action.
+    /// Returns the next answer for a call. `title` is the title of the call's action.
     fn next(&mut self, request: &Request, title: Option<&str>) -> Option<StubAnswer> {
         let handler = request.inputs.get(&format!("{}Type", request.executor));
         let handler = handler.and_then(Value::as_str);

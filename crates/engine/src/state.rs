@@ -19,7 +19,7 @@ use windlass_store::{
 };
 use windlass_value::time::Timestamp;
 
-/// Maximum size of a value, in bytes of JSON. Larger data belongs into a file.
+/// Maximum size of a value, in bytes of JSON. Larger data belongs in a file.
 const MAX_VALUE: usize = 1 << 20;
 
 /// The condition for changing a value.
@@ -28,9 +28,9 @@ pub enum StateCondition {
     /// Change any value.
     #[default]
     Always,
-    /// Change the value only if it has this version. 0: it was never written.
+    /// Change the value only if it has this version. Version 0: the value was never written.
     Version(u64),
-    /// Change the value only if it is this one.
+    /// Change the value only if it is equal to this one.
     Value(Value),
 }
 
@@ -44,7 +44,7 @@ impl From<StateCondition> for StateExpectation {
     }
 }
 
-/// Executes the state actions of runs on a store. The reference is weak, so that a workflow that outlives its engine does
+/// Executes the state actions of runs on a store. The reference is weak: a workflow may outlive its engine, and must
 /// not keep the store open.
 pub(super) struct StoreState(pub Weak<dyn Store>);
 
@@ -135,7 +135,7 @@ fn number(version: u64) -> Value {
     Value::Int(i64::try_from(version).unwrap_or(i64::MAX))
 }
 
-/// Returns a value with its version, and with the run that wrote it.
+/// Returns what an action reads: a value, its version, and the run that wrote it.
 fn shown(name: &str, found: Option<&StateEntry>, initial: &Value) -> Value {
     let run = found.and_then(|found| found.run.as_deref());
     let value = found.and_then(|found| found.value.clone());
@@ -175,14 +175,15 @@ fn writer(entry: &StateEntry) -> String {
     }
 }
 
-/// Makes a transient fault. While the store refuses writes, the driver stores no answer, so the action is repeated when
-/// the store accepts writes again.
+/// Makes a transient fault. While the store refuses writes, the driver cannot store the answer of an action. So the
+/// action is repeated when the store accepts writes again.
 fn store_fault(error: &StoreError) -> Fault {
     Fault::new(fault_kind::STORE, error.to_string()).transient()
 }
 
 impl Launcher {
-    /// Returns what a program reads at its start: environment variables, its state, its last run.
+    /// Returns what a program reads at the start of a run: environment variables, the values between runs, and its last
+    /// successful run.
     pub(super) async fn start_values(
         &self,
         workflow: &Workflow,
@@ -214,8 +215,8 @@ impl Launcher {
 }
 
 impl Engine {
-    /// Writes a value of the workflow with this name and origin, or deletes it if `value` is `None`. It is durable when
-    /// this returns. Blocks.
+    /// Writes a value between runs, or deletes it if `value` is `None`. When this returns, the change is durable.
+    /// Blocks.
     ///
     /// # Errors
     /// Returns [`EngineError::StateChanged`] if the condition does not hold, [`EngineError::Input`] for a name or a
@@ -247,7 +248,7 @@ impl Engine {
             by: None,
         };
         if value.is_none() {
-            // Deleting a value that does not exist would leave a row.
+            // Do not write a value that does not exist: its deletion would leave a record.
             self.launcher
                 .inspector
                 .state_value(workflow, name, origin)?;
@@ -272,7 +273,7 @@ impl Engine {
     }
 }
 
-/// Returns the stored values that a program declares, with their versions.
+/// Returns the stored values between runs that a program declares, with their versions.
 fn stored_values(store: &dyn Store, loaded: &Loaded, origin: Origin) -> Result<Value, StoreError> {
     let program = &loaded.program;
     let owner = StateOwner::new(origin, program.name.clone());
@@ -287,7 +288,7 @@ fn stored_values(store: &dyn Store, loaded: &Loaded, origin: Origin) -> Result<V
     Ok(Value::from_pairs(stored.iter().filter_map(declared)))
 }
 
-/// Returns the values between runs, as a run last read or wrote them.
+/// Returns the values between runs, as a run last read or wrote them. `variables` are the variables of the run.
 pub(super) fn last_values(variables: &Value) -> Object {
     let known = variables.get(STATE_VARIABLE).and_then(Value::as_object);
     let values = known.into_iter().flatten().map(|(name, known)| {
@@ -297,7 +298,8 @@ pub(super) fn last_values(variables: &Value) -> Object {
     values.collect()
 }
 
-/// Returns what a program reads at its start in a simulation. The specification has the stored values.
+/// Returns what a program reads at the start of a simulated run. The specification of the simulation has the stored
+/// values.
 pub(super) fn simulated_start(
     store: &dyn Store,
     workflow: &Workflow,
@@ -331,7 +333,7 @@ pub(super) fn simulated_start(
     Ok(Value::object(values))
 }
 
-/// Returns the last successful run of a workflow. Null if there was none, or if it was pruned.
+/// Returns the last successful run of a workflow. Null if no run succeeded, or if that run was pruned.
 fn last_run(inspector: &Inspector, workflow: &str, origin: Origin) -> Result<Value, EngineError> {
     let succeeded: Vec<Name> = inspector.run_index(|runs| {
         let own = runs
@@ -366,8 +368,10 @@ fn described(header: &RunHeader, outputs: Value) -> Value {
     ])
 }
 
-/// Allows the retry of a run to overwrite the values that the retried run wrote after the position where the retry
-/// continues. The values themselves remain as they were at that position.
+/// Allows the retry of a run to overwrite values that the retried run wrote.
+///
+/// The retry continues from an earlier position, so a later version of such a value would refuse its write. This sets
+/// the stored version in `variables`. The values remain as they were at that position.
 pub(super) fn adopt_writes(
     store: &dyn Store,
     workflow: &Workflow,
@@ -398,7 +402,7 @@ pub(super) fn adopt_writes(
 }
 
 impl Inspector {
-    /// Returns the values between runs, of one workflow or of all. Blocks.
+    /// Returns the values between runs of one workflow, or of all workflows. Blocks.
     ///
     /// # Errors
     /// Returns store errors.

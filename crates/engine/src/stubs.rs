@@ -1,4 +1,5 @@
-//! Makes and reads a file of stubs: answers for what a workflow needs, to be filled in.
+//! Makes and reads a file of stubs: answers for the actions of a workflow. A new file has guessed answers, which the
+//! user edits.
 
 use super::files::app_workflows;
 use super::load::Workflows;
@@ -11,38 +12,39 @@ use windlass_model::hir;
 use windlass_model::model::{Dialect, HandlerTarget, Name, StubAnswer};
 use windlass_source::source::{self, Bundle, SourceFile};
 
-/// The member of a file of stubs with values for a definition's parameters.
+/// The member of a file of stubs with values for the parameters of a Logic Apps definition.
 const PARAMETERS: &str = "$parameters";
-/// The member with app settings.
+/// The member with values for app settings.
 const SETTINGS: &str = "$settings";
 
 /// The parameter that a deployment sets for every definition.
 const CONNECTIONS: &str = "$connections";
 
-/// The member with the requests to the addresses that actions wait at.
+/// The member with the requests to the addresses of webhook actions, which wait for a request.
 const SIGNALS: &str = "$signals";
 
 /// The member that is the input of a run without an input.
 const INPUT: &str = "$input";
 
-/// Maximum number of rounds in which a definition may request more values after it received the previous ones.
+/// Maximum number of times that a definition is read again because it needed more values after it received the previous
+/// ones.
 const MAX_ROUNDS: usize = 4;
 
 /// The contents of a file of stubs.
 #[derive(Clone, Debug, Default)]
 pub struct Stubs {
-    /// Answers, by handler, connector or action.
+    /// Answers, by the name of a handler, connector or action.
     pub handlers: Vec<(String, HandlerTarget)>,
-    /// The input of a run without an input.
+    /// The input for a run that is started without an input.
     pub input: Option<Value>,
-    /// The body of a request to an action's address, by action. For `test`.
+    /// The body of the request to the address of an action, by action. Only `windlass test` uses this.
     pub signals: Object,
     /// Values for a definition's parameters and app settings.
     pub values: Vec<SourceFile>,
 }
 
 impl Stubs {
-    /// Reads a file of stubs with this name.
+    /// Reads the contents of a file of stubs. `name` is the name of the file.
     ///
     /// # Errors
     /// Returns what is wrong with the file, in words.
@@ -91,7 +93,8 @@ impl Stubs {
     }
 }
 
-/// Reads an answer: a value, or `{error: text}`, `{error: {kind, code, message, output}}`.
+/// Reads an answer: `{error: text}` or `{error: {kind, code, message, output}}` is a failure, and any other value is an
+/// output.
 fn answer(value: &Value) -> Result<StubAnswer, String> {
     let error = match value {
         Value::Object(map) if map.len() == 1 => map.get("error"),
@@ -134,7 +137,7 @@ pub fn workflows_of(path: &Path, options: &LoadOptions) -> Result<Vec<String>, L
     if path.is_dir() && options.workflow.is_none() {
         return Ok(app_workflows(path));
     }
-    // A pipe can be read only once.
+    // Do not read a pipe here: it can be read only once.
     if options.workflow.is_some() || !path.is_file() {
         return Ok(Vec::new());
     }
@@ -155,7 +158,7 @@ pub fn stubs(path: &Path, options: &LoadOptions) -> Result<Object, LoadError> {
     Ok(stubs_of(bundle, options))
 }
 
-/// The same for a workflow whose files have been read.
+/// Makes stubs for a workflow whose files have been read.
 #[must_use]
 pub fn stubs_of(mut bundle: Bundle, options: &LoadOptions) -> Object {
     let workflows = Workflows::without_engine().with(options);
@@ -186,7 +189,7 @@ pub fn stubs_of(mut bundle: Bundle, options: &LoadOptions) -> Object {
     let (workflow, _) = windlass_formats::read(&bundle, options.dialect, &caps);
     let connections = workflow.iter().flat_map(|workflow| &workflow.parameters);
     for (name, value) in connections.filter(|(name, _)| &**name == CONNECTIONS) {
-        // Besides connectors, expressions may read the connections.
+        // Expressions may read the connections, too, and not only the connectors.
         let shape = shapes.parameter(name, value);
         all.parameters
             .extend(shape.map(|shape| (name.to_string(), shape)));
@@ -223,7 +226,7 @@ fn add(bundle: &mut Bundle, value: Value) {
     });
 }
 
-/// Returns `{name: value}` in the form of a file of parameters.
+/// Converts `{name: value}` to the form of a file of parameters, `{name: {value}}`.
 fn with_values(values: &Value) -> Value {
     let values = values.as_object().into_iter().flatten();
     Value::from_pairs(values.map(|(name, value)| {
@@ -232,7 +235,7 @@ fn with_values(values: &Value) -> Value {
     }))
 }
 
-/// Returns an answer for every action that calls something outside, by the action's name.
+/// Returns a guessed answer for every action that needs an answer, by the action's name.
 fn answers(workflow: &hir::Workflow, shapes: &InferredSchemas) -> Object {
     let mut stubs = Object::new();
     for used in workflow.handler_uses() {
@@ -244,7 +247,8 @@ fn answers(workflow: &hir::Workflow, shapes: &InferredSchemas) -> Object {
     }
     for (step, call) in workflow.calls() {
         if &*call.executor == "http" {
-            // Expressions read the action, and not its helper `.page` that requests the pages.
+            // An action with pages has a helper `NAME.page` that requests each page. Expressions read the action and
+            // not the helper.
             let action = step.name.strip_suffix(".page").unwrap_or(&step.name);
             stubs.insert(step.name.clone(), Value::object(shapes.answer(action)));
         }
@@ -252,7 +256,7 @@ fn answers(workflow: &hir::Workflow, shapes: &InferredSchemas) -> Object {
     stubs
 }
 
-/// Returns the bodies of requests to the addresses of webhooks.
+/// Returns the guessed bodies of requests to the addresses of webhook actions.
 fn callbacks(workflow: &hir::Workflow, shapes: &InferredSchemas) -> Object {
     let steps = workflow.steps().into_iter();
     let signals = steps.filter_map(|step| match &step.kind {

@@ -1,6 +1,6 @@
-//! Limits how many runs of one key run at a time (`concurrency` of a file). A later run waits at its beginning
-//! for a signal, is not started, or replaces the earlier ones. Runs have their turns in the order of their starts. Only
-//! a label and the signal are stored.
+//! Limits how many runs with the same key execute at a time (`concurrency` of a file). The key is computed from the
+//! input. If there are too many runs, a later run waits at its beginning for a signal, or is not started, or replaces
+//! the earliest ones. Runs get their turns in the order of their starts. Only a label and the signal are stored.
 
 use super::report::{AwaitedRun, Stop};
 use super::{EngineError, Inspector, RunBackend, Workflow};
@@ -17,7 +17,7 @@ use windlass_model::model::{ConcurrencyPolicy, Name, TURN_SIGNAL};
 use windlass_store::{QUARANTINE_LABEL, RunHeader};
 use windlass_value::time::Timestamp;
 
-/// The label with the workflow and the key.
+/// The label of a run with the name of its workflow and its key.
 pub const CONCURRENCY_LABEL: &str = "windlass.concurrency";
 
 /// Maximum length of a key, in bytes.
@@ -30,15 +30,15 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(super) struct Turns {
     inspector: Inspector,
     runs: Arc<dyn RunBackend>,
-    /// Whether any run may have a key. Otherwise changes are ignored.
+    /// Whether any run may have a key. While false, changes of runs are ignored.
     is_used: Arc<AtomicBool>,
-    /// Locked during a start, so that each start sees the runs of earlier ones.
+    /// Locked during a start, so that each start sees the runs of earlier starts.
     starting: AsyncMutex<()>,
-    /// The runs that have their turn.
+    /// The runs that have received the signal for their turn.
     given: Mutex<HashSet<Name>>,
 }
 
-/// Allows a start. `label` is the label of the run.
+/// Allows the start of a run with `label`. While it exists, no other run with a key is started.
 pub(super) struct TurnPermit<'a> {
     pub label: (String, String),
     _starting: AsyncMutexGuard<'a, ()>,
@@ -55,7 +55,8 @@ impl Turns {
         })
     }
 
-    /// Starts waiting runs whenever a run changes. Ends with the engine, and does not keep the store open.
+    /// Starts waiting runs whenever a run changes. The returned future ends with the engine, and does not keep the
+    /// store open.
     pub fn follow(self: &Arc<Self>, mut changes: Receiver<()>) -> impl Future<Output = ()> + use<> {
         let (turns, is_used) = (Arc::downgrade(self), Arc::clone(&self.is_used));
         async move {
@@ -95,7 +96,7 @@ impl Turns {
         let starting = self.starting.lock().await;
         let earlier = unfinished(&self.inspector, Some(&label))?.remove(&label);
         let earlier = earlier.unwrap_or_default();
-        // The earliest runs that exceed the maximum together with the new run.
+        // Replace the earliest runs, so that the others and the new run do not exceed the maximum.
         let surplus = (earlier.len() + 1).saturating_sub(concurrency.max as usize);
         for (_, run) in earlier.into_iter().take(surplus) {
             match concurrency.policy {
@@ -112,12 +113,12 @@ impl Turns {
 
     /// Cancels a run that a later one replaces, unless it is being cancelled already.
     async fn replace(&self, run: &Name) {
-        // A second cancel would not wait for the run's operations.
+        // Do not cancel a run twice: the second cancel would not wait until the run's operations are cancelled.
         let stored = self.inspector.load(run);
         if stored.is_ok_and(|stored| stored.state.is_cancelling()) {
             return;
         }
-        // The run may have ended meanwhile.
+        // An error is ignored, because the run may have ended meanwhile.
         let _ = self.runs.deliver(run, Event::CancelRequested).await;
     }
 
@@ -127,7 +128,8 @@ impl Turns {
         header.is_ok_and(|header| header.labels.contains_key(CONCURRENCY_LABEL))
     }
 
-    /// Starts the first runs of each key that are still waiting.
+    /// Starts the turn of the earliest runs of each key, up to the key's maximum: sends the signal to those that wait
+    /// for it.
     pub async fn start_next_runs(&self) -> Result<(), EngineError> {
         let keys = unfinished(&self.inspector, None)?;
         self.is_used.store(!keys.is_empty(), Ordering::Release);
@@ -174,7 +176,8 @@ fn max_of(inspector: &Inspector, run: &Name) -> usize {
     concurrency.map_or(1, |concurrency| concurrency.max as usize)
 }
 
-/// Returns the runs that have not ended by their labels, in the order of their starts.
+/// Returns the runs that have not ended, grouped by concurrency label, in the order of their starts. With a label, only
+/// its runs.
 fn unfinished(
     inspector: &Inspector,
     label: Option<&str>,
@@ -194,8 +197,10 @@ fn unfinished(
     })
 }
 
-/// Returns the run whose end a run with this header waits for. Of the runs that have their turn, that is the first one
-/// that is stopped, or else the first one.
+/// Returns the run whose end the run with this header waits for.
+///
+/// The candidates are the earlier runs that have their turn. If one of them is stopped (see [`stop_of`]), it is
+/// returned, because it may never end. If none is stopped, the first one is returned.
 pub(super) fn awaited_run(
     inspector: &Inspector,
     header: &RunHeader,
@@ -221,7 +226,7 @@ pub(super) fn awaited_run(
     Ok(first)
 }
 
-/// Returns the reason if a run does not continue until it is resumed.
+/// Returns the reason if a run does not continue on its own. `None` if it continues.
 fn stop_of(inspector: &Inspector, header: &RunHeader) -> Option<Stop> {
     match header.status {
         RunStatus::Paused => Some(Stop::Paused),

@@ -29,14 +29,15 @@ impl Workflow {
         &self.loaded.program
     }
 
-    /// Returns the warnings: the workflow runs in spite of them.
+    /// Returns the warnings. They do not prevent a run.
     #[must_use]
     pub fn warnings(&self) -> &Diagnostics {
         &self.warnings
     }
 
-    /// Returns the warnings, and an error for each script with wrong syntax: in Lua, and in Python and Prolog if this
-    /// machine has the interpreter. No script is run.
+    /// Returns the warnings, and an error for each script with wrong syntax.
+    ///
+    /// Lua is always checked; Python and Prolog are checked if this machine has the interpreter. No script is run.
     #[must_use]
     pub fn with_scripts(&self) -> Diagnostics {
         let mut found = self.warnings.clone();
@@ -48,7 +49,8 @@ impl Workflow {
                 let Some(script) = scripts.get(index) else {
                     continue;
                 };
-                // An unexpected end is reported at the line after the last one.
+                // An interpreter reports an unexpected end of the script at the line after the last one, which does not
+                // exist.
                 let line = mistake.line.min(script.lines.len());
                 let span = script.lines.get(line.saturating_sub(1));
                 let span = span.copied().unwrap_or_default();
@@ -74,7 +76,7 @@ impl Workflow {
         Ok(self)
     }
 
-    /// Refuses the workflow if it has a warning because it reads something that it may not read.
+    /// Refuses the workflow if it has a warning that it reads something without permission.
     ///
     /// # Errors
     /// Returns [`LoadError::Refused`].
@@ -101,7 +103,9 @@ impl Workflow {
         self.source.dialect == Dialect::Tea
     }
 
-    /// Returns the input if a run of this workflow would accept it, so that it can be refused before anything starts.
+    /// Returns `input` unchanged if a run of this workflow would accept it.
+    ///
+    /// So a caller can refuse an input before anything starts.
     ///
     /// # Errors
     /// Returns [`EngineError::Input`].
@@ -110,7 +114,7 @@ impl Workflow {
         Ok(input)
     }
 
-    /// Returns the input with defaults filled in, and with text converted where another type is declared.
+    /// Returns the input with the defaults of missing values. Text is converted if the workflow declares another type.
     pub(super) fn accept(&self, input: Value) -> Result<Value, EngineError> {
         if !input.depth_within(MAX_COMPUTED_DEPTH) {
             let message = format!("the input nests deeper than {MAX_COMPUTED_DEPTH} levels");
@@ -154,8 +158,10 @@ impl Workflow {
     }
 }
 
-/// Refuses inputs that the workflow does not have. `misspelt`: the workflow may accept any input, so an unknown name is
-/// refused only if it is similar to an input that is missing.
+/// Refuses inputs that the workflow does not declare.
+///
+/// With `misspelt`, the workflow may accept any input. Then an unknown name is refused only if it is similar to the
+/// name of a missing input.
 fn refuse_unknown(declared: &[Input], given: &Object, misspelt: bool) -> Result<(), EngineError> {
     let is_known = |key: &str| declared.iter().any(|input| *input.name == *key);
     for key in given.keys().filter(|key| !is_known(key)) {
@@ -172,7 +178,9 @@ fn refuse_unknown(declared: &[Input], given: &Object, misspelt: bool) -> Result<
     Ok(())
 }
 
-/// Converts text from the command line to the declared type. Any other value must have the type.
+/// Returns an input converted to its declared type.
+///
+/// Only text, which the command line passes, is converted. Any other value must already have the type.
 fn converted(input: &Input, value: &Value) -> Result<Value, String> {
     // An optional input may also be null.
     let absent = value.is_null() && input.default == Some(Value::Null);

@@ -1,5 +1,5 @@
-//! Compares two results of a loop. Lists the first few changed leaves by their paths. Headers of HTTP responses do not
-//! count: a `Date` always differs and means nothing.
+//! Compares two results of a loop. Lists the first few changed leaves (values that contain no other values) by their
+//! paths. Headers of HTTP responses are ignored: a `Date`, for example, always differs and means nothing.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -27,8 +27,8 @@ pub fn changes(before: &Value, after: &Value) -> Vec<Changed> {
     compared.found
 }
 
-/// Returns up to `most` differences between two values, and the number of equal leaves. For lists of different length,
-/// the elements count, and not the length.
+/// Returns up to `most` differences between two values, and the number of equal leaves. If two lists differ in length,
+/// compares their elements, and not only the lengths.
 #[must_use]
 pub fn compared(before: &Value, after: &Value, most: usize) -> (Vec<Changed>, u64) {
     let mut compared = Comparison::new(most, true);
@@ -36,7 +36,7 @@ pub fn compared(before: &Value, after: &Value, most: usize) -> (Vec<Changed>, u6
     (compared.found, compared.same)
 }
 
-/// Returns whether two results are the same, apart from headers.
+/// Returns whether two results are equal, ignoring headers of HTTP responses.
 #[must_use]
 pub fn same(before: &Value, after: &Value) -> bool {
     changes(before, after).is_empty()
@@ -44,7 +44,7 @@ pub fn same(before: &Value, after: &Value) -> bool {
 
 struct Comparison {
     most: usize,
-    /// Whether every place is compared.
+    /// Whether headers and the elements of lists of different length are compared, too.
     all: bool,
     found: Vec<Changed>,
     same: u64,
@@ -111,7 +111,7 @@ impl Comparison {
     }
 }
 
-/// Returns the number of values in this one that contain no other values.
+/// Returns the number of leaves in a value: values that contain no other values.
 fn leaves(value: &Value) -> u64 {
     match value {
         Value::Object(members) => members.values().map(leaves).sum(),

@@ -8,7 +8,7 @@ use windlass_machine::RunStatus;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunCounts {
     by_status: BTreeMap<RunStatus, u64>,
-    /// Number of runs that sleep for long.
+    /// Number of runs that sleep for long, and so are not in memory.
     pub sleeping: u64,
 }
 

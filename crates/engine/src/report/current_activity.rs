@@ -14,7 +14,7 @@ use windlass_machine::{
 use windlass_model::model::{Fault, WORKFLOW};
 use windlass_value::time::Timestamp;
 
-/// Maximum number of listed items of a foreach.
+/// Maximum number of items of one foreach that are listed.
 const MANY_LANES: usize = 200;
 
 /// A foreach, a parallel or a graph of actions that runs: its branches run concurrently.
@@ -149,7 +149,7 @@ pub enum Stop {
 }
 
 impl AwaitedRun {
-    /// Returns the reason of the wait as text for users. `resume` is the command that continues the other run.
+    /// Returns the reason of the wait as text for users. `resume` is the command that continues the awaited run.
     #[must_use]
     pub fn text(&self, resume: &str) -> String {
         let turn = "waits for its turn";
@@ -190,7 +190,7 @@ impl LastError {
     }
 }
 
-/// Reports the forks of a run. `doing` is the result of [`current_activities`].
+/// Reports the forks of a run. `doing` is what each branch does: the result of [`current_activities`].
 pub(super) fn forks(view: &RunView, doing: &[CurrentActivity]) -> Vec<ForkReport> {
     let program = view.program.as_deref();
     let each = program.map(|program| windlass_machine::active_foreaches(program, view.state()));
@@ -292,7 +292,7 @@ fn at_place(view: &RunView, id: CursorId) -> Option<CurrentActivity> {
     })
 }
 
-/// Returns when the innermost timeout that encloses a cursor is over.
+/// Returns when the innermost timeout that encloses a cursor expires.
 fn deadline(view: &RunView, id: CursorId) -> Option<Timestamp> {
     view.frames(id).find_map(|frame| match &frame.kind {
         FrameKind::Deadline(state) => view

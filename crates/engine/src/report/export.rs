@@ -16,10 +16,11 @@ use windlass_model::model::Status;
 use windlass_value::first_bytes;
 use windlass_value::time::Timestamp;
 
-/// Maximum number of loops: the newest ones.
+/// Maximum number of loops in the document. If there are more, the newest ones are included.
 const LOOPS: usize = 20;
 
-/// Maximum number of rows of each kind: the first iterations, the last ones, and those that failed last.
+/// Maximum number of iterations of each of three kinds: the first iterations, the last ones, and those that failed
+/// last.
 const ROWS: usize = 25;
 
 /// Maximum number of actions of one iteration.
@@ -27,7 +28,8 @@ const ACTIONS: usize = 50;
 
 const CELLS: u64 = 200;
 
-/// Maximum size of a value in bytes, and of all values together. Of a longer value only the beginning is shown.
+/// Maximum size of one value, and of all values together, in bytes. If a value is longer, only its beginning is
+/// included.
 const VALUE: usize = 8 << 10;
 const VALUES: usize = 4 << 20;
 
@@ -86,7 +88,7 @@ pub fn export(
         .collect();
     Ok(ExportReport {
         status,
-        // If the program cannot be compiled any more, there is only no graph.
+        // If this version cannot compile the program, the document only lacks the graph.
         graph: graph(inspector, run, &view).ok(),
         outermost,
         loops: loops?,
@@ -134,7 +136,7 @@ fn of_loop(
     for number in chosen {
         match iteration(inspector, run, &format!("{path}#{number}")) {
             Ok(report) => shown.push(shortened(report, left)),
-            // The iteration was removed meanwhile.
+            // Omit an iteration that was removed meanwhile.
             Err(EngineError::NoIteration { .. }) => {}
             Err(error) => return Err(error),
         }

@@ -7,7 +7,7 @@ use windlass_draw::{Graph, View, graph as picture};
 /// Returns the graph of a run's workflow.
 ///
 /// # Errors
-/// Returns store errors, or an error if this version cannot compile the run's program, or if the view names an unknown
+/// Returns store errors, or an error if this version cannot compile the run's program, or if `view` names an unknown
 /// node.
 pub fn graph(inspector: &Inspector, run: &str, view: &View) -> Result<Graph, EngineError> {
     let header = inspector.header(run)?;

@@ -13,16 +13,16 @@ use windlass_store::RunHeader;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HistoryFilter {
-    /// Only the loop with this path. If no loop has this path, all loops with this name.
+    /// Only iterations of the loop with this path. If no loop has this path, iterations of all loops with this name.
     #[serde(rename = "loop")]
     pub loop_path: Option<String>,
-    /// Number of the last iterations. `None`: all that are stored.
+    /// Maximum number of iterations, the last ones. `None`: all stored iterations.
     pub iterations: Option<usize>,
-    /// Whether events are requested, too.
+    /// Whether events are included, too.
     pub events: bool,
-    /// Only events after this one.
+    /// Only events after this sequence number.
     pub after: u64,
-    /// Maximum number of events. `None`: all that are stored.
+    /// Maximum number of events. `None`: all stored events.
     pub limit: Option<usize>,
 }
 
@@ -121,14 +121,14 @@ pub fn history(
     })
 }
 
-/// Returns the number of iterations that are no longer stored: of each requested loop, those before the first stored
-/// one.
+/// Returns the number of iterations that are no longer stored. These are the iterations of each requested loop before
+/// its first stored one.
 fn count_forgotten(loops: &[LoopState], rows: &[IterationRow], filter: &HistoryFilter) -> u64 {
     let is_requested = |path: &str| {
         let requested = filter.loop_path.as_deref();
         requested.is_none_or(|requested| path == requested || last_name(path) == requested)
     };
-    // If no row of a loop is stored, this is the number of its ended iterations.
+    // If no iteration of a loop is stored, this is the number of its ended iterations.
     let ended = loops.iter().map(|row| (&*row.path, row.iteration));
     let stored = rows.iter().map(|row| (&*row.path, row.iteration));
     let mut first: BTreeMap<&str, u64> = BTreeMap::new();
@@ -146,7 +146,7 @@ fn has_loop(inspector: &Inspector, header: &RunHeader, requested: &str) -> Resul
     let Ok(source) = inspector.source(header.program) else {
         return Ok(());
     };
-    // If this version cannot read the program, its loops are not known.
+    // If this version cannot compile the program, the names of its loops are not known, so any name is accepted.
     let Ok(program) = inspector.program(header.program, &source) else {
         return Ok(());
     };

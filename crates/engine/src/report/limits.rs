@@ -1,4 +1,5 @@
-//! What the author of a workflow needs: the effective limits of every loop, and diagnostics as data.
+//! Reports for the author of a workflow: the effective limits of every loop, how actions are retried, and diagnostics
+//! as data.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -78,7 +79,8 @@ pub fn loop_limits(program: &Program) -> Vec<LoopLimits> {
     limits
 }
 
-/// Returns the scopes of a program, without those in a follow-up, which are part of an action.
+/// Returns the scopes of a program that its author wrote. A follow-up (the polls of an asynchronous action) has scopes
+/// that are part of the action: these are omitted.
 fn authored_scopes(program: &Program) -> impl Iterator<Item = &Scope> {
     let ids = (0..program.scopes.len()).map(ScopeId::from_index);
     let is_part = |id| {
@@ -137,7 +139,7 @@ pub fn action_retries(program: &Program) -> Vec<ActionRetry> {
     retries
 }
 
-/// Returns the word that files use.
+/// Returns the word that workflow files use for this value.
 pub(super) fn on_limit(on_limit: OnLimit) -> &'static str {
     match on_limit {
         OnLimit::Fail => "fail",

@@ -1,5 +1,5 @@
-//! The limits that loops reached without a failure (`on_limit: continue`, an `Until` of Azure, a `while_loop`). Nothing
-//! else shows that a loop of a successful run was not done.
+//! The limits that loops reached without a failure (`on_limit: continue`, an `Until` of Logic Apps, a `while_loop` of
+//! TEA). Nothing else shows that a loop of a successful run ended before its condition was true.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -217,8 +217,8 @@ pub struct PauseReport {
 }
 
 impl OutcomeReport {
-    /// Makes the report of an outcome, with positions in the sources and with the limits that its loops reached. `run`
-    /// is the final state of the run.
+    /// Makes the report of an outcome, with positions in the sources (`bundle`) and with the limits that `loops`
+    /// reached. `run` is the final state of the run, if it was read.
     #[must_use]
     pub fn new(
         outcome: &Outcome,
@@ -227,7 +227,8 @@ impl OutcomeReport {
         run: Option<&RunState>,
     ) -> Self {
         let error = ErrorReport::of(outcome, bundle);
-        // The error of a failed run already names the limit that the run failed at.
+        // Report reached limits only for a run that succeeded: the error of a failed run names the limit that it failed
+        // at.
         let failed_items = run.map(FailedItems::of).unwrap_or_default();
         let failed_endings = run.map(FailedEnding::of).unwrap_or_default();
         let failed_cancels = run.map(FailedCancel::of).unwrap_or_default();
@@ -252,8 +253,8 @@ impl OutcomeReport {
         }
     }
 
-    /// Returns the document that `run` prints (docs/reference/cli.md): the output, or `{error, status}` with an earlier
-    /// response.
+    /// Returns the document that `run` prints (docs/reference/cli.md): the output, or `{error, status}` with the answer
+    /// that a `Response` action sent earlier.
     #[must_use]
     pub fn document(&self) -> Value {
         let Some(error) = &self.error else {
@@ -284,7 +285,7 @@ impl ErrorReport {
         }
     }
 
-    /// Makes the report of a fault, with the position of its action in the author's file.
+    /// Makes the report of an error, with the position of its action in the author's file.
     #[must_use]
     pub fn new(error: &RunError, bundle: Option<&Bundle>) -> Self {
         let place = error.place;
@@ -357,7 +358,7 @@ impl ErrorReport {
 }
 
 impl PauseReport {
-    /// Makes the report of a reason.
+    /// Makes the report of the reason of a pause.
     #[must_use]
     pub fn new(reason: &PauseReason) -> Self {
         match reason {
@@ -374,7 +375,7 @@ impl PauseReport {
         }
     }
 
-    /// Returns the reason as text for users.
+    /// Returns the reason of the pause as text for users.
     #[must_use]
     pub fn text(&self) -> String {
         match (&self.loop_path, self.limit) {

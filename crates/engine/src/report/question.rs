@@ -91,7 +91,7 @@ impl QuestionReport {
     }
 }
 
-/// Returns the fields that a schema describes, in its order.
+/// Returns the form's fields that a JSON Schema describes, in the order of the schema.
 fn fields(schema: &Value) -> Vec<FormField> {
     let required = schema.get("required").and_then(Value::as_array);
     let is_required = |name: &str| {
@@ -180,7 +180,8 @@ fn boolean(text: &str) -> Option<Value> {
     }
 }
 
-/// Returns the question that a callback address answers. `None` if the run has ended or the address is void.
+/// Returns the question that a callback address answers. `None` if the run has ended or if the address is not valid any
+/// more.
 ///
 /// # Errors
 /// Returns store errors, also for an unknown run.
@@ -206,7 +207,7 @@ pub fn callback_question(
         .program
         .as_deref()
         .and_then(|program| program.form(signal));
-    // The form belongs to the signal, so it is known before the run waits.
+    // The form belongs to the signal, so it is known even if the run does not wait for the signal yet.
     Ok(Some(form.map_or_else(QuestionReport::default, |form| {
         QuestionReport::new(titles.into_iter().next(), form)
     })))

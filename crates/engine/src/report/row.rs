@@ -14,10 +14,11 @@ use windlass_model::model::{Name, Status};
 use windlass_store::{LastStatus, RunHeader};
 use windlass_value::time::Timestamp;
 
-/// Maximum number of iterations whose statuses are reported.
+/// Maximum number of iterations whose statuses a list shows.
 const RECENT: usize = 24;
 
-/// Maximum number of commits that are searched for these iterations: an iteration of an outer loop has many.
+/// Maximum number of commits that are searched for these iterations. It is larger than their number, because one
+/// iteration of an outer loop has many commits.
 const FAR: u64 = 512;
 
 /// One run in a list.
@@ -76,11 +77,12 @@ pub struct LoopCell {
 }
 
 impl RunRow {
-    /// Makes the row from the header, with the end of a short wait.
+    /// Makes the row of a list from a run's header. For a short wait, also reads the time of its end from the run's
+    /// state.
     pub(super) fn brief(inspector: &Inspector, header: &RunHeader) -> Self {
         let mut summary = RunSummary::new(header);
         if header.status == RunStatus::Waiting && summary.next_due_at.is_none() {
-            // If the run cannot be read, `status` reports that.
+            // An error is ignored: if the run cannot be read, `status` reports that.
             let stored = inspector.load(&header.id).ok();
             summary.next_due_at = stored.and_then(|stored| stored.state.next_due_at());
         }
@@ -88,13 +90,13 @@ impl RunRow {
         Self { summary, detail }
     }
 
-    /// The same with the current activity.
+    /// Makes the row of a list from a run's header, with the run's current activity.
     pub(super) fn whole(inspector: &Inspector, header: &RunHeader) -> Self {
         let queued = inspector.queued(&header.id).version;
         let made = inspector.detail(&header.id, (header.revision, queued), |before| {
             detail(inspector, header, before)
         });
-        // If the run cannot be read, `status` reports that.
+        // An error is ignored: if the run cannot be read, `status` reports that.
         let detail = made.map_or_else(|_| RunDetail::default(), Arc::unwrap_or_clone);
         let mut summary = RunSummary::new(header);
         summary.next_due_at = summary.next_due_at.or(detail.next_due_at);
@@ -102,7 +104,8 @@ impl RunRow {
     }
 }
 
-/// Returns rows with current activities, in the order of `runs`. Runs that do not exist are omitted.
+/// Returns the rows of these runs with their current activities, in the order of `runs`. Runs that do not exist are
+/// omitted.
 ///
 /// # Errors
 /// Returns store errors.
@@ -114,7 +117,8 @@ pub fn rows(inspector: &Inspector, runs: &[Name]) -> Result<Vec<RunRow>, EngineE
     })
 }
 
-/// Makes the detail of a run. `before` is its previous detail.
+/// Makes the detail of a run. `before` is the previous detail of the run, if it is known: parts that did not change are
+/// copied from it.
 fn detail(
     inspector: &Inspector,
     header: &RunHeader,
@@ -183,7 +187,7 @@ impl LoopCell {
             let last = inspector.last_statuses(run, &state.path, wanted, FAR)?;
             recent.extend(last.iter().rev().map(letter));
         }
-        // Each letter is one byte.
+        // Each letter is one byte, so this removes whole letters.
         recent.drain(..recent.len().saturating_sub(RECENT));
         Ok(Self {
             path: state.path.clone(),

@@ -63,7 +63,7 @@ pub struct ScheduledTimes {
 }
 
 impl ScheduleReport {
-    /// Makes the report of a workflow that was put at `stored_at`, with its next times after `after`.
+    /// Makes the report of a workflow that was stored at `stored_at`, with its next scheduled times after `after`.
     pub fn new(
         workflow: &Workflow,
         stored_at: Timestamp,
@@ -105,7 +105,7 @@ impl ScheduleReport {
     }
 }
 
-/// Returns the word for a value.
+/// Returns the word for a value, from a table of words and values.
 fn word<T: PartialEq>(words: &[(&str, T)], of: T) -> Option<String> {
     let mut words = words.iter();
     let found = words.find(|(_, known)| *known == of);

@@ -58,7 +58,7 @@ pub fn source(inspector: &Inspector, run: &str) -> Result<SourceReport, EngineEr
     })
 }
 
-/// Returns the last `most` positions that a run can be retried from.
+/// Returns the positions that a run can be retried from, at most the last `most`.
 ///
 /// # Errors
 /// Returns store errors, or an error if this version cannot compile the run's program.

@@ -1,5 +1,5 @@
-//! The status of a run: its loops with what their conditions read, what it does at the moment, and what changed last
-//! (docs/reference/cli.md).
+//! The status of a run: its loops with the values that their conditions read, what the run does at the moment, and what
+//! changed between the last iterations (docs/reference/cli.md).
 
 use super::budget::BudgetReport;
 use super::change::{Changed, changes, same};
@@ -19,10 +19,11 @@ use windlass_machine::{CursorId, LoopState, RunStatus, environment};
 use windlass_model::model::{Status, TURN_SIGNAL};
 use windlass_value::time::Timestamp;
 
-/// Number of last iterations to compare. If all of them have the same result, the next number is tried.
+/// Number of the last iterations that are compared to find how long the result is unchanged. If all of them have the
+/// same result, the next number is tried.
 const LOOK_BACK: [usize; 3] = [2, 32, 1_000];
 
-/// Units of work for evaluating what a condition reads.
+/// Maximum units of work for evaluating what a condition reads.
 const READ_WORK: u64 = 100_000;
 
 /// Everything that `status` shows of one run.
@@ -254,8 +255,8 @@ fn loops(
     Ok(reports)
 }
 
-/// Reports a condition with the values that it read when it was last checked. During an iteration, these are the
-/// outputs of the previous iteration's actions.
+/// Reports a condition with the values that it reads. During an iteration, outputs of actions are those of the previous
+/// iteration, as in the last check of the condition.
 fn condition(
     view: &RunView,
     cursor: CursorId,
@@ -268,7 +269,7 @@ fn condition(
         return None;
     };
     let mut run = view.state().clone();
-    // Loop variables are those of this loop, and not of a loop inside it.
+    // Evaluate the condition at the level of this loop: a loop inside of it has other loop variables.
     if let Some(here) = run.cursors.get_mut(&cursor) {
         let depth = here.frames.iter().position(|frame| frame.scope == scope);
         here.frames
@@ -282,7 +283,7 @@ fn condition(
                 .or_insert_with(|| record.clone());
         }
     }
-    // Values that are expensive to compute are omitted.
+    // With this budget, values that are expensive to compute are omitted.
     let budget = Budget::to_give_up(READ_WORK);
     let env = environment(program, &run, cursor, at, &budget);
     let reads = spec
@@ -309,7 +310,7 @@ fn last_iteration(
     for limit in LOOK_BACK {
         let mut rows = inspector.iterations(run, Some(&state.path), limit)?;
         let all = rows.len() < limit;
-        // The run may have continued since its state was read.
+        // Omit later iterations: the run may have continued after its state was read.
         rows.retain(|row| row.iteration < state.iteration);
         let Some((last, before)) = rows.split_last() else {
             if all {

@@ -1,5 +1,5 @@
-//! A word for runs and iterations that succeeded although one of their actions failed. Their status is `Succeeded`;
-//! filters and counts use this word.
+//! The statuses that filters accept, with a word for runs and iterations that succeeded although one of their actions
+//! failed. The status of such a run is `Succeeded`; only filters and counts use the word.
 
 use serde::{Deserialize, Serialize};
 use windlass_machine::RunStatus;
@@ -19,7 +19,8 @@ pub enum StatusFilter<S> {
 }
 
 impl<S: Copy + PartialEq> StatusFilter<S> {
-    /// Returns whether the filter accepts a status. `with_failures`: it succeeded although an action failed.
+    /// Returns whether the filter accepts a status. `with_failures`: the run or iteration succeeded although an action
+    /// failed.
     pub fn accepts(self, status: S, with_failures: bool) -> bool {
         match self {
             Self::SucceededWithFailures => with_failures,

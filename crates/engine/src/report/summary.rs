@@ -47,7 +47,7 @@ pub(super) fn shown_labels(header: &RunHeader) -> BTreeMap<String, String> {
     labels
 }
 
-/// Returns the word for the status of a run in which this number of actions failed.
+/// Returns the word for the status of a run in which this number of actions failed and the failures were handled.
 #[must_use]
 pub fn status_word(status: RunStatus, failed_actions: u64) -> &'static str {
     match status {
@@ -57,7 +57,7 @@ pub fn status_word(status: RunStatus, failed_actions: u64) -> &'static str {
 }
 
 impl RunSummary {
-    /// Returns the word for its status.
+    /// Returns the word for the run's status, with a word of its own for a success with failures.
     #[must_use]
     pub fn status_word(&self) -> &'static str {
         status_word(self.status, self.failed_actions)
@@ -88,12 +88,12 @@ impl RunSummary {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ListFilter {
-    /// Only runs with one of these statuses. Empty: all.
+    /// Only runs with one of these statuses. Empty: runs of any status.
     pub status: Vec<StatusFilter<RunStatus>>,
     /// Only runs whose ids begin with this.
     #[serde(default)]
     pub prefix: Option<String>,
-    /// Only runs of one of these workflows. Empty: all.
+    /// Only runs of one of these workflows. Empty: runs of all workflows.
     pub workflows: Vec<String>,
     /// Only runs with all of these labels.
     pub labels: BTreeMap<String, String>,
@@ -103,9 +103,9 @@ pub struct ListFilter {
     pub since: Option<Timestamp>,
     /// Only runs that were started before this instant.
     pub until: Option<Timestamp>,
-    /// Only runs that should have progressed since this instant, but have not.
+    /// Only runs that should have made a step since this instant, but have not.
     pub stuck_since: Option<Timestamp>,
-    /// Only these runs. Empty: all.
+    /// Only the runs with these ids. Empty: all runs.
     pub runs: Vec<String>,
     /// Whether [`ListReport::facets`] is requested.
     pub facets: bool,
@@ -115,13 +115,13 @@ pub struct ListFilter {
     pub detail: bool,
     /// Number of the newest runs after `after` to skip.
     pub offset: usize,
-    /// Maximum number of runs. `None`: all.
+    /// Maximum number of runs. `None`: all runs.
     pub limit: Option<usize>,
     /// Only runs after this position: [`ListReport::next`] of the previous page.
     pub after: Option<String>,
 }
 
-/// A position in the list: the start and the id of the last run before it.
+/// A position in the list: the start time and the id of the last run before the position.
 type PageCursor = (Timestamp, String);
 
 impl ListFilter {
@@ -169,12 +169,12 @@ fn has(name: &str, text: &str) -> bool {
     if !name.is_ascii() {
         return name.to_lowercase().contains(text);
     }
-    // Lists compare many names, so no name is copied.
+    // A list compares many names, so do not copy each name to lower case.
     let mut windows = name.as_bytes().windows(text.len().max(1));
     text.is_empty() || windows.any(|window| window.eq_ignore_ascii_case(text.as_bytes()))
 }
 
-/// Parses `MILLISECONDS.RUN`.
+/// Parses the position `MILLISECONDS.RUN`.
 fn cursor_of(text: &str) -> Option<PageCursor> {
     let (at, run) = text.split_once('.')?;
     Some((Timestamp(at.parse().ok()?), run.to_owned()))
@@ -249,7 +249,7 @@ fn one_more(counts: &mut BTreeMap<String, u64>, name: &str) {
     }
 }
 
-/// Lists the runs of a store. Runs that are started meanwhile do not move the pages.
+/// Lists the runs of a store. Runs that are started while a client reads the pages do not move runs to other pages.
 ///
 /// # Errors
 /// Returns store errors, or [`EngineError::NoPage`] for an invalid position.
@@ -270,7 +270,7 @@ pub fn list(inspector: &Inspector, filter: &ListFilter) -> Result<ListReport, En
     Ok(report)
 }
 
-/// Selects the runs of a page, and counts all others.
+/// Selects the runs of a page, and counts all selected runs.
 fn choose(
     index: &RunIndex,
     filter: &ListFilter,

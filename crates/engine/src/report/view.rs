@@ -10,14 +10,14 @@ use windlass_machine::{Cursor, CursorId, Frame, RunState};
 use windlass_source::source::Bundle;
 use windlass_store::{ProgramSource, StoredRun};
 
-/// What a report is made from.
+/// A stored run, with what a report needs in addition.
 pub(super) struct RunView {
     pub stored: StoredRun,
-    /// Which calls of the run wait for a permit.
+    /// Which calls of the run wait for a permit of a concurrency or rate limit.
     pub queued: Queued,
-    /// `None` if the source cannot be read. Then a report has no names.
+    /// The source of the program. `None` if it cannot be read: then a report has no names.
     pub source: Option<ProgramSource>,
-    /// `None` if this version cannot compile the source.
+    /// The compiled program. `None` if this version cannot compile the source.
     pub program: Option<Arc<Program>>,
 }
 
@@ -40,7 +40,7 @@ impl RunView {
         }
     }
 
-    /// The same without the source, for reports that do not need it.
+    /// Makes the view of a run without its source, for reports that do not need the source.
     pub fn brief(inspector: &Inspector, stored: StoredRun) -> Self {
         Self {
             source: None,
@@ -58,7 +58,7 @@ impl RunView {
         self.source.as_ref().map(|source| &source.bundle)
     }
 
-    /// Returns the path of the workflow file as it was named.
+    /// Returns the path of the workflow file, as the start of the run named it.
     pub fn file(&self) -> Option<String> {
         Some(self.bundle()?.file(0)?.path.clone())
     }
@@ -87,7 +87,7 @@ impl RunView {
             .map_or_else(|| id.to_string(), |action| action.name.to_string())
     }
 
-    /// Returns a cursor and the cursors that it was forked from, innermost first.
+    /// Returns a cursor (a thread of control) and the cursors that it was forked from, innermost first.
     pub fn lineage(&self, from: CursorId) -> impl Iterator<Item = (CursorId, &Cursor)> {
         let mut next = Some(from);
         std::iter::from_fn(move || {
@@ -98,15 +98,15 @@ impl RunView {
         })
     }
 
-    /// Returns the frames that enclose a cursor, innermost first.
+    /// Returns the frames (entered scopes) that enclose a cursor, innermost first.
     pub fn frames(&self, from: CursorId) -> impl Iterator<Item = &Frame> {
         self.lineage(from)
             .flat_map(|(_, cursor)| cursor.frames.iter().rev())
     }
 }
 
-/// Returns what a report shows of a value: marks of secrets are masked. All values of a run that leave the process pass
-/// through this function.
+/// Returns what a report shows of a value: placeholders of secrets are masked. All values of a run that leave the
+/// process pass through this function.
 #[must_use]
 pub fn shown(value: &Value) -> Value {
     replace_secret_marks(value, &mut |_| Some(MASK.to_owned()))

@@ -134,7 +134,7 @@ impl WorkflowReport {
     }
 }
 
-/// Returns the inputs that a workflow accepts.
+/// Returns the inputs that a workflow declares.
 #[must_use]
 pub fn inputs(program: &Program) -> Vec<InputReport> {
     program.inputs.iter().map(InputReport::new).collect()

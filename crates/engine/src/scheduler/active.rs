@@ -14,18 +14,19 @@ use windlass_model::model::{Name, Origin, Request};
 use windlass_store::{Commit, Placement, ProgramSource, RunHeader, StoredRun};
 use windlass_value::time::Timestamp;
 
-/// A run that waits longer than this leaves memory (docs/architecture.md, law 9).
+/// A run that sleeps longer than this leaves memory (docs/architecture.md, law 9).
 const MIN_EVICTED_WAIT: Duration = Duration::from_secs(5);
 
-/// A snapshot is written when the journal's tail is larger than the state by this factor. If a state grows by large
-/// pieces, its tail is never much larger than the state: a snapshot would write all of it again, and hardly speed up
-/// loading.
+/// A snapshot is written when the journal's tail (the commits after the last snapshot) is larger than the state by this
+/// factor. If each commit adds much data to the state, the tail is never much larger than the state. Then a snapshot
+/// would write the whole state again, and hardly speed up loading.
 const SNAPSHOT_RATIO: u64 = 3;
 
-/// A commit with more bytes than this is slow to encode.
+/// A commit with more bytes than this is slow to encode, so it has its own thread.
 pub(super) const LARGE_COMMIT: u64 = 256 << 10;
 
-/// A step that is held: its only effects are safe requests, which have started.
+/// A step that is held: not stored yet, although its effects have started. Its only effects are requests without side
+/// effects.
 pub(super) struct HeldStep {
     pub step: Transition,
     pub attempts: Attempts,
@@ -33,21 +34,21 @@ pub(super) struct HeldStep {
     pub until: Timestamp,
 }
 
-/// A step that is being computed.
+/// A step that is being computed, from one or more events.
 pub(super) struct Advance {
     pub step: Transition,
     pub attempts: Attempts,
     pub replies: Vec<Reply<RunStatus>>,
     pub now: Timestamp,
-    /// Whether the step may be held: all events that led to it are redelivered if it is lost.
+    /// Whether the step may be held: if a crash loses the step, all events that led to it are redelivered.
     pub may_wait: bool,
     /// Whether no event that led to the step had side effects.
     pub is_side_effect_free: bool,
 }
 
-/// A step whose event another thread handles.
+/// A step with an event that another thread handles.
 pub(super) struct PendingComputation {
-    /// The step before that event.
+    /// The step so far, without this event.
     pub advance: Advance,
     /// Set to abort the computation and cancel the run.
     pub is_aborted: Arc<AtomicBool>,
@@ -58,32 +59,35 @@ pub(super) struct PendingComputation {
 pub(super) struct ActiveRun {
     pub hosted: RunHost,
     pub header: RunHeader,
-    /// The executors of its actions.
+    /// The executors of the run's actions.
     registry: Arc<Registry>,
-    /// Boxed entries: each run has such a queue, and its capacity stays allocated.
+    /// The events to handle. They are boxed, because each run has such a queue and its capacity stays allocated.
     pub inbox: VecDeque<Box<(Event, Option<Reply<RunStatus>>)>>,
     /// Whether the run is in the queue of busy runs.
     pub queued: bool,
-    /// Whether a step of the run is being computed elsewhere or written to the store. The next step waits: of two
-    /// commits of a run, the later one could be written first.
+    /// Whether a step of the run is being computed elsewhere or written to the store. Meanwhile the next step waits.
+    /// Otherwise the later of two commits of a run could be written first.
     pub is_step_in_flight: bool,
     pub tasks: Tasks,
     /// The step that another thread computes.
     pub computing: Option<Box<PendingComputation>>,
     /// The step that another thread has computed. It is stored next.
     pub computed: Option<Box<Advance>>,
-    /// Whether its last step took long. Then another thread computes the next step from the start.
+    /// Whether the last step took long. If true, another thread computes the next step, and this thread does not try
+    /// first.
     pub heavy: bool,
-    /// Whether its last commit was large, or its next one is. Then a thread for large batches writes it.
+    /// Whether the last commit of the run was large, or the next one is. If true, the thread for large batches writes
+    /// the next commit.
     pub is_large: bool,
-    /// What this process lacks to carry out a cancel of the run. The cancel is stored, and the run is parked with this
-    /// reason.
+    /// What this process lacks to carry out a cancel of the run. If a cancel arrives, it is stored, and the run is
+    /// parked with this reason.
     pub missing: Option<String>,
-    /// Effects that did not start when the run was loaded, because memory was short. They start after its next step.
+    /// Effects that did not start when the run was loaded, because memory was short. They start after the run's next
+    /// step.
     pub withheld: Vec<Effect>,
-    /// A step that is stored with the next one, or when its time is over.
+    /// The held step. It is stored with the next step, at the latest at [`HeldStep::until`].
     pub held: Option<Box<HeldStep>>,
-    /// The program's source, until the first commit has stored it.
+    /// The program's source, which the first commit stores. `None` after that.
     source: Option<Box<ProgramSource>>,
     /// Number of bytes of the commits after the last snapshot.
     tail_bytes: u64,
@@ -166,7 +170,8 @@ impl ActiveRun {
             .labels
             .extend(self.hosted.state().failed_endings());
         self.header.count_failed_actions(&step.history);
-        // The journal of a run that ends does not grow further, and a retry continues from one of its last steps.
+        // Write no snapshot when a run ends. Its journal does not grow further, and a retry needs the last steps, which
+        // a snapshot would replace.
         let snapshot = !self.header.status.is_final() && self.needs_snapshot();
         let snapshot = snapshot.then(|| self.hosted.state().clone());
         if snapshot.is_some() {
@@ -183,7 +188,7 @@ impl ActiveRun {
         }
     }
 
-    /// Returns whether the journal's tail is too large compared with the state.
+    /// Returns whether the journal's tail is so large, compared with the state, that a snapshot is due.
     fn needs_snapshot(&mut self) -> bool {
         let weighed = self.hosted.weigh();
         let needed = weighed.filter(|bytes| self.tail_bytes > bytes.saturating_mul(SNAPSHOT_RATIO));
@@ -191,7 +196,7 @@ impl ActiveRun {
         needed.is_some()
     }
 
-    /// Starts the effect of a request. `runs` is the number of runs in memory.
+    /// Starts the effect that carries out a request. `runs` is the number of runs in memory.
     pub fn start(&mut self, on: &EffectRuntime, runs: usize, id: EffectId, request: Request) {
         let of = EffectContext {
             run: &self.header.id,
@@ -203,12 +208,12 @@ impl ActiveRun {
         self.tasks.start(on, of, id, request);
     }
 
-    /// Returns whether its workflow is the operator's or a guest's.
+    /// Returns whether the run's workflow is the operator's or a guest's (from HTTP or MCP).
     pub fn origin(&self) -> Origin {
         self.registry.origin()
     }
 
-    /// Aborts the computation of its step, if there is one.
+    /// Aborts the computation of the run's step, if another thread computes one.
     pub fn cancel_computation(&self) {
         if let Some(computing) = &self.computing {
             computing.is_aborted.store(true, Ordering::Relaxed);
@@ -231,7 +236,8 @@ impl ActiveRun {
     }
 
     /// Returns which index of the store has to list the run. A run that sleeps only briefly stays in the index of
-    /// runnable runs: moving it twice an iteration would cost more than loading it.
+    /// runnable runs. To move it between the indexes twice in each iteration would cost more than to load it after a
+    /// restart.
     pub fn placement(&self, now: Timestamp) -> Placement {
         match (self.hosted.status(), self.hosted.state().next_due_at()) {
             (RunStatus::Running, _) => Placement::Runnable,
@@ -247,8 +253,8 @@ impl ActiveRun {
         !self.withheld.is_empty()
     }
 
-    /// Returns the effects to start now: the withheld ones that are still needed, then those of the `step`. While the
-    /// run is paused, the withheld ones stay withheld.
+    /// Returns the effects to start now: first the withheld effects that are still needed, then the effects of `step`.
+    /// While the run is paused, the withheld effects remain withheld.
     pub fn take_withheld(&mut self, step: Vec<Effect>) -> Vec<Effect> {
         let state = self.hosted.state();
         if self.withheld.is_empty() || state.paused.is_some() {
@@ -262,7 +268,7 @@ impl ActiveRun {
                 let timer = state.timers.get(id);
                 timer.is_some_and(|timer| timer.due_at == *due_at)
             }
-            // A step with effects has its own `Continue`, if it needs one.
+            // If `step` has effects, it has its own `Continue` if it needs one.
             Effect::Continue => step.is_empty(),
             Effect::Abort { .. } | Effect::Disarm { .. } | Effect::Finish(_) => true,
         });
@@ -270,7 +276,8 @@ impl ActiveRun {
         effects
     }
 
-    /// Returns whether the run would continue in the same way after another load, except for effects in flight.
+    /// Returns whether the run would continue in the same way if it left memory and was loaded again. Effects in flight
+    /// are not considered.
     pub fn is_between_steps(&self) -> bool {
         self.inbox.is_empty()
             && self.missing.is_none()
@@ -278,7 +285,8 @@ impl ActiveRun {
             && self.header.placement == Placement::Runnable
     }
 
-    /// Returns whether the run may leave memory: nothing in flight, nothing to do, and it is idle or waits for long.
+    /// Returns whether the run may leave memory: it has no event to handle and no effect in flight, and it is idle or
+    /// sleeps for long.
     pub fn can_evict(&self) -> bool {
         self.inbox.is_empty()
             && self.tasks.is_empty()

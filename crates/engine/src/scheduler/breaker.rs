@@ -1,18 +1,18 @@
-//! Whether a host answers. After many failures in a row of several runs, one call at a time tries the host, and the
-//! others wait. Pure: the time is passed in, in milliseconds.
+//! Detects hosts that are down. If many calls in a row from several runs failed, only one call at a time tries the
+//! host, and the other calls wait. The code reads no clock: the caller passes the time, in milliseconds.
 
 use windlass_model::model::{Fault, Name, fault_kind};
 
-/// Number of failures in a row, and number of runs with such failures, after which the host counts as down. Failures of
-/// a single run may be caused by one URL of the host.
+/// A host counts as down after this number of failed calls in a row, if they are from at least [`RUNS`] different runs.
+/// One run is not enough, because its failures may be caused by one URL of the host.
 const FAILURES: u32 = 10;
 const RUNS: usize = 3;
 
-/// Time between two tries, in milliseconds. It doubles up to the longest.
+/// Time between two tries, in milliseconds. It doubles after each failed try, up to [`LONGEST_INTERVAL`].
 const FIRST_INTERVAL: i64 = 1_000;
 const LONGEST_INTERVAL: i64 = 30_000;
 
-/// After this time another call may try, even if the try has not ended.
+/// If a try has not ended after this time, in milliseconds, another call may try, too.
 const LONGEST_TRY: i64 = 30_000;
 
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub(super) struct Breaker {
 struct Down {
     next_try_at: i64,
     interval: i64,
-    /// The number of the try in flight, and when it began.
+    /// The number of the try in flight, and the time when it began.
     trying: Option<(u64, i64)>,
 }
 
@@ -38,7 +38,7 @@ pub(super) enum BreakerTurn {
     Begin,
     /// The call begins as a try with this number.
     Try(u64),
-    /// The call checks again at this time, or when the try in flight has ended.
+    /// The call has to wait. It checks again at this time, or earlier if the try in flight ends.
     WaitUntil(i64),
 }
 
@@ -47,12 +47,12 @@ impl Breaker {
         self.down.is_none()
     }
 
-    /// Returns how many calls failed in a row, if the host counts as down.
+    /// Returns how many calls failed in a row. `None` if the host does not count as down.
     pub fn failures(&self) -> Option<u32> {
         self.down.as_ref().map(|_| self.failures)
     }
 
-    /// Returns when the next call begins, as far as that is known.
+    /// Returns when the next call begins, as far as that is known. The end of a try in flight may be later or earlier.
     pub fn begins_at(&self, now: i64) -> i64 {
         self.down
             .as_ref()
@@ -76,7 +76,7 @@ impl Breaker {
         BreakerTurn::Try(self.last_number)
     }
 
-    /// Ends a try, whatever its result.
+    /// Ends a try, whatever its result. Another call may then try the host.
     pub fn give_back(&mut self, number: u64) {
         if let Some(down) = &mut self.down
             && down.trying.is_some_and(|(trying, _)| trying == number)
@@ -85,7 +85,7 @@ impl Breaker {
         }
     }
 
-    /// Learns from the result of a run's call.
+    /// Records the result of a run's call. A `fault` of `None` is a success.
     pub fn learn(&mut self, now: i64, run: &Name, fault: Option<&Fault>) {
         if !fault.is_some_and(is_down) {
             let number = self.last_number;
@@ -100,7 +100,7 @@ impl Breaker {
             self.runs.push(run.clone());
         }
         match &mut self.down {
-            // Calls that were in flight when the host went down say nothing new.
+            // Ignore failures before the next try: they are of calls that were in flight when the host went down.
             Some(down) if now >= down.next_try_at => {
                 down.interval = down.interval.saturating_mul(2).min(LONGEST_INTERVAL);
                 down.next_try_at = now.saturating_add(down.interval);
@@ -157,7 +157,7 @@ mod tests {
         breaker.learn(1_500, &run, Some(&fault()));
         breaker.give_back(first);
         assert_eq!(breaker.turn(1_500), BreakerTurn::WaitUntil(3_500));
-        // A try that hangs, and a try that was aborted, allow the next try.
+        // After a try that hangs, and after a try that was aborted, another try may begin.
         assert!(matches!(breaker.turn(3_500), BreakerTurn::Try(_)));
         let BreakerTurn::Try(cut) = breaker.turn(33_500) else {
             panic!("the try hangs");

@@ -3,18 +3,19 @@
 use super::writers::MAX_IN_FLIGHT;
 use windlass_machine::Change;
 
-/// Maximum number of runs in a batch. With more, one batch is advanced while another is written.
+/// Maximum number of runs in a batch. If more runs are busy, one batch is advanced while another is written.
 pub(super) const BATCH: usize = 100;
 
-/// Buffers for the changes of steps. For a driver of many runs, allocating one for every step costs more than the
-/// steps.
+/// Buffers for the changes of steps, which are reused.
+///
+/// If a driver has many runs, to allocate a buffer for every step costs more than the steps.
 #[derive(Default)]
 pub(super) struct BufferPool(Vec<Vec<Change>>);
 
 impl BufferPool {
     /// Maximum number of buffers that the batches in flight can use.
     const MOST: usize = BATCH * MAX_IN_FLIGHT;
-    /// Maximum capacity of a buffer that is reused. Steps with more changes are rare.
+    /// Maximum capacity of a buffer that is reused, in changes. Steps with more changes are rare.
     const LONGEST: usize = 64;
 
     pub fn take(&mut self) -> Vec<Change> {

@@ -1,5 +1,5 @@
-//! Runs that other runs start and wait for (`type: workflow`). The id of a child run is made from its call, so that a
-//! repeated call after a crash finds the run that was started before.
+//! Runs that other runs start and wait for (`type: workflow`). The id of a child run is made from the call that starts
+//! it. So a call that is repeated after a crash finds the run that it started before.
 
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, OnceLock, Weak};
@@ -8,7 +8,7 @@ use windlass_model::model::{Fault, Name, Request, fault_kind, short_digest};
 use windlass_store::MAX_RUN_ID;
 use windlass_value::first_chars;
 
-/// The label of a child run that names the run that waits for it.
+/// The label of a child run with the id of its parent, the run that waits for it.
 pub const PARENT_LABEL: &str = "windlass.parent";
 
 /// A call of a `workflow` action.
@@ -29,7 +29,7 @@ impl ChildCall {
     }
 }
 
-/// Returns the id of the run that a request starts. Each action, iteration and attempt has its own id.
+/// Returns the id of the run that a request starts. The id differs for each action, iteration and attempt.
 pub fn child_id(parent: &str, request: &Request) -> Name {
     let Request { key, attempt, .. } = request;
     let digest = short_digest(&format!("{key} {attempt}"));
@@ -43,24 +43,25 @@ pub fn child_id(parent: &str, request: &Request) -> Name {
 
 /// Starts the runs of `workflow` actions, and waits until they end.
 pub trait CallWorkflow: Send + Sync {
-    /// Starts a run and returns its output. A repeated call finds the run of the first one.
+    /// Starts a run, waits for its end and returns its output. A repeated call waits for the run that the first call
+    /// started.
     fn call(self: Arc<Self>, call: ChildCall) -> BoxFuture<'static, Result<Value, Fault>>;
 }
 
-/// Starts runs, once an engine is set. The reference is weak, so that it does not keep the engine alive.
+/// Starts runs with the engine that was set. The reference is weak, so that it does not keep the engine alive.
 #[derive(Clone, Default)]
 pub struct WorkflowCaller(Arc<OnceLock<Weak<dyn CallWorkflow>>>);
 
 impl WorkflowCaller {
     pub fn set(&self, caller: &Arc<dyn CallWorkflow>) {
-        // An engine is assembled once, so the cell is empty.
+        // The cell is empty, because each engine sets its own once.
         let _ = self.0.set(Arc::downgrade(caller));
     }
 
     pub async fn call(&self, call: ChildCall) -> Result<Value, Fault> {
         match self.0.get().map(Weak::upgrade) {
             Some(Some(caller)) => caller.call(call).await,
-            // The engine is stopping: the call is repeated later.
+            // The engine is stopping. Never return: the next process repeats the call.
             Some(None) => std::future::pending().await,
             None => {
                 let message = "this engine cannot start workflows of other workflows";

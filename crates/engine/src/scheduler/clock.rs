@@ -11,14 +11,17 @@ const PASSING: ClockId = ClockId::CLOCK_BOOTTIME;
 #[cfg(not(target_os = "linux"))]
 const PASSING: ClockId = ClockId::CLOCK_MONOTONIC;
 
-/// Difference between this process's time and [`PASSING`], in microseconds. It only grows.
+/// The time of this process minus the time of [`PASSING`], in microseconds. It only grows.
 static AHEAD: AtomicI64 = AtomicI64::new(i64::MIN);
 
-/// Returns the time of this process, as wall clock time, so that due times mean the same after a restart. If the wall
-/// clock is set back, this time continues, so that nothing is delayed. If it is set forward, this time follows.
+/// Returns the time of this process, as wall clock time, so that due times mean the same after a restart.
+///
+/// If the wall clock is set back, this time is not, so that no timer is delayed. If the wall clock is set forward, this
+/// time moves forward, too.
 #[must_use]
 pub fn now() -> Timestamp {
-    // In this order, a thread that is interrupted in between finds too small a difference, which does no harm.
+    // Read the clocks in this order. If the thread is interrupted in between, the difference is too small, and
+    // `fetch_max` ignores it.
     let wall = micros(ClockId::CLOCK_REALTIME);
     let passing = micros(PASSING);
     let ahead = wall.saturating_sub(passing);
@@ -26,7 +29,7 @@ pub fn now() -> Timestamp {
     Timestamp(passing.saturating_add(ahead).div_euclid(1_000))
 }
 
-/// Moves the time of this process forward to an instant, if the time is before it.
+/// Moves the time of this process forward to an instant. A time after the instant is unchanged.
 fn not_before(instant: Timestamp) {
     let ahead = instant
         .0
@@ -36,7 +39,7 @@ fn not_before(instant: Timestamp) {
 }
 
 fn micros(clock: ClockId) -> i64 {
-    // This fails only if the system does not have the clock.
+    // This fails only if the system does not have this clock.
     clock_gettime(clock).map_or(0, |time| {
         time.tv_sec()
             .saturating_mul(1_000_000)
@@ -65,8 +68,8 @@ impl Clock {
         }
     }
 
-    /// Moves the time forward to `instant`, when the stored data was written. If the clock was set back while no
-    /// process was running, the time continues from `instant`, so that due timers are not delayed.
+    /// Moves the time forward to `instant`, the time when stored data was written. If the wall clock was set back while
+    /// no process was running, the time continues from `instant`, so that timers are not delayed.
     pub fn not_before(&self, instant: Timestamp) {
         let now = self.now();
         if matches!(self, Self::Process) && now < instant {

@@ -1,7 +1,7 @@
 //! The commit pipeline: advance the busy runs, make their steps durable, and release the effects. An effect starts when
-//! its step is durable, except for requests without side effects. If a timer led to such a request, it starts at once,
-//! and the step is held: it is stored together with the answer. If the answer to such a request led to another one,
-//! that one starts while the disk syncs the step.
+//! its step is durable. Requests without side effects ("safe requests") are an exception in two cases. If a timer led
+//! to a safe request, the request starts at once, and the step is held: it is stored together with the answer. If the
+//! answer to a safe request led to another safe request, that request starts while the disk syncs the step.
 
 use super::active::{ActiveRun, Advance, HeldStep, LARGE_COMMIT, PendingComputation};
 use super::buffers::BATCH;
@@ -22,29 +22,32 @@ use windlass_model::model::{Name, Origin};
 use windlass_store::{Commit, Committed, Placement, Store, StoreError};
 use windlass_value::time::Timestamp;
 
-/// Up to this many busy runs are stored on the driver's own thread: to wake another thread costs more.
+/// If at most this many runs are busy, the driver's own thread writes their steps, because waking another thread costs
+/// more.
 const FEW_RUNS: usize = 4;
 
-/// While one batch is being written, at least this many busy runs are worth a sync of their own.
+/// While one batch is being written, a second batch needs at least this many busy runs: each batch costs a sync.
 const SMALL_BATCH: usize = 4;
 
-/// A held step is stored after this time, so that others can see a slow call.
+/// A held step is stored after this time at the latest, so that readers of the store can see a slow call.
 const HOLD: Duration = Duration::from_millis(100);
 
 /// Units of work that one step may do on the driver's thread, about 5 ms. A longer step is computed on another thread.
 const STEP_WORK: u64 = 100_000;
 
-/// Units of work that all steps of a batch may do together. After that each step may do [`LEAST_WORK`].
+/// Units of work that all steps of a batch may do together. When this is used up, each further step of the batch may do
+/// [`LEAST_WORK`].
 const BATCH_WORK: u64 = 300_000;
 const LEAST_WORK: u64 = 4_000;
 
-/// A time before all timers: the timers of a step that is being written do not hold back its requests.
+/// A time before all timers. With it, timers of a step that is being written do not prevent its requests from starting.
 const NEVER_DUE: Timestamp = Timestamp(i64::MIN);
 
-/// The outcome of each commit of a group, or the reason why none of them is known to be durable.
+/// The outcome of each commit of a group (commits that are written together). The error: it is not known whether any
+/// commit is durable.
 pub(super) type Outcomes = Result<Vec<Result<Committed, StoreError>>, StoreError>;
 
-/// A step that waits for its commit.
+/// A step of a batch. Its effects and replies wait until the batch is durable.
 struct PendingStep {
     run: Name,
     step: Transition,
@@ -56,11 +59,11 @@ struct PendingStep {
     is_side_effect_free: bool,
 }
 
-/// The steps of some busy runs, on their way through the store.
+/// The steps of some busy runs that are written to the store together.
 pub(super) struct Batch {
     group: Vec<Commit>,
     waiting: Vec<PendingStep>,
-    /// Whether its steps took long or are large.
+    /// Whether the batch has the steps that took long or are large.
     is_large: bool,
 }
 
@@ -78,7 +81,7 @@ impl Batch {
         self.is_large
     }
 
-    /// Makes the batch durable.
+    /// Writes the commits of the batch as one group, and waits until they are durable.
     pub fn write(&self, store: &dyn Store, metrics: &Metrics) -> Outcomes {
         write(&self.group, store, metrics, &mut || ())
     }
@@ -97,9 +100,9 @@ fn write(
 }
 
 impl Driver {
-    /// Advances the busy runs, stores their steps and releases the effects. With more than a few runs, and for large
-    /// steps, one batch is advanced while others are written. A driver whose rounds a caller starts writes one batch
-    /// after the other.
+    /// Advances the busy runs, stores their steps and releases the effects. If more than a few runs are busy, or steps
+    /// are large, other threads write batches while this thread advances the next one. A driver without its own thread
+    /// (`manual`) writes one batch after the other.
     pub(super) fn run_commits(&mut self) {
         if self.runtime.own.is_none() {
             let mut left = self.busy.len();
@@ -121,7 +124,7 @@ impl Driver {
             if usual.waiting.is_empty() {
                 continue;
             }
-            // While a large batch is being written, a write on this thread would wait for it.
+            // Write here only if no batch is in flight: a write on this thread would wait for a large batch.
             if size <= FEW_RUNS && self.writers.are_idle() {
                 return self.write_here(usual);
             }
@@ -139,12 +142,12 @@ impl Driver {
         }
     }
 
-    /// Makes a batch durable on this thread. While the disk syncs it, the safe requests of its steps start, if the
+    /// Makes a batch durable on this thread. While the disk syncs the batch, the safe requests of a step start if the
     /// events that led to the step had no side effects.
     fn write_here(&mut self, mut batch: Batch) {
         let may_leave = self.can_hold_steps && !self.commands_only && self.stopping.is_none();
         let (runs, runtime, waiting) = (&mut self.runs, &self.runtime, &mut batch.waiting);
-        // While memory is short, start no call of a guest: a run with a call in flight cannot leave memory.
+        // While memory is short, start no call of a guest's run: a run with a call in flight cannot leave memory.
         let guests_may = self.guests.has_room(0);
         let mut written = || {
             if may_leave {
@@ -155,8 +158,8 @@ impl Driver {
         self.complete(batch, outcome);
     }
 
-    /// Returns whether there are enough busy runs for a batch. A small batch waits for those in flight, which may make
-    /// more runs busy: each sync costs as much as many steps.
+    /// Returns whether there are enough busy runs for a batch. A small batch waits for the batches in flight. These may
+    /// make more runs busy, and each sync costs as much as many steps.
     pub(super) fn can_commit(&self) -> bool {
         let enough = match self.writers.in_flight() {
             0 => 1,
@@ -185,7 +188,8 @@ impl Driver {
         self.complete(batch, outcome.unwrap_or_else(|panic| resume_unwind(panic)));
     }
 
-    /// Advances the next `size` busy runs in the order of their ids. Returns the usual steps and the large ones.
+    /// Advances the next `size` busy runs in the order of their ids. Returns a batch of the usual steps and a batch of
+    /// the large ones.
     fn next_batches(&mut self, size: usize) -> [Batch; 2] {
         let size = size.min(self.busy.len());
         let mut runs: Vec<Name> = self.busy.drain(..size).collect();
@@ -240,11 +244,11 @@ impl Driver {
         }
     }
 
-    /// Applies the events in a run's inbox. Returns its commit, if anything changed. Further events wait until that
-    /// commit is durable: of two commits of a run, the later one could be written first.
+    /// Applies the events in a run's inbox. Returns a commit, if anything changed. Further events wait until this
+    /// commit is durable. Otherwise the later of two commits of a run could be written first.
     ///
-    /// If only redelivered events led to a step, it may be held instead. It is not held if the store's index of due
-    /// times has the run, because the run would be found there again and again.
+    /// If only events that are redelivered after a crash led to the step, the step may be held instead. It is not held
+    /// if the run is in the store's index of due times, because the driver would find the run there again and again.
     fn advance(&mut self, run: &Name) -> Option<(Option<Commit>, PendingStep)> {
         let clock = self.clock.now();
         let active = self.runs.get_mut(run)?;
@@ -272,7 +276,7 @@ impl Driver {
             is_side_effect_free: true,
         };
         while let Some(next) = active.inbox.pop_front() {
-            // `Continued` crosses an iteration boundary, so it needs a commit of its own.
+            // `Continued` crosses the boundary of an iteration, so its step needs a commit of its own.
             let alone = matches!(next.0, Event::Continued);
             if alone && !advance.step.is_empty() {
                 active.inbox.push_front(next);
@@ -280,7 +284,7 @@ impl Driver {
             }
             let (event, reply) = *next;
             active.is_large |= !event.fits_in_bytes(LARGE_COMMIT as usize);
-            // An earlier event may have answered the question, or ended the run.
+            // Check the signal again: an earlier event of this step may have answered the question or ended the run.
             let refused = match &event {
                 Event::Signalled(signal) => refused_signal(run, active, signal),
                 _ => None,
@@ -309,7 +313,7 @@ impl Driver {
             };
             let again = self.pool.is_some().then(|| event.clone());
             let changes = self.buffers.take();
-            // Unwind safety: after a panic the run is removed from memory.
+            // This is unwind safe, because the run is removed from memory after a panic.
             let on = AssertUnwindSafe(|| {
                 active
                     .hosted
@@ -384,8 +388,10 @@ impl Driver {
         ))
     }
 
-    /// Hands an event of a run to another thread, which handles it. `whole`: the state in memory is unchanged by the
-    /// event; otherwise that state is no longer valid.
+    /// Hands an event of a run to another thread, which handles it.
+    ///
+    /// If `whole` is true, the state in memory is the one before the event. If false, the discarded computation has
+    /// left the state invalid.
     fn compute_elsewhere(&mut self, run: &Name, advance: Advance, event: Event, whole: bool) {
         let (Some(active), Some(pool)) = (self.runs.get_mut(run), &mut self.pool) else {
             return;
@@ -539,7 +545,7 @@ impl Driver {
                 if !status.is_final()
                     && let Some(missing) = active.missing.take()
                 {
-                    // The next load of the run starts the outstanding effects.
+                    // Load the run again, which starts its outstanding effects.
                     let placement = active.header.placement;
                     self.remove(&run);
                     self.park(&run, placement, &missing);
@@ -557,8 +563,10 @@ impl Driver {
         }
     }
 
-    /// Discards the runs of a group that the store refused. Nothing of the group is known to be durable, and memory may
-    /// be ahead of the store. So the runs are loaded again from the store (docs/architecture.md, law 3).
+    /// Discards the runs of a group that the store refused.
+    ///
+    /// It is not known whether any commit of the group is durable, and the states in memory may be ahead of the store.
+    /// So the runs are loaded again from the store (docs/architecture.md, law 3).
     fn commit_failed(&mut self, waiting: Vec<PendingStep>, error: StoreError) {
         tracing::error!(%error, "the store refused a group of commits");
         let error = ScheduleError::from(error);
@@ -570,7 +578,7 @@ impl Driver {
     }
 }
 
-/// Starts the safe requests of steps that are written but not durable yet.
+/// Starts the safe requests of steps that the operating system has, but that are not durable yet.
 fn release_idempotent(
     runs: &mut HashMap<Name, Box<ActiveRun>>,
     runtime: &EffectRuntime,

@@ -1,5 +1,6 @@
-//! Long steps. A few threads compute them, and the driver continues with all other runs: the run waits for its step as
-//! for an effect. Workflows of guests and of the operator alternate, and so do the workflows of each.
+//! Computes long steps on a few threads. Meanwhile the driver continues with all other runs. A run waits for its long
+//! step as for an effect. The jobs of guests (workflows from HTTP or MCP) and of the operator alternate, and within
+//! each of the two, the jobs of different workflows alternate.
 
 use super::{Message, ScheduleError};
 use std::any::Any;
@@ -18,7 +19,7 @@ use windlass_model::model::{Name, Origin};
 use windlass_store::Store;
 use windlass_value::time::Timestamp;
 
-/// Maximum number of compute threads. With fewer than 8 processors, there is one thread for two processors.
+/// Maximum number of compute threads. With fewer than 8 processors, there is one thread for each two processors.
 const MAX_THREADS: usize = 4;
 
 /// Size of a thread's stack in bytes: schemas and templates may nest deep.
@@ -30,21 +31,21 @@ pub(super) struct Job {
     pub workflow: Name,
     pub origin: Origin,
     pub program: Arc<Program>,
-    /// The state before the event. `None`: it is rebuilt from the store.
+    /// The state before the event. `None`: the thread rebuilds it from the store and `changes`.
     pub state: Option<Box<RunState>>,
-    /// The store of the run. `None` if nothing of the run is stored yet.
+    /// The store, if the run is stored. `None` if nothing of the run is stored yet.
     pub store: Option<Arc<dyn Store>>,
     /// Changes since the last commit.
     pub changes: Vec<Change>,
     pub event: Event,
     pub now: Timestamp,
-    /// Set to cancel the run instead.
+    /// If this is set, the thread does not compute the step, but cancels the run.
     pub is_aborted: Arc<AtomicBool>,
 }
 
 pub(super) struct ComputedStep {
     pub run: Name,
-    /// The flag of the job, which also identifies the job.
+    /// The flag of the job. It also identifies the job.
     pub is_aborted: Arc<AtomicBool>,
     pub outcome: Result<AdvanceResult, ScheduleError>,
 }
@@ -54,7 +55,7 @@ pub(super) struct AdvanceResult {
     pub state: RunState,
     pub step: Transition,
     pub spent: u64,
-    /// Whether the run was cancelled instead.
+    /// Whether the run was cancelled, instead of computing its step.
     pub cancelled: bool,
 }
 
@@ -108,7 +109,7 @@ impl Job {
         Ok((hosted.into_state(), step))
     }
 
-    /// Rebuilds the state before the event from the store and the later changes.
+    /// Rebuilds the state before the event from the stored state and the changes since the last commit.
     fn load_stored_state(&self) -> Result<RunState, ScheduleError> {
         let mut state = match &self.store {
             Some(store) => store.load(&self.run)?.state,
@@ -136,10 +137,11 @@ pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
     message.unwrap_or("it does not say why").to_owned()
 }
 
-/// The jobs of one workflow, each with its run.
+/// The waiting jobs of one workflow, each with its run.
 type WorkflowJobs<T> = (Name, VecDeque<(Name, T)>);
 
-/// Waiting jobs, by origin and then by workflow. The first job of the first workflow of the first origin is next.
+/// Waiting jobs, by origin (guest or operator) and then by workflow. The first job of the first workflow of the first
+/// origin is next.
 struct JobQueue<T>(VecDeque<(Origin, VecDeque<WorkflowJobs<T>>)>);
 
 impl<T> Default for JobQueue<T> {
@@ -167,7 +169,7 @@ impl<T> JobQueue<T> {
         }
     }
 
-    /// Removes the job of a run, wherever it is in the queue.
+    /// Removes the job of a run, wherever the job is in the queue.
     fn take(&mut self, run: &Name) -> Option<T> {
         let mut taken = None;
         for (_, workflows) in &mut self.0 {
@@ -176,14 +178,14 @@ impl<T> JobQueue<T> {
                     taken = jobs.remove(at);
                 }
             }
-            // An entry without jobs would cost the others a turn.
+            // Remove entries without jobs. Otherwise the queue would have empty turns.
             workflows.retain(|(_, jobs)| !jobs.is_empty());
         }
         self.0.retain(|(_, workflows)| !workflows.is_empty());
         taken.map(|(_, job)| job)
     }
 
-    /// Removes the next job. Without `guests`, only the operator's workflows are considered.
+    /// Removes the next job and returns it. If `guests` is false, only jobs of the operator's workflows are considered.
     fn next(&mut self, guests: bool) -> Option<T> {
         let may_be_next = |origin: Origin| guests || origin == Origin::Operator;
         let at = self.0.iter().position(|(origin, _)| may_be_next(*origin))?;
@@ -203,9 +205,10 @@ impl<T> JobQueue<T> {
 #[derive(Default)]
 struct State {
     waiting: JobQueue<Job>,
-    /// Runs that are to be cancelled. Their jobs are next.
+    /// Runs that are to be cancelled. Their jobs have precedence over all others.
     hurried: Vec<Name>,
-    /// Guests' runs whose step is being computed, or is computed and not stored yet. Such a step may be large.
+    /// Guests' runs with a step that is being computed, or that is computed and not stored yet. Their number is
+    /// limited, because each such step may use much memory.
     open: HashSet<Name>,
     /// Number of threads that wait for a job.
     idle: usize,
@@ -227,7 +230,7 @@ impl State {
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
-    /// Maximum number of runs in `State::open`.
+    /// Maximum number of runs in `State::open`. While it is reached, guests' jobs wait.
     max_open: usize,
 }
 
@@ -236,7 +239,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a job. Returns `None` if there will be no more.
+    /// Waits for a job. Returns `None` if the pool was dropped.
     fn next(&self) -> Option<Job> {
         let mut state = self.state();
         loop {
@@ -292,7 +295,7 @@ impl Pool {
         }
         match self.thread() {
             Ok(thread) => self.threads.push(thread),
-            // A running thread does the job later. Without threads, this one does it now.
+            // If any compute thread is running, it does the job later. If not, this thread does the job now.
             Err(error) => {
                 tracing::warn!(%error, "no further compute thread");
                 let alone = self.threads.is_empty();
@@ -336,7 +339,7 @@ impl Pool {
 
 fn send(messages: &UnboundedSender<Message>, job: Job) {
     let done = job.carry_out();
-    // Without a receiver the engine is stopping, and the event is handled again later.
+    // Sending fails if the engine is stopping. Then the next process handles the event again.
     let _ = messages.send(Message::Computed(Box::new(done)));
 }
 
@@ -348,7 +351,7 @@ impl Drop for Pool {
         drop(state);
         self.shared.changed.notify_all();
         for thread in self.threads.drain(..) {
-            // Panics of its jobs were caught: they are outcomes.
+            // A panic is not reported here: panics of jobs were caught and became outcomes.
             let _ = thread.join();
         }
     }

@@ -27,10 +27,11 @@ use windlass_value::time::Timestamp;
 /// Maximum number of cached programs that no run in memory uses.
 pub(super) const MANY_PROGRAMS: usize = 256;
 
-/// Maximum number of messages that are gathered into one group.
+/// Maximum number of messages that are gathered in one round.
 const MAX_GROUP: usize = 4_096;
 
-/// Maximum time between checks of the clock while timers are armed: the wall clock may be set forward.
+/// Maximum time between two reads of the clock while timers are armed. A longer sleep could miss that the wall clock
+/// was set forward.
 const CLOCK_CHECK: Duration = Duration::from_secs(1);
 
 pub(super) struct Driver {
@@ -48,18 +49,19 @@ pub(super) struct Driver {
     pub(super) watchers: Watchers,
     pub(super) timers: Timers,
     pub(super) due: DueRuns,
-    /// Runs with something in their inbox, each once.
+    /// The busy runs: those with something to store or an event to handle. Each is listed once.
     pub(super) busy: VecDeque<Name>,
     pub(super) writers: Writers,
-    /// The runs with a held step, and when that step is stored.
+    /// The runs with a held step (one that is not stored yet), and when the step is stored at the latest.
     pub(super) held: VecDeque<(Timestamp, Name)>,
-    /// Whether steps may be held. After the store refused a group, no step is held until the store accepts one.
-    /// Otherwise the same requests would start again and again.
+    /// Whether steps may be held: their safe requests start before they are stored. After the store refused a group of
+    /// commits, no step is held until the store accepts a group. Otherwise the same requests would start again after
+    /// each failed write.
     pub(super) can_hold_steps: bool,
-    /// Requests to runs that have a step in flight. They wait until that step is durable.
+    /// Requests to runs that have a step in flight. The requests wait until the step is durable.
     pub(super) deferred: HashMap<Name, Vec<Message>>,
     pub(super) buffers: BufferPool,
-    /// The threads that compute long steps. `None` if a caller starts the rounds.
+    /// The threads that compute long steps. `None` for a driver without its own thread (`manual`).
     pub(super) pool: Option<Pool>,
     /// Units of work that the current batch may still do on this thread.
     pub(super) allowance: u64,
@@ -67,14 +69,14 @@ pub(super) struct Driver {
     pub(super) retries: RetryQueue,
     /// The current outage, if the store refuses writes.
     pub(super) outage: Option<Outage>,
-    /// Number of times that the store was reopened since it last accepted a group.
+    /// Number of times that the store was reopened after it last accepted a group.
     pub(super) reopened: u32,
     pub(super) stopping: Option<oneshot::Sender<()>>,
     /// Whether only commands are accepted: steps are stored, but no effect starts and no timer fires.
     pub(super) commands_only: bool,
     /// Callers that wait until nothing is in flight.
     draining: Vec<oneshot::Sender<()>>,
-    /// Receivers for paused runs that are about to resume, because a caller resumes all of them.
+    /// Receivers of the results for paused runs that are being resumed, because a caller resumes all paused runs.
     pub(super) resuming: Vec<oneshot::Receiver<Result<RunStatus, ScheduleError>>>,
 }
 
@@ -139,7 +141,7 @@ impl Driver {
                     active.cancel_computation();
                 });
                 let own = self.runtime.own.take();
-                // Close the store before the caller learns of the stop.
+                // Close the store before replying to the caller that requested the stop.
                 drop(self);
                 own.into_iter().for_each(OwnRuntime::stop);
                 let _ = done.send(());
@@ -165,7 +167,8 @@ impl Driver {
         !self.busy.is_empty() && self.outage.is_none()
     }
 
-    /// Returns when the driver has to act next: timer, load of due runs, retry, held step, or reopening of the store.
+    /// Returns when the driver has to act next: to fire a timer, load due runs, retry a failed run, store a held step,
+    /// or reopen the store.
     pub fn due_at(&self) -> Option<Timestamp> {
         if let Some(outage) = &self.outage {
             return Some(outage.again_at);
@@ -193,7 +196,7 @@ impl Driver {
         }
     }
 
-    /// Waits for a message until the next due time. Does not wait while there is something to do.
+    /// Waits for a message until the next due time. Does not wait while there are steps to commit.
     fn wait(&mut self) -> Option<Message> {
         let wait = match self.can_commit() {
             true => Some(Duration::ZERO),
@@ -212,7 +215,7 @@ impl Driver {
         self.inbox.try_recv().ok()
     }
 
-    /// Replies to callers that wait until nothing is in flight.
+    /// Replies to callers that wait until nothing is in flight, if nothing is.
     fn reply_to_drained(&mut self) {
         let waiting = !self.draining.is_empty();
         let idle = self.busy.is_empty() && self.writers.are_idle();
@@ -239,7 +242,7 @@ impl Driver {
     }
 
     pub(super) fn handle_message(&mut self, message: Message) {
-        // A cancel does not wait for a long computation, but aborts it.
+        // A cancel does not wait for a long computation of the run, but aborts it.
         if let Message::Deliver(run, Event::CancelRequested, _) = &message
             && let Some(active) = self.runs.get_mut(run)
             && let Some(computing) = &mut active.computing
@@ -291,10 +294,10 @@ impl Driver {
                     let _ = reply.send(outcome);
                     return;
                 }
-                // The reply is sent when none of these runs is paused any more.
+                // Send the reply when none of these runs is paused any more.
                 self.runtime.handle.spawn(async move {
                     for one in resuming {
-                        // If the run cannot continue, the reason was logged.
+                        // An error is ignored here: if the run cannot continue, the reason was logged.
                         let _ = one.await;
                     }
                     let _ = reply.send(outcome);
@@ -373,14 +376,15 @@ impl Driver {
         let started = Event::Started { input, environment };
         let began = from.map_or(started, Event::Restored);
         self.post(&run, began, Some(durable));
-        // The reply is sent when the first step is durable.
+        // Send the reply when the first step is durable.
         self.runtime.handle.spawn(async move {
             let outcome = receiver.await.unwrap_or(Err(ScheduleError::Stopped));
             let _ = reply.send(outcome.map(|_| ()));
         });
     }
 
-    /// Returns whether a run waits for this child. If not, the call was aborted between the request and the start.
+    /// Returns whether a run waits for this child. If false, the call was aborted between its request and the start of
+    /// the child run.
     fn waits_for_child(&self, parent: &str, child: &Name) -> bool {
         let parent = self.runs.get(parent);
         parent.is_some_and(|parent| parent.tasks.waits_for(child))
@@ -389,7 +393,7 @@ impl Driver {
     /// Cancels the runs of `workflow` actions that were aborted.
     fn cancel_children(&mut self, children: impl IntoIterator<Item = Name>) {
         for child in children {
-            // The child may have ended, or not have begun.
+            // The result is ignored: the child run may have ended, or may not have begun.
             let (reply, _) = oneshot::channel();
             self.handle_message(Message::Deliver(child, Event::CancelRequested, reply));
         }
@@ -428,7 +432,8 @@ impl Driver {
                     run: run.clone(),
                     status,
                 };
-                // The caller may repeat the signal that ended the run, because the answer was lost.
+                // The caller may have lost the reply to the signal that ended the run, and may repeat it. That is not
+                // an error.
                 let repeated = self.has_received(run, &event);
                 let _ = reply.send(repeated.then_some(status).ok_or_else(ended));
             }
@@ -491,7 +496,7 @@ impl Driver {
     /// Starts effects: those of a durable step, or safe requests.
     pub(super) fn carry_out(&mut self, run: &Name, effects: Vec<Effect>) {
         if self.stopping.is_some() {
-            // The next owner of the store starts the outstanding effects.
+            // Start nothing. The next owner of the store starts the outstanding effects.
             return;
         }
         let runs = self.runs.len();
@@ -528,7 +533,7 @@ impl Driver {
         }
     }
 
-    /// Drops a run from memory when it has ended, is idle, or sleeps for long.
+    /// Drops a run from memory if it has ended, is idle, or sleeps for long.
     pub(super) fn evict(&mut self, run: &Name) {
         let Some(active) = self.runs.get(run) else {
             return;
@@ -567,7 +572,7 @@ pub(super) fn reply_all(
     outcome: &Result<RunStatus, ScheduleError>,
 ) {
     for reply in replies {
-        // The caller may no longer wait.
+        // An error is ignored: the caller may no longer wait.
         let _ = reply.send(outcome.clone());
     }
 }

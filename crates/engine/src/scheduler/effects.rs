@@ -1,8 +1,9 @@
-//! Effects in flight: one task each. To abort a task drops the attempt, which cancels it.
+//! Effects in flight: one task each. Aborting a task drops the future of the attempt, which cancels the attempt.
 //!
-//! If an effect only waits, and is the only one in flight of a few runs, it runs on the driver's thread: to wake two
-//! threads costs more than most calls. All other effects run on worker threads, which may be busy for long. Guests have
-//! worker threads of their own: what their calls compute, such as parsing a large output, delays no request to the API.
+//! An effect runs on the driver's thread if it only waits, no other effect is in flight and few runs are in memory:
+//! waking two threads costs more than most calls. All other effects run on worker threads, which may be busy for long.
+//! Calls of guests (workflows from HTTP or MCP) have worker threads of their own, so that what they compute, such as
+//! parsing a large output, delays no request to the API.
 
 use super::Message;
 use super::children::{ChildCall, WorkflowCaller, child_id};
@@ -29,16 +30,16 @@ use windlass_expression::Value;
 use windlass_machine::EffectId;
 use windlass_model::model::{Fault, Name, Origin, Request};
 
-/// With more runs in memory, the driver's thread carries out no effects.
+/// With more runs than this in memory, the driver's thread carries out no effects.
 const FEW_RUNS: usize = 8;
 
 /// Where effects are carried out.
 pub(super) struct EffectRuntime {
     pub handle: Handle,
     pub guests: GuestRuntime,
-    /// The runtime of the driver's thread. `None` if a caller starts the rounds.
+    /// The runtime of the driver's thread. `None` for a driver without its own thread (`manual`).
     pub own: Option<OwnRuntime>,
-    /// Each effect in flight has a clone of this.
+    /// Each effect in flight has a clone of this, so its reference count shows how many there are.
     pub in_flight: Arc<()>,
     pub limiter: Limiter,
     pub rates: Rates,
@@ -54,7 +55,7 @@ pub(super) struct EffectRuntime {
 }
 
 impl EffectRuntime {
-    /// Returns where the next effect of a run is carried out. `runs` is the number of runs in memory.
+    /// Returns the runtime that carries out the next effect of a run. `runs` is the number of runs in memory.
     fn handle_for(&self, origin: Origin, runs: usize, only_waits: bool) -> &Handle {
         let alone = runs <= FEW_RUNS && only_waits && Arc::strong_count(&self.in_flight) == 1;
         match (&self.own, origin) {
@@ -65,8 +66,8 @@ impl EffectRuntime {
     }
 }
 
-/// The runtime of the guests' calls, made for the first of them. If its threads cannot start, guests share the other
-/// runtime.
+/// The runtime of the guests' calls. It is made for the first of them. If its threads cannot start, guests' calls run
+/// on the operator's runtime.
 #[derive(Default)]
 pub(super) struct GuestRuntime(OnceCell<Option<Runtime>>);
 
@@ -89,7 +90,7 @@ impl GuestRuntime {
 
 impl Drop for GuestRuntime {
     fn drop(&mut self) {
-        // In the background, so that it does not wait for a name that is being resolved.
+        // Shut down in the background: otherwise this waits for host names that are being resolved.
         if let Some(runtime) = self.0.take().flatten() {
             runtime.shutdown_background();
         }
@@ -118,12 +119,12 @@ impl OwnRuntime {
         })
     }
 
-    /// Ends the runtime without waiting for a name that is being resolved.
+    /// Ends the runtime without waiting for host names that are being resolved.
     pub fn stop(self) {
         self.0.shutdown_background();
     }
 
-    /// Runs its ready tasks once.
+    /// Runs the ready tasks of the runtime once.
     pub fn turn(&self) {
         self.0.block_on(tokio::task::yield_now());
     }
@@ -140,7 +141,7 @@ pub(super) struct EffectContext<'a> {
     pub registry: &'a Registry,
     /// Number of runs in memory.
     pub runs: usize,
-    /// Whether an earlier process may have begun it.
+    /// Whether an earlier process may have begun the effect.
     pub replayed: bool,
 }
 
@@ -163,7 +164,7 @@ impl Tasks {
         self.running.keys().filter(|id| !waits(id)).count()
     }
 
-    /// Records that an effect waits for a child run, also if no task starts.
+    /// Records that an effect waits for a child run, even if no task starts for it.
     pub fn note_child(&mut self, run: &Name, id: EffectId, request: &Request) {
         if request.calls_workflow() {
             self.children.insert(id, child_id(run, request));
@@ -179,7 +180,8 @@ impl Tasks {
         self.running.remove(&id);
         self.children.remove(&id);
         if self.running.is_empty() {
-            // `BTreeMap` frees its last node only on `clear`, and most runs wait for a timer.
+            // Free the map's last node, which `BTreeMap` frees only on `clear`. Most runs wait for a timer and need no
+            // node.
             self.running.clear();
         }
     }
@@ -215,13 +217,13 @@ impl Tasks {
         let run = of.run.clone();
         let task = on.handle.spawn(async move {
             let result = caller.call(call).await;
-            // Without a receiver the engine is stopping: the call is repeated later.
+            // Sending fails if the engine is stopping. Then the next process repeats the call.
             let _ = to.send(Message::EffectDone(run, Completion { id, result }));
         });
         self.running.insert(id, task.abort_handle());
     }
 
-    /// Carries out a request when it has a permit.
+    /// Starts a task that waits for a permit and then carries out a request.
     pub fn start(
         &mut self,
         on: &EffectRuntime,
@@ -257,15 +259,15 @@ impl Tasks {
         let (limiter, to) = (on.limiter.clone(), on.messages.clone());
         let (metrics, waits) = (on.metrics.clone(), on.waits.clone());
         let host = registry.host(&request);
-        // The next event of a stream that is already open does not count for a rate limit.
+        // To read the next event of an open stream of events makes no call, so no rate limit counts it.
         let call = match host.is_none() && request.reads_events() {
             true => None,
             false => on
                 .rates
                 .rate_limited_call(host.as_ref(), &registry, &request),
         };
-        // A call only waits if a server or the thread that writes a file does the work. To transfer a file is work, and
-        // a stream of events stays open between two effects.
+        // An effect only waits if a server, or the thread that writes a file, does the work. Transferring a file is
+        // work. A stream of events stays open between two effects, so it must not be on the driver's thread.
         let is_work = request.transfers_file() || request.reads_events();
         let only_waits = host.is_some() && !is_work || request.appends();
         let called = host.clone();
@@ -291,7 +293,7 @@ impl Tasks {
                 call.learn(&run, &result);
             }
             drop((permit, in_flight, prints, counted));
-            // Without a receiver the engine is stopping: the effect is repeated later.
+            // Sending fails if the engine is stopping. Then the next process repeats the effect.
             let _ = to.send(Message::EffectDone(run, Completion { id, result }));
         });
         self.running.insert(id, task.abort_handle());

@@ -1,5 +1,5 @@
-//! Which runs a driver executes: all runs of the store after a recovery, otherwise the runs that it started, resumed or
-//! found due. Only for reports: no decision depends on it.
+//! Which runs a driver executes. After a recovery, these are all runs of the store; without a recovery, only the runs
+//! that the driver started, resumed or found due. This is only for reports: no decision depends on it.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use windlass_model::model::Name;
 #[derive(Default)]
 pub(super) struct ExecutedRuns {
     all: AtomicBool,
-    /// The unfinished runs. Empty if `all` is set.
+    /// The unfinished runs that the driver executes. Empty if `all` is set.
     runs: Mutex<HashSet<Name>>,
 }
 
@@ -30,7 +30,7 @@ impl ExecutedRuns {
         }
     }
 
-    /// Adds every run of the store, also later ones.
+    /// Adds every run of the store, also those that are started later.
     pub fn insert_all(&self) {
         self.all.store(true, Ordering::Release);
         *self.runs() = HashSet::new();

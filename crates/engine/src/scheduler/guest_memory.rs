@@ -1,5 +1,6 @@
-//! Limits the memory of guests' runs. If they use more than a bound, a run with more than its share leaves memory:
-//! after its step is durable, and before the effects of that step start. It waits on disk until there is room. Then it
+//! Limits the memory of guests' runs (workflows from HTTP or MCP). A run's share is the bound divided by the number of
+//! these runs. If the runs together use more than the bound, a run with more than its share leaves memory: after its
+//! step is durable, and before the effects of this step start. The run waits on disk until there is room. Then it
 //! continues as after a restart.
 //!
 //! ```text
@@ -8,7 +9,7 @@
 //!                              leaves if none is in flight     have to be repeated
 //! ```
 //!
-//! A child run never waits for memory of the runs that wait for it: see [`GuestMemory::next_admitted`].
+//! A child run never waits for memory that its waiting parents use: see [`GuestMemory::next_admitted`].
 
 use super::ScheduleError;
 use super::active::ActiveRun;
@@ -21,16 +22,17 @@ use windlass_machine::{Effect, EffectId};
 use windlass_model::model::{Name, Origin};
 use windlass_value::time::Timestamp;
 
-/// While other runs wait for room, a run with more than its share leaves after this time in memory.
+/// If other runs wait for room, a run with more than its share has to leave after this time in memory.
 const MIN_TIME_IN_MEMORY: Duration = Duration::from_secs(10);
 
-/// A run that has waited this long is loaded even without room, so that it makes at least one step.
+/// A run that has waited on disk this long is loaded even without room, so that it makes at least one step.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// Number of waiting runs of each depth that are checked for room. So a small run may pass a large one.
+/// Number of waiting runs of each depth that are checked for room. A later small run may be loaded before an earlier
+/// large one.
 const LOOK_AHEAD: usize = 16;
 
-/// The runs of guests in memory, and those that wait on disk for room.
+/// The runs of guests: those in memory, and those that wait on disk for room.
 pub(super) struct GuestMemory {
     bound: u64,
     used: u64,
@@ -55,9 +57,9 @@ struct WaitingRun {
     run: Name,
     bytes: u64,
     since: Timestamp,
-    /// Effects from this id on have not begun. `None`: any effect may have begun.
+    /// No effect with this id or a higher one has begun. `None`: any effect may have begun.
     first_not_begun: Option<EffectId>,
-    /// While this is held, reports show that the run waits.
+    /// While this exists, reports show that the run waits for memory.
     _report: MemoryWait,
 }
 
@@ -78,7 +80,7 @@ impl GuestMemory {
         (self.used, self.waiting_depths.len())
     }
 
-    /// Sets how many bytes a run in memory uses. Adds the run if it is new.
+    /// Sets how many bytes a run in memory uses. Adds the run if it is not known yet.
     fn set(&mut self, run: &Name, depth: usize, bytes: u64, now: Timestamp) {
         let depths = &mut self.depths;
         let one = self.in_memory.entry(run.clone()).or_insert_with(|| {
@@ -107,7 +109,8 @@ impl GuestMemory {
         }
     }
 
-    /// Returns whether a run of this size may be loaded. A large run needs at most half of the bound.
+    /// Returns whether a run of this size may be loaded. A run that is larger than half of the bound counts as half of
+    /// it.
     pub fn has_room(&self, bytes: u64) -> bool {
         self.fits_with(self.used, bytes)
     }
@@ -117,7 +120,11 @@ impl GuestMemory {
         used.saturating_add(bytes.min(self.bound / 2)) <= self.bound
     }
 
-    /// Returns whether a run has to leave: memory is short or other runs wait, and it uses more than its share.
+    /// Returns whether a run has to leave memory.
+    ///
+    /// If the bound is exceeded, a run with more than its share leaves, unless it could return at once. If the bound is
+    /// not exceeded, a run with more than its share leaves only when other runs wait and it was in memory for
+    /// [`MIN_TIME_IN_MEMORY`].
     fn must_leave(&self, run: &Name, now: Timestamp) -> bool {
         let Some(own) = self.in_memory.get(run) else {
             return false;
@@ -131,7 +138,7 @@ impl GuestMemory {
         }
     }
 
-    /// Returns whether the run could be loaded again as soon as it had left.
+    /// Returns whether a run could be loaded again at once if it left now.
     fn would_return(&self, own: &MemoryUse) -> bool {
         let is_other = |(depth, runs): &(&usize, &usize)| **depth != own.depth || **runs > 1;
         let deepest = self.depths.iter().rev().find(is_other);
@@ -139,7 +146,7 @@ impl GuestMemory {
         deepest.is_none_or(|(depth, _)| *depth < own.depth) || self.fits_with(others, own.bytes)
     }
 
-    /// Returns whether so much memory is used that runs have to leave even with calls in flight.
+    /// Returns whether so much memory is used that even runs with calls in flight have to leave.
     fn is_exceeded(&self) -> bool {
         self.used > self.bound.saturating_add(self.bound / 4)
     }
@@ -171,8 +178,8 @@ impl GuestMemory {
         first_not_begun
     }
 
-    /// Returns a waiting run that can be loaded now. A run that is deeper than all runs in memory needs no room,
-    /// because runs in memory may wait for it. A run that has waited for too long needs no room, either.
+    /// Returns a waiting run that can be loaded now. Two kinds of runs need no room: a run that is deeper than all runs
+    /// in memory, because runs in memory may wait for it, and a run that has waited longer than [`MAX_WAIT`].
     fn next_admitted(&self, now: Timestamp) -> Option<&WaitingRun> {
         let is_overdue = |one: &&WaitingRun| now.since(one.since) > MAX_WAIT;
         let mut fronts = self.waiting.values().filter_map(VecDeque::front);
@@ -189,8 +196,10 @@ impl GuestMemory {
 }
 
 impl Driver {
-    /// Moves a guest's run from memory to disk if it uses too much memory. Returns whether it did. The run's last step
-    /// is durable. Of its `effects`, only aborts and disarms are carried out; the others start after the next load.
+    /// Moves a guest's run from memory to disk if it uses too much memory. Returns whether the run left.
+    ///
+    /// Call this when the run's last step is durable. If the run leaves, only the aborts and disarms among the
+    /// `effects` of this step are carried out; the other effects start after the next load.
     pub(super) fn leave_when_full(&mut self, run: &Name, effects: &mut Vec<Effect>) -> bool {
         if !self.must_leave(run) {
             return false;
@@ -219,7 +228,7 @@ impl Driver {
         if stays || !self.guests.must_leave(run, now) {
             return false;
         }
-        // The first size is an upper estimate: measure before the run has to leave.
+        // The size so far is an upper estimate. Measure the real size before the run has to leave.
         let measured = active.hosted.measure_memory();
         self.guests.set(run, depth, measured, now);
         self.guests.must_leave(run, now)
@@ -232,7 +241,7 @@ impl Driver {
         let mut active = *active;
         self.timers.disarm_all(run, active.hosted.state());
         let first_not_begun = active.tasks.is_empty().then(|| active.hosted.first_own());
-        // Aborted calls are repeated with the same keys. Child runs that this run waits for continue.
+        // Aborted calls are repeated later with the same idempotency keys. Child runs that this run waits for continue.
         active.tasks.abort_all();
         let waiting = WaitingRun {
             run: run.clone(),
@@ -245,8 +254,8 @@ impl Driver {
             .add_waiting(depth(&active.header.labels), waiting);
     }
 
-    /// Returns whether a run that was just loaded uses too much memory. Its effects are then withheld until its next
-    /// step, unless [`Driver::admit_waiting`] starts them.
+    /// Returns whether a run that was just loaded uses too much memory. If true, the caller withholds its effects until
+    /// the run's next step, unless [`Driver::admit_waiting`] starts them.
     pub(super) fn lacks_room(&mut self, active: &mut ActiveRun) -> bool {
         if active.origin() != Origin::Guest || self.commands_only {
             return false;
@@ -257,7 +266,7 @@ impl Driver {
         self.guests.must_leave(run, now)
     }
 
-    /// Loads a run that no command needs, if there is room for it. Without room, a guest's run waits on disk.
+    /// Loads a run that no command needs, if there is room for it. If there is no room, a guest's run waits on disk.
     ///
     /// # Errors
     /// Returns the errors of [`Driver::load_run`].
@@ -291,7 +300,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Loads waiting runs as long as there is room. Loads at most one run that has waited for too long without room.
+    /// Loads waiting runs as long as there is room. Also loads, without room, at most one run that has waited longer
+    /// than [`MAX_WAIT`].
     pub(super) fn admit_waiting(&mut self) {
         let mut overdue = false;
         while !overdue
@@ -310,7 +320,7 @@ impl Driver {
             }
             let active = self.runs.get(&run);
             match active.is_some_and(|active| active.has_withheld_effects()) {
-                // The size of the run was not known before it was loaded.
+                // The size of the run was not known before the load, and the run does not fit.
                 true if bytes == 0 && !overdue => self.leave(&run),
                 true => self.release_withheld(&run),
                 false => {}

@@ -1,7 +1,8 @@
 //! Limits how many effects run at a time: in all, of one workflow, and towards one host. An effect that waits here has
 //! started nothing: it has no process and no connection, and the timeout of its request is not running.
 //!
-//! The narrowest limit is first, so that an effect that waits for a slow host does not block other effects.
+//! An effect waits for the narrowest limit first. So an effect that waits for a slow host does not use up the wider
+//! limits, which other effects need.
 
 use super::rates::{HostTry, RateLimitedCall};
 use std::collections::HashMap;
@@ -12,7 +13,7 @@ use windlass_model::model::{Name, Origin};
 /// With more hosts or workflows than this, the semaphores that are not in use are dropped.
 const REMEMBERED: usize = 1_024;
 
-/// The limits of a scheduler: what it does at a time, and how large things may get.
+/// The limits of a scheduler: how many effects and runs at a time, and how large states may get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum number of effects that run at a time.
@@ -21,18 +22,20 @@ pub struct Limits {
     pub effects_per_workflow: usize,
     /// Maximum number of effects towards one host and port.
     pub effects_per_host: usize,
-    /// Maximum number of runs in memory, without idle ones and those that wait for long. Beyond it no run is started.
+    /// Maximum number of runs in memory. Idle runs and runs that sleep for long are not in memory. When it is reached,
+    /// no run is started.
     pub live_runs: usize,
-    /// Maximum number of commands that wait for their answer.
+    /// Maximum number of commands that wait for their reply.
     pub pending: usize,
-    /// Maximum size of the state of a run, in bytes as it is stored. A larger run fails.
+    /// Maximum size of the state of a run, in bytes as it is stored. A run with a larger state fails.
     pub state_bytes: u64,
     /// Approximate maximum memory of all runs of guests, in bytes. Runs that do not fit wait on disk.
     pub guest_memory: u64,
 }
 
 impl Limits {
-    /// Returns the maximum number of guests' effects. A quarter of all effects is left to the operator.
+    /// Returns the maximum number of effects of guests (workflows from HTTP or MCP). A quarter of all effects is
+    /// reserved for the operator.
     fn of_guests(self) -> usize {
         let effects = self.effects.max(1);
         (effects - effects / 4).max(1)
@@ -60,7 +63,7 @@ pub(super) struct Limiter(Arc<Inner>);
 struct Inner {
     limits: Limits,
     all: Arc<Semaphore>,
-    /// The part of `all` for guests. The rest is left to the operator.
+    /// The part of `all` for guests. The rest is reserved for the operator.
     guests: Arc<Semaphore>,
     workflows: Mutex<HashMap<Name, Arc<Semaphore>>>,
     hosts: Mutex<HashMap<Name, Arc<Semaphore>>>,
@@ -98,12 +101,12 @@ impl Limiter {
         let of_guests = (origin == Origin::Guest).then(|| Arc::clone(&self.0.guests));
         let mut permits = Vec::with_capacity(4);
         let wide = of_guests.into_iter().chain([Arc::clone(&self.0.all)]);
-        // A call that waits for a named rate does not yet count for its host.
+        // A call with a named rate waits for this rate before it acquires a permit of its host.
         let mut host_try = None;
         if let Some(call) = call.filter(|call| call.is_named()) {
             host_try = call.begin().await;
         }
-        // A semaphore is never closed, so this cannot fail.
+        // These semaphores are never closed, so this cannot fail.
         if let Some(of_host) = of_host {
             permits.extend(of_host.acquire_owned().await);
         }

@@ -1,5 +1,6 @@
 //! The driver without a thread and a clock, for simulations. The caller passes the time and starts each round.
-//! Production uses the same driver. Dropping it between two calls simulates a crash.
+//! Production uses the same driver, with a thread and a clock. Dropping a [`ManualDriver`] between two calls simulates
+//! a crash.
 
 use super::clock::Clock;
 use super::driver::Driver;
@@ -27,11 +28,11 @@ pub struct ManualDriver {
     messages: UnboundedSender<Message>,
 }
 
-/// The answer to a command. It is available after the round that carries out the command.
+/// Receives the reply to a command. The reply is available after the round that carries out the command.
 pub type ReplyReceiver<T> = oneshot::Receiver<Result<T, ScheduleError>>;
 
 impl ManualDriver {
-    /// Makes a scheduler of a store, with the caller's clock. Its effects run on `tasks`.
+    /// Makes a scheduler on a store, with the caller's clock. Its effects run on `tasks`.
     pub fn new(
         store: Arc<dyn Store>,
         loader: Arc<dyn Loader>,
@@ -68,13 +69,13 @@ impl ManualDriver {
         self.driver.round();
     }
 
-    /// Returns whether the next round has something to do without a message or a timer.
+    /// Returns whether the next round has steps to commit, even if no message arrives and no timer fires.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.driver.is_busy()
     }
 
-    /// Returns when a timer fires, or a run that left memory is loaded again.
+    /// Returns when the driver has to act next, such as when a timer fires or a run is loaded again.
     #[must_use]
     pub fn due_at(&self) -> Option<Timestamp> {
         self.driver.due_at()
@@ -99,7 +100,7 @@ impl ManualDriver {
 
     fn ask<T>(&self, message: impl FnOnce(Reply<T>) -> Message) -> ReplyReceiver<T> {
         let (reply, answer) = oneshot::channel();
-        // The driver has the receiver, and lives as long as `self`.
+        // This cannot fail: the driver has the receiver and lives as long as `self`.
         let _ = self.messages.send(message(reply));
         answer
     }

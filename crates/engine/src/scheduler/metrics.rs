@@ -12,8 +12,9 @@ use windlass_model::model::{FAILED_ENDINGS, Name};
 use windlass_store::Commit;
 use windlass_value::time::Timestamp;
 
-/// Maximum number of workflows with their own counters. The others share the label `other`: callers choose the names,
-/// and each name costs memory here and in the system that collects the metrics.
+/// Maximum number of workflows with their own counters. All other workflows share the label `other`. The number is
+/// limited because callers choose the names, and each name costs memory here and in the system that collects the
+/// metrics.
 const WORKFLOWS: usize = 100;
 
 /// The label of a workflow's name.
@@ -61,12 +62,12 @@ pub struct Metrics {
     /// How long after its due time a timer fired, in seconds.
     pub timer_lag_seconds: Histogram,
     pub runs_in_memory: Gauge,
-    /// Approximate memory of the guests' runs, in bytes.
+    /// Approximate memory of the runs of guests (workflows from HTTP or MCP), in bytes.
     pub guest_memory_bytes: Gauge,
     /// Runs of guests that wait on disk until there is memory for them.
     pub runs_waiting_for_memory: Gauge,
     pub effects_in_flight: Gauge,
-    /// Effects that were started, including those that are repeated after a crash.
+    /// Effects that were started, including those that were repeated after a crash.
     pub effects: Counter,
     /// Failed attempts that are followed by another one.
     pub retries: Counter,
@@ -75,7 +76,7 @@ pub struct Metrics {
     /// Runs that were started.
     pub runs_started: Family<WorkflowLabels, Counter>,
     pub runs_finished: Family<EndedLabels, Counter>,
-    /// `on_failure` and `on_finish` that failed: alerts that were lost.
+    /// Blocks `on_failure` and `on_finish` that failed. Their alerts may be lost.
     pub failed_endings: Family<WorkflowLabels, Counter>,
     /// Calls that failed, by the host that they were sent to.
     pub failed_calls: Family<CallLabels, Counter>,
@@ -123,7 +124,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Commits a group, and counts its time and its size.
+    /// Commits a group (commits that are written together), and counts its time and its size.
     #[allow(
         clippy::disallowed_methods,
         reason = "how long it took decides nothing"
@@ -154,7 +155,7 @@ impl Metrics {
         outcome
     }
 
-    /// Counts what happened in a durable step of a run.
+    /// Counts what happened in a durable step of a run: iterations, retries, the end.
     pub(super) fn step(
         &self,
         workflow: &Name,
@@ -240,7 +241,8 @@ impl Metrics {
             .observe(now.since(due_at).as_secs_f64());
     }
 
-    /// Sets the gauges of what is in memory. `guests`: the bytes of guests' runs, and how many runs wait for memory.
+    /// Sets the gauges of what is in memory. `guests` is the bytes that guests' runs use, and the number of runs that
+    /// wait for memory.
     pub(super) fn set_in_memory(&self, runs: usize, timers: usize, guests: (u64, usize)) {
         let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         let (bytes, waiting) = guests;

@@ -7,9 +7,9 @@
 //!        └──────────────── tasks of executors, armed timers ◀─────────────────────────┘
 //! ```
 //!
-//! One thread owns all runs. While it writes a group to the store, the messages of the next group wait in its channel.
-//! So a lone commit is never delayed, and a thousand commits share one sync. This module owns the clock and the tasks;
-//! it never interprets a program.
+//! One thread owns all runs. A **group** is the commits of several runs that are written together. While the thread
+//! writes a group to the store, the messages for the next group wait in its channel. So a lone commit is never delayed,
+//! and a thousand commits share one sync. This module owns the clock and the tasks; it never interprets a program.
 
 mod active;
 mod breaker;
@@ -77,7 +77,7 @@ use windlass_store::{ProgramSource, RunHeader, Store, StoreError};
 #[derive(Clone)]
 pub struct Loaded {
     pub program: Arc<Program>,
-    /// The executors of its actions.
+    /// The executors of the workflow's actions.
     pub registry: Arc<Registry>,
 }
 
@@ -86,14 +86,14 @@ pub trait Loader: Send + Sync + 'static {
     /// Compiles a stored source.
     ///
     /// # Errors
-    /// Returns the reason, in words, if this version of the engine cannot run it.
+    /// Returns the reason, in words, if this version of the engine cannot run the workflow.
     fn load(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, String>;
 
-    /// Compiles the source of a run that is only loaded to be ended. None of its actions starts, so what they lack is
-    /// not an error.
+    /// Compiles the source of a run that is only loaded to be ended. None of the run's actions starts, so it is not an
+    /// error if this process lacks something that they need.
     ///
     /// # Errors
-    /// Returns the reason, in words, if this version of the engine cannot compile it.
+    /// Returns the reason, in words, if this version of the engine cannot compile the source.
     fn load_to_end(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, String> {
         self.load(hash, source)
     }
@@ -103,7 +103,8 @@ pub trait Loader: Send + Sync + 'static {
         None
     }
 
-    /// Returns the start of the run that a call requests, if the calling run stores all that it needs.
+    /// Returns the start of the child run that a call requests, for a backend whose runs store all sources that they
+    /// need.
     ///
     /// # Errors
     /// Returns the call's fault if the run cannot be started.
@@ -172,7 +173,7 @@ pub enum ScheduleError {
     NoSignal {
         run: Name,
         name: Name,
-        /// The signals that its workflow waits for.
+        /// The signals that the run's workflow waits for.
         known: Vec<Name>,
     },
     /// The question that the signal answers does not accept the answer.
@@ -196,7 +197,7 @@ pub enum ScheduleError {
     /// The engine failed at this run, because of a bug or a panic.
     #[error("the engine failed at run {run}: {reason}")]
     Broken { run: Name, reason: String },
-    /// The engine has as many runs or commands as its limits allow. Later there may be room.
+    /// The engine has as many runs or commands as its limits allow. The caller may try again later.
     #[error("engine at capacity, retry later")]
     Busy,
     /// The scheduler has stopped.
@@ -223,7 +224,7 @@ impl From<StoreError> for ScheduleError {
     }
 }
 
-/// One durable step, as watchers receive it.
+/// A durable step, as watchers receive it.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// The history events of the step.
@@ -240,7 +241,7 @@ pub struct Start {
     /// The source that the program was compiled from.
     pub source: ProgramSource,
     pub input: Value,
-    /// The values of the environment that the program reads, as an object.
+    /// The environment variables that the program reads and their values, as an object.
     pub environment: Value,
     /// The state to continue from. `None`: the run starts at its beginning.
     pub from: Option<Box<RunState>>,
@@ -248,7 +249,8 @@ pub struct Start {
     pub labels: BTreeMap<String, String>,
     /// Receives the updates of the run from its start.
     pub watcher: Option<Watcher>,
-    /// The saved workflows that the run calls, directly or indirectly, if its backend cannot read them from the store.
+    /// The saved workflows that the run calls, directly or indirectly. Only for a backend that cannot read them from
+    /// the store.
     pub saved: BTreeMap<Name, ProgramSource>,
 }
 
@@ -260,17 +262,17 @@ enum Message {
     Deliver(Name, Event, Reply<RunStatus>),
     Watch(Name, Watcher, Reply<RunHeader>),
     EffectDone(Name, effects::Completion),
-    /// Another thread has computed a long step.
+    /// A compute thread has computed a long step.
     Computed(Box<compute::ComputedStep>),
     InFlight(oneshot::Sender<usize>),
-    /// Another thread has written a batch of steps.
+    /// A writer thread has written a batch of steps.
     Written,
     Recover(bool, Reply<Vec<Name>>),
     Drain(oneshot::Sender<()>),
     Stop(oneshot::Sender<()>),
 }
 
-/// The scheduler of one store. If it is dropped, it stops at the next durable point.
+/// The scheduler of one store. If it is dropped, it stops when the steps in flight are durable.
 pub struct Scheduler {
     messages: UnboundedSender<Message>,
     metrics: Metrics,
@@ -278,16 +280,17 @@ pub struct Scheduler {
     printing: OutputLog,
     pulse: Pulse,
     caller: WorkflowCaller,
-    /// Number of commands that wait for their answer, and its maximum.
+    /// Number of commands that wait for their reply.
     pending: AtomicUsize,
     max_pending: usize,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
 impl Scheduler {
-    /// Starts a scheduler on a store. No run moves before [`Scheduler::recover`] or [`Scheduler::start`]. With
-    /// `commands_only`, it only stores what events change and never advances a run on its own: for a command to a store
-    /// that no process owns.
+    /// Starts a scheduler on a store. No run advances before [`Scheduler::recover`] or [`Scheduler::start`].
+    ///
+    /// With `commands_only`, the scheduler only stores what commands change, and never advances a run on its own. A
+    /// command uses this for a store that no process owns.
     ///
     /// # Errors
     /// Returns an error if its thread or its runtime cannot be made.
@@ -354,18 +357,20 @@ impl Scheduler {
         &self.printing
     }
 
-    /// Starts a run. On return its first step is durable.
+    /// Starts a run. When this returns, the first step of the run is durable.
     ///
     /// # Errors
-    /// [`ScheduleError::Exists`], [`ScheduleError::Busy`], [`ScheduleError::Store`].
+    /// Returns [`ScheduleError::Exists`], [`ScheduleError::Busy`] or [`ScheduleError::Store`].
     pub async fn start(&self, start: Start) -> Result<(), ScheduleError> {
         let _place = self.reserve_slot()?;
         self.ask(|reply| Message::Start(Box::new(start), reply))
             .await
     }
 
-    /// Continues the runs that a crash or a stop interrupted: running and waiting ones, and with `paused` also paused
-    /// ones. Returns the runs that it loaded or resumed, and up to 1,024 that wait for a due time.
+    /// Continues the runs that a crash or a stop interrupted: running and waiting runs, and with `paused` also paused
+    /// runs.
+    ///
+    /// Returns the runs that it loaded or resumed, and up to 1,024 runs that wait for a due time.
     ///
     /// # Errors
     /// Returns [`ScheduleError::Store`].
@@ -373,7 +378,8 @@ impl Scheduler {
         self.ask(|reply| Message::Recover(paused, reply)).await
     }
 
-    /// Delivers an event to a run, which is loaded if necessary. On return the step is durable.
+    /// Delivers an event to a run, which is loaded if necessary. When this returns, the step that follows from the
+    /// event is durable.
     ///
     /// # Errors
     /// Returns [`ScheduleError`].
@@ -403,7 +409,8 @@ impl Scheduler {
         self.pulse.stalled_for()
     }
 
-    /// Returns the number of effects and long computations in flight. Waits for child runs do not count.
+    /// Returns the number of effects and long computations in flight. An effect that only waits for a child run does
+    /// not count.
     pub async fn in_flight(&self) -> usize {
         let (reply, answer) = oneshot::channel();
         if self.messages.send(Message::InFlight(reply)).is_err() {
@@ -448,7 +455,7 @@ impl Scheduler {
 }
 
 impl Scheduler {
-    /// Reserves a slot for a command that waits for its answer.
+    /// Reserves a slot for a command that waits for its reply.
     fn reserve_slot(&self) -> Result<QueueSlot<'_>, ScheduleError> {
         let place = QueueSlot(&self.pending);
         if self.pending.fetch_add(1, Ordering::Relaxed) >= self.max_pending {
@@ -458,7 +465,7 @@ impl Scheduler {
     }
 }
 
-/// A reserved slot, released on drop: also if the caller no longer waits for the answer.
+/// A reserved slot. It is released on drop, even if the caller no longer waits for the reply.
 struct QueueSlot<'a>(&'a AtomicUsize);
 
 impl Drop for QueueSlot<'_> {

@@ -1,5 +1,5 @@
-//! What is tried again: runs that failed, and a store that refuses writes. Such a store is reopened until it accepts
-//! writes. Then every run continues from what is stored.
+//! Retries runs that failed, and a store that refuses writes. The driver reopens the store again and again until it
+//! accepts writes. Then every run continues from its stored state.
 
 use super::ScheduleError;
 use super::driver::Driver;
@@ -39,7 +39,7 @@ impl RetryQueue {
         self.again.pop_first().map(|(_, run)| run)
     }
 
-    /// Resets the failures of a run that made a durable step.
+    /// Resets the number of failures of a run that made a durable step.
     pub fn clear_failures(&mut self, run: &Name) {
         if !self.tries.is_empty() {
             self.tries.remove(run);
@@ -47,7 +47,7 @@ impl RetryQueue {
     }
 }
 
-/// A time in which the store refuses writes.
+/// A period in which the store refuses writes.
 pub(super) struct Outage {
     /// The error that began the outage, or that of the last try to end it.
     pub error: ScheduleError,
@@ -77,7 +77,7 @@ impl Driver {
         }
     }
 
-    /// Begins an outage if the store refuses all requests, and not only one read failed.
+    /// Begins an outage if the store refuses all requests. A single failed read begins none.
     pub(super) fn begin_outage_if_closed(&mut self, error: &ScheduleError) {
         if let ScheduleError::Store(reason) = error
             && matches!(
@@ -91,7 +91,7 @@ impl Driver {
 
     /// Reopens the store and recovers its runs.
     pub(super) fn reopen_store(&mut self, now: Timestamp) {
-        // Batches in flight fail. Their runs have to be discarded before they are loaded again.
+        // Wait for the batches in flight, which fail. Their runs have to be discarded before they are loaded again.
         self.await_completed();
         let outage = self.outage.take();
         let tries = outage.map_or(1, |outage| outage.tries.saturating_add(1));
@@ -102,8 +102,9 @@ impl Driver {
             .and_then(|()| self.recover(false));
         let error = match (outcome, self.outage.take()) {
             (Ok(runs), None) => {
-                // A store on a full disk can be reopened, but refuses the next group. Without longer waits, the effects
-                // in flight would be repeated again and again.
+                // Count the reopened store until it accepts a group: the next waits get longer. A store on a full disk
+                // can be reopened, but refuses the next group. Without longer waits, effects would be repeated again
+                // and again.
                 self.reopened = tries;
                 tracing::warn!(runs = runs.len(), "the store accepts writes again");
                 return;

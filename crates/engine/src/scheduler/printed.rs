@@ -1,5 +1,6 @@
-//! The output of commands while they run, for followers of the run. The last lines of a command stay in memory until a
-//! little after its end, for followers that connect later. No command waits for a reader: a slow reader misses lines.
+//! The output of commands while they run, for followers of the run. The last lines of a command stay in memory until
+//! [`LINGER`] after its end, for followers that connect later. No command waits for a reader: a slow reader misses
+//! lines.
 
 use super::clock::now;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -14,14 +15,14 @@ use windlass_value::time::Timestamp;
 /// Maximum number of lines that may wait for a reader.
 const CHANNEL_CAPACITY: usize = 2_048;
 
-/// Maximum number of lines of a command in memory, and maximum number of their bytes.
+/// Maximum number of lines of one command in memory, and the maximum number of bytes of these lines.
 const MAX_LINES: usize = 1_000;
 const MAX_BYTES: usize = 64 << 10;
 
 /// How long the output of an ended command stays in memory: a caller that starts a run follows it a little later.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// With more runs than this, runs without listeners and recent output are removed.
+/// If there is output of more runs than this, runs that have neither listeners nor recent output are removed.
 const SWEEP_ABOVE: usize = 256;
 
 /// A line that a command printed.
@@ -53,7 +54,7 @@ struct CallOutput {
     ended_at: Option<Timestamp>,
 }
 
-/// A call whose command may print. On drop, its output begins to expire.
+/// A call whose command may print. On drop, the command counts as ended, and its output expires after [`LINGER`].
 pub(super) struct OutputGuard {
     printing: OutputLog,
     run: Name,
@@ -69,7 +70,7 @@ impl OutputLog {
         sweep(&mut runs);
         let of = runs.entry(Name::from(run)).or_default();
         for printed in of.recent.values().flat_map(|recent| &recent.lines) {
-            // There may be more lines than the channel accepts.
+            // An error is ignored: there may be more lines than the channel accepts.
             let _ = to.try_send(printed.clone());
         }
         of.listeners.push(to);

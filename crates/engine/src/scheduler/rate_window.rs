@@ -1,5 +1,5 @@
-//! The calls that count for a rate limit, and how the limit is learned from the answers. Pure: the time is passed in,
-//! in milliseconds.
+//! The calls that count for a rate limit, and how a limit is learned from a server's answers. The code reads no clock:
+//! the caller passes the time, in milliseconds.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,39 +9,39 @@ use windlass_value::LONGEST_REQUESTED_WAIT;
 /// Maximum number of accepted calls that are remembered to learn a rate.
 const REMEMBERED: usize = 4_096;
 
-/// A server counts a request when it arrives. If an answer took longer than the fastest ones, its request may have
-/// arrived late by the difference. The difference counts up to this fraction of the rate's period, and up to [`LATEST`]
-/// milliseconds.
+/// A server counts a request when it arrives. If an answer took longer than the fastest answers, its request may have
+/// arrived late by this difference. The lateness that is assumed is at most one part in `LATE_PART` of the rate's
+/// period, and at most [`LATEST`] milliseconds.
 const LATE_PART: i64 = 4;
 const LATEST: i64 = 250;
 
-/// Number of answers in a group. The fastest answer of the current and the previous group is known.
+/// Answers are compared in groups of this number. The fastest answer of the current and of the previous group is known.
 const COMPARED: u32 = 64;
 
-/// Number of the last calls that are searched for the call of an answer.
+/// When an answer arrives, its call is searched among this number of the last calls.
 const SEARCHED: usize = 1_024;
 
-/// Shortest period for which a rate is learned, in milliseconds.
+/// Shortest period of a learned rate, in milliseconds.
 const LEAST_LEARNED: u64 = 100;
 
 /// Minimum number of accepted calls to learn a rate from.
 const LEAST_COUNT: u32 = 5;
 
-/// How long all calls wait after a refusal that does not state a wait, in milliseconds. The wait doubles with each
-/// further refusal of this kind in a row, up to [`LONGEST_WAIT`].
+/// How long all calls wait, in milliseconds, after the server refused a call without stating a wait. The wait doubles
+/// with each further refusal of this kind in a row, up to [`LONGEST_WAIT`].
 const FIRST_WAIT: u64 = 1_000;
 const LONGEST_WAIT: u64 = 60_000;
 
 /// A learned rate is dropped after this time without a refusal, in milliseconds.
 pub(super) const FORGOTTEN_AFTER: i64 = 600_000;
 
-/// What the answer to a call says about the quota.
+/// What the answer to a call says about the server's quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QuotaAnswer {
     Accepted,
-    /// The call was refused for this time, if the server states a time.
+    /// The call was refused. If the server states how long to wait, that is the value.
     Refused(Option<Duration>),
-    /// The call was accepted, but no other one is for this time.
+    /// The call was accepted, but the server accepts no further call for this time.
     LastOne(Duration),
 }
 
@@ -50,8 +50,8 @@ pub(super) struct RateWindow {
     /// The configured rate. No answer changes it.
     declared: Option<Rate>,
     learned: Option<Rate>,
-    /// When the last calls began, the oldest first, plus the time by which their requests were late. At most the number
-    /// of calls that the rate allows.
+    /// The estimated arrival times of the last calls, the oldest first: when each call began, plus the time by which
+    /// its request was late. There are at most as many entries as the rate allows calls.
     arrivals: VecDeque<i64>,
     /// When calls were accepted. Recorded only while no rate is configured.
     accepted: VecDeque<i64>,
@@ -60,13 +60,14 @@ pub(super) struct RateWindow {
     /// Number of refusals in a row that did not state how long to wait.
     refusals: u32,
     latency: Latency,
-    /// When the next call begins while calls are evenly spaced, in microseconds.
+    /// When the next call may begin while calls are evenly spaced, in microseconds.
     next_slot: i64,
-    /// Calls are evenly spaced until this time: the rate is used up, and a burst would only be slower.
+    /// Calls are evenly spaced until this time. They are spaced when the rate is used up, because bursts would then be
+    /// slower.
     paced_until: i64,
 }
 
-/// The time of the fastest of the last answers, in milliseconds.
+/// How long the fastest of the last answers took, in milliseconds.
 #[derive(Debug, Default)]
 struct Latency {
     /// The fastest of the current group of answers, and of the group before.
@@ -76,7 +77,7 @@ struct Latency {
 }
 
 impl Latency {
-    /// Counts an answer. Returns how much longer it took than the fastest.
+    /// Records how long an answer took. Returns how much longer that is than the fastest answer.
     fn excess(&mut self, latency: i64) -> i64 {
         self.current = Some(self.current.map_or(latency, |fastest| fastest.min(latency)));
         let fastest = self.before.into_iter().chain(self.current).min();
@@ -107,7 +108,7 @@ impl RateWindow {
         }
     }
 
-    /// Returns the limits without a configuration: until when all calls wait, and the learned rate.
+    /// Returns the limits that were not configured: until when all calls wait, and the learned rate.
     pub fn limits(&self) -> (i64, Option<Rate>) {
         (self.blocked_until, self.learned)
     }
@@ -129,14 +130,14 @@ impl RateWindow {
             .map(move |began| began.saturating_add(latest))
     }
 
-    /// Returns whether calls may begin at any time.
+    /// Returns whether no limit delays calls.
     pub fn is_open(&self, now: i64) -> bool {
         self.rate().is_none() && self.blocked_until <= now
     }
 
     /// Returns when a call begins that has `ahead` calls before it.
     pub fn begins_at(&self, now: i64, ahead: usize) -> i64 {
-        // A time in the far future was recorded before the clock was set back.
+        // If the time is in the far future, it was recorded before the clock was set back.
         let longest = now.saturating_add(millis(LONGEST_REQUESTED_WAIT));
         let from = self.blocked_until.min(longest).max(now);
         let Some(rate) = self.rate() else {
@@ -152,13 +153,13 @@ impl RateWindow {
             false => from,
         };
         let first = freed.map_or(from, |arrival| {
-            // One millisecond for the rounding of the times.
+            // One millisecond is added because the times are rounded.
             from.max(arrival.min(&latest).saturating_add(per).saturating_add(1))
         });
         first.saturating_add(rounds.saturating_mul(per))
     }
 
-    /// Records that a call has to wait. Calls are evenly spaced for the next two periods.
+    /// Records that a call has to wait. Calls are evenly spaced for the next two periods of the rate.
     pub fn record_wait(&mut self, now: i64) {
         if let Some(rate) = self.rate() {
             self.paced_until = now.saturating_add(2 * millis(rate.per()));
@@ -168,7 +169,7 @@ impl RateWindow {
     /// Returns when a call begins that has `ahead` calls before it, while calls are evenly spaced.
     fn slot(&self, now: i64, rate: Rate, ahead: usize) -> i64 {
         let ahead = i64::try_from(ahead).unwrap_or(i64::MAX);
-        // After the clock was set back, calls are not delayed for long.
+        // Limit the delay: the slot may be in the far future if the clock was set back.
         let next = self
             .next_slot
             .min(now.saturating_mul(1_000).saturating_add(gap(rate)));
@@ -176,13 +177,14 @@ impl RateWindow {
         slot.saturating_add(999) / 1_000
     }
 
-    /// Counts a call that begins. Returns its latest arrival time if a rate is known, else `now`.
+    /// Counts a call that begins. Returns the latest possible arrival time of its request if a rate is known. If not,
+    /// returns `now`.
     pub fn begin(&mut self, now: i64) -> i64 {
         let Some(rate) = self.rate() else {
             return now;
         };
-        // If a call began a little late, the next calls begin earlier, to catch up. This is the maximum delay that is
-        // caught up.
+        // If a call began a little late, the next calls begin earlier to catch up. `late` is the maximum delay, in
+        // microseconds, that they catch up.
         let late = millis(rate.per()) * 1_000 / LATE_PART;
         let slot = now.saturating_mul(1_000).saturating_sub(late);
         self.next_slot = self.next_slot.max(slot).saturating_add(gap(rate));
@@ -205,7 +207,7 @@ impl RateWindow {
         }
     }
 
-    /// Learns from an answer. `policy` is a rate that the server states.
+    /// Updates the limits from an answer. `policy` is a rate that the server states.
     pub fn learn(&mut self, now: i64, answer: QuotaAnswer, policy: Option<Rate>) {
         if policy.is_some() {
             self.learned = policy;
@@ -226,7 +228,7 @@ impl RateWindow {
             QuotaAnswer::LastOne(wait) => self.block(now, wait),
             QuotaAnswer::Refused(stated) => {
                 self.refused_at = now;
-                // Of several calls that were refused together, a rate is learned from the first one only.
+                // If several calls are refused together, learn a rate only from the first of them.
                 let is_first = self.blocked_until <= now;
                 let wait = match stated {
                     Some(wait) => wait,
@@ -253,14 +255,15 @@ impl RateWindow {
         self.blocked_until = self.blocked_until.max(now.saturating_add(wait));
     }
 
-    /// Learns a rate from a refusal. The number of calls that were accepted in the last period of this length is
-    /// allowed in the next one. If the learned rate was too fast, the new rate is slower.
+    /// Learns a rate from a refusal. The period is the wait that the refusal states. The rate allows as many calls in a
+    /// period as were accepted in the last period of this length. If a learned rate was too fast, the new rate is
+    /// slower.
     fn learn_refusal(&mut self, now: i64, wait: Duration) {
         let stretch = wait.clamp(Duration::from_millis(LEAST_LEARNED), LONGEST_REQUESTED_WAIT);
         let since = now.saturating_sub(millis(stretch));
         let accepted = self.accepted.iter().rev().take_while(|at| **at > since);
         let count = accepted.count();
-        // If the list is full, it does not have all calls of the period.
+        // If the list is full, it may lack calls of the period, so do not learn from it.
         let count = u32::try_from(count).ok().filter(|_| count < REMEMBERED);
         let seen = count.filter(|count| *count >= LEAST_COUNT);
         let seen = seen.and_then(|count| Rate::new(count, stretch));
@@ -274,14 +277,15 @@ impl RateWindow {
     }
 }
 
-/// Returns the distance of evenly spaced calls, in microseconds. It is a little more than the rate requires, so that a
-/// late request is not refused.
+/// Returns the time between evenly spaced calls, in microseconds. It is a little longer than the rate requires, so that
+/// a late request is not refused.
 fn gap(rate: Rate) -> i64 {
     let per = millis(rate.per()).saturating_mul(1_000) / i64::from(rate.count());
     per.saturating_add(per / 200)
 }
 
-/// Returns by how much more than the fastest a request may be late, in milliseconds.
+/// Returns the maximum lateness of a request that is assumed for this rate, in milliseconds. The fastest requests are
+/// not late.
 fn latest(rate: Rate) -> i64 {
     (millis(rate.per()) / LATE_PART).clamp(1, LATEST)
 }

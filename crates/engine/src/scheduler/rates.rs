@@ -1,7 +1,7 @@
-//! Rate limits of calls, over all runs of a store, and hosts that are down. A limit is configured for a host or a name,
-//! or learned from the answers of a host. A call that may not begin yet waits in a queue, first come, first served. No
-//! limit is part of a run. The times of calls are in files of the state directory, so that a process that continues
-//! after a crash does not spend the quota again.
+//! Rate limits of calls, over all runs of a store, and the detection of hosts that are down. A limit is configured for
+//! a host or a name, or learned from the answers of a host. A call that may not begin yet waits in a queue; the calls
+//! of a queue begin in the order in which they arrived. No limit is part of a run. The times of calls are in files of
+//! the state directory, so that a process that continues after a crash does not exceed the quota.
 
 use super::breaker::{Breaker, BreakerTurn};
 use super::clock::now;
@@ -23,14 +23,14 @@ use windlass_model::model::{Fault, HostRate, Name, Origin, Rate, Request, is_hos
 use windlass_value::time::Timestamp;
 use windlass_value::{first_chars, has_spent_quota, requested_wait, stated_rate};
 
-/// Maximum number of queues in memory. Beyond it, queues without a call are dropped; their files have what they
-/// learned.
+/// Maximum number of queues in memory. If there are more, queues without a call are dropped. What they learned is in
+/// their files.
 const REMEMBERED: usize = 1_024;
 
 /// Maximum length of a rate's name that is used unchanged in a file name, in bytes.
 const LONGEST_NAME: usize = 100;
 
-/// A file is removed when its limits have been over for this time, and no call changed it for this time.
+/// A file is removed if both its limits and its last change by a call are at least this long ago.
 const QUIET: Duration = Duration::from_secs(3_600);
 
 /// The folder of the files, in the state directory.
@@ -42,18 +42,18 @@ pub struct Rates(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// The rates of the command line.
+    /// The rates that the operator configured on the command line.
     configured: Vec<HostRate>,
     folder: Option<PathBuf>,
     queues: Mutex<HashMap<Name, Arc<RateQueue>>>,
 }
 
-/// Calls that share a quota: to one host, to one account of a host if no rate is configured, or with the name of one
-/// rate.
+/// The queue of calls that share a quota. These are the calls to one host, or with one named rate. If no rate is
+/// configured for a host, the calls with each account of the host share a quota.
 struct RateQueue {
     /// The host, or the name of the rate.
     host: Name,
-    /// Locked by the call that is next.
+    /// Locked by the call that is the next to begin.
     next: tokio::sync::Mutex<()>,
     state: Mutex<RateQueueState>,
     /// Notified when a try of a host that was down has ended.
@@ -65,9 +65,9 @@ struct RateQueueState {
     window: RateWindow,
     breaker: Breaker,
     file: Option<ArrivalsFile>,
-    /// The file of the window. It is written when the window has a rate.
+    /// The file with the times of calls (the window). It is written when a rate is configured or learned.
     path: Option<PathBuf>,
-    /// The numbers of the waiting calls.
+    /// The numbers of the waiting calls, in the order in which they arrived.
     waiting: BTreeSet<u64>,
     last_number: u64,
 }
@@ -76,7 +76,7 @@ struct RateQueueState {
 #[derive(Clone)]
 pub struct RateLimitedCall {
     queue: Arc<RateQueue>,
-    /// Whether the call goes to a host, so that its result shows whether the host is down.
+    /// Whether the call is sent to a host. If true, its result shows whether the host is down.
     has_host: bool,
     is_named: bool,
     at: Arc<Mutex<CallState>>,
@@ -94,7 +94,7 @@ impl fmt::Debug for RateLimitedCall {
 struct CallState {
     /// The number of the call in the queue, while it waits there.
     number: Option<u64>,
-    /// When the call began, in milliseconds, if it is counted.
+    /// When the call began, in milliseconds. `None` if it is not counted.
     began: Option<i64>,
 }
 
@@ -114,8 +114,8 @@ pub struct RateLimitWait {
 }
 
 impl Rates {
-    /// Makes the rate limits from the rates of the command line. `state` is the state directory with the files of
-    /// calls. Files that no longer limit anything are removed.
+    /// Makes the rate limits from the rates of the command line. `state` is the state directory, which contains the
+    /// files with the times of calls. Files that no longer limit any call are removed.
     #[must_use]
     pub fn new(configured: Vec<HostRate>, state: Option<&Path>) -> Self {
         if let Some(state) = state {
@@ -128,9 +128,11 @@ impl Rates {
         }))
     }
 
-    /// Returns the call of a request, in the queue of the rate that it names, or of its host. The rates of a guest's
-    /// file apply to guests, and only if the operator has configured none. The rate name of a guest's request counts
-    /// only if it is not a host, and the operator has configured no rate for it or for the request's host.
+    /// Returns the call of a request, in the queue of the rate that the request names, or in the queue of its host.
+    ///
+    /// A guest is a workflow from HTTP or MCP. Rates in a guest's file apply only to guests, and only if the operator
+    /// has configured no rate. The rate name in a guest's request is used only if it is not a host, and if the operator
+    /// has configured no rate for this name or for the request's host.
     pub(super) fn rate_limited_call(
         &self,
         host: Option<&Name>,
@@ -144,7 +146,8 @@ impl Rates {
         let is_guest = registry.origin() == Origin::Guest;
         let is_bound =
             is_guest && host.is_some_and(|host| lowest(&self.0.configured, host).is_some());
-        // Otherwise a guest's server could make calls of the operator wait.
+        // A guest has its own queue. In a shared queue, the answers of a guest's server could make calls of the
+        // operator wait.
         let is_own =
             |name: &Name| !is_guest || !is_host(name) && lowest(&self.0.configured, name).is_none();
         let named = registry.rate_name(request);
@@ -201,7 +204,7 @@ impl Rates {
     }
 }
 
-/// Returns the key for the name of a rate, and whether the name is not a host. A host gets its port, by default 443.
+/// Returns the key of a rate, and whether its name is not a host. The key of a host has a port, by default 443.
 fn rate_key(name: &str) -> (Name, bool) {
     match (is_host(name), name.contains(':')) {
         (false, _) => (Name::from(name.to_lowercase()), true),
@@ -213,7 +216,7 @@ fn rate_key(name: &str) -> (Name, bool) {
     }
 }
 
-/// Returns the file name of a queue, which also identifies the queue: different queues have different files.
+/// Returns the file name of a queue. Different queues have different file names, so the name also identifies the queue.
 fn file_name(key: &str, is_name: bool) -> Name {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || ".-".contains(letter);
     let plain = key.replace(|letter| !is_plain(letter), "_");
@@ -229,7 +232,7 @@ fn file_name(key: &str, is_name: bool) -> Name {
 }
 
 impl RateLimitedCall {
-    /// Returns whether the rate belongs to a name, not to a host.
+    /// Returns whether the rate limit belongs to a name, and not to a host.
     pub(super) fn is_named(&self) -> bool {
         self.is_named
     }
@@ -238,7 +241,7 @@ impl RateLimitedCall {
         self.at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a place in the queue, if the call has to wait. Calls with a place begin in the order of their places.
+    /// Returns a place in the queue if the call has to wait. Calls that wait begin in the order of their places.
     pub(super) fn enqueue(&self) -> Option<PlaceInQueue<'_>> {
         let mut state = self.queue.state();
         if state.is_open(now().0) {
@@ -252,8 +255,8 @@ impl RateLimitedCall {
         Some(PlaceInQueue { call: self, number })
     }
 
-    /// Waits until the call may begin, and counts it. If the call tries a host that was down, returns a guard to hold
-    /// meanwhile.
+    /// Waits until the call may begin, and counts it. If the call tries a host that was down, returns a guard, which
+    /// the caller holds until the call has ended.
     pub(super) async fn begin(&self) -> Option<HostTry> {
         if self.queue.state().is_open(now().0) {
             return None;
@@ -261,7 +264,7 @@ impl RateLimitedCall {
         let _next = self.queue.next.lock().await;
         loop {
             let tried = self.queue.tried.notified();
-            // A separate statement, so that the lock is not held during the wait.
+            // This is a separate statement, so that the lock is not held during the wait below.
             let begun = self.queue.state().begin(now().0);
             match begun {
                 Begun::Yes(at) => {
@@ -279,7 +282,7 @@ impl RateLimitedCall {
         }
     }
 
-    /// Learns from the answer of the call.
+    /// Updates the limits, and whether the host is down, from the answer of the call.
     pub(super) fn learn(&self, run: &Name, result: &Result<Value, Fault>) {
         let now = now();
         let (answer, policy) = quota(result, now);
@@ -315,7 +318,7 @@ impl RateLimitedCall {
     }
 }
 
-/// A call that tries whether a host is up again. On drop, the next call may try.
+/// A call that tries whether a host is up again. On drop, another call may try.
 pub(super) struct HostTry {
     queue: Arc<RateQueue>,
     number: u64,
@@ -328,16 +331,16 @@ impl Drop for HostTry {
     }
 }
 
-/// The answer to the question whether a call begins now.
+/// Whether a call begins now.
 enum Begun {
-    /// It begins at this time, in milliseconds.
+    /// The call begins. Its counted time is this one, in milliseconds.
     Yes(i64),
-    /// It begins as a try of a host that was down, with this number.
+    /// The call begins as a try, with this number, of a host that was down.
     Try(u64),
     NotBefore(Duration),
 }
 
-/// A place in the queue, left on drop.
+/// A place in the queue. On drop, the call leaves the queue.
 pub(super) struct PlaceInQueue<'a> {
     call: &'a RateLimitedCall,
     number: u64,
@@ -361,7 +364,7 @@ impl RateQueueState {
         self.breaker.is_closed() && self.window.is_open(now)
     }
 
-    /// Returns whether it has a rate, but no file.
+    /// Returns whether the queue has a rate but no file. Then its times exist only in memory.
     fn is_only_here(&self) -> bool {
         self.path.is_none() && self.window.rate().is_some()
     }
@@ -417,16 +420,15 @@ impl RateQueueState {
     }
 }
 
-/// Logs a failed write. Without its file, a limit holds as long as the process lives.
+/// Logs a failed write. It is not an error: without its file, a limit is only lost when the process ends.
 fn log(stored: io::Result<()>) {
     if let Err(error) = stored {
         tracing::debug!("a rate limit is not stored: {error}");
     }
 }
 
-/// The file of a queue: its limits, then a ring with the arrival times of its last calls, one for each call of the
-/// rate.
-/// All times are in milliseconds.
+/// The file of a queue: its limits, then a ring buffer with the arrival times of its last calls. The ring has one slot
+/// for each call that the rate allows. All times are in milliseconds.
 struct ArrivalsFile {
     file: File,
     rate: Option<Rate>,
@@ -472,13 +474,14 @@ impl ArrivalsFile {
         self.file.write_all_at(numbers.as_flattened(), 0)
     }
 
-    /// Returns whether the file still exists. `prune`, for example, removes it after a quiet time.
+    /// Returns whether the file still exists. Another process may have removed it: [`remove_old_rates`] removes unused
+    /// files.
     fn is_linked(&self) -> bool {
         self.file.metadata().is_ok_and(|file| file.nlink() > 0)
     }
 
-    /// Adds an arrival without a sync. The end of the process loses nothing, and after a power cut most quotas are
-    /// available again.
+    /// Adds an arrival without a sync. If the process ends, nothing is lost. After a power cut the time may be lost,
+    /// but by then most quotas are available again.
     fn add(&mut self, arrival: i64) -> io::Result<()> {
         let at = 8 * (LIMITS as u64 + self.next);
         self.next = (self.next + 1) % slots(self.rate);
@@ -491,7 +494,7 @@ fn slots(rate: Option<Rate>) -> u64 {
     rate.map_or(1, |rate| u64::from(rate.count()))
 }
 
-/// Restores the window from the bytes of a file. An invalid time counts as none.
+/// Restores the window from the bytes of a file. An invalid time is ignored.
 fn restored(bytes: &[u8]) -> RateWindow {
     let numbers = bytes.as_chunks().0.iter();
     let mut numbers = numbers.map(|number| i64::from_be_bytes(*number));
@@ -502,8 +505,8 @@ fn restored(bytes: &[u8]) -> RateWindow {
     RateWindow::restored(numbers.filter(|time| *time > 0), (blocked_until, learned))
 }
 
-/// Removes files of a state directory whose limits ended over an hour ago, and unfinished files that a crash left.
-/// Files that changed in the last hour are not read.
+/// Removes files of a state directory whose limits ended more than [`QUIET`] ago, and unfinished files that a crash
+/// left. Files that changed within that time are not read.
 pub fn remove_old_rates(state: &Path, now: Timestamp) {
     let files = fs::read_dir(state.join(FOLDER)).into_iter();
     for entry in files.flatten().flatten() {
@@ -542,7 +545,7 @@ fn ends_at(bytes: &[u8]) -> i64 {
     learned.max(last.saturating_add(*per))
 }
 
-/// Returns the host with a digest of what identifies the caller there: another token has another quota.
+/// Returns the host with a digest of the credentials in the request. Each account of a host has its own quota.
 fn account(host: &Name, request: &Request) -> Name {
     const HEADERS: [&str; 5] = [
         "authorization",
@@ -569,7 +572,7 @@ fn account(host: &Name, request: &Request) -> Name {
     }
 }
 
-/// Returns what an answer says about a quota, and the rate that its server states.
+/// Returns what an answer says about the quota, and the rate that the server states.
 fn quota(result: &Result<Value, Fault>, now: Timestamp) -> (QuotaAnswer, Option<Rate>) {
     let output = match result {
         Ok(output) => Some(output),
@@ -603,7 +606,7 @@ mod tests {
     use super::*;
     use windlass_model::model::{Dialect, fault_kind};
 
-    /// Returns the host or name of a call's limits, and its rate, for a file with rates.
+    /// Returns the host or name whose limits apply to a call, and its rate. The call is of a workflow file with rates.
     fn queue(
         origin: Origin,
         by_flag: &[&str],

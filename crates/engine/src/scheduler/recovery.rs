@@ -1,5 +1,5 @@
-//! Loads runs into memory: after a start, when they are due, and after an error. A run with an error is loaded again a
-//! few times, then parked; the other runs continue.
+//! Loads runs into memory: after a start, when they are due, and after an error. If a run has an error, it is loaded
+//! again a few times, and then parked. The other runs continue.
 
 use super::active::ActiveRun;
 use super::driver::{Driver, MANY_PROGRAMS};
@@ -17,7 +17,7 @@ use windlass_model::model::Name;
 use windlass_store::{Placement, QUARANTINE_LABEL, StoreError};
 use windlass_value::time::Timestamp;
 
-/// Maximum number of due runs that are loaded at a time, because other runs wait meanwhile.
+/// Maximum number of due runs that are loaded at a time. It is limited because all other runs wait meanwhile.
 const DUE_PAGE: usize = 256;
 
 /// Number of headers that are read at a time.
@@ -32,7 +32,7 @@ const MAX_LOAD_ATTEMPTS: u32 = 3;
 /// Maximum length of the reason in the label of a parked run, in characters.
 const MAX_REASON_BYTES: usize = 500;
 
-/// Loads a program. A panic of the loader becomes an error of this run.
+/// Loads a program. A panic of the loader becomes an error of the run.
 fn load_program(
     run: &Name,
     load: impl FnOnce() -> Result<Loaded, String>,
@@ -125,7 +125,7 @@ impl Driver {
         }
         let mut active = ActiveRun::from_stored(stored, loaded);
         if self.runs.is_empty() && self.due.load_at.is_none() {
-            // No other run is in memory, so the time of no other run moves.
+            // Only if no other run is in memory: the moved time would fire the timers of other runs early.
             self.clock.not_before(active.header.updated_at);
         }
         if active.header.labels.remove(QUARANTINE_LABEL).is_some() {
@@ -146,8 +146,9 @@ impl Driver {
         Ok(status)
     }
 
-    /// Loads a run only to end it, although its workflow lacks something. Only what cancels its operations starts. Its
-    /// program is not cached, so that a resume of another run still reports what is missing.
+    /// Loads a run only to end it, although this process lacks something that its workflow needs. Of its requests, only
+    /// those that cancel its operations start. The program is not cached, so that a resume of another run of this
+    /// program still reports what is missing.
     pub(super) fn load_run_to_end(&mut self, run: &Name) -> Result<RunStatus, ScheduleError> {
         let stored = self.store.load(run)?;
         let status = stored.state.status();
@@ -188,8 +189,8 @@ impl Driver {
         self.programs.insert(loaded.program.hash, loaded);
     }
 
-    /// Loads the runs that are due soon, which arms their timers. Many due runs would be late if they were loaded only
-    /// when they are due.
+    /// Loads the runs that are due soon. Loading arms their timers. Runs are loaded ahead because many runs may be due
+    /// at once, and would then be late.
     pub(super) fn load_due(&mut self, now: Timestamp) {
         let again = Some(now.plus(FIRST_WAIT));
         let until = now.plus(self.load_ahead());
@@ -204,7 +205,7 @@ impl Driver {
         };
         let full = page.len() == DUE_PAGE;
         for due in page {
-            // A run that has just failed waits for its own retry.
+            // Do not load a run that has just failed: it waits for its retry.
             if !self.retries.is_queued(&due.1)
                 && let Err(error) = self.load_if_room(&due.1)
             {
@@ -218,8 +219,8 @@ impl Driver {
         };
     }
 
-    /// Returns how long before their due time runs are loaded: zero while they could occupy the places of runs to be
-    /// started.
+    /// Returns how long before their due time runs are loaded. It is zero while many runs are in memory, so that runs
+    /// that are loaded early do not take the places of new runs.
     fn load_ahead(&self) -> Duration {
         match self.runs.len() < self.limits.live_runs / 2 {
             true => LOAD_AHEAD,
@@ -256,7 +257,8 @@ impl Driver {
 
     // ── errors of one run ────────────────────────────────────────────────────────
 
-    /// Handles a run that could not continue. It is loaded again later, or parked after too many failures.
+    /// Handles an error of a run that cannot continue. The run is loaded again later. After too many failures it is
+    /// parked.
     pub(super) fn on_run_failed(&mut self, run: &Name, error: ScheduleError) {
         tracing::error!(%run, %error, "the run cannot continue");
         self.watchers.notify(run, || Update::Stuck(error.clone()));
@@ -265,7 +267,7 @@ impl Driver {
         }
         if error.is_of_store() {
             self.begin_outage_if_closed(&error);
-            // After an outage all runs are recovered.
+            // During an outage, do not schedule a load: at its end all runs are recovered.
             if self.outage.is_none() {
                 let at = self.clock.now().plus(READ_AGAIN);
                 self.retries.again.insert((at, run.clone()));
@@ -283,7 +285,7 @@ impl Driver {
         self.park(run, Placement::Idle, &error.to_string());
     }
 
-    /// Parks a run: labels it with the reason why it does not continue.
+    /// Parks a run: stores the reason why it does not continue as a label.
     pub(super) fn park(&mut self, run: &Name, placement: Placement, reason: &str) {
         let line = reason.lines().next().unwrap_or_default();
         let reason: String = line.chars().take(MAX_REASON_BYTES).collect();
@@ -293,7 +295,7 @@ impl Driver {
         }
     }
 
-    /// Removes a run whose state in memory may be ahead of the store, and handles its error.
+    /// Removes a run from memory, because its state there may be ahead of the store. Handles the run's error.
     pub(super) fn discard(&mut self, run: &Name, error: ScheduleError) {
         self.remove(run);
         self.on_run_failed(run, error);

@@ -5,13 +5,13 @@ use windlass_model::model::{Name, Status};
 use windlass_store::Commit;
 use windlass_value::shortened;
 
-/// The log target of the events: `WINDLASS_LOG=run=info`.
+/// The log target of these events. `WINDLASS_LOG=run=info` selects it.
 const TARGET: &str = "run";
 
 /// Maximum length of an error in the log, in characters.
 const MAX_ERROR: usize = 500;
 
-/// Logs what a durable step of a run began or ended.
+/// Logs if a durable step of a run started or ended the run.
 pub(super) fn log_step(commit: &Commit, run: &RunState, workflow: &Name) {
     let id = &run.id;
     for event in &commit.history {

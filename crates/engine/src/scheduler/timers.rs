@@ -1,4 +1,5 @@
-//! The timers of the runs in memory, earliest first. Runs that wait for long are only in the store's index.
+//! The timers of the runs in memory, earliest first. Runs that sleep for long are not in memory, but in the store's
+//! index of due times.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use windlass_model::model::Name;
 use windlass_store::DueRun;
 use windlass_value::time::Timestamp;
 
-/// Waiting runs that are due within this time are loaded together, when half of this time is left.
+/// Sleeping runs that are due within this time are loaded together, so that their timers are armed before they are due.
 pub(super) const LOAD_AHEAD: Duration = Duration::from_secs(2);
 
 #[derive(Default)]
@@ -46,17 +47,17 @@ impl Timers {
     }
 }
 
-/// How far the store's index of waiting runs has been loaded.
+/// How far the store's index of sleeping runs has been loaded into memory.
 #[derive(Default)]
 pub(super) struct DueRuns {
-    /// The last entry that was read.
+    /// The last entry of the index that was read.
     pub last: Option<DueRun>,
-    /// When the next entries have to be loaded. `None` if no run waits.
+    /// When the next entries have to be loaded. `None` if the index has no further entries.
     pub load_at: Option<Timestamp>,
 }
 
 impl DueRuns {
-    /// Records that a run now waits in the index until `due`.
+    /// Records that the index has a new entry: a run that sleeps until `due`.
     pub fn add(&mut self, due: Timestamp) {
         if self.last.as_ref().is_some_and(|(last, _)| due <= *last) {
             self.last = None;

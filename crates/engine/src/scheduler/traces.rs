@@ -1,4 +1,5 @@
-//! The spans of a run, reported when the step that ended them is durable. No decision depends on them.
+//! The spans of a run, for tracing. A span is reported when the step that ended it is durable. No decision depends on
+//! spans.
 
 use std::sync::Arc;
 use windlass_machine::program::{Program, ScopeKind};
@@ -18,13 +19,13 @@ pub struct TraceSpan {
     pub name: String,
     pub started_at: Timestamp,
     pub ended_at: Timestamp,
-    /// The error, if it failed; empty if the reason is not known.
+    /// The error, if the subject of the span failed. The text is empty if the reason is not known.
     pub error: Option<String>,
     /// Further attributes: `windlass.…`.
     pub attributes: Vec<(&'static str, String)>,
 }
 
-/// Receives the spans. It must not block.
+/// A function that receives the spans. It must not block.
 pub type SpanSink = Arc<dyn Fn(TraceSpan) + Send + Sync>;
 
 /// The receiver of the spans, if there is one.
@@ -148,8 +149,8 @@ impl Attempts {
     }
 }
 
-/// Returns the innermost iteration of a loop that encloses a place, or the run. A place is the part of an idempotency
-/// key after the run. Items of a foreach have no span.
+/// Returns the span that encloses a place: the innermost iteration of a loop around it, or the run. A place is an
+/// idempotency key without the id of the run. Items of a foreach have no span of their own.
 fn enclosing_span(place: &str, program: &Program) -> SpanSubject {
     let inside = place.rsplit_once('/').map_or("", |(inside, _)| inside);
     let mut steps: Vec<&str> = inside.split('/').collect();

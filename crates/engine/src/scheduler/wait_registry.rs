@@ -1,5 +1,5 @@
-//! Which effects wait for a permit, when effects that had to wait began, and which runs are executed. Only for reports:
-//! no decision depends on it, and it is not stored.
+//! Which effects wait for a permit of a concurrency or rate limit, when effects that had to wait began, and which runs
+//! this process executes. This is only for reports: no decision depends on it, and it is not stored.
 
 use super::clock::now;
 use super::executed::ExecutedRuns;
@@ -31,7 +31,7 @@ struct State {
 /// The effects of one run that had to wait.
 #[derive(Clone, Debug, Default)]
 pub struct Queued {
-    /// Changes whenever an effect begins to wait or stops waiting. 0 if none had to wait.
+    /// Changes whenever an effect begins to wait or stops waiting. 0 if no effect of the run had to wait.
     pub version: u64,
     /// Whether the run waits on disk until there is memory for it.
     pub waits_for_memory: bool,
@@ -46,7 +46,8 @@ enum QueuedCall {
 }
 
 impl Queued {
-    /// Returns `None` if the effect did not have to wait. Otherwise returns when it began, if it has.
+    /// Returns when an effect that had to wait began. The outer `None`: it did not have to wait. The inner `None`: it
+    /// still waits.
     #[must_use]
     pub fn began(&self, effect: EffectId) -> Option<Option<Timestamp>> {
         self.calls.get(&effect).map(|call| match call {
@@ -55,7 +56,7 @@ impl Queued {
         })
     }
 
-    /// Returns the wait of an effect for a rate limit, if it waits for one.
+    /// Returns the place of an effect in the queue of a rate limit. `None` if it does not wait for one.
     #[must_use]
     pub fn rate_wait(&self, effect: EffectId) -> Option<RateLimitWait> {
         match self.calls.get(&effect)? {
@@ -65,7 +66,7 @@ impl Queued {
     }
 }
 
-/// An effect that had to wait. Removed from the registry on drop.
+/// An effect that had to wait. On drop, the effect is removed from the registry.
 pub(super) struct WaitGuard {
     waits: WaitRegistry,
     run: Name,
@@ -84,7 +85,7 @@ impl WaitRegistry {
         self.state().runs.get(run).cloned().unwrap_or_default()
     }
 
-    /// Returns whether this process executes a run that has not ended.
+    /// Returns whether this process executes a run. False for a run that has ended.
     #[must_use]
     pub fn executes(&self, run: &str) -> bool {
         self.0.executed.contains(run)
@@ -94,12 +95,12 @@ impl WaitRegistry {
         &self.0.executed
     }
 
-    /// Sets what is called when something changes after [`WaitRegistry::changed`].
+    /// Sets a callback. It is called at the first change after each call of [`WaitRegistry::changed`].
     pub fn on_change(&self, wake: Wake) {
         self.0.feed.on_change(wake);
     }
 
-    /// Returns the runs for which something changed since the last call. `None` if that is not known.
+    /// Returns the runs for which something changed since the last call. `None`: it is not known which runs changed.
     #[must_use]
     pub fn changed(&self) -> Option<Vec<Name>> {
         self.0.feed.take()
@@ -144,7 +145,8 @@ impl WaitRegistry {
         self.0.feed.changed(std::iter::once(run.clone()));
     }
 
-    /// Removes an effect or a wait of a run that is over.
+    /// Changes the entry of a run with `end`, which removes an effect or a wait that is over. An entry that is then
+    /// empty is removed.
     fn end(&self, run: &Name, end: impl FnOnce(&mut Queued)) {
         let mut state = self.state();
         if let Some(queued) = state.runs.get_mut(run) {

@@ -11,13 +11,14 @@ use windlass_model::model::Name;
 /// Maximum number of updates that may wait for a watcher.
 const MAX_UPDATES: usize = 1_024;
 
-/// Maximum number of steps among them, so that a slow watcher uses little memory. The rest is for pauses and the end.
+/// Maximum number of steps among the waiting updates, so that a slow watcher uses little memory. The remaining places
+/// are for pauses and the end.
 const MAX_STEP_UPDATES: usize = 64;
 
-/// Approximate number of runs with only closed watchers that may still be listed.
+/// Approximate number of runs that may be listed although all their watchers are closed.
 const SWEEP_ABOVE: usize = 128;
 
-/// What the scheduler sends to a watcher. Steps, pauses and the end are durable before they are sent.
+/// What the scheduler sends to a watcher. A step, a pause or the end is durable before it is sent.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Update {
@@ -60,7 +61,7 @@ pub fn watch() -> (Watcher, Updates) {
 }
 
 impl Updates {
-    /// Waits for the next step, pause or end. Returns `None` when the run has ended.
+    /// Waits for the next step, pause or end. Returns `None` after the last update.
     pub async fn next(&mut self) -> Option<Update> {
         self.updates.recv().await
     }
@@ -89,7 +90,8 @@ impl Watcher {
 #[derive(Default)]
 pub struct Watchers {
     of: HashMap<Name, Vec<Watcher>>,
-    /// With more runs than this, closed watchers are dropped: a channel costs some kilobytes.
+    /// If more runs than this have watchers, closed watchers are dropped, because the channel of each costs some
+    /// kilobytes.
     sweep_at: usize,
 }
 
@@ -105,7 +107,7 @@ impl Watchers {
         }
     }
 
-    /// Sends a step to the watchers that want steps. A slow watcher misses some and finds them in the store.
+    /// Sends a step to the watchers that want steps. A slow watcher misses steps, and can read them from the store.
     pub fn step(&mut self, run: &Name, retries: bool, step: impl FnOnce() -> Step) {
         let Some(watchers) = self.of.get(run) else {
             return;
@@ -118,7 +120,8 @@ impl Watchers {
         }
     }
 
-    /// Sends a pause or the end to all watchers. A watcher whose channel is full is dropped, so that it notices.
+    /// Sends a pause or the end to all watchers. A watcher whose channel is full is dropped: its updates end, which
+    /// shows it that it missed something.
     pub fn notify(&mut self, run: &Name, update: impl FnOnce() -> Update) {
         if self.of.contains_key(run) {
             self.send(run, update(), |_| true);
@@ -137,7 +140,8 @@ impl Watchers {
             if !to(watcher) {
                 return !watcher.updates.is_closed();
             }
-            // Most runs have one watcher, which gets the update without a copy.
+            // Send the update itself to the last watcher, and copies to the others. Most runs have one watcher, so most
+            // updates are not copied.
             let update = match further {
                 0 => update.take(),
                 _ => update.clone(),

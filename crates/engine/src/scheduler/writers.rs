@@ -1,5 +1,5 @@
-//! The threads that make batches of steps durable, while the driver advances the next ones. They start with the first
-//! batch.
+//! The threads that make batches of steps durable, while the driver advances the next ones. The threads start with the
+//! first batch.
 
 use super::Message;
 use super::commits::{Batch, Outcomes};
@@ -13,9 +13,9 @@ use std::thread::{self, JoinHandle};
 use tokio::sync::mpsc::UnboundedSender;
 use windlass_store::Store;
 
-/// Number of batches that are written at a time: the database accepts one while the disk syncs another.
+/// Number of batches that are written at a time. Two are useful: the database accepts one while the disk syncs another.
 pub(super) const WRITERS: usize = 2;
-/// Maximum number of batches in flight, without large ones: those that are being written, and one that waits.
+/// Maximum number of batches in flight: those that are being written, and one that waits. Large batches do not count.
 pub(super) const MAX_IN_FLIGHT: usize = WRITERS + 1;
 
 /// A batch that a thread has written, with its outcome or with the panic of the store.
@@ -25,7 +25,7 @@ pub(super) type WrittenBatch = (Batch, Result<Outcomes, Box<dyn Any + Send>>);
 #[derive(Default)]
 pub(super) struct Writers {
     usual: Lane,
-    /// A single thread for the large batches, so that the others do not wait for them.
+    /// A single thread for the large batches, so that the usual batches do not wait for them.
     large: Lane,
 }
 
@@ -37,7 +37,7 @@ struct Lane {
 }
 
 struct Threads {
-    /// Dropped first, which ends the threads.
+    /// The sender of the queue. It is dropped first, because that ends the threads.
     batches: Option<Sender<Batch>>,
     written: Receiver<WrittenBatch>,
     handles: Vec<JoinHandle<()>>,

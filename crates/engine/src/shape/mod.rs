@@ -1,5 +1,5 @@
-//! Guesses the form of an answer from the expressions that read it, so that a file of stubs is a good start. A wrong
-//! guess is only a worse start.
+//! Guesses the form of an action's answer from the expressions that read it. The guesses are written to a file of stubs
+//! (answers for tests) that the user edits. So a wrong guess only means more editing.
 
 mod reads;
 mod value;
@@ -18,43 +18,45 @@ struct Alias {
     to: (Root, Vec<Step>),
 }
 
-/// What the expressions of a definition read.
+/// What the expressions of a Logic Apps definition read, and so the form of the values that they read. A **root** is a
+/// value such as the outputs of an action or a variable.
 #[derive(Default)]
 pub(super) struct InferredSchemas {
     read: BTreeMap<Root, InferredSchema>,
-    /// Roots with the same value as a path of another root. For a parsed answer, only the body is the same.
+    /// Roots that have the same value as a path in another root. If an action parses an answer, only the body of its
+    /// answer is this value.
     same: Vec<Alias>,
     /// The declared types of variables.
     types: BTreeMap<String, String>,
     /// The list of each foreach, by the name of the foreach in lower case.
     lists: BTreeMap<String, String>,
-    /// The first key of variables, parameters and outputs that are written as a map.
+    /// The first key of each root that the definition writes as a map: variables, parameters and outputs.
     keys: BTreeMap<Root, String>,
     /// The names of the parameters that a definition or template declares, in lower case.
     declared: BTreeSet<String>,
 }
 
-/// The position of a text in a definition.
+/// The position of a text in a definition, as far as it matters for what the text reads.
 #[derive(Clone, Copy, Default)]
 struct TreePath<'n> {
     key: &'n str,
     around: Option<&'n Node>,
-    /// Whether the text is within a `not`.
+    /// Whether the text is within a `not` condition.
     negated: bool,
-    /// The list of the innermost foreach, select or query.
+    /// The expression of the list that the innermost foreach, select or query around the text iterates over.
     list: &'n str,
-    /// Whether the text is in an action that appends.
+    /// Whether the text is in an action that appends to a variable.
     appends: bool,
     depth: usize,
 }
 
 impl InferredSchemas {
-    /// Reads the strings of a file.
+    /// Reads all strings of a definition's file.
     pub fn of(node: &Node) -> Self {
         let mut shapes = Self::default();
         shapes.link(node, "", "", 0);
         shapes.walk(node, TreePath::default());
-        // An alias may lead to another one.
+        // Repeat this, because an alias may lead to a root that has an alias itself.
         for _ in 0..4 {
             for alias in shapes.same.clone() {
                 let ((from, strip), (to, path)) = (&alias.from, alias.to);
@@ -67,7 +69,7 @@ impl InferredSchemas {
         shapes
     }
 
-    /// Returns the guessed answer of an action: its body, and what else is read of it.
+    /// Returns the guessed answer of an action: its body, and the other members that expressions read.
     pub fn answer(&self, action: &str) -> Object {
         let root = Root::Action(action.to_lowercase());
         let mut answer = Object::new();
@@ -77,13 +79,13 @@ impl InferredSchemas {
         answer
     }
 
-    /// Returns the guessed request to a webhook's address.
+    /// Returns the guessed request to the address of a webhook action.
     pub fn callback(&self, action: &str) -> Value {
         let mut members = self.members(&Root::Action(action.to_lowercase()));
         members.shift_remove("body").unwrap_or_else(empty)
     }
 
-    /// Returns a value for a parameter that is better than its first value, if there is one.
+    /// Returns a guessed value for a parameter, if the value in the definition (`first`) is empty.
     pub fn parameter(&self, name: &str, first: &Value) -> Option<Value> {
         let lower = name.to_lowercase();
         let is_free = !self.declared.contains(&lower);
@@ -104,7 +106,7 @@ impl InferredSchemas {
         better.filter(|value| is_empty(first) && fits(value))
     }
 
-    /// Returns the text of an app setting that is read as another type than text. `None` if any text will do.
+    /// Returns the text for an app setting that expressions convert to another type. `None` if any text will do.
     pub fn setting(&self, name: &str) -> Option<Value> {
         match self.read.get(&Root::Setting(name.to_lowercase()))? {
             InferredSchema::Unknown => None,
@@ -112,7 +114,7 @@ impl InferredSchemas {
         }
     }
 
-    /// Returns the guessed output of a trigger, in the form of a run's input. `None` if nothing reads it.
+    /// Returns the guessed output of the trigger, in the form of a run's input. `None` if no expression reads it.
     pub fn input(&self) -> Option<Value> {
         const OF_A_REQUEST: [&str; 3] = ["headers", "queries", "relativePathParameters"];
         self.read.get(&Root::Trigger)?;
@@ -126,7 +128,7 @@ impl InferredSchemas {
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
         let body = members.get("body").cloned().unwrap_or_else(empty);
-        // A SlidingWindow trigger delivers its window and no body.
+        // A SlidingWindow trigger delivers the times of its window, and no body.
         if WINDOW.iter().any(|(key, _)| members.contains_key(*key)) {
             let window = WINDOW.iter().map(|(key, value)| {
                 let number = value.parse().map(Value::Int);
@@ -156,7 +158,7 @@ impl InferredSchemas {
         members.collect()
     }
 
-    /// Finds aliases: copies, parsed texts, variables.
+    /// Finds aliases: actions that copy or parse a value, and variables that are set to a value.
     fn link(&mut self, node: &Node, name: &str, outer: &str, depth: usize) {
         if depth > MAX_NESTING {
             return;
@@ -214,7 +216,7 @@ impl InferredSchemas {
         }
     }
 
-    /// Records the parameters of a definition or template, and which of them are written as a map.
+    /// Records the parameters of a definition or template, and the first keys of those that are written as a map.
     fn declare(&mut self, parameters: &Node) {
         for own in parameters.entries().unwrap_or_default() {
             let name = own.key.to_lowercase();
@@ -235,8 +237,9 @@ impl InferredSchemas {
         }
     }
 
-    /// Replaces computed steps of a path by items, if a number selects them. The path ends before a computed step that
-    /// may select a member; then the second value is true.
+    /// Replaces computed steps of a path (`[expression]`) by a step to an item, if the expression is a number. Other
+    /// computed steps may select a member with an unknown name: the path ends before the first of them, and the second
+    /// value is true.
     fn resolved(&self, path: Vec<Step>) -> (Vec<Step>, bool) {
         let mut steps = Vec::with_capacity(path.len());
         for step in path {
@@ -249,7 +252,7 @@ impl InferredSchemas {
         (steps, false)
     }
 
-    /// Returns whether an expression in brackets returns a number.
+    /// Returns whether an expression in brackets returns a number. Then it selects an item of a list.
     fn is_number(&self, text: &str) -> bool {
         const NUMBERS: [&str; 12] = [
             "int(",
@@ -274,13 +277,14 @@ impl InferredSchemas {
                 let kind = self.types.get(&name);
                 kind.is_some_and(|kind| matches!(kind.as_str(), "integer" | "float"))
             }
-            // Items of a list that select are numbers, as those of `range` are.
+            // An item that is used as an index is a number, such as an item of `range`.
             Some((0, Root::Item(_), path, _)) => path.is_empty(),
             _ => false,
         }
     }
 
-    /// Adds the list that an item belongs to. Returns `None` if the list is not known.
+    /// Returns the root of an item with the expression of its list. Any other root is returned unchanged. `None` if the
+    /// list is not known.
     fn listed(&self, root: Root, list: &str) -> Option<Root> {
         match root {
             Root::Item(name) if name.is_empty() => {
@@ -303,7 +307,7 @@ impl InferredSchemas {
         self.alias(Root::Variable(name), Vec::new(), value, list);
     }
 
-    /// Records that a root has the value that an expression reads, also for the members of a map.
+    /// Records that a root has the value that an expression reads. If `value` is a map, records this for its members.
     fn alias(&mut self, from: Root, strip: Vec<Step>, value: Option<&Node>, list: &str) {
         let Some(value) = value else { return };
         if let Some(entries) = value.entries().filter(|_| strip.len() < MAX_MEMBERS) {
@@ -389,7 +393,8 @@ impl InferredSchemas {
                     if key == "triggers" {
                         self.read_triggers(value);
                     }
-                    // The expression of a list belongs to the enclosing loop.
+                    // The expression of the list is evaluated outside of its own loop, so it belongs to the enclosing
+                    // one.
                     let is_list = ["foreach", "from"].contains(&&*key.to_ascii_lowercase());
                     let inner = TreePath {
                         key,
@@ -430,7 +435,7 @@ impl InferredSchemas {
         }
     }
 
-    /// Reads a switch. Its expression gets the value of the first case.
+    /// Reads a switch. What its expression reads gets the value of the first case.
     fn switch(&mut self, node: &Node, list: &str) {
         let cases = node.get_any_case("cases").and_then(Node::entries);
         let case = cases.and_then(|cases| cases.first()?.value.get_any_case("case"));
@@ -445,7 +450,7 @@ impl InferredSchemas {
         }
     }
 
-    /// Records what a text reads that is only a path.
+    /// Records what a text reads that consists only of a path. `leaf` is the form of the value at its end.
     fn read_whole_text(&mut self, node: &Node, list: &str, leaf: InferredSchema) {
         let text = node.as_str().unwrap_or_default();
         let text = text.strip_prefix("@{").or_else(|| text.strip_prefix('@'));
@@ -458,7 +463,7 @@ impl InferredSchemas {
         }
     }
 
-    /// Reads the schemas of what triggers deliver.
+    /// Reads the JSON Schemas that triggers declare for what they deliver.
     fn read_triggers(&mut self, triggers: &Node) {
         for entry in triggers.entries().unwrap_or_default() {
             let inputs = entry.value.get_any_case("inputs");
@@ -473,7 +478,7 @@ impl InferredSchemas {
 
     /// Records what a text reads.
     fn read(&mut self, text: &str, place: TreePath<'_>) {
-        // In the text of a deployment expression, two quotes are one.
+        // In a string of a deployment expression (in `[…]`), two quotes mean one quote.
         let text = match text.starts_with('[') && text.ends_with(']') {
             true => Cow::Owned(text.replace("''", "'")),
             false => Cow::Borrowed(text),
@@ -488,7 +493,7 @@ impl InferredSchemas {
             let Some(root) = self.listed(root, place.list) else {
                 continue;
             };
-            // The place of a connection is not relevant here.
+            // Ignore the name and the id of a connection: no answer depends on them.
             let is_connection = matches!(&root, Root::Parameter(name) if name == "$connections");
             if is_connection && ["name", "connectionid"].contains(&&*place.key.to_lowercase()) {
                 continue;
@@ -502,7 +507,7 @@ impl InferredSchemas {
         }
     }
 
-    /// Returns the form of a value from where it is read.
+    /// Returns the form of a value, guessed from the place and the function that reads it.
     fn leaf(&self, before: &str, rest: &str, place: TreePath<'_>) -> InferredSchema {
         let key = place.key.to_ascii_lowercase();
         if let Some(key) = self.key_of(before) {
@@ -517,7 +522,7 @@ impl InferredSchemas {
         }
         let around = |name: &str| place.around.and_then(|around| around.get_any_case(name));
         match key.as_str() {
-            // With an item, so that the actions of the loop are executed.
+            // Guess a list with one item, so that the actions of the loop are executed.
             "foreach" => InferredSchema::List(Box::default(), true),
             "from" => InferredSchema::List(Box::default(), false),
             "timezone" => InferredSchema::Leaf(Value::text(ZONE)),
@@ -538,7 +543,8 @@ impl InferredSchemas {
 }
 
 impl InferredSchemas {
-    /// Returns the first key of the map from which the value after this text selects.
+    /// Returns the first key of a map, if this text ends with `map[`: then the value that follows selects a member of
+    /// the map.
     fn key_of(&self, before: &str) -> Option<&str> {
         let map = before.trim_end().strip_suffix('[')?;
         let map = map.strip_suffix('?').unwrap_or(map);
@@ -553,7 +559,7 @@ impl InferredSchemas {
     }
 }
 
-/// Returns whether actions end the run as failed.
+/// Returns whether one of these actions ends the run as failed.
 fn ends(node: &Node, depth: usize) -> bool {
     if depth > MAX_NESTING {
         return false;
@@ -568,7 +574,7 @@ fn ends(node: &Node, depth: usize) -> bool {
     entries.any(|entry| ends(&entry.value, depth + 1))
 }
 
-/// The output of a SlidingWindow trigger.
+/// The members of a SlidingWindow trigger's output, with examples.
 const WINDOW: [(&str, &str); 3] = [
     ("windowStartTime", "2026-01-01T00:00:00Z"),
     ("windowEndTime", "2026-01-01T01:00:00Z"),
@@ -577,9 +583,9 @@ const WINDOW: [(&str, &str); 3] = [
 
 /// Maximum depth of maps and lists that are read.
 const MAX_NESTING: usize = 100;
-/// Maximum depth of the members of a copy.
+/// Maximum depth of the members of a map for which aliases are recorded.
 const MAX_MEMBERS: usize = 8;
-/// Maximum depth of calls within calls.
+/// Maximum depth of function calls within function calls.
 const MAX_CALLS: usize = 8;
 
 fn empty() -> Value {

@@ -1,4 +1,4 @@
-//! Finds what the text of an expression reads: an action, trigger, variable or item, and the path in it.
+//! Finds what the text of an expression reads: a root (an action, trigger, variable or item), and the path in the root.
 
 /// Maximum depth of paths and schemas.
 pub(super) const MAX_DEPTH: usize = 24;
@@ -14,8 +14,8 @@ pub(super) enum Root {
     Parameter(String),
     /// An app setting.
     Setting(String),
-    /// An item of a list, by the text of the list's expression. Until the list is known, by the name of its foreach, or
-    /// without a name.
+    /// An item of a list. The text is the list's expression. While that is not known, the text is the name of the
+    /// foreach, or empty.
     Item(String),
 }
 
@@ -23,17 +23,18 @@ pub(super) enum Root {
 pub(super) enum Step {
     Key(String),
     Item,
-    /// `[expression]`: an item or a member, depending on the value of the expression.
+    /// `[expression]`: an item if the expression is a number, or a member if it is text.
     Computed(String),
-    /// The value of JSON in text.
+    /// The value that is parsed from a text of JSON.
     Json,
-    /// The text in base64.
+    /// The text that is decoded from base64.
     Base64,
-    /// The value of XML in text.
+    /// The value that is parsed from a text of XML.
     Xml,
 }
 
-/// Functions whose result is read further, and the step that each of them adds to the path.
+/// Functions whose result has members that expressions read, and the step that each of them adds to the path. `None`:
+/// the result has the form of the argument.
 const WRAPPERS: [(&str, Option<Step>); 14] = [
     ("json", Some(Step::Json)),
     ("xml", Some(Step::Xml)),
@@ -51,7 +52,7 @@ const WRAPPERS: [(&str, Option<Step>); 14] = [
     ("coalesce", None),
 ];
 
-/// Returns the members that an expression reads next, and the text after them.
+/// Returns the path at the beginning of a text (`.name`, `['name']`, `[0]`), and the text after the path.
 fn path(text: &str) -> (Vec<Step>, &str) {
     let mut steps = Vec::new();
     let mut rest = text;
@@ -92,7 +93,7 @@ fn path(text: &str) -> (Vec<Step>, &str) {
     (steps, rest)
 }
 
-/// Returns the text before the closing bracket, and the text after it.
+/// Returns the text before the closing bracket, and the text after the bracket.
 fn bracketed(text: &str) -> Option<(&str, &str)> {
     let mut depth = 0_usize;
     let mut quoted = false;
@@ -109,7 +110,7 @@ fn bracketed(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// Returns the function whose first argument begins at the end of this text, and where its name begins.
+/// If this text ends with `function(`, returns where the name of the function begins, and the name.
 fn wrapper(before: &str) -> Option<(usize, &str)> {
     let call = before.trim_end().strip_suffix('(')?;
     let start = call
@@ -135,7 +136,7 @@ fn after_call(rest: &str) -> Option<&str> {
     None
 }
 
-/// Returns everything that a text reads: position, root, path, and the text after it.
+/// Returns everything that a text reads. Each entry has the position, the root, the path, and the text after the path.
 pub(super) fn reads(text: &str) -> Vec<(usize, Root, Vec<Step>, &str)> {
     let lower = text.to_ascii_lowercase();
     let mut found = Vec::new();
@@ -188,7 +189,7 @@ pub(super) fn reads(text: &str) -> Vec<(usize, Root, Vec<Step>, &str)> {
             if let Some(inside) = inside {
                 path.insert(0, Step::Key(inside.to_owned()));
             }
-            // Enclosing functions read the result of this read.
+            // Add the steps of the functions that enclose this read: `json(body('x')).name`.
             while path.len() < MAX_DEPTH {
                 let Some((start, function)) = text.get(..at).and_then(wrapper) else {
                     break;
@@ -214,7 +215,8 @@ pub(super) fn reads(text: &str) -> Vec<(usize, Root, Vec<Step>, &str)> {
     found
 }
 
-/// Returns the text of a literal at the beginning, and what is after it. Two quotes in the literal are one.
+/// Returns the string literal at the beginning of a text, and the text after the literal. Two quotes in the literal
+/// mean one quote.
 pub(super) fn literal(text: &str) -> Option<(String, &str)> {
     let mut rest = text.trim_start().strip_prefix('\'')?;
     let mut found = String::new();
@@ -229,7 +231,7 @@ pub(super) fn literal(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// Returns the name in `'name')`, and the text after it.
+/// Returns the name at the beginning of the text `'name')`, and the text after the bracket.
 pub(super) fn quoted(text: &str) -> Option<(String, &str)> {
     let (name, rest) = literal(text)?;
     Some((name, rest.trim_start().strip_prefix(')')?))

@@ -1,4 +1,5 @@
-//! Guesses a value from what is read of it, where it is passed to, or a JSON Schema.
+//! Guesses a value from the members that expressions read, from the function that it is passed to, or from a JSON
+//! Schema.
 
 use super::reads::{MAX_DEPTH, Step, quoted};
 use base64::Engine;
@@ -19,13 +20,13 @@ pub(super) enum InferredSchema {
     #[default]
     Unknown,
     Leaf(Value),
-    /// The value of a schema. Expressions that read it do not change its type.
+    /// A value from a JSON Schema. Expressions that read the value do not change its type.
     Firm(Value),
-    /// Text that is JSON, base64 or XML of this value.
+    /// Text that is JSON of this value. The next two variants are text that is base64 or XML of this value.
     Json(Box<InferredSchema>),
     Base64(Box<InferredSchema>),
     Xml(Box<InferredSchema>),
-    /// A list, and whether an item is read by its position.
+    /// A list, with the form of its items, and whether it must have an item.
     List(Box<InferredSchema>, bool),
     Map(BTreeMap<String, InferredSchema>),
 }
@@ -70,7 +71,7 @@ impl InferredSchema {
             }
             Step::Json => {
                 if !matches!(self, Self::Json(_)) {
-                    // Retain the members that are known, also if the text of the object is parsed.
+                    // If members are known, retain them, even if an expression also parses the text of the object.
                     let known = matches!(self, Self::Map(_) | Self::List(..));
                     let inner = if known {
                         std::mem::take(self)
@@ -99,7 +100,7 @@ impl InferredSchema {
                     inner.grow(rest, leaf);
                 }
             }
-            // Computed steps were resolved before.
+            // The caller has resolved all computed steps.
             Step::Computed(_) => {}
         }
     }
@@ -149,7 +150,7 @@ impl InferredSchema {
             Self::Json(inner) => Value::text(inner.as_json().to_json()),
             Self::Base64(inner) => Value::text(STANDARD.encode(inner.value().to_text())),
             Self::Xml(inner) => {
-                // XML is read as JSON.
+                // An XML document is read as JSON, so its content has the form of that JSON.
                 let inner = match &**inner {
                     Self::Json(inner) => inner,
                     _ => inner,
@@ -168,13 +169,13 @@ impl InferredSchema {
     }
 }
 
-/// Returns whether a value is only an example of its type.
+/// Returns whether a value is only the default example of its type. Such a value may be replaced by a better one.
 fn is_any(value: &Value) -> bool {
     value.as_str() == Some("text") || value.as_int() == Some(1)
 }
 
 impl InferredSchema {
-    /// Returns the value as a JSON document: an object if nothing is known.
+    /// Returns the value as a JSON document: an object if nothing is known of the value.
     fn as_json(&self) -> Value {
         match self {
             Self::Unknown => Value::object(Object::new()),
@@ -183,7 +184,7 @@ impl InferredSchema {
     }
 }
 
-/// Returns an XML document with this value.
+/// Returns an XML document whose elements are the members of this value.
 fn xml(value: &Value) -> String {
     let mut out = String::new();
     match value.as_object() {
@@ -261,12 +262,12 @@ pub(super) fn called(before: &str, rest: &str) -> InferredSchema {
             };
             ordered(other)
         }
-        // The value that it is compared with ends a loop or selects a branch.
+        // Use the value that the result is compared with: it ends a loop or selects a branch.
         "equals" if !call.to_ascii_lowercase().ends_with("not(equals") => match first {
             true => compared(rest),
             false => constant(earlier),
         },
-        // Large enough that a quotient is not zero.
+        // The dividend is large, so that the quotient is not zero.
         "div" if first => InferredSchema::Leaf(Value::Int(1000)),
         "add" | "sub" | "mul" | "div" | "mod" | "range" | "min" | "max" | "rand" => {
             InferredSchema::Leaf(Value::Int(1))
@@ -303,14 +304,14 @@ pub(super) fn called(before: &str, rest: &str) -> InferredSchema {
         {
             InferredSchema::Leaf(Value::text(TIME))
         }
-        // Long enough for the parts that are read.
+        // The text has enough separators for the parts that expressions read.
         "split" => match rest.trim_start().strip_prefix(',').and_then(quoted) {
             Some((by, _)) if !by.is_empty() => {
                 InferredSchema::Leaf(Value::text(vec!["text"; 16].join(&by)))
             }
             _ => InferredSchema::Leaf(Value::text("text")),
         },
-        // This extracts the hours and minutes of a time.
+        // `substring(x, 11, …)` extracts the hours and minutes of a time, so the text is a time.
         "substring" if rest.replace(' ', "").starts_with(",11,") => {
             InferredSchema::Leaf(Value::text(TIME))
         }
@@ -321,7 +322,8 @@ pub(super) fn called(before: &str, rest: &str) -> InferredSchema {
     }
 }
 
-/// Returns the call in whose arguments this text ends, and the argument before the last comma.
+/// If this text ends within the arguments of a call, returns the text up to the call's name, and the argument before
+/// the last comma.
 fn enclosing(before: &str) -> Option<(&str, &str)> {
     let before = before.trim_end();
     if let Some(call) = before.strip_suffix('(') {
@@ -353,7 +355,7 @@ fn enclosing(before: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// Returns the form of a value that is ordered against another one: a time, text or a number.
+/// Returns the form of a value that is compared by order (`less`, `greater`) with `other`: a time, text or a number.
 pub(super) fn ordered(other: &str) -> InferredSchema {
     let other = other.trim().trim_start_matches('@');
     if let Some(text) = other.strip_prefix('\'') {
@@ -382,12 +384,12 @@ pub(super) fn ordered(other: &str) -> InferredSchema {
     }
 }
 
-/// Returns a constant that a call compares with.
+/// Returns the form of a constant that a call compares its value with.
 fn constant(text: &str) -> InferredSchema {
     compared(&format!(",{text}"))
 }
 
-/// Returns the constant after a comma.
+/// Returns the form of the constant after a comma, with which a call compares its value.
 fn compared(rest: &str) -> InferredSchema {
     let Some(rest) = rest.trim_start().strip_prefix(',') else {
         return InferredSchema::Unknown;
@@ -501,7 +503,7 @@ pub(super) fn example(schema: &Node, depth: usize) -> InferredSchema {
 /// Maximum length of an example text, whatever minimum a schema requires.
 const MAX_LENGTH: usize = 4096;
 
-/// Returns the key that a definition means: two `@` are one.
+/// Returns the key that a definition means: two `@` at its beginning mean one.
 fn unescaped(key: &str) -> &str {
     match key.strip_prefix('@') {
         Some(rest) if rest.starts_with('@') => rest,

@@ -1,5 +1,5 @@
-//! Encodes a run's state as a value. It uses the types of the state, so nothing can be omitted. Ids of the program are
-//! recognised by their types, never by their form, and are replaced by names.
+//! Encodes a run's state as a value. It serializes the types of the state themselves, so no part can be omitted. Ids of
+//! the program are recognised by their types, never by their form, and are replaced by names.
 
 use super::super::view::{RunView, shown};
 use serde::ser::{self, Error as _, Serialize, Serializer};
@@ -18,7 +18,7 @@ pub(super) fn state(view: &RunView) -> Result<Value, StoreError> {
     encoded.map(|state| shown(&state))
 }
 
-/// Wraps a value, a serializer or a part of one, together with the run whose program has the names.
+/// Wraps a value, a serializer or a part of a serializer. The second field is the run whose program has the names.
 struct Named<'a, T>(T, &'a RunView);
 
 impl<T: Serialize + ?Sized> Serialize for Named<'_, &T> {
@@ -28,7 +28,8 @@ impl<T: Serialize + ?Sized> Serialize for Named<'_, &T> {
 }
 
 impl<S> Named<'_, S> {
-    /// Returns the text for an id. Names of actions are unique; other names are not, so their ids are included.
+    /// Returns the text for an id of the program: its name. Only names of actions are unique. Other texts also have the
+    /// id.
     fn shown(&self, kind: &str, number: u32) -> Option<String> {
         fn numbered(id: impl Display, name: Option<&Name>) -> String {
             name.map_or_else(|| id.to_string(), |name| format!("{id} {name}"))
@@ -90,7 +91,7 @@ impl<'a, S: Serializer> Serializer for Named<'a, S> {
             -> SerializeStructVariant,
     }
 
-    /// `Value` has no larger integers.
+    /// A `Value` has no integers above `i64::MAX`, so a larger number becomes `i64::MAX`.
     fn serialize_u64(self, value: u64) -> Result<S::Ok, S::Error> {
         self.0
             .serialize_i64(i64::try_from(value).unwrap_or(i64::MAX))

@@ -1,5 +1,5 @@
-//! Dumps the checkpoints as they are stored (docs/reference/cli.md). Unreadable parts are listed, and the rest is still
-//! shown. `docs/dump.schema.json` describes the JSON.
+//! Dumps the stored states of runs (docs/reference/cli.md). Unreadable parts are listed, and the rest is still shown.
+//! `docs/dump.schema.json` describes the JSON.
 
 mod encode;
 mod types;
@@ -24,15 +24,15 @@ const PAGE: usize = 1_000;
 pub struct DumpFilter {
     /// Only this run.
     pub run: Option<String>,
-    /// Number of the last iterations of each run. `None`: all that are stored.
+    /// Maximum number of iterations of each run, the last ones. `None`: all stored iterations.
     pub iterations: Option<usize>,
     /// Only runs after this one, in the order of their ids.
     pub after: Option<String>,
-    /// Maximum number of runs. `None`: all.
+    /// Maximum number of runs. `None`: all runs.
     pub limit: Option<usize>,
 }
 
-/// Dumps a store, or one run of it. `at` is the current time.
+/// Dumps a store, or one run of it. `at` is the time of the dump.
 ///
 /// # Errors
 /// Returns store errors that occur before any run is read, also for an unknown run.
@@ -68,7 +68,7 @@ pub fn dump(
         after = page.last().map(|header| header.id.to_string());
         for header in &page {
             match report.add(inspector, filter, header) {
-                // The run was pruned since the list was read.
+                // A run that was pruned after the list was read is not an error.
                 Ok(()) | Err(EngineError::Store(StoreError::UnknownRun(_))) => {}
                 Err(error) => report.cannot_read(Some(&header.id), "all of it", &error),
             }
@@ -88,7 +88,7 @@ impl DumpReport {
         });
     }
 
-    /// Returns what was read. After an error, records it and returns the default.
+    /// Returns what was read. If the read failed, records the error in the report and returns a default.
     fn part<T, E>(&mut self, run: &str, what: &str, read: Result<T, E>) -> T
     where
         T: Default,
@@ -100,10 +100,10 @@ impl DumpReport {
         })
     }
 
-    /// Adds a run with everything that can be read of it.
+    /// Adds a run to the report, with everything that can be read of it.
     ///
     /// # Errors
-    /// Returns an error if the run no longer exists, or if its data may never become durable.
+    /// Returns an error if the run no longer exists, or if the store cannot make its data durable.
     fn add(
         &mut self,
         inspector: &Inspector,
@@ -133,7 +133,7 @@ impl DumpReport {
             self.unreadable.truncate(before);
             return Err(gone);
         }
-        // The run may have continued since the list was read.
+        // Use the header that belongs to the state: the run may have continued after the list was read.
         let header = view.as_ref().map_or(header, |view| &view.stored.header);
         let files = source.as_ref().map(|source| source.bundle.files.as_slice());
         let source_bytes = files

@@ -15,35 +15,35 @@ pub struct DumpReport {
     /// Time of the dump.
     pub at: Timestamp,
     pub runs: Vec<RunDump>,
-    /// The parts that could not be read.
+    /// The parts of the store that could not be read.
     pub unreadable: Vec<Unreadable>,
 }
 
-/// A part that could not be read.
+/// A part of a store that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unreadable {
     /// The run, if it is known.
     pub run: Option<String>,
-    /// The part of the run.
+    /// Which part could not be read.
     pub what: String,
-    /// The error.
+    /// Why it could not be read.
     pub error: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunDump {
     pub header: HeaderDump,
-    /// Its complete state, in the form of the machine's types. `None` if it cannot be read.
+    /// The complete state of the run, in the form of the machine's types. `None` if it cannot be read.
     pub state: Option<Value>,
-    /// The row of every loop, also of ended loops.
+    /// The current state of every loop of the run, also of loops that have ended.
     pub loops: Vec<LoopState>,
-    /// Its last iterations, in the order in which they ended.
+    /// The last iterations of the run, in the order in which they ended.
     pub iterations: Vec<IterationRow>,
-    /// The links between values (canvas).
+    /// The links between values that a canvas workflow defines.
     pub links: Vec<Link>,
-    /// Its sizes in bytes.
+    /// The sizes of the run's data.
     pub sizes: SizesDump,
-    /// Its checksums.
+    /// The checksums of the run.
     pub checksums: ChecksumsDump,
 }
 
@@ -59,15 +59,15 @@ pub struct HeaderDump {
     pub dialect: Option<String>,
     /// The status of the run.
     pub status: RunStatus,
-    /// Number of its commits.
+    /// Number of the run's commits.
     pub commit: u64,
-    /// The commit of its last snapshot; 0 if it has none.
+    /// The number of the commit with the run's last snapshot. 0 if it has no snapshot.
     pub snapshot: u64,
     /// When the run was started.
     pub started_at: Timestamp,
-    /// Time of its last commit.
+    /// Time of the run's last commit.
     pub updated_at: Timestamp,
-    /// The index that lists the run for a restart: `runnable`, `due` or `resting`.
+    /// The index of the store that lists the run, so that a restarted process finds it: `runnable`, `due` or `resting`.
     pub placement: String,
     /// When the run is due, if it is in the index of due times.
     pub due_at: Option<Timestamp>,
@@ -78,19 +78,19 @@ pub struct HeaderDump {
 /// The sizes of a run's data, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SizesDump {
-    /// Size of its last snapshot.
+    /// Size of the run's last snapshot.
     pub snapshot_bytes: u64,
-    /// Size of the changes after the snapshot.
+    /// Size of the changes after the last snapshot.
     pub tail_bytes: u64,
-    /// Size of its sources.
+    /// Size of the run's sources.
     pub source_bytes: u64,
 }
 
 /// The checksums of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChecksumsDump {
-    /// Hash of its program's sources, which the run is pinned to.
+    /// Hash of the sources of the run's program. The run always uses these sources.
     pub program: String,
-    /// Hash of its complete state. It is the same on every store with the same commits.
+    /// Hash of the run's complete state. Two stores with the same commits of a run have the same hash.
     pub state: Option<String>,
 }

@@ -1,4 +1,5 @@
-//! What actions did, as far as the history and the journal have it: their attempts, inputs and outputs.
+//! What actions did: their attempts, inputs and outputs. It is read from the stored history (events) and the stored
+//! journal (changes).
 
 use super::{is_loop, last_name, split};
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,7 @@ use windlass_value::time::Timestamp;
 /// The status of an iteration or action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Progress {
-    /// It has not ended.
+    /// The iteration or action has not ended.
     Running,
     #[serde(untagged)]
     Ended(Status),
@@ -102,15 +103,15 @@ pub struct AttemptReport {
 /// Selects the actions that are reported.
 #[derive(Clone, Copy)]
 pub enum ActionLogScope<'a> {
-    /// Actions of an iteration: its loop's path, its number, and its row if it has ended.
+    /// Actions of one iteration. The fields are the path of its loop, its number, and its stored entry if it has ended.
     Iteration(&'a str, u64, Option<&'a EndedIteration>),
     /// Actions outside of all loops.
     Outermost,
 }
 
 impl ActionLogScope<'_> {
-    /// Returns the path of the innermost iteration of an event, if that is this iteration or is inside of it. Outside
-    /// of all loops the path is empty.
+    /// Returns the path of the innermost iteration of an event, if that iteration is this one or is inside of this one.
+    /// For an event outside of all loops the path is empty.
     fn place_of_event(
         self,
         at: Timestamp,
@@ -127,7 +128,8 @@ impl ActionLogScope<'_> {
         (number == own && within).then(|| format!("{path}#{iteration}"))
     }
 
-    /// Returns whether an event reports an action in this scope, or a timer.
+    /// Returns whether an event is of an action in this scope, or of a timer. Events of timers do not say which action
+    /// they belong to.
     pub fn includes(self, event: &HistoryEvent) -> bool {
         match &event.what {
             HistoryKind::ActionStarted {
@@ -144,14 +146,14 @@ impl ActionLogScope<'_> {
     }
 }
 
-/// What actions did.
+/// Collects what the actions of a scope did.
 pub struct ActionLog<'a> {
     program: Option<&'a Program>,
     of: ActionLogScope<'a>,
     pub actions: Vec<ActionReport>,
 }
 
-/// What the journal has of a call.
+/// What the journal has about a call.
 struct Call<'a> {
     key: &'a str,
     attempt: u32,
@@ -282,7 +284,7 @@ impl<'a> ActionLog<'a> {
                     action.error.clone_from(error);
                     return;
                 }
-                // The end of a loop is reported with the loop's own path.
+                // The event of a loop's end has the loop's own path, and not that of the iteration around it.
                 let own = path
                     .as_deref()
                     .filter(|path| last_name(path) == path_part(node_name));
@@ -323,7 +325,7 @@ impl<'a> ActionLog<'a> {
     }
 }
 
-/// Decodes a path that was escaped for a key. Characters that are escaped in paths remain escaped.
+/// Decodes a path that was escaped for an idempotency key. Characters that paths themselves escape remain escaped.
 fn plain(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -348,7 +350,7 @@ fn join(inside: &str, name: &str) -> String {
     format!("{inside}{slash}{name}")
 }
 
-/// Returns the scopes that enclose an action within its loop, outermost first.
+/// Returns the names of the scopes that enclose an action within its innermost loop, outermost first.
 pub fn scopes(program: &Program, action: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let id = program.find_action(action);
@@ -357,7 +359,7 @@ pub fn scopes(program: &Program, action: &str) -> Vec<String> {
         if is_loop(&scope.kind) {
             break;
         }
-        // A step has its own scopes for its retries and its deadline.
+        // Ignore the scopes that an action has of its own, for its retries and its deadline.
         let own = scope.action.is_none() || *scope.name == *action;
         if !own && found.last().is_none_or(|last| *last != *scope.name) {
             found.push(scope.name.to_string());
@@ -368,7 +370,7 @@ pub fn scopes(program: &Program, action: &str) -> Vec<String> {
     found
 }
 
-/// Adds the actions that no event reports: those that succeeded without a call.
+/// Adds the actions without an event: those that succeeded and made no call.
 pub fn complete(actions: &mut Vec<ActionReport>, result: &Value, program: &Program, path: &str) {
     let name = split(path).map_or(path, |(loop_path, _)| last_name(loop_path));
     let mut scopes = program.scopes.iter().filter(|scope| is_loop(&scope.kind));
@@ -377,8 +379,8 @@ pub fn complete(actions: &mut Vec<ActionReport>, result: &Value, program: &Progr
     }
 }
 
-/// Adds the actions in a scope. The result of a scope is a map of its actions' outputs; for a single anonymous action
-/// it is the output itself.
+/// Adds the actions in a scope. The result of a scope is a map of its actions' outputs. If the scope has a single
+/// action without a name, the result is the output of that action.
 fn add_children(
     actions: &mut Vec<ActionReport>,
     result: &Value,
@@ -417,7 +419,7 @@ fn add_children(
             }),
         }
         let blocks = program.scopes.iter().filter(|inner| {
-            // An action's inner actions have greater ids.
+            // The inner actions of an action have greater ids than the action.
             let after = inner.children.iter().all(|child| child > id);
             inner.action == Some(*id) && !is_loop(&inner.kind) && after
         });

@@ -55,7 +55,7 @@ pub fn difference(
     })
 }
 
-/// Returns the data of an iteration that is compared.
+/// Returns the data of an iteration that is compared. `whole`: with its variables and the inputs of its actions.
 fn compared_values(report: &IterationReport, whole: bool) -> Value {
     let mut seen = Object::new();
     let mut put = |name: &str, value: Value| {

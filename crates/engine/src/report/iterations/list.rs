@@ -13,7 +13,7 @@ use windlass_value::time::Timestamp;
 /// Maximum number of listed loops.
 const MOST: usize = 1_000;
 
-/// The status of a foreach that has ended, unless an event reports another outcome.
+/// The status of a foreach that has ended. If an event reports another outcome, that is the status.
 const ENDED: &str = "ended";
 
 /// The loops and foreaches of a run, newest first, at most 1,000.
@@ -124,7 +124,8 @@ pub fn loops(inspector: &Inspector, run: &str) -> Result<LoopsReport, EngineErro
     })
 }
 
-/// Sets the status of a foreach that did not succeed. An event reports this after the last item has ended.
+/// Sets the status of a foreach that did not succeed. The event that reports the outcome follows the end of the last
+/// item.
 fn loop_outcome(found: &mut BTreeMap<String, LoopSummary>, event: &HistoryEvent) {
     let HistoryKind::ActionEnded {
         node_name,

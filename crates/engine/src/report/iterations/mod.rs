@@ -1,5 +1,6 @@
-//! The iterations of one loop, or the items of one foreach: an overview of how they ended, pages of them, one of them
-//! complete, and the differences between two. All numbers count from 0, as in paths.
+//! The iterations of one loop, or the items of one foreach: an overview of how the iterations ended, pages of
+//! iterations, one complete iteration, and the differences between two iterations. All numbers of iterations count from
+//! 0, as in paths.
 
 mod action_log;
 mod difference;
@@ -34,7 +35,7 @@ use windlass_store::{EndedIteration, LoopIterations, RowLocation, RunHeader};
 use windlass_value::first_bytes;
 use windlass_value::time::Timestamp;
 
-/// Of a value with more bytes of JSON, only the beginning is shown.
+/// If a value has more bytes of JSON than this, only its beginning is shown.
 const LARGE: usize = 64 << 10;
 
 /// How much of an iteration is stored: `whole` with its variables, `row` with its result, `summary` only with its
@@ -62,7 +63,7 @@ struct LoopView {
     running: bool,
     /// Number of ended iterations, including those that are no longer stored.
     count: u64,
-    /// For a foreach: the items in flight, and when each of them began.
+    /// The items of a foreach that are in flight, and when each of them began.
     lanes: Vec<(u64, Timestamp)>,
     of: LoopIterations,
     program: Option<Arc<Program>>,
@@ -109,7 +110,7 @@ impl LoopView {
         Ok(view)
     }
 
-    /// Reads the number of items of a running foreach from the run's state.
+    /// Reads the number of items of a running foreach, and its items in flight, from the run's state.
     fn load_fork(&mut self, inspector: &Inspector) -> Result<(), EngineError> {
         let run = RunView::load(inspector, &self.header.id)?;
         let Some(program) = run.program.as_deref() else {
@@ -128,13 +129,14 @@ impl LoopView {
         Ok(())
     }
 
-    /// Returns the first requested iteration, and the one after the last.
+    /// Returns the number of the first requested iteration, and the number after the last one. Both are limited to the
+    /// iterations that exist.
     fn clamp_range(&self, from: Option<u64>, to: Option<u64>) -> (u64, u64) {
         let to = to.unwrap_or(self.count).min(self.count);
         (from.unwrap_or(0).min(to), to)
     }
 
-    /// Returns the complete rows of these iterations, as far as they are stored.
+    /// Returns the complete entries, with results, of these iterations, as far as they are stored.
     fn rows(
         &self,
         inspector: &Inspector,
@@ -146,7 +148,7 @@ impl LoopView {
         let mut rows = inspector.read(Extent::Entire(run), |store| {
             store.whole_rows(run, path, &places)
         })?;
-        // If a loop was entered again, it has another iteration with the same number.
+        // Compare the start, too: if a loop was entered again, it has another iteration with the same number.
         let is_of = |one: &EndedIteration, row: &IterationRow| {
             (one.iteration, one.started_at) == (row.iteration, row.started_at)
         };
@@ -179,7 +181,7 @@ fn is_outside(program: &Program, action: &str) -> bool {
     true
 }
 
-/// Makes the error for an unknown loop, with the known loops.
+/// Makes the error for an unknown loop. The error lists the known loops.
 fn unknown_loop(
     inspector: &Inspector,
     header: &RunHeader,
@@ -210,13 +212,13 @@ fn last_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Splits `outer#2/inner#7` into the loop's path and the number.
+/// Splits the path of an iteration, such as `outer#2/inner#7`, into the loop's path and the number.
 fn split(path: &str) -> Option<(&str, u64)> {
     let (path, number) = path.rsplit_once('#')?;
     Some((path, number.parse().ok()?))
 }
 
-/// Returns what is shown of a value: of a large value the beginning, and a pointer to the complete value.
+/// Returns what is shown of a value. If the value is large, that is its beginning and a pointer to the complete value.
 fn shorten_large(value: &Value, pointer: impl fmt::Display) -> Value {
     if value.fits_in_bytes(LARGE / 4) {
         return shown(value);

@@ -60,7 +60,7 @@ pub fn outermost(inspector: &Inspector, run: &str) -> Result<IterationReport, En
     })
 }
 
-/// Adds the record of an action to its report.
+/// Adds what the record of an action contains to the report of the action.
 fn add(actions: &mut Vec<ActionReport>, program: &Program, outer: OuterRecord<'_>) {
     let record = outer.record;
     let index = place(actions, program, outer.name);
@@ -75,7 +75,7 @@ fn add(actions: &mut Vec<ActionReport>, program: &Program, outer: OuterRecord<'_
     one.error = record.error.as_ref().map(|fault| fault.message.clone());
 }
 
-/// Adds a call that is in flight.
+/// Adds a call that is in flight to the report of its action.
 fn call(actions: &mut Vec<ActionReport>, program: &Program, effect: &PendingEffect) {
     let request = &effect.request;
     let index = place(actions, program, &request.action);

@@ -12,22 +12,22 @@ use windlass_machine::IterationRow;
 use windlass_model::model::Status;
 use windlass_store::EndedIteration;
 
-/// Number of rows that are read at a time.
+/// Number of iterations that are read at a time.
 const READ: usize = 128;
 
-/// Selects the iterations of a page.
+/// Selects the iterations for a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IterationsFilter {
     /// The loop's path.
     pub path: String,
-    /// The first iteration.
+    /// The number of the first iteration. `None`: 0.
     pub from: Option<u64>,
-    /// The iteration after the last one.
+    /// The number after the last iteration. `None`: the number of ended iterations.
     pub to: Option<u64>,
-    /// Only iterations with one of these statuses. Empty: all.
+    /// Only iterations with one of these statuses. Empty: iterations of any status.
     pub status: Vec<StatusFilter<Status>>,
-    /// Only iterations whose result differs from the previous one at this JSON pointer. Headers of HTTP responses do
-    /// not count.
+    /// Only iterations whose result differs from the previous one at this JSON pointer. Headers of HTTP responses are
+    /// ignored.
     pub changed: Option<String>,
     /// Only iterations with this text in their result or error, ignoring case.
     pub text: Option<String>,
@@ -124,14 +124,14 @@ pub fn iterations(
     })
 }
 
-/// An iteration, and the previous one if the two are compared.
+/// An iteration, and the iteration before it if the two are compared.
 struct IterationWithPrevious {
     one: EndedIteration,
     earlier: Option<EndedIteration>,
 }
 
 impl IterationWithPrevious {
-    /// Makes the pair for the iteration at this position of a block.
+    /// Makes the pair for the iteration at this position in a block of iterations.
     fn new(
         view: &LoopView,
         filter: &IterationsFilter,
@@ -152,7 +152,7 @@ impl IterationWithPrevious {
     }
 }
 
-/// The results of iterations, by number.
+/// The results of iterations, by the number of the iteration.
 struct Rows(HashMap<u64, Value>);
 
 impl Rows {
@@ -180,7 +180,8 @@ impl Rows {
         let changed = filter.changed.as_deref().is_none_or(|pointer| {
             let earlier = one.iteration.checked_sub(1);
             let earlier = earlier.and_then(|earlier| self.0.get(&earlier));
-            // If one of the two results is not stored, it is not known whether they differ.
+            // If one of the two results is not stored, it is not known whether they differ. Then the iteration is not
+            // selected.
             let (Some(result), Some(earlier)) = (result, earlier) else {
                 return false;
             };

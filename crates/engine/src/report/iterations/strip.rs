@@ -1,5 +1,6 @@
-//! How the iterations of a loop ended, in a limited number of cells. If there are enough cells, each iteration has one;
-//! otherwise a cell has several iterations. The counts of all cells always add up to the totals.
+//! How the iterations of a loop ended, in a limited number of cells. If there are enough cells, each iteration has a
+//! cell of its own. If not, a cell has several consecutive iterations. The counts of all cells always add up to the
+//! totals.
 
 use super::super::BudgetReport;
 use super::LoopView;
@@ -10,7 +11,7 @@ use utoipa::ToSchema;
 use windlass_model::model::Status;
 use windlass_store::EndedIteration;
 
-/// Maximum number of failed iterations whose numbers are listed.
+/// Maximum number of failed iterations that are listed with their numbers.
 const MAX_FAILED: usize = 1_000;
 
 /// Maximum number of different messages that are listed.
@@ -27,9 +28,9 @@ pub const MAX_CELLS: u64 = 10_000;
 pub struct StripFilter {
     /// The loop's path.
     pub path: String,
-    /// The first iteration.
+    /// The number of the first iteration. `None`: 0.
     pub from: Option<u64>,
-    /// The iteration after the last one.
+    /// The number after the last iteration. `None`: the number of ended iterations.
     pub to: Option<u64>,
     /// Maximum number of cells.
     pub buckets: u64,
@@ -308,8 +309,8 @@ impl StripBuilder {
     }
 }
 
-/// Replaces each number of a message by `#`, except a status or exit code. Two failures that differ only in an id are
-/// the same failure.
+/// Replaces each number of a message by `#`, except a status or exit code. So failures that differ only in an id count
+/// as the same failure.
 fn without_numbers(message: &str) -> String {
     let mut alike = String::with_capacity(message.len());
     let mut is_code = false;

@@ -1,5 +1,7 @@
-//! The variables at the end of an iteration. If it ended after the last snapshot, they are replayed from
-//! that snapshot. If it ended before, they are rebuilt from the newest commit before the snapshot back.
+//! The variables at the end of an iteration.
+//!
+//! If the iteration ended after the last snapshot of the run, the changes after the snapshot are replayed. If it ended
+//! before, the variables are rebuilt backwards, from the newest commit before the snapshot.
 
 use super::LoopView;
 use crate::runs::Extent;
@@ -9,7 +11,7 @@ use windlass_machine::program::ScopeKind;
 use windlass_machine::{EarlierState, variables_at};
 use windlass_store::{EndedIteration, Journal, RowLocation, StoreError};
 
-/// Maximum number of commits that are read at a time, and maximum in total.
+/// Maximum number of commits that are read at a time, and maximum number of commits that are read in total.
 const READ: usize = 64;
 const MOST: usize = 4_096;
 
@@ -37,7 +39,8 @@ pub fn variables(
     };
     let isolates = |kind: &ScopeKind| matches!(kind, ScopeKind::Parallel { isolated: true, .. });
     if program.scopes.iter().any(|scope| isolates(&scope.kind)) {
-        // A branch has its own variables, and a change does not say which branch it belongs to.
+        // The variables cannot be rebuilt: an isolated branch has its own variables, and a change does not say which
+        // branch it belongs to.
         return Ok(None);
     }
     let item = view.of.state.is_none().then_some(number);

@@ -1,4 +1,4 @@
-//! The times in which nothing was done: between iterations, between attempts, and during sleeps.
+//! The periods in which an iteration only waited: between iterations, between attempts, and during sleeps.
 
 use super::{ActionReport, LoopView, last_name};
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ fn wait(from: Timestamp, to: Timestamp, kind: &str) -> WaitReport {
     }
 }
 
-/// Returns when an iteration, or its loop before the iteration, waited.
+/// Returns the waits of an iteration, and of its loop before the iteration.
 pub fn waits(
     view: &LoopView,
     number: u64,
@@ -94,7 +94,8 @@ fn sleeps(record: &CommitRecord) -> impl Iterator<Item = (&HistoryEvent, Timesta
     })
 }
 
-/// Tracks the cursors of a foreach item, because events do not say in which item a step slept.
+/// Tracks the cursors (threads of control) of a foreach item. They are needed because events do not say in which item a
+/// step slept.
 struct Item<'a> {
     view: &'a LoopView,
     number: u64,
@@ -137,7 +138,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Returns whether a scope is the branch of this foreach.
+    /// Returns whether a scope is the branch that the foreach executes for each item.
     fn is_branch(&self, scope: windlass_machine::program::ScopeId) -> bool {
         let program = self.view.program.as_deref();
         let parent = program.and_then(|program| program.scope(program.scope(scope)?.parent?));

@@ -89,7 +89,7 @@ pub fn iteration(
     Ok(report)
 }
 
-/// Returns one iteration with complete values, however long they are.
+/// Returns one iteration with complete values, however long the values are.
 ///
 /// # Errors
 /// Returns the errors of [`iteration`].
@@ -140,13 +140,13 @@ pub fn iteration_value(
     Ok(value.and_then(|value| at_pointer(&value, rest).map(shown)))
 }
 
-/// Splits a pointer into its first part, and the rest with its slash.
+/// Splits a JSON pointer into its first part, and the rest, which begins with a slash.
 fn split_pointer(pointer: &str) -> (&str, &str) {
     let inner = pointer.strip_prefix('/').unwrap_or(pointer);
     inner.split_at(inner.find('/').unwrap_or(inner.len()))
 }
 
-/// Returns one iteration with complete values. Secrets are not masked yet.
+/// Returns one iteration with complete values. The caller has to mask secrets.
 pub(super) fn whole(
     inspector: &Inspector,
     run: &str,
@@ -186,7 +186,7 @@ pub(super) fn whole(
     acted.read(&records);
     let mut actions = acted.actions;
     let first = actions.iter().filter_map(|action| action.started_at).min();
-    // An iteration that has not ended must be in flight.
+    // An iteration that has begun and not ended exists only while the loop is running.
     let started_at = match (began.or(first), ended) {
         (Some(at), _) if ended.is_some() || view.running => at,
         _ => return Err(missing(run)),
