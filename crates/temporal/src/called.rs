@@ -1,5 +1,6 @@
 //! Runs that a run starts and waits for (`type: workflow`). The call is an activity that ends when the called run ends.
-//! If a worker repeats the call, it finds the run that was started before by its id.
+//! The id of the called run is made from the call. So if a worker repeats the call, it finds the run that was started
+//! before.
 
 use super::TemporalError;
 use super::client::start_request;
@@ -26,12 +27,13 @@ pub struct Call {
 
 impl Call {
     /// Starts the run, waits for its end, and answers the activity. If Temporal receives neither an answer nor a
-    /// heartbeat, another worker waits instead.
+    /// heartbeat from this worker, it sends the call to another worker, which then waits for the run.
     pub async fn wait(self) {
         let execution = self.start.workflow_execution.clone().unwrap_or_default();
         let (caller, execution) = (Name::from(execution.workflow_id), execution.run_id);
         let child = child_id(&caller, &self.request);
-        // Not interrupted: if no run waits for the new run any more, it is cancelled below.
+        // This is not interrupted when the call is aborted. If no run waits for the new run any more, it is cancelled
+        // below.
         let begun = self.begin(&caller, &execution, &child).await;
         let answer = match begun {
             Ok(Ok(())) => {
@@ -56,13 +58,14 @@ impl Call {
         let answer = pack(&self.shared, answer?)?;
         let connection = &self.shared.connection;
         match connection.complete(&self.token, answer).await {
-            // The calling run ended meanwhile, or another worker has answered.
+            // If Temporal does not know the activity any more, the calling run has ended meanwhile, or another worker
+            // has answered.
             Err(error) if error.is_unknown() => Ok(()),
             other => other,
         }
     }
 
-    /// Sends heartbeats until the activity is not this worker's any more.
+    /// Sends heartbeats of the activity. Ends when the activity does not belong to this worker any more.
     async fn beat(&self) {
         let mut beats = tokio::time::interval(self.shared.options.heartbeat / 3);
         loop {
@@ -73,7 +76,7 @@ impl Call {
         }
     }
 
-    /// Starts the run of the call, unless it was started before.
+    /// Starts the run of the call, unless it was started before. The inner error is a fault of the call.
     async fn begin(
         &self,
         caller: &Name,
@@ -118,14 +121,16 @@ impl Call {
         match shared.connection.start(request).await {
             Err(error) if error.is_taken() => {
                 let found = self.find(caller, child).await?;
-                // Temporal has already deleted the run.
+                // If the run is not found, it existed at the time of the start, and Temporal has deleted it meanwhile.
                 Ok(found.unwrap_or(Ok(())))
             }
             other => other.map(Ok),
         }
     }
 
-    /// Returns whether the run of the call exists; a fault if another run has its id; none if neither exists.
+    /// Returns whether the run of the call exists.
+    ///
+    /// `Some(Ok(()))`: it exists. `Some(Err(…))`: another run has its id. `None`: neither exists.
     async fn find(
         &self,
         caller: &Name,
@@ -172,8 +177,10 @@ impl Call {
         }
     }
 
-    /// Cancels the run if no run waits for it any more. The caller's workflow task cancels it, too. But a caller that
-    /// was terminated has no further task, and a caller that ended before the run began could not cancel it.
+    /// Cancels the called run if no run waits for it any more.
+    ///
+    /// A workflow task of the calling run cancels it, too. But a calling run that was terminated has no further task,
+    /// and one that ended before the called run began could not cancel it.
     async fn leave(&self, caller: &Name, execution: &str, child: &Name) {
         let connection = &self.shared.connection;
         let activity = &self.start.activity_id;
@@ -184,7 +191,7 @@ impl Call {
             Err(error) => Err(error),
         };
         match left {
-            // The run has ended.
+            // If Temporal does not know the run as running, it has ended.
             Err(error) if error.is_unknown() => {}
             Err(error) => {
                 tracing::warn!(%child, %error, "a run that no run waits for was not cancelled")

@@ -25,17 +25,18 @@ use windlass_model::model::Name;
 use windlass_store::RunHeader;
 use windlass_value::time::Timestamp;
 
-/// Number of events of a history at which an execution carries over. Temporal ends an execution at 51,200 events. A
-/// reader reads only the last execution, whose first event has the run's state.
+/// Number of events of a history at which a run carries over: it continues as a new execution with a short history.
+/// Temporal ends an execution at 51,200 events. The number is much smaller, because a reader reads only the last
+/// execution, whose first event has the run's state.
 pub const CARRY_OVER_AT: u32 = 1_000;
 
-/// The environment variable with another number, for tests.
+/// The environment variable that overrides [`CARRY_OVER_AT`], for tests.
 const CARRY_OVER: &str = "WINDLASS_TEMPORAL_CARRY_OVER";
 
-/// Maximum time that a command waits for a worker.
+/// Maximum time that a command waits for the answer of a worker.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Pause before a command is sent again to a run that carries over.
+/// Pause before a command is sent again because the run carries over.
 const AGAIN: Duration = Duration::from_millis(50);
 
 type EngineFuture<'a, T> = BoxFuture<'a, Result<T, EngineError>>;
@@ -52,7 +53,7 @@ struct Temporal {
 /// Connects to runs on Temporal. `workflows` has the workflows that are stored under names.
 ///
 /// # Errors
-/// If Temporal was not reached.
+/// Returns an error if Temporal cannot be reached.
 pub fn connect(
     target: Target,
     wire: Wire,
@@ -76,8 +77,10 @@ pub fn connect(
     }))
 }
 
-/// Starts a runtime for requests to Temporal. A caller that reads runs may block a thread of its own runtime, so the
-/// data must arrive on another one.
+/// Starts a runtime for requests to Temporal.
+///
+/// A caller that reads runs may block the only thread of its own runtime until the data arrives. So another runtime has
+/// to receive the data.
 fn own_runtime() -> Result<Handle, TemporalError> {
     let failed = |error: std::io::Error| TemporalError::Worker(error.to_string());
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -181,7 +184,7 @@ impl Temporal {
         let delivery = self.on_own(async move { deliver(&connection, &name, request).await });
         match delivery.await {
             Err(error) if error.is_unknown() => {
-                // The run ended meanwhile.
+                // Temporal does not know the run as running: it ended meanwhile.
                 self.refuse(run, &command).await?;
                 Err(error.into())
             }
@@ -201,7 +204,7 @@ impl Temporal {
     }
 }
 
-/// Creates the request to start a run.
+/// Makes the request that starts a run.
 pub fn start_request(
     wire: &Wire,
     run: &Name,
@@ -231,7 +234,7 @@ pub fn start_request(
     })
 }
 
-/// Delivers a command. If the run carries over meanwhile, the command is sent again.
+/// Delivers a command. If the run carries over to a new execution meanwhile, the command is sent again.
 async fn deliver(
     connection: &Connection,
     run: &Name,

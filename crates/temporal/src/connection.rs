@@ -18,7 +18,7 @@ use temporalio_common::protos::temporal::api::workflowservice::v1 as service;
 /// Timeout of the connection to Temporal.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Timeout of a long poll. Temporal answers earlier, even if nothing has happened.
+/// Timeout of a long poll (a request that waits for an event). Temporal answers earlier, even if nothing has happened.
 const LONG_POLL: Duration = Duration::from_secs(70);
 
 /// Number of executions per page of a list.
@@ -33,7 +33,7 @@ pub struct Connection {
 /// A page of an execution's history.
 pub struct Page {
     pub events: Vec<HistoryEvent>,
-    /// The token of the next page; none after the last page of an execution that has ended.
+    /// The token of the next page. `None` after the last page of an execution that has ended.
     pub next: Option<Vec<u8>>,
 }
 
@@ -89,7 +89,7 @@ impl Connection {
         }
     }
 
-    /// Returns a page of an execution's history. With `wait`, waits until the history has a new event.
+    /// Returns a page of an execution's history. With `wait`, the request waits until the history has a new event.
     pub async fn history(
         &self,
         run: &str,
@@ -178,7 +178,7 @@ impl Connection {
         Ok(history.and_then(|history| history.events.into_iter().next()))
     }
 
-    /// Returns the last execution of a run.
+    /// Returns Temporal's description of the last execution of a run.
     pub async fn describe(&self, run: &str) -> Result<WorkflowExecutionInfo, TemporalError> {
         let request = service::DescribeWorkflowExecutionRequest {
             namespace: self.namespace(),
@@ -242,7 +242,7 @@ impl Connection {
         Ok(answer.await?.into_inner())
     }
 
-    /// Sends the heartbeat of an activity. Returns false if the activity is not this worker's any more.
+    /// Sends the heartbeat of an activity. Returns false if the activity does not belong to this worker any more.
     pub async fn heartbeat(&self, token: &[u8]) -> Result<bool, TemporalError> {
         let request = service::RecordActivityTaskHeartbeatRequest {
             namespace: self.namespace(),
@@ -259,7 +259,8 @@ impl Connection {
         }
     }
 
-    /// Completes an activity without the worker's core.
+    /// Completes an activity with a request of our own, and not through the SDK's worker. A call of a workflow is
+    /// completed this way.
     pub async fn complete(&self, token: &[u8], answer: Payload) -> Result<(), TemporalError> {
         let request = service::RespondActivityTaskCompletedRequest {
             namespace: self.namespace(),
@@ -274,7 +275,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits for the last event of an execution and returns it. Without an execution, uses the run's last one.
+    /// Waits until an execution ends. Returns its last event. If `execution` is empty, uses the last execution of the
+    /// run.
     pub async fn close(&self, run: &str, execution: &str) -> Result<HistoryEvent, TemporalError> {
         let mut token = Vec::new();
         let filter = HistoryEventFilterType::CloseEvent;
@@ -288,8 +290,8 @@ impl Connection {
         }
     }
 
-    /// Returns true if an execution still waits for an activity, or if it was continued as another execution, which
-    /// will request the activity again.
+    /// Returns whether an execution still waits for an activity. Also true if it was continued as another execution,
+    /// because that execution requests the activity again.
     pub async fn waits_for(
         &self,
         run: &str,
@@ -321,7 +323,7 @@ impl Connection {
         })
     }
 
-    /// Requests to cancel a run.
+    /// Requests that Temporal cancels a run.
     pub async fn cancel(&self, run: &str, reason: &str) -> Result<(), TemporalError> {
         let request = service::RequestCancelWorkflowExecutionRequest {
             namespace: self.namespace(),
@@ -348,7 +350,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Returns true if a worker has polled for tasks in the last minutes.
+    /// Returns whether a worker has polled for tasks in the last minutes.
     pub async fn has_workers(&self) -> Result<bool, TemporalError> {
         let request = service::DescribeTaskQueueRequest {
             namespace: self.namespace(),
@@ -362,7 +364,7 @@ impl Connection {
     }
 }
 
-/// Identifies an execution of a run. An empty `execution` is the last one.
+/// Identifies an execution of a run. If `execution` is empty, it is the last execution.
 pub fn execution_id(run: &str, execution: &str) -> WorkflowExecution {
     WorkflowExecution {
         workflow_id: run.to_owned(),

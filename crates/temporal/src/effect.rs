@@ -1,5 +1,6 @@
-//! Effects: each is an activity that this worker's executors run. A heartbeat reports that the worker lives. If a
-//! worker is lost, another one repeats its effects with the same idempotency keys.
+//! Carries out effects. On Temporal, each effect is an activity, which the executors of a worker carry out. With
+//! heartbeats the worker reports that it still works on the activity. If a worker is lost, another one repeats its
+//! effects with the same idempotency keys.
 
 use super::TemporalError;
 use super::called::Call;
@@ -26,7 +27,7 @@ use windlass_machine::program::ProgramHash;
 use windlass_model::model::{Fault, Name, Request, fault_kind};
 use windlass_value::time::Timestamp;
 
-/// Senders that abort effects, by the tokens of their tasks.
+/// Senders that abort effects, by the token of the effect's activity task.
 type Running = HashMap<Vec<u8>, oneshot::Sender<()>>;
 
 /// The effects that a worker runs.
@@ -34,8 +35,9 @@ pub struct Effects {
     shared: Arc<Shared>,
     core: Arc<temporalio_sdk_core::Worker>,
     running: Arc<Mutex<Running>>,
-    /// Calls of workflows that this worker waits for. A waiting call does not count as a concurrent effect, because the
-    /// called run may need one. When this worker stops, another one waits.
+    /// Calls of workflows that this worker waits for. A waiting call does not count for the limit of concurrent
+    /// effects, because the called run may need an effect itself. When this worker stops, another worker waits for the
+    /// called run.
     waits: Arc<Mutex<JoinSet<()>>>,
 }
 
@@ -98,7 +100,7 @@ impl Effects {
                 }
                 Some(Variant::Cancel(_)) => {
                     let cut = lock(&self.running).remove(&task_token);
-                    // The effect may have ended by now.
+                    // An error is ignored, because the effect may have ended by now.
                     let _ = cut.map(|cut| cut.send(()));
                 }
                 None => {}
@@ -113,10 +115,10 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The result of executing an effect.
+/// What the execution of an effect resulted in.
 enum Executed {
     Answer(ActivityResult),
-    /// The effect waits for a run of another workflow.
+    /// The effect calls a workflow and has to wait for its run.
     Calls(Request),
 }
 
@@ -124,8 +126,8 @@ fn cancelled() -> ActivityExecutionResult {
     ActivityExecutionResult::cancel_from_details(None)
 }
 
-/// Executes an effect and sends heartbeats meanwhile. If the effect calls a workflow, returns its request: the caller
-/// must start the call and answer it.
+/// Executes an effect and sends heartbeats meanwhile. If the effect calls a workflow, also returns its request: then
+/// the caller has to start the run, wait for it and answer the activity.
 async fn carry_out(
     shared: &Shared,
     core: &temporalio_sdk_core::Worker,
@@ -133,11 +135,11 @@ async fn carry_out(
     start: &Start,
 ) -> (ActivityExecutionResult, Option<Request>) {
     if is_late(shared, start) && !matches!(shared.connection.heartbeat(token).await, Ok(true)) {
-        // This worker was suspended, and another worker has the effect by now.
+        // This worker was suspended, and Temporal has given the effect to another worker meanwhile.
         return (cancelled(), None);
     }
     let mut beats = tokio::time::interval(shared.options.heartbeat / 3);
-    // The first tick is immediate.
+    // The first tick is immediate, and no heartbeat is needed yet.
     beats.tick().await;
     let work = execute(shared, start);
     tokio::pin!(work);
@@ -163,7 +165,8 @@ async fn carry_out(
     let result = match answer {
         Ok(payload) => ActivityExecutionResult::ok(payload),
         Err(error) => {
-            // This worker lacks something. Temporal tries again, possibly with another worker.
+            // This worker lacks something that the effect needs. Temporal tries the activity again, possibly with
+            // another worker.
             tracing::error!(%error, "an effect cannot be carried out here");
             ActivityExecutionResult::fail(Failure::application_failure(error.to_string(), false))
         }
@@ -171,8 +174,8 @@ async fn carry_out(
     (result, None)
 }
 
-/// Returns true if this worker received the effect so long ago that Temporal may consider the effect lost. If the
-/// clocks differ, this can be wrong; then the caller's check is only unnecessary.
+/// Returns whether this worker received the effect so long ago that Temporal may consider the effect lost. The result
+/// can be wrong if the clocks of Temporal and this machine differ. That does no harm: the caller then asks Temporal.
 fn is_late(shared: &Shared, start: &Start) -> bool {
     let given = start.started_time.as_ref();
     let given = given.map_or(Timestamp(0), |at| time(at.seconds, at.nanos));
@@ -226,7 +229,8 @@ async fn execute(shared: &Shared, start: &Start) -> Result<Executed, TemporalErr
     Ok(Executed::Answer(registry.execute(&request).await))
 }
 
-/// Loads the executors of a run's program. Its sources are in the first event of the execution.
+/// Loads the executors of a run's program. If the program is not cached, its sources are read from the first event of
+/// the execution.
 async fn load(
     shared: &Shared,
     run: &str,
@@ -241,7 +245,8 @@ async fn load(
     shared.load(begun.program, &begun.source)
 }
 
-/// Returns a request that is too large to be sent. It is read from the run's state in memory or from the history.
+/// Returns a request that was too large to be sent with the activity. It is read from the run's state in memory, or
+/// from the history.
 async fn large(
     shared: &Shared,
     run: &str,

@@ -1,5 +1,5 @@
-//! Reads a run from its history: folds the events of its executions through the machine, exactly as a worker does. This
-//! needs no worker, and never changes the run.
+//! Reads a run from its history. To do so, it folds the history: it passes the events of the run's executions to the
+//! machine, exactly as a worker does. This needs no worker, and never changes the run.
 
 use super::run_execution::{Input, RunExecution, Task};
 use super::wire::{self, Command, RunStart, StartState, Wire};
@@ -17,10 +17,11 @@ use windlass_model::model::Name;
 use windlass_store::{Commit, Placement, ProgramSource, RunHeader, Store, StoreError};
 use windlass_value::time::Timestamp;
 
-/// Number of steps after which a snapshot is stored. A run is loaded from its last snapshot.
+/// Number of steps after which a snapshot is stored in the store in memory. A reader loads a run from its last
+/// snapshot.
 const SNAPSHOT_AFTER: u32 = 256;
 
-/// Decodes what an execution began with, from its first event.
+/// Decodes the input of an execution from the first event of its history.
 pub fn read_run_start(
     wire: &Wire,
     first: Option<&HistoryEvent>,
@@ -35,7 +36,7 @@ pub fn read_run_start(
     }
 }
 
-/// Returns a run's state after these events of an execution.
+/// Returns a run as it is after these events of an execution.
 pub fn replay(
     wire: &Wire,
     run: &str,
@@ -61,16 +62,16 @@ pub fn replay(
 struct Tasks {
     /// The inputs of the next task.
     pending: Vec<Input>,
-    /// The effects of scheduled activities, by event id.
+    /// The effects of scheduled activities, by the id of the event that scheduled the activity.
     scheduled: HashMap<i64, EffectId>,
     /// The last task that was started.
     started: Option<Task>,
-    /// The last task that was completed. Its accepted updates follow it in the history.
+    /// The last task that was completed. It is returned later, because its accepted updates follow it in the history.
     completed: Option<Task>,
 }
 
 impl Tasks {
-    /// Reads an event. Returns a task when all of its events were read.
+    /// Reads an event. If it shows that all events of the last completed task were read, returns this task.
     fn event(&mut self, wire: &Wire, event: &HistoryEvent) -> Result<Option<Task>, TemporalError> {
         use Attributes as A;
         let at = event
@@ -177,25 +178,26 @@ impl Tasks {
         }
     }
 
-    /// Returns the last task, after the last known event.
+    /// Returns the last completed task, after all known events were read.
     fn rest(&mut self) -> Option<Task> {
         self.completed.take()
     }
 }
 
-/// A run in the store into which histories are folded.
+/// Folds the history of one run into a store in memory.
 pub struct FoldState {
     run: Name,
     store: Arc<dyn Store>,
     /// The execution whose events are read.
     execution: Option<Execution>,
-    /// The header after the last step. Before the first step, it has no revision.
+    /// The header after the last step. Before the first step, its revision is not set.
     header: Option<RunHeader>,
     source: Option<ProgramSource>,
     since_snapshot: u32,
-    /// Whether the first task is not completed yet: then the state is only for display.
+    /// Whether no worker has completed the first task yet. While true, the state in the store is computed in advance,
+    /// and only for display.
     pub provisional: bool,
-    /// The next execution, if there is one.
+    /// The id of the next execution, if the run has carried over.
     pub next: Option<String>,
 }
 
@@ -220,7 +222,7 @@ impl FoldState {
         }
     }
 
-    /// Begins the next execution: the events that follow belong to it.
+    /// Begins the next execution: events that are read from now on belong to it.
     pub fn next_execution(&mut self) {
         self.execution = None;
         self.next = None;
@@ -258,7 +260,7 @@ impl FoldState {
         }
         let rest = self.execution.as_mut().and_then(|one| one.tasks.rest());
         self.task(rest, watchers)?;
-        // Before a worker has handled the first task, a new run is shown as it will begin.
+        // If no worker has handled the first task yet, show the new run as it will begin.
         let first = events.first().filter(|_| !self.is_stored());
         if let Some(at) = first.and_then(|event| event.event_time.as_ref()) {
             let task = Task {

@@ -1,5 +1,5 @@
-//! Reads runs on Temporal. When a caller reads a run, its history is folded into a store in memory, and the answer is
-//! read from this store. No worker is needed.
+//! Reads runs on Temporal. When a caller reads a run, the history of the run is folded into a store in memory (see
+//! [`crate::fold`]), and the answer is read from this store. No worker is needed.
 
 use super::TemporalError;
 use super::connection::Connection;
@@ -22,7 +22,7 @@ use windlass_value::time::Timestamp;
 
 type ReadResult<T> = Result<T, EngineError>;
 
-/// All executions of a run.
+/// The number that means all executions of a run.
 const ALL_EXECUTIONS: usize = usize::MAX;
 
 /// Number of histories that are read concurrently.
@@ -45,13 +45,14 @@ pub struct Folds {
 /// How far a run's history was folded.
 struct FoldedRun {
     folded: FoldState,
-    /// The last execution that was read, and its number of events; none before the first read.
+    /// The id of the last execution that was read, and the number of its events that were read. `None` before the first
+    /// read.
     at: Option<(String, i64)>,
     /// Number of executions that were folded, including the last one.
     executions: usize,
     /// Whether all executions of the run were folded.
     has_all_executions: bool,
-    /// Whether a task folds new events as they arrive.
+    /// Whether a background task folds new events of the run as they arrive.
     followed: bool,
 }
 
@@ -62,7 +63,7 @@ pub fn blocking<T: Send + 'static>(
 ) -> Result<T, TemporalError> {
     let (to, from) = std::sync::mpsc::channel();
     tasks.spawn(async move {
-        // The waiting thread may have ended.
+        // An error is ignored, because the waiting thread may have ended.
         let _ = to.send(work.await);
     });
     let stopped = |_| TemporalError::Worker(String::from("the connection to Temporal has stopped"));
@@ -108,12 +109,12 @@ impl Folds {
     pub fn forget(&self, run: &Name) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.remove(run);
-        // The run may never have been read.
+        // An error is ignored, because the run may never have been read into the store.
         let _ = self.store.delete(run);
     }
 
-    /// Folds the new events of a run, and its last executions if they were not folded before. Returns whether all
-    /// executions were folded.
+    /// Folds the new events of a run, and its last `executions` executions if they were not folded before. Returns
+    /// whether all executions of the run are folded.
     async fn refresh(&self, run: &Name, executions: usize) -> Result<bool, TemporalError> {
         let known = self.known(run);
         let mut known = known.lock().await;
@@ -179,7 +180,7 @@ impl Folds {
     }
 
     fn reset(&self, known: &mut FoldedRun, run: &Name) {
-        // The run may never have been read.
+        // An error is ignored, because the run may never have been read into the store.
         let _ = self.store.delete(run);
         known.folded = FoldState::new(run, self.store.clone());
         known.at = None;
@@ -187,7 +188,7 @@ impl Folds {
     }
 
     /// Returns the first of the last `executions` executions of a run. Also returns whether Temporal has no earlier
-    /// one.
+    /// execution of the run.
     async fn back(
         &self,
         run: &Name,
@@ -219,7 +220,7 @@ impl Folds {
         Ok((found, false))
     }
 
-    /// Returns the first event of an execution; none if Temporal has deleted the execution.
+    /// Returns the first event of an execution. `None` if Temporal has deleted the execution.
     async fn first(&self, run: &Name, execution: &str) -> Result<Option<Event>, TemporalError> {
         match self.connection.first_event(run, execution).await {
             Err(error) if error.is_unknown() => Ok(None),
@@ -242,7 +243,7 @@ impl Folds {
             known.keys().filter(|run| !there(run)).cloned().collect()
         };
         for run in gone {
-            // A run that was just started may not be in the list yet.
+            // Refresh known runs that are not in the list: a run that was just started may not be in it yet.
             if let Err(error) = self.refresh(&run, 1).await
                 && !error.is_unknown()
             {
@@ -265,7 +266,8 @@ impl Folds {
         let run = Name::from(execution.workflow_id.as_str());
         let known = self.known(&run);
         let mut known = known.lock().await;
-        // The list is slightly out of date, and lacks the history length of open executions.
+        // The list of Temporal is slightly out of date, and lacks the history length of open executions. So an open
+        // execution has to be described.
         let is_open = info.status() == WorkflowExecutionStatus::Running;
         let refreshed = match is_open {
             false => self.catch_up(&mut known, &run, &info, 1).await,
@@ -275,7 +277,7 @@ impl Folds {
             },
         };
         match refreshed {
-            // The run was deleted meanwhile, or does not belong to this Windlass.
+            // Skip a run that was deleted meanwhile, or that is not one of this Windlass.
             Err(
                 error @ (TemporalError::Refused(_)
                 | TemporalError::Payload(_)
@@ -289,7 +291,7 @@ impl Folds {
         }
     }
 
-    /// Sends all further events of a run to a watcher.
+    /// Sends all further steps of a run to a watcher. Returns the header of the run.
     pub async fn follow(self: Arc<Self>, run: &Name, watcher: Watcher) -> ReadResult<RunHeader> {
         self.refresh(run, 1)
             .await
@@ -342,7 +344,8 @@ impl Folds {
                     .await?;
                 let mut known = known.lock().await;
                 if known.at.as_ref().is_none_or(|(at, _)| *at != execution) {
-                    // The run had carried over, and another caller has read the next execution meanwhile.
+                    // The run has carried over, and another caller has already read the next execution. Continue with
+                    // that one.
                     break;
                 }
                 if known.folded.provisional {
@@ -420,7 +423,7 @@ fn unknown(run: &Name, error: TemporalError) -> EngineError {
 pub struct TemporalReader(pub Arc<Folds>);
 
 impl TemporalReader {
-    /// Folds the last executions of a run. Returns whether all executions were folded.
+    /// Folds the last executions of a run. Returns whether all executions of the run are folded.
     fn read_last(&self, run: &str, executions: usize) -> ReadResult<bool> {
         let (folds, name) = (Arc::clone(&self.0), Name::from(run));
         let refreshing = async move { folds.refresh(&name, executions).await };

@@ -6,8 +6,10 @@
 //!                         hosted ─▶ machine
 //! ```
 //!
-//! One workflow type hosts the machine. An event is the answer of an activity, a timer or an update; an effect is an
-//! activity. The same [`run_execution`] folds a history when a caller reads a run, so reading needs no worker.
+//! One workflow type hosts the machine. An event of the machine is the answer of an activity, a timer or an update in
+//! Temporal. An effect of the machine is an activity. The orders in the picture are our commands to Temporal. When a
+//! caller reads a run, the same module [`run_execution`] folds the history (computes the state from its events), so
+//! reading needs no worker.
 //!
 //! This crate does not depend on a workflow format, and no other crate depends on Temporal.
 //!
@@ -15,7 +17,8 @@
 //!
 //! Test it alone with `cargo test -p windlass-temporal`.
 
-// Not published for others: an item whose name says everything has no comment.
+// Only the exports of the crate `windlass` are a published library. So an item whose name says everything has no
+// comment.
 #![allow(missing_docs)]
 
 mod called;
@@ -44,13 +47,13 @@ const WORKFLOW: &str = "windlass.run";
 /// The activity type that executes effects.
 const EFFECT: &str = "windlass.effect";
 
-/// The update that delivers commands.
+/// The name of the update that delivers commands.
 const COMMAND: &str = "windlass.command";
 
 /// Why something on Temporal failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TemporalError {
-    /// The address of an engine is not valid.
+    /// The address of the engine on Temporal (`temporal://…`) is not valid.
     #[error("{0}")]
     Target(String),
     /// Temporal was not reached.
@@ -63,7 +66,7 @@ pub enum TemporalError {
     /// Temporal refused a request.
     #[error("Temporal refused: {}", .0.message())]
     Refused(Box<Status>),
-    /// A payload cannot be written or read.
+    /// A payload (the encoded data of an event) cannot be written or read.
     #[error("a payload cannot be used: {0}")]
     Payload(String),
     /// A payload was sealed with a key that this process does not have.
@@ -96,12 +99,12 @@ impl From<TemporalError> for EngineError {
 }
 
 impl TemporalError {
-    /// Returns true if Temporal has a run with this id already.
+    /// Returns whether Temporal refused a start because it has a run with this id already.
     fn is_taken(&self) -> bool {
         matches!(self, Self::Refused(status) if status.code() == Code::AlreadyExists)
     }
 
-    /// Returns true if Temporal does not know the requested object.
+    /// Returns whether Temporal does not know the requested object.
     fn is_unknown(&self) -> bool {
         matches!(self, Self::Refused(status) if status.code() == Code::NotFound)
     }

@@ -1,6 +1,8 @@
-//! A run inside of Temporal: computes the commands to Temporal (orders) from the inputs of a workflow task. The result
-//! depends only on the sources, the carried-over state and the events of the history. The worker and the fold of a
-//! history both use this, so a reader sees the run as the worker continues it.
+//! A run on Temporal: computes the commands to Temporal (orders) from the inputs of a workflow task. A run has one or
+//! more executions. If its history gets long, the run **carries over**: it continues as a new execution, which begins
+//! with the run's state. The result of a task depends only on the sources, the carried-over state and the events of the
+//! history. A worker uses this to continue a run, and a reader to compute the state of a run from its history. So both
+//! see the same run.
 
 use super::TemporalError;
 use super::wire::{ActivityInput, Command, MAX_PAYLOAD, RunStart, StartState, Wire};
@@ -18,40 +20,44 @@ use windlass_machine::{
 use windlass_model::model::{Fault, Name, Request};
 use windlass_value::time::Timestamp;
 
-/// Maximum number of steps without external input in one workflow task. Then the run yields, so that it can receive
-/// commands.
+/// Maximum number of steps without external input in one workflow task. After that the run yields: the task ends, so
+/// that the run can receive commands.
 const STEPS_A_TASK: u32 = 2_000;
 
-/// After this number of such steps, an execution carries over, so that a replay does not take long.
+/// After this number of steps without external input, an execution carries over, so that a replay of its history does
+/// not take long.
 const STEPS_AN_EXECUTION: u32 = 20_000;
 
-/// The activity of a run that yields. It does nothing. A timer instead could fire up to a second late.
+/// The activity that a run starts when it yields. It does nothing: its answer begins the next task. A timer would have
+/// the same purpose, but could fire up to a second late.
 pub const YIELD: EffectId = EffectId(u64::MAX);
 
-/// Minimum size in bytes of a large request. It remains in the run's state, and an activity reads it from there.
+/// Minimum size in bytes of a large request. It is not sent with the activity: it remains in the run's state, and the
+/// activity reads it from there.
 const LARGE: usize = 16 << 10;
 
-/// If a history is longer than the limit by this factor, the run carries over even with effects in flight.
+/// If a history is longer by this factor than the limit for carrying over, the run carries over even with effects in
+/// flight.
 const BUSY: u32 = 8;
 
 /// Maximum time to wait for effects in flight before a run carries over. Effects that have not ended by then are
 /// repeated with the same idempotency keys.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// The number of the timer that ends this wait. Other timers are numbered from 1.
+/// The number of the timer that ends the wait of [`GRACE`]. Other timers are numbered from 1.
 const GRACE_TIMER: u32 = u32::MAX;
 
-/// Temporal's proof that a step is durable. The step's cause was read from the history, and Temporal records the step's
-/// commands together with the step or not at all.
+/// The proof that a step on Temporal is durable. The events that caused the step were read from the history, so the
+/// step can be computed again. Temporal records all commands of the step or none.
 struct Recorded;
 
 impl sealed::Sealed for Recorded {}
 impl Durable for Recorded {}
 
-/// An input of a workflow task. A run handles the inputs of one task in the order of `Input::rank`.
+/// An input of a workflow task. A run handles the inputs of one task in the order of [`Input::rank`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// A signal from Temporal's own tools.
+    /// A signal that was sent with Temporal's own tools.
     Signal(Name, Value),
     /// An update: its id, its command, and whether it may still be refused.
     Update(String, Command, bool),
@@ -61,7 +67,7 @@ pub enum Input {
     Done(EffectId, Result<Value, Fault>),
     /// A timer fired.
     Fired(u32),
-    /// Temporal's answer to a request to cancel another run. It also arrives if that run had ended or never began.
+    /// Temporal's answer to a request to cancel another run. It also arrives if the other run had ended or never began.
     RunCancelled,
 }
 
@@ -82,7 +88,7 @@ impl Input {
 pub struct Task {
     /// When the task began.
     pub now: Timestamp,
-    /// Number of events in the history at that time.
+    /// Number of events in the history when the task began.
     pub length: u32,
     /// Whether Temporal suggests that the run carries over.
     pub suggested: bool,
@@ -108,23 +114,23 @@ pub enum Order {
     Refuse(String, String),
     /// Continue as a new execution with this input.
     CarryOver(Vec<u8>),
-    /// Set the run's status in the search attributes.
+    /// Set the run's status in the search attributes, with which Temporal finds runs.
     Mark(RunStatus),
     /// The run has ended.
     Finish(Outcome),
 }
 
-/// Called for every step, with the run after the step, the step, and its time.
+/// A function that is called for every step, with the run after the step, the step, and the time of the step.
 pub type Sink<'a> = &'a mut dyn FnMut(&RunHost, &mut Transition, Timestamp);
 
-/// The state of carrying over to the next execution.
+/// How far the run is with carrying over to the next execution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum CarryOver {
     /// Carrying over is not necessary yet.
     Later,
-    /// No effects are started any more; [`GRACE_TIMER`] ends the wait for those in flight.
+    /// The run waits for the effects in flight and starts no further ones. [`GRACE_TIMER`] ends the wait.
     Waiting,
-    /// The wait has ended.
+    /// The wait has ended: the run carries over at the end of this task.
     Now,
 }
 
@@ -138,26 +144,27 @@ pub struct RunExecution {
     in_flight: BTreeSet<EffectId>,
     /// The called runs that activities wait for.
     called: BTreeMap<EffectId, Name>,
-    /// Number of requests to cancel runs that Temporal has not answered. The run stays in its execution until they are
-    /// answered, because unanswered requests of an execution are lost when it ends.
+    /// Number of requests to cancel other runs that Temporal has not answered yet. The run remains in its execution
+    /// until all of them are answered, because unanswered requests of an execution are lost when the execution ends.
     cancelling: usize,
-    /// Requests of the activities to start.
+    /// The requests of the activities to start at the end of the task.
     requested: BTreeMap<EffectId, Request>,
-    /// Timers by their number in Temporal's history.
+    /// The armed timers, by their number in Temporal's history.
     timers: BTreeMap<u32, TimerId>,
     /// Numbers of the timers that fired in this task.
     fired: BTreeSet<u32>,
     /// The number of the next timer.
     next_timer: u32,
-    /// Whether steps remain that continue after [`YIELD`].
+    /// Whether further steps are to be done after [`YIELD`] has ended.
     has_remaining_steps: bool,
     /// Whether [`YIELD`] was started and has not ended.
     yields: bool,
     carry_over: CarryOver,
-    /// Number of steps without external input, in this task and in this execution.
+    /// Number of steps without external input in this task.
     steps: u32,
+    /// Number of steps without external input in this execution.
     all_steps: u32,
-    /// The status in the search attributes.
+    /// The status that the search attributes have now.
     marked: RunStatus,
 }
 
@@ -214,7 +221,8 @@ impl RunExecution {
         if !std::mem::replace(&mut self.is_begun, true) {
             self.begin(now, sink, &mut orders)?;
         }
-        // An activity or a timer that has ended is not cancelled any more, even if the cancel is earlier in the task.
+        // Find out first what has ended in this task: an activity or a timer that has ended must not be cancelled, even
+        // if its end is a later input than the cause of the cancel.
         self.fired.clear();
         for input in &task.inputs {
             match input {
@@ -242,7 +250,7 @@ impl RunExecution {
         sink: Sink<'_>,
         orders: &mut Vec<Order>,
     ) -> Result<(), TemporalError> {
-        // From now on the run has its own state, so the initial one is dropped.
+        // From now on the run has its own state, so drop the initial state to free its memory.
         let nothing = StartState::Start {
             input: Value::Null,
             environment: Value::Null,
@@ -287,7 +295,8 @@ impl RunExecution {
                 }
             },
             Input::RunCancelled => {}
-            // An ended run only waits until the runs that it has cancelled are cancelled.
+            // Ignore these inputs: a run that has ended only waits for Temporal's answers to its requests to cancel
+            // other runs.
             Input::Cancel | Input::Done(..) | Input::Fired(_) if self.is_final() => {}
             Input::Cancel => self.step(Event::CancelRequested, now, sink, orders)?,
             Input::Done(YIELD, _) => {
@@ -305,7 +314,8 @@ impl RunExecution {
                 };
                 let timer = self.hosted.state().timers.get(&id);
                 match timer.map(|timer| timer.due_at) {
-                    // The due time moved after the timer was armed, or the clocks of Temporal's servers differ.
+                    // Arm the timer again if it fired early: its due time moved after it was armed, or the clocks of
+                    // Temporal's servers differ.
                     Some(due_at) if due_at > now => self.arm(id, due_at, now, orders),
                     Some(_) => self.step(Event::TimerFired { id }, now, sink, orders)?,
                     None => {}
@@ -315,7 +325,7 @@ impl RunExecution {
         Ok(())
     }
 
-    /// Returns why a command is refused, or none if it is accepted.
+    /// Returns why a command is refused. `None` if it is accepted.
     pub fn refusal(&self, command: &Command) -> Option<String> {
         if self.is_final() {
             return Some(String::from("the run has ended"));
@@ -332,7 +342,7 @@ impl RunExecution {
         self.hosted.status().is_final()
     }
 
-    /// Handles one event and the steps that follow only from it.
+    /// Handles one event, and then all steps that follow without further input.
     fn step(
         &mut self,
         event: Event,
@@ -361,7 +371,7 @@ impl RunExecution {
         }
     }
 
-    /// Adds commands for the effects of a step. Returns whether the run continues at once.
+    /// Adds the commands to Temporal for the effects of a step. Returns whether another step follows at once.
     fn follow(&mut self, effects: Vec<Effect>, now: Timestamp, orders: &mut Vec<Order>) -> bool {
         let mut has_continue = false;
         for effect in effects {
@@ -382,14 +392,14 @@ impl RunExecution {
                 }
                 Effect::Disarm { id, .. } => self.disarm(id, orders),
                 Effect::Continue => has_continue = true,
-                // The end of the task adds it from the run's outcome.
+                // The end of the task adds this command, from the run's outcome.
                 Effect::Finish(_) => {}
             }
         }
         has_continue
     }
 
-    /// Cancels called runs. The worker that waits for such a run cancels it too, but that worker may have ended.
+    /// Cancels called runs. The worker that waits for a called run cancels it, too, but that worker may have ended.
     fn cancel_runs(&mut self, runs: impl IntoIterator<Item = Name>, orders: &mut Vec<Order>) {
         let before = orders.len();
         orders.extend(runs.into_iter().map(Order::CancelRun));
@@ -485,8 +495,9 @@ impl RunExecution {
         }
     }
 
-    /// Returns true if the run carries over now: its execution is long and nothing is in flight. A run that always has
-    /// something in flight starts no more effects for a while.
+    /// Returns whether the run carries over now: its execution is long and no effect is in flight. If its execution
+    /// gets much too long because an effect is always in flight, the run starts no further effects and waits up to
+    /// [`GRACE`].
     fn carries_over(&mut self, task: &Task, orders: &mut Vec<Order>) -> bool {
         let limit = self.begun.carry_over_at;
         let is_long = task.length >= limit || self.all_steps >= STEPS_AN_EXECUTION;
@@ -532,7 +543,8 @@ impl RunExecution {
     }
 }
 
-/// Leaves only answers and cancels of called runs: a run sends no other commands in an execution that it leaves.
+/// Removes all commands except answers and cancels of called runs. A run sends no other commands in an execution that
+/// it is leaving.
 fn answers_only(orders: &mut Vec<Order>) {
     let stays = |order: &Order| {
         matches!(

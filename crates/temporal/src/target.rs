@@ -1,4 +1,4 @@
-//! The address of an engine, `temporal://HOST:PORT/NAMESPACE?queue=Q`, and its credentials.
+//! The address of an engine whose runs are on Temporal, `temporal://HOST:PORT/NAMESPACE?queue=Q`, and its credentials.
 
 use super::TemporalError;
 use std::path::Path;
@@ -7,7 +7,7 @@ use url::Url;
 /// The default task queue.
 const QUEUE: &str = "windlass";
 
-/// The default namespace.
+/// The default namespace of Temporal.
 const NAMESPACE: &str = "default";
 
 /// The default port.
@@ -22,15 +22,15 @@ pub struct Target {
     /// `HOST:PORT`.
     pub address: String,
     pub namespace: String,
-    /// The task queue.
+    /// The task queue that connects clients and workers.
     pub queue: String,
     pub tls: Option<Tls>,
     pub api_key: Option<String>,
-    /// Whether the namespace has the search attributes of Windlass.
+    /// Whether the namespace has the search attributes of Windlass, so that runs can be found by them.
     pub search: bool,
 }
 
-/// TLS certificates. Without them, the certificates of the system are used.
+/// TLS certificates. Without an authority, the certificates of the system are used.
 #[derive(Clone, Debug, Default)]
 pub struct Tls {
     pub authority: Option<Vec<u8>>,
@@ -43,7 +43,7 @@ impl Target {
     /// Parses an address, and reads the files that it names.
     ///
     /// # Errors
-    /// [`TemporalError::Target`] if the address or a file is not valid.
+    /// Returns [`TemporalError::Target`] if the address or a file is not valid.
     pub fn parse(text: &str) -> Result<Self, TemporalError> {
         let wrong = |why: &str| {
             TemporalError::Target(format!(

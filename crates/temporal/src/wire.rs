@@ -1,6 +1,6 @@
-//! Encodes and decodes what is sent to Temporal: inputs, answers and commands. Each payload begins with a mark and a
-//! version, so that an older worker can report which version it lacks. Large payloads are deflated. With a key, all
-//! payloads are sealed.
+//! Encodes and decodes what is sent to Temporal: inputs, answers and commands. Each payload (the encoded data) begins
+//! with the byte [`MARK`] and a version, so that a worker of an earlier version can report which version it cannot
+//! read. Large payloads are deflated (compressed). With a key, all payloads are sealed (encrypted).
 
 use super::TemporalError;
 use bincode::de::Decoder;
@@ -18,13 +18,13 @@ use windlass_model::model::{Fault, Name, Request};
 use windlass_store::{ProgramSource, StateKey};
 use windlass_value::time::Timestamp;
 
-/// The version that this Windlass writes. There are no other versions so far.
+/// The version of the encoding that this Windlass writes. There are no other versions so far.
 const VERSION: u8 = 1;
 
-/// The first byte of every payload.
+/// The first byte of every payload. It shows that Windlass wrote the payload.
 const MARK: u8 = b'W';
 
-/// Bits of the third byte: whether the rest is deflated, and whether it is sealed.
+/// Bits of the third byte: whether the rest is deflated, and whether the rest is sealed.
 const DEFLATED: u8 = 1;
 const SEALED: u8 = 2;
 
@@ -34,21 +34,22 @@ const DEFLATED_FROM: usize = 512;
 /// Maximum size of an inflated payload in bytes.
 const MAX_INFLATED: u64 = 64 << 20;
 
-/// Maximum size of a payload in bytes. Temporal refuses 2 MiB; the rest is room for the enclosing message.
+/// Maximum size of a payload in bytes. Temporal refuses messages of 2 MiB. The difference is room for the message
+/// around the payload.
 pub const MAX_PAYLOAD: usize = (2 << 20) - (64 << 10);
 
 /// The input of an execution, either of a new run or of a run that carries over.
 #[derive(Clone, Debug, PartialEq, Encode)]
 pub struct RunStart {
-    /// The sources of the program. They are sent with each execution, so that any worker can run it.
+    /// The sources of the program. They are sent with each execution, so that any worker can continue the run.
     pub source: ProgramSource,
     /// The program's hash, which the state refers to.
     pub program: ProgramHash,
     /// The caller's labels of the run.
     pub labels: BTreeMap<String, String>,
-    /// Number of events of a history at which an execution carries over.
+    /// Number of events of a history at which the execution carries over: the run continues as a new execution.
     pub carry_over_at: u32,
-    /// Whether the namespace has the search attributes of [`marks`].
+    /// Whether the namespace has the search attributes that [`marks`] returns.
     pub searchable: bool,
     /// The state in which the execution begins.
     pub from: StartState,
@@ -81,16 +82,16 @@ pub enum StartState {
     Start {
         /// The run's input.
         input: Value,
-        /// The environment variables that the program reads.
+        /// The environment variables that the program reads, with their values.
         environment: Value,
     },
-    /// With the state of another run.
+    /// With the state of another run, which this run retries.
     Restored(Box<RunState>),
     /// With the state at the end of the previous execution.
     CarriedOver {
         /// The run's state.
         state: Box<RunState>,
-        /// The time of its last event.
+        /// The time of the last event in the state.
         at: Timestamp,
     },
 }
@@ -100,11 +101,12 @@ pub enum StartState {
 pub struct ActivityInput {
     /// The hash of the program. Its sources are in the execution's first event.
     pub program: ProgramHash,
-    /// The request; none if it is large: then it is in the run's state.
+    /// The request. `None` if it is large: then the activity reads it from the run's state.
     pub request: Option<Request>,
 }
 
-/// The result of an activity. A fault is the run's own: for Temporal the activity has completed.
+/// The result of an activity. A fault is a result, too: it belongs to the run, and for Temporal the activity has
+/// completed.
 pub type ActivityResult = Result<Value, Fault>;
 
 /// A command to a run.
@@ -116,7 +118,7 @@ pub enum Command {
     Resume,
     /// Cancel the run.
     Cancel,
-    /// A signal as earlier versions sent it.
+    /// A signal as earlier versions of Windlass sent it.
     Signal {
         name: Name,
         /// The data of the signal.
@@ -126,7 +128,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Returns the command that delivers an event, or none if no command can cause the event.
+    /// Returns the command that delivers an event. `None` if no command can cause the event.
     pub fn of(event: Event) -> Option<Self> {
         match event {
             Event::PauseRequested => Some(Self::Pause),
@@ -148,9 +150,9 @@ impl Command {
     }
 }
 
-/// Reads and writes payloads. With a key, whole payloads are sealed: only the run that receives an action's answer
-/// knows which parts of it are secure. So a reader without the key can neither continue a run nor add data to it that
-/// others could read.
+/// Reads and writes payloads. With a key, whole payloads are sealed and not only their secure parts: an activity does
+/// not know which parts of its answer are secure, only the run does. So a process without the key can neither continue
+/// a run nor add data to it that others could read.
 #[derive(Clone, Default)]
 pub struct Wire {
     key: Option<StateKey>,
@@ -242,7 +244,7 @@ pub fn of_bytes(data: Vec<u8>) -> Payload {
     }
 }
 
-/// Creates a payload that Temporal's own tools can show.
+/// Makes a payload of plain JSON, which Temporal's own tools can show.
 pub fn shown(text: &serde_json::Value) -> Payload {
     let encoding = (String::from("encoding"), b"json/plain".to_vec());
     Payload {
@@ -265,7 +267,7 @@ pub fn marked(status: RunStatus) -> SearchAttributes {
     }
 }
 
-/// Search attributes of a new run: `WindlassStatus`, `WindlassWorkflow`, and `WindlassLabels`, a list of
+/// Returns the search attributes of a new run: `WindlassStatus`, `WindlassWorkflow`, and `WindlassLabels`, a list of
 /// `name=value`.
 pub fn marks(workflow: &str, labels: &BTreeMap<String, String>) -> SearchAttributes {
     let workflow = shown(&serde_json::Value::from(workflow));
@@ -292,7 +294,7 @@ pub fn read_status(payloads: &Payloads) -> Option<RunStatus> {
     RunStatus::parse(&word)
 }
 
-/// Decodes the JSON data of a signal from Temporal's own tools.
+/// Decodes the JSON data of a signal that was sent with Temporal's own tools.
 pub fn signalled(payloads: &[Payload]) -> Value {
     let first = payloads
         .first()

@@ -1,5 +1,5 @@
 //! `windlass worker`: processes workflow tasks and activities from Temporal until it is stopped. Its memory is only a
-//! cache: another worker can compute the same from the history.
+//! cache: another worker can compute the same state from the history.
 
 use super::connection::Connection;
 use super::effect::Effects;
@@ -37,14 +37,15 @@ use windlass_model::model::{Fault, Name, Request, Status, fault_kind};
 use windlass_store::ProgramSource;
 use windlass_value::time::Timestamp;
 
-/// The version of the machine. If workers are versioned, a run in flight stays with the version that it began with. The
-/// number must change if the machine would replay the same history differently.
+/// The version of the machine. If workers are versioned, a run is continued only by workers with the version with which
+/// its execution began. Change the number if the machine would replay an existing history differently.
 const MACHINE: &str = "1";
 
-/// The environment variable with another version, for tests.
+/// The environment variable that overrides [`MACHINE`], for tests.
 const MACHINE_OF_TESTS: &str = "WINDLASS_TEMPORAL_MACHINE";
 
-/// Timeout of an effect in Temporal. It is never reached, because the action has a timeout of its own.
+/// Timeout of an effect's activity in Temporal. Temporal requires one, but it never expires, because an action has a
+/// timeout of its own.
 const LONGEST: Duration = Duration::from_secs(3_650 * 86_400);
 
 /// Delay before a lost effect is started again.
@@ -53,7 +54,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// Maximum number of cached programs that no run in memory needs.
 const MANY_PROGRAMS: usize = 256;
 
-/// Why a called run is cancelled.
+/// The reason that Temporal shows for the cancel of a called run.
 pub const NO_CALLER: &str = "no run waits for it any more";
 
 /// Maximum size in bytes of an output that is shown in Temporal's own tools.
@@ -62,7 +63,7 @@ const SHOWN: usize = 16 << 10;
 /// The options of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
-    /// If a worker sends no heartbeat for this time, it counts as lost, and its effects begin again elsewhere.
+    /// If a worker sends no heartbeat for this time, it counts as lost, and another worker repeats its effects.
     pub heartbeat: Duration,
     /// How long a run waits for the worker that has it in memory before another worker continues it.
     pub sticky: Duration,
@@ -72,7 +73,7 @@ pub struct WorkerOptions {
     pub runs: usize,
     /// The name of the deployment, if workers are versioned.
     pub deployment: Option<String>,
-    /// How long effects in flight may continue when the worker stops.
+    /// How long effects in flight may continue after the worker was asked to stop.
     pub grace: Duration,
 }
 
@@ -89,10 +90,10 @@ pub struct Shared {
 /// A run in this worker's memory.
 struct HostedRun {
     run: RunExecution,
-    /// The activities in flight, by their numbers in Temporal.
+    /// The effects whose activities are in flight, by the number of the activity in Temporal.
     activities: BTreeMap<u32, EffectId>,
     next: u32,
-    /// Number of runs that this run has cancelled.
+    /// Number of requests of this run to cancel other runs. It numbers these requests.
     cancelled: u32,
 }
 
@@ -112,7 +113,7 @@ impl HostedRun {
 }
 
 impl Shared {
-    /// Returns a compiled program from the cache, or compiles it.
+    /// Returns a compiled program from the cache. If the cache does not have it, compiles it.
     pub fn load(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, TemporalError> {
         if let Some(loaded) = self.loaded(hash) {
             return Ok(loaded);
@@ -127,13 +128,13 @@ impl Shared {
         Ok(loaded)
     }
 
-    /// Returns a compiled program from the cache.
+    /// Returns a compiled program, if the cache has it.
     pub fn loaded(&self, hash: ProgramHash) -> Option<Loaded> {
         let programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
         programs.get(&hash).cloned()
     }
 
-    /// Returns the request of an effect if the effect's run is in memory.
+    /// Returns the request of an effect, if the run of the effect is in memory.
     pub fn request(&self, execution: &str, id: EffectId) -> Option<Request> {
         let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         runs.get(execution)?.run.request(id)
@@ -150,7 +151,7 @@ impl Worker {
     /// Connects a worker.
     ///
     /// # Errors
-    /// If Temporal was not reached or refuses the worker.
+    /// Returns an error if Temporal cannot be reached or refuses the worker.
     pub async fn connect(
         target: super::Target,
         loader: Arc<dyn Loader>,
@@ -222,7 +223,7 @@ impl Worker {
     /// Processes tasks until `stop` is ready. After that, effects in flight may continue for the grace time.
     ///
     /// # Errors
-    /// If Temporal permanently refuses the worker's requests.
+    /// Returns an error if Temporal permanently refuses the worker's requests.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), TemporalError> {
         let mut halves = JoinSet::new();
         let (shared, core) = (Arc::clone(&self.shared), Arc::clone(&self.core));
@@ -317,7 +318,7 @@ impl Shared {
                 }
                 Job::FireTimer(fired) => Some(Input::Fired(fired.seq)),
                 Job::CancelWorkflow(_) => Some(Input::Cancel),
-                // Also if the other run had ended or never began.
+                // Temporal sends this also if the other run had ended or never began.
                 Job::ResolveRequestCancelExternalWorkflow(_) => Some(Input::RunCancelled),
                 Job::SignalWorkflow(signal) => Some(Input::Signal(
                     Name::from(signal.signal_name),
@@ -331,7 +332,7 @@ impl Shared {
                         (Some(id), Some(status)) => {
                             self.answer(status)?.map(|answer| Input::Done(id, answer))
                         }
-                        // The activity was cancelled before.
+                        // Ignore the answer: the activity was cancelled before.
                         _ => None,
                     }
                 }
@@ -355,7 +356,7 @@ impl Shared {
                     orders.push(refuse(update.protocol_instance_id, &why));
                     None
                 }
-                // Windlass sends no command that causes any other job.
+                // Ignore any other job: Windlass sends no command that causes one.
                 _ => None,
             };
             task.inputs.extend(input);
@@ -386,7 +387,7 @@ impl Shared {
         })
     }
 
-    /// Decodes the result of an activity; none if the activity was cancelled.
+    /// Decodes the result of an activity. `None` if the activity was cancelled.
     fn answer(&self, status: Resolved) -> Result<Option<wire::ActivityResult>, TemporalError> {
         Ok(match status {
             Resolved::Completed(success) => {
@@ -459,7 +460,7 @@ impl Shared {
                 initial_interval: AGAIN.try_into().ok(),
                 backoff_coefficient: 1.0,
                 maximum_interval: AGAIN.try_into().ok(),
-                // Unlimited attempts.
+                // 0 means an unlimited number of attempts.
                 maximum_attempts: 0,
                 non_retryable_error_types: Vec::new(),
             }),
@@ -474,7 +475,7 @@ impl Shared {
             workflow_execution: Some(NamespacedWorkflowExecution {
                 namespace: self.connection.target.namespace.clone(),
                 workflow_id: run.to_owned(),
-                // The last execution.
+                // An empty id means the last execution.
                 run_id: String::new(),
             }),
             reason: NO_CALLER.to_owned(),
@@ -485,7 +486,7 @@ impl Shared {
     fn carry_over(&self, next: Vec<u8>) -> Ordered {
         let versioned = self.options.deployment.is_some();
         let behavior = match versioned {
-            // In the next execution, a new version of the machine may continue the run.
+            // If workers are versioned, a worker with a new version of the machine may run the next execution.
             true => ContinueAsNewVersioningBehavior::AutoUpgrade,
             false => ContinueAsNewVersioningBehavior::Unspecified,
         };
@@ -499,7 +500,7 @@ impl Shared {
     }
 }
 
-/// Creates the fault for an activity that Temporal has given up.
+/// Makes the fault for an activity that Temporal has given up.
 pub fn lost(why: &str) -> Fault {
     Fault {
         kind: Name::from(fault_kind::CONNECTION),
@@ -534,7 +535,7 @@ fn no_query(query_id: String) -> Ordered {
     .into()
 }
 
-/// Creates the command that ends a run, as Temporal's own tools show it.
+/// Makes the command that ends a run. Its status and output are what Temporal's own tools show.
 fn finish(outcome: &Outcome) -> Ordered {
     match outcome.status {
         Status::Cancelled => commands::CancelWorkflowExecution { details: None }.into(),
@@ -564,7 +565,7 @@ fn finish(outcome: &Outcome) -> Ordered {
     }
 }
 
-/// Returns a run's output for Temporal's tools, unless it is long or secure.
+/// Returns a run's output for Temporal's own tools. `None` if the output is long or secure.
 fn shown(outcome: &Outcome) -> Option<Payload> {
     let text = match outcome.output.has_secure() {
         true => None,
@@ -574,7 +575,7 @@ fn shown(outcome: &Outcome) -> Option<Payload> {
     Some(wire::shown(&serde_json::from_str(&text).ok()?))
 }
 
-/// Converts Temporal's time.
+/// Converts a time of Temporal.
 pub fn time(seconds: i64, nanos: i32) -> Timestamp {
     let millis = i64::from(nanos) / 1_000_000;
     Timestamp(seconds.saturating_mul(1_000).saturating_add(millis))

@@ -1,5 +1,5 @@
-//! A fake of Temporal: it takes orders, answers in any order, and after each task replays the whole
-//! execution from its beginning, as a worker does that has nothing in memory.
+//! A simulated Temporal server. It accepts the orders of a run and answers in any order. After each task it replays the
+//! whole execution from its beginning, as a worker does that does not have the run in memory.
 
 use super::super::client::CARRY_OVER_AT;
 use super::*;
@@ -12,7 +12,7 @@ use windlass_machine::program::ProgramHash;
 use windlass_model::model::{Dialect, Origin, Status};
 use windlass_store::ProgramSource;
 
-/// Branches side by side, loops, delays, a retry and a signal.
+/// A workflow with parallel branches, loops, delays, a retry and a signal.
 const WORKFLOW: &str = r#"
 name: fake
 variables: { n: 0, seen: [] }
@@ -36,7 +36,7 @@ actions:
   wait: { type: waitForSignal, runAfter: { poll: [Succeeded] }, signal: go }
 "#;
 
-/// A loop of this many effects.
+/// Returns a workflow with a loop of this number of effects.
 fn effects(iterations: u32) -> String {
     format!(
         r#"
@@ -54,7 +54,7 @@ actions:
     )
 }
 
-/// A loop of this many iterations that need nothing from outside.
+/// Returns a workflow with a loop of this number of iterations, which need no external input.
 fn pure(iterations: u32) -> String {
     effects(iterations).replace(
         "type: shell, inputs: { run: look }",
@@ -64,12 +64,12 @@ fn pure(iterations: u32) -> String {
 
 struct Fake {
     random: StdRng,
-    /// After each task, or else at the end of each execution, it is replayed.
+    /// Whether the execution is replayed after each task. If false, it is replayed only at its end.
     replays_each: bool,
     loader: Arc<dyn Loader>,
     begun: RunStart,
     run: RunExecution,
-    /// What the tasks of this execution brought.
+    /// The time, the history length and the inputs of each task of this execution.
     tasks: Vec<(Timestamp, u32, Vec<Input>)>,
     now: i64,
     events: u32,
@@ -78,7 +78,7 @@ struct Fake {
     /// The effect that was started last.
     last: EffectId,
     executions: u32,
-    /// The most bytes that an execution began with, and the most events that one had.
+    /// The maximum input of an execution, in bytes, and the maximum number of events of an execution.
     largest: usize,
     longest: u32,
     answered: u32,
@@ -143,7 +143,7 @@ impl Fake {
         }
     }
 
-    /// What came since the last task: some answers in any order, the next timer, now and then a pause.
+    /// Makes the inputs since the last task: some answers in any order, the next timer, and sometimes a pause.
     fn inputs(&mut self) -> Vec<Input> {
         let mut inputs = Vec::new();
         while !self.running.is_empty() && (inputs.is_empty() || self.random.random_bool(0.5)) {
@@ -161,7 +161,7 @@ impl Fake {
             .iter()
             .min_by_key(|(number, due)| (**due, **number));
         let first = first.map(|(number, due)| (*number, *due));
-        // The loop's deadline is hours away.
+        // Do not fire the loop's deadline, which is hours away.
         let first = first.filter(|(_, due)| due.0 < self.now + 600_000);
         if let Some((number, due)) = first
             && (inputs.is_empty() || self.random.random_bool(0.3))
@@ -185,7 +185,7 @@ impl Fake {
         inputs
     }
 
-    /// One workflow task; how the run ended, if it has.
+    /// Does one workflow task. Returns the outcome if the run has ended.
     fn task(&mut self, inputs: Vec<Input>) -> Option<Outcome> {
         self.now += 7;
         self.events += 6 + u32::try_from(inputs.len()).unwrap();
@@ -220,12 +220,12 @@ impl Fake {
         outcome
     }
 
-    /// A worker without memory comes to the same.
+    /// Checks that a worker without the run in memory computes the same state and the same orders.
     fn replay(&self, orders: &[Order]) {
         let mut again = new_execution(&self.loader, &self.begun);
         let mut last = Vec::new();
         for (now, length, inputs) in &self.tasks {
-            // In whatever order they came.
+            // The order of the inputs in the history must not matter.
             let inputs = inputs.iter().rev().cloned().collect();
             last = take(&mut again, *now, *length, inputs);
         }
@@ -299,13 +299,13 @@ fn a_run_that_carries_over_starts_no_effect_twice() {
     }
 }
 
-/// How many iterations long loops have: `WINDLASS_ITERATIONS=1000000` for more.
+/// Returns the number of iterations of long loops. `WINDLASS_ITERATIONS=1000000` sets another number.
 fn many() -> u32 {
     let asked = std::env::var("WINDLASS_ITERATIONS").ok();
     asked.map_or(20_000, |number| number.parse().unwrap())
 }
 
-/// At the limit that is used. What an execution begins with, and what it has, stays small.
+/// Uses the limit for carrying over of production. The input and the history of each execution must remain small.
 #[test]
 fn a_long_loop_of_effects_stays_small() {
     let iterations = many();
@@ -325,7 +325,7 @@ fn a_long_loop_of_effects_stays_small() {
     assert!(largest < 2_000, "{largest} bytes");
 }
 
-/// Its executions are bounded by steps.
+/// The executions of this loop are limited by the number of steps, because it causes few events.
 #[test]
 fn a_long_loop_without_effects_carries_over() {
     let iterations = 3 * many();
@@ -365,8 +365,8 @@ fn a_command_that_comes_too_late_is_refused() {
     assert!(fake.run.refusal(&Command::Pause).is_some());
 }
 
-/// A run that called another one has it cancelled, and ends when Temporal has that in its history: what is ordered in the
-/// task in which a run ends may be lost with it.
+/// A run that called another run has it cancelled, and ends only when Temporal has recorded this in its history.
+/// Commands of the task in which a run ends may be lost with the run.
 #[test]
 fn a_run_that_ends_has_what_it_called_cancelled_first() {
     let text = "name: fake\nactions: { a: { type: workflow, workflow: other } }\n";
@@ -387,17 +387,17 @@ fn a_run_that_ends_has_what_it_called_cancelled_first() {
     assert!(matches!(ended[..], [Order::Finish(_)]), "{ended:?}");
 }
 
-/// Before runs called others, nothing was behind where an execution begins.
+/// Before runs could call other workflows, the start of an execution had no field after its state.
 #[test]
 fn a_start_of_an_earlier_build_is_read() {
     let begun = Fake::of(&pure(1), 1, u32::MAX).begun;
     let mut bytes = Wire::default().write(&begun).unwrap();
-    // Neither deflated nor sealed; the last byte is the number of saved workflows.
+    // The payload is neither deflated nor sealed. Its last byte is the number of saved workflows.
     assert_eq!(bytes.get(2), Some(&0));
     assert_eq!(bytes.pop(), Some(0));
     let read: RunStart = Wire::default().read(&bytes).unwrap();
     assert_eq!(read, begun);
-    // What else is missing is still a mistake.
+    // If further bytes are missing, that is still an error.
     bytes.pop();
     assert!(Wire::default().read::<RunStart>(&bytes).is_err());
 }
