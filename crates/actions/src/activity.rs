@@ -16,7 +16,7 @@ use windlass_model::model::{Fault, Name, fault_kind};
 pub struct ActivityContext {
     /// The input before decoding.
     pub input: Value,
-    /// The key that every attempt and every repetition after a crash has in common.
+    /// The idempotency key. It is the same for every attempt at the action, and for every repetition after a crash.
     pub idempotency_key: String,
     /// The number of this attempt, from 1.
     pub attempt: u32,
@@ -26,7 +26,7 @@ pub struct ActivityContext {
 
 /// Why an attempt at an activity failed.
 ///
-/// Every other error becomes a retryable one, so `?` works in an activity.
+/// Any other error type converts to a retryable `ActivityError`, so `?` works in an activity.
 ///
 /// ```
 /// # extern crate windlass_actions as windlass;
@@ -49,7 +49,7 @@ impl ActivityError {
         Self(Fault::new(fault_kind::HANDLER, message))
     }
 
-    /// Sets the kind that `on:` of a retry policy and `error.kind` use. The default is `handler`.
+    /// Sets the kind of the error, for `on:` of a retry policy and for `error.kind`. The default is `handler`.
     #[must_use]
     pub fn kind(mut self, kind: &str) -> Self {
         self.0.kind = Name::from(kind);
@@ -70,7 +70,7 @@ impl ActivityError {
         self
     }
 
-    /// Sets the wait before the next attempt, as requested by the other side.
+    /// Sets the wait before the next attempt, for example the one that a called service requests.
     #[must_use]
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.0.retry_after_ms = u64::try_from(wait.as_millis()).ok();
@@ -96,7 +96,7 @@ impl fmt::Debug for ActivityError {
     }
 }
 
-/// An activity with its types erased.
+/// An activity whose input and output types are erased.
 pub(super) type Closure = Arc<dyn Fn(ActivityContext) -> Attempt<'static> + Send + Sync>;
 
 /// Wraps an activity: decodes its input and encodes its output.

@@ -1,11 +1,13 @@
 //! `appendFile`: appends rows to a file, each exactly once.
 //!
-//! The run stores the length of the file before its first append and after each append (the committed end). Bytes
-//! behind the committed end are cut off only if an earlier attempt at the same append wrote them. Any other bytes there
-//! are from other programs; then the append fails and overwrites nothing. Without `replace`, it also fails after an
-//! aborted attempt if the length of the file before that attempt is unknown. With `replace` the rows go to a sibling of
-//! the file: see `replace`. With `key` a row whose key the file already has is dropped: see `keys`. `rows` encodes the
-//! rows.
+//! The run stores the length of the file before its first append and after each append. This length is the committed
+//! end of the file. Bytes behind the committed end are cut off only if an earlier attempt at the same append wrote
+//! them. Any other bytes behind it are from other programs: then the append fails and overwrites nothing. Without the
+//! input `replace`, an append also fails after an aborted attempt if the length of the file before that attempt is
+//! unknown.
+//!
+//! With the input `replace`, the rows are written to a sibling of the file: see the module `replace`. With the input
+//! `key`, a row is dropped if the file already has its key: see the module `keys`. The module `rows` encodes the rows.
 
 mod keys;
 mod replace;
@@ -28,14 +30,15 @@ use windlass_model::model::{Fault, Request, fault_kind};
 #[derive(Default)]
 pub(super) struct AppendFile {
     /// The last append to each file in this process, by the file's canonical path. The lock is held while a file is
-    /// written, so that an aborted attempt and the next one do not write at the same time.
+    /// written, so that an aborted attempt, which may still be writing, and the next attempt do not write at the same
+    /// time.
     last: Arc<Mutex<HashMap<String, LastAppend>>>,
 }
 
 struct LastAppend {
     key: String,
     length: u64,
-    /// Number of records that this process put into the file's table of keys.
+    /// Number of records that this process inserted into the file's table of keys.
     keys: u64,
 }
 
@@ -59,7 +62,7 @@ struct Prepared {
     count: usize,
     /// The keys of the appended rows, and the keys that the file has.
     keys: Option<(Vec<KeyHash>, KeyIndex)>,
-    /// Number of rows that are dropped because the file or an earlier row has their key.
+    /// Number of rows that are dropped because the file or an earlier row of this append has the same key.
     duplicates: usize,
 }
 
@@ -68,8 +71,8 @@ struct Job {
     /// The engine's state directory: no action may write to its store.
     state: Option<Arc<Path>>,
     path_as_written: String,
-    /// For each canonical path, the file's length when the run last committed an append to it. For each other path that
-    /// an action names, the canonical path. See [`Self::output`].
+    /// The map of files that the run stores. For a canonical path it has the file's length when the run last committed
+    /// an append to it. For another path that an action names, it has the canonical path. See [`Self::output`].
     files: Object,
     measure: bool,
     replace: bool,
@@ -138,7 +141,7 @@ impl AppendJob {
                 files,
                 may_be_repeated,
             } => {
-                // An aborted attempt may still be writing.
+                // Hold the lock: an aborted attempt may still be writing.
                 let _alone = last.lock().unwrap_or_else(PoisonError::into_inner);
                 replace::replace_targets(&files, may_be_repeated)
             }
@@ -146,11 +149,11 @@ impl AppendJob {
     }
 }
 
-/// Returns the output that the request has in a simulation. Nothing is written, and every file is empty before the
-/// first append.
+/// Returns the output that the request has in a simulation. In a simulation nothing is written, and every file is empty
+/// before the first append.
 ///
 /// # Errors
-/// The inputs are not valid.
+/// Returns a fault if the inputs are not valid.
 pub fn simulate_append(request: &Request) -> Result<Value, Fault> {
     let job = match AppendJob::read(request)? {
         AppendJob::Append(job) => job,
@@ -170,7 +173,7 @@ pub fn simulate_append(request: &Request) -> Result<Value, Fault> {
     Ok(job.output(&target, &real, length, Some(&prepared)))
 }
 
-/// Returns true if the request is a step that a format adds, which no author wrote.
+/// Returns true if a format added the request, so that it is in no author's file: it measures or replaces files.
 #[must_use]
 pub fn is_append_bookkeeping(request: &Request) -> bool {
     let set = |key: &str| request.inputs.get(key) == Some(&Value::Bool(true));
@@ -218,13 +221,13 @@ impl Job {
             file.set_permissions(old.permissions())
                 .map_err(write_fault)?;
         }
-        // Several paths may lead to the same file.
+        // Use the canonical path, because several paths may lead to the same file.
         let path = std::fs::canonicalize(&append_target.path).map_err(write_fault)?;
         let real = path.display().to_string();
         let target = append_target.replaced_file.unwrap_or_else(|| real.clone());
         let known = self.committed_length(&target, &real)?;
         if known.is_none() {
-            // The file may be new.
+            // The file may be new, so make its name durable.
             sink::sync_name(&path).map_err(write_fault)?;
         }
         let known = known.or(append_target.known);
@@ -234,8 +237,8 @@ impl Job {
         if self.measure {
             return Ok(self.output(&target, &real, known.unwrap_or(now), None));
         }
-        // With `replace`, a file without a known length is rewritten from its beginning. Otherwise the rows go behind
-        // its present content.
+        // If the run has not stored a length of the file: with `replace`, the file is rewritten from its beginning;
+        // without `replace`, the rows are written behind its present content.
         let from = known.unwrap_or(if self.replace { 0 } else { now });
         let before = last.get(&real);
         let keys = match self.content.key() {
@@ -256,7 +259,7 @@ impl Job {
         let ends = match &written {
             Ok(()) => length,
             Err(_) => {
-                // Restore the previous length, if the disk allows it.
+                // Restore the previous length. If that fails, too, the next attempt cuts off the bytes.
                 let _ = file.set_len(from);
                 length_of(&mut file).map_err(write_fault)?
             }
@@ -319,7 +322,8 @@ impl Job {
         })
     }
 
-    /// Returns the length of the file when the run last committed an append to it.
+    /// Returns the length of the file when the run last committed an append to it. `None` if the run has appended
+    /// nothing yet.
     fn committed_length(&self, target: &str, real: &str) -> Result<Option<u64>, Fault> {
         let called = self.files.get(self.path_as_written.as_str());
         if let Some(before) = called.and_then(Value::as_str)
@@ -352,11 +356,11 @@ impl Job {
         }
     }
 
-    /// As [`Self::committed_length`], but without checks, and also for a file that does not exist.
+    /// Returns the same length as [`Self::committed_length`], but without checks, and even if the file does not exist.
     fn last_known_length(&self, append_target: &AppendTarget) -> Option<u64> {
         let real = match &append_target.replaced_file {
             Some(_) => append_target.path.to_str()?,
-            // The action may name the canonical path itself.
+            // The entry may be a length, and not a path: then the action names the canonical path itself.
             None => {
                 let called = self.files.get(self.path_as_written.as_str())?;
                 called.as_str().unwrap_or(&self.path_as_written)
@@ -421,15 +425,15 @@ impl Job {
         )))
     }
 
-    /// Builds the output of a measurement (`appended` is `None`) or of an append.
+    /// Builds the output of an append. If `appended` is `None`, the request only measures the length of the file.
     fn output(&self, target: &str, real: &str, length: u64, appended: Option<&Prepared>) -> Value {
         let from = self.files.get(real).cloned().unwrap_or_default();
         let length = Value::Int(i64::try_from(length).unwrap_or(i64::MAX));
         let number = |count: usize| Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
         let rows = number(appended.map_or(0, |appended| appended.count));
         let duplicates = number(appended.map_or(0, |appended| appended.duplicates));
-        // The entry for the action's own path is first: if that is the canonical path, the later entry with the length
-        // replaces it.
+        // The entry for the path in the action is first. If that is the canonical path, the later entry with the length
+        // replaces the first one.
         let mut files = vec![(self.path_as_written.as_str(), Value::text(target))];
         if target == real {
             files.push((real, length.clone()));
@@ -451,7 +455,7 @@ impl Job {
 
 struct AppendTarget {
     path: PathBuf,
-    /// The file that the sibling at `path` will replace; `None` without `replace`.
+    /// The file that the sibling at `path` will replace. `None` without `replace`.
     replaced_file: Option<String>,
     /// Length in bytes of the rows that were copied from an earlier run's sibling.
     known: Option<u64>,
@@ -466,12 +470,13 @@ fn run_of(key: &str) -> &str {
     key.split_once('/').map_or(key, |(run, _)| run)
 }
 
-/// Returns the file's length in bytes. It does not query the file's timestamps, see `Inode`.
+/// Returns the file's length in bytes. It seeks instead of querying the metadata, which include timestamps: see
+/// `Inode`.
 fn length_of(file: &mut File) -> io::Result<u64> {
     file.seek(SeekFrom::End(0))
 }
 
-/// Cuts the file from `now` to `from` bytes, the committed end, and writes the rows there, durably.
+/// Cuts the file from `now` bytes to its committed end `from`, and writes the rows there, durably.
 fn write(file: &mut File, from: u64, now: u64, rows: &EncodedRows) -> io::Result<()> {
     if now != from {
         file.set_len(from)?;
@@ -482,7 +487,7 @@ fn write(file: &mut File, from: u64, now: u64, rows: &EncodedRows) -> io::Result
 }
 
 /// Returns true if the bytes behind the committed end are a beginning of this append's bytes, left by an earlier
-/// attempt. A zero also matches: bytes that a power cut did not write read as zeros.
+/// attempt. A zero matches any byte, because bytes that were not written before a power cut read as zeros.
 fn is_own(rows: &EncodedRows, file: &mut File, from: u64, now: u64) -> io::Result<bool> {
     let overwritten = usize::try_from(rows.overwritten).unwrap_or_default();
     let own = rows.bytes.get(overwritten..).unwrap_or_default();
@@ -503,7 +508,7 @@ impl Content {
             (Some(other), _) => return Err(mismatch("rows", "a list", other)),
             (None, Some(Value::String(text))) => return Ok(Self::Text(text.as_str().to_owned())),
             (None, Some(other)) => return Err(mismatch("text", "a string", other)),
-            // Look up `row` this way because a row may be null.
+            // `Inputs::get` treats null as missing, but a row may be null.
             (None, None) => {
                 let row = inputs.all().find(|(key, _)| *key == "row");
                 row.map(|(_, row)| row.clone()).into_iter().collect()

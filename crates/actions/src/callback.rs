@@ -1,5 +1,6 @@
-//! Addresses that answer a signal without a token: `callbackUrl`. Each is signed with a key in the state directory. So
-//! an address is valid after a restart, and no one else can make one.
+//! Callbacks: addresses (`callbackUrl`) to which a request without a token sends a signal to a run. Each address is
+//! signed with a key in the state directory. So it is still valid after a restart, and only this server can make a
+//! valid one.
 
 use super::private_file::replace_private_file;
 use base64::Engine as _;
@@ -33,7 +34,7 @@ pub struct Callbacks(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    /// The state directory. Without one, no address can be made.
+    /// The state directory. Without a state directory, no address can be made.
     directory: Option<PathBuf>,
     key: Mutex<Option<hmac::Key>>,
     /// The address of the server.
@@ -63,10 +64,10 @@ impl Callbacks {
         let _ = self.0.server.set(address);
     }
 
-    /// Returns the address that answers a signal.
+    /// Returns the address that sends a signal to a run.
     ///
     /// # Errors
-    /// The reason, for people, why this process cannot make an address.
+    /// Returns the reason, as text for users, if this process cannot make an address.
     pub fn address(&self, run: &str, signal: &str, claim: CallbackClaim) -> Result<String, String> {
         let Some(server) = self.0.server.get() else {
             return Err(String::from(
@@ -85,7 +86,7 @@ impl Callbacks {
         ))
     }
 
-    /// Returns true if the signature was made with the key of this state directory.
+    /// Returns true if the signature of an address was made with the key of this state directory.
     #[must_use]
     pub fn is_signed(
         &self,

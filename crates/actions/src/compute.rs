@@ -1,5 +1,5 @@
-//! Long computations, on threads for blocking work. On a thread of the runtime, a computation would delay every other
-//! task, and no timeout could end it. If the caller no longer waits, the computation is canceled.
+//! Runs long computations on threads for blocking work. On a worker thread of the async runtime, a computation would
+//! delay every other task, and no timeout could end it. If the caller no longer waits, the computation is cancelled.
 
 use super::execution_context;
 use std::sync::Arc;
@@ -8,14 +8,15 @@ use tokio::sync::Semaphore;
 use windlass_expression::Budget;
 use windlass_model::model::{Fault, Origin, fault_kind};
 
-/// Maximum number of concurrent computations; further ones wait. More threads would only take processor time from
+/// Maximum number of concurrent computations. Further ones wait. With more threads, computations would only slow down
 /// everything else.
 static PLACES: Semaphore = Semaphore::const_new(2);
 
-/// Maximum number of guests' computations among them: one slot is always left for the operator.
+/// Maximum number of concurrent computations for guests (workflows from HTTP or MCP). It is one less, so that one slot
+/// is always left for the operator.
 static GUESTS: Semaphore = Semaphore::const_new(1);
 
-/// Cancels the work on drop, that is if no caller waits for it.
+/// Cancels the work on drop. It is dropped when no caller waits for the work any more.
 struct CancelFlag(Arc<AtomicBool>);
 
 impl Drop for CancelFlag {
@@ -24,7 +25,7 @@ impl Drop for CancelFlag {
     }
 }
 
-/// Does the work, with its own budget.
+/// Does the work on another thread, with a budget of its own.
 pub(super) async fn compute<T, F>(work: F) -> Result<T, Fault>
 where
     T: Send + 'static,
@@ -39,7 +40,7 @@ where
     };
     let place = PLACES.acquire().await;
     let done = tokio::task::spawn_blocking(move || {
-        // The work holds its slot until it ends, even if no caller waits for it.
+        // The work holds its slots until it ends, even if no caller waits for it any more.
         let _place = (guest, place);
         work(&Budget::default().until(flag))
     });

@@ -44,7 +44,7 @@ impl Executor for JsonParse {
     }
 }
 
-/// Maps `{channel, message}` to `{sent: true}`. It writes a line to the log, as The Edge Agent prints one.
+/// Maps `{channel, message}` to `{sent: true}`. It writes a line to the log, where The Edge Agent prints a line.
 pub(super) struct Notify;
 
 impl Executor for Notify {

@@ -1,5 +1,5 @@
-//! Views of a text: without its escapes, or decoded from Base64. A search for a value covers these views, too, and
-//! returns its position in the original text. This file knows no secret.
+//! Views of a text: the text without its escapes, or decoded from Base64. A search for a secret also searches these
+//! views, and reports positions in the original text. This module has no secrets itself.
 
 use std::ops::Range;
 
@@ -9,8 +9,8 @@ const MIN_LETTERS: usize = 8;
 /// A text after decoding, with the positions that its bytes have in the original.
 pub(super) struct View {
     pub bytes: Vec<u8>,
-    /// Pairs of a position in `bytes` and its position in the text. Bytes up to the next pair are contiguous in the
-    /// text.
+    /// Pairs of a position in `bytes` and the corresponding position in the text. The bytes up to the next pair are
+    /// contiguous in the text, too.
     from: Vec<(usize, usize)>,
     kind: Kind,
 }
@@ -33,7 +33,7 @@ impl View {
         }
     }
 
-    /// Returns the range in the text that a part of this view is from.
+    /// Returns the range in the text from which a part of this view was decoded.
     pub fn origin(&self, part: &Range<usize>) -> Range<usize> {
         match self.kind {
             Kind::Plain => self.at(part.start)..self.at(part.end),
@@ -51,14 +51,13 @@ impl View {
         entry.map_or(place, |(own, origin)| origin + (place - own))
     }
 
-    /// The bytes pushed after this call are from this position on.
+    /// Sets the position in the text of the bytes that are pushed after this call.
     fn continues_at(&mut self, origin: usize) {
         self.from.push((self.bytes.len(), origin));
     }
 }
 
-/// Decodes the escapes of URLs, JSON, program texts, HTML and mail, one layer of them. Returns `None` if the text has
-/// no escape.
+/// Decodes one layer of escapes: of URLs, JSON, program texts, HTML and mail. Returns `None` if the text has no escape.
 pub(super) fn unescaped(text: &[u8]) -> Option<View> {
     let mut view = View::new();
     let mut at = 0;
@@ -81,7 +80,8 @@ pub(super) fn unescaped(text: &[u8]) -> Option<View> {
     found.then_some(view)
 }
 
-/// Decodes the escape that a text begins with. Returns the decoded bytes and the length of the escape.
+/// Decodes the escape at the beginning of a text. `None` if the text begins with no escape. Returns the decoded bytes
+/// and the length of the escape.
 fn escape(text: &[u8]) -> Option<(Vec<u8>, usize)> {
     let (first, rest) = text.split_first()?;
     match first {
@@ -113,7 +113,7 @@ fn letter(code: u32) -> Option<Vec<u8>> {
     Some(char::from_u32(code)?.to_string().into_bytes())
 }
 
-/// Decodes what is behind an ampersand: `amp;`, `#65;`, `#x41;`.
+/// Decodes the text behind an ampersand, as in HTML: `amp;`, `#65;`, `#x41;`.
 fn html(rest: &[u8]) -> Option<(Vec<u8>, usize)> {
     let end = rest.iter().take(12).position(|byte| *byte == b';')?;
     let name = std::str::from_utf8(rest.get(..end)?).ok()?;
@@ -136,7 +136,7 @@ fn html(rest: &[u8]) -> Option<(Vec<u8>, usize)> {
     Some((meant, end + 2))
 }
 
-/// Decodes what is behind one or several backslashes, because each layer of JSON doubles them.
+/// Decodes the text behind a backslash. Skips further backslashes first, because each layer of JSON doubles them.
 fn backslash(rest: &[u8]) -> (Vec<u8>, usize) {
     let more = rest.iter().take_while(|byte| **byte == b'\\').count();
     let before = 1 + more;
@@ -157,7 +157,7 @@ fn backslash(rest: &[u8]) -> (Vec<u8>, usize) {
     }
 }
 
-/// Decodes what is behind a backslash from its `u` on: `u0041`, `ud83d\ude00`, `u{41}`.
+/// Decodes the text behind the `u` of an escape with a backslash: `u0041`, `ud83d\ude00`, `u{41}`.
 fn unicode(digits: &[u8]) -> Option<(Vec<u8>, usize)> {
     if let Some(inside) = digits.strip_prefix(b"{") {
         let end = inside.iter().take(7).position(|byte| *byte == b'}')?;
@@ -175,8 +175,10 @@ fn unicode(digits: &[u8]) -> Option<(Vec<u8>, usize)> {
     Some((meant.into_bytes(), 5 + slashes + 5))
 }
 
-/// Calls `see` with each decoded run of Base64 letters, in either alphabet, from each position in a group. Line ends in
-/// a run, with white space behind them, are skipped.
+/// Calls `see` with each decoded sequence of Base64 letters, in either alphabet.
+///
+/// A sequence is decoded several times, from each position in a group of four letters, because it is not known where a
+/// group begins. Line ends in a sequence, and white space behind them, are skipped.
 pub(super) fn base64(text: &[u8], see: &mut dyn FnMut(&View)) {
     let mut at = 0;
     while at < text.len() {
@@ -270,7 +272,7 @@ mod tests {
 
     #[test]
     fn base64_leads_back_over_line_ends() {
-        // "(a secret)" in lines.
+        // The Base64 of "(a secret)", split over lines.
         let text = b"x: KGEgc\r\n  2Vjc\nmV0KQ==";
         let mut found = Vec::new();
         base64(text, &mut |view| {

@@ -1,5 +1,5 @@
-//! The context of an attempt: the folder for relative paths, and whether the attempt may have been made before. It
-//! never changes the working directory of the engine's own process.
+//! The context of an attempt, such as the folder for relative paths, and whether the attempt may be a repetition. It is
+//! a task-local value: the working directory of the engine's own process never changes.
 
 use super::live::Listener;
 use super::mask::Mask;
@@ -15,22 +15,23 @@ tokio::task_local! {
 /// The context in which the attempts of a run are made.
 #[derive(Clone, Debug)]
 pub(super) struct ExecutionContext {
-    /// The folder in which the run was started, even if another process resumes it; `None` is the engine's own.
+    /// The folder in which the run was started, even if a process in another folder resumes the run. `None`: the
+    /// working directory of the engine.
     pub folder: Option<Arc<Path>>,
-    /// The origin of the program.
+    /// The origin of the program: the operator or a guest (a workflow from HTTP or MCP).
     pub origin: Origin,
     /// Whether the action has secure inputs or outputs. If so, its output is not logged.
     pub quiet: bool,
-    /// Whether a process that no longer exists may have made the attempt before. If so, data that exists already may be
-    /// from that attempt.
+    /// Whether an earlier process, which no longer exists, may have begun this attempt. If true, data that exists
+    /// already may be from that process.
     pub replayed: bool,
-    /// Whether the callee receives the trace context of the call.
+    /// Whether a called service receives the trace context of the call.
     pub traced: bool,
-    /// The state directory of the engine. No action writes to the store in it.
+    /// The state directory of the engine. No action may write to the store in this directory.
     pub state: Option<Arc<Path>>,
-    /// The values that workflows share between runs.
+    /// The storage for values that workflows share between runs. `None` if no store is available.
     pub shared: Option<Arc<dyn SharedState>>,
-    /// Masks that find the secrets of the program, and secure values in the action's inputs.
+    /// Masks that find the secrets of the program and the secure values in the action's inputs.
     pub secrets: Vec<Arc<Mask>>,
     /// The listener for what commands print while they run.
     pub listener: Option<Listener>,
@@ -83,7 +84,7 @@ pub(super) fn resolved(path: &str) -> PathBuf {
     }
 }
 
-/// Returns the trace context of the call, for the callee, or `None` if spans are not collected.
+/// Returns the trace context of the call, which a called service receives. `None` if spans are not collected.
 pub(super) fn traceparent(request: &Request) -> Option<String> {
     let traced = CURRENT.try_with(|here| here.traced).unwrap_or(false);
     traced.then(|| trace::traceparent(&request.key, request.attempt))
@@ -99,7 +100,7 @@ pub(super) fn is_quiet() -> bool {
     CURRENT.try_with(|here| here.quiet).unwrap_or(false)
 }
 
-/// Returns true if the attempt of this task may have been made before, which is also the default.
+/// Returns true if an earlier process may have begun the attempt of this task. Also true outside of an attempt.
 pub(super) fn may_be_replayed() -> bool {
     CURRENT.try_with(|here| here.replayed).unwrap_or(true)
 }

@@ -1,5 +1,6 @@
 //! `validate.extraction`: checks entities and relationships against a schema, rules in Prolog and questions to a model,
-//! in this order. Each layer is checked only if the layer before found no error. Nothing is changed.
+//! in this order. Each of these three layers is checked only if the layer before found no error. The checked data is
+//! unchanged.
 
 use super::compute::compute;
 use super::inputs::{Inputs, invalid, mismatch};
@@ -83,8 +84,8 @@ impl Extraction {
         ]))
     }
 
-    /// Runs the rules, which define `validation_error(Type, Context)` from facts such as `entity/2` and
-    /// `relationship/3`.
+    /// Runs the author's rules in Prolog. They define `validation_error(Type, Context)` from facts such as `entity/2`
+    /// and `relationship/3`.
     async fn rules(
         &self,
         extracted: &ExtractionResult<'_>,
@@ -123,7 +124,8 @@ impl Extraction {
         Ok(found.iter().map(violation).collect())
     }
 
-    /// Asks the model one question for every item that a probe applies to.
+    /// Asks the model one question for every pair of a probe (a question with a condition) and an item that it applies
+    /// to.
     async fn probes(
         &self,
         extracted: &ExtractionResult<'_>,
@@ -213,7 +215,7 @@ fn list<'a>(inputs: Inputs<'a>, key: &str) -> Result<&'a [Value], Fault> {
 
 /// Returns the current time as Python writes it.
 fn now() -> String {
-    // An observation of an effect, which is recorded with its output.
+    // The clock may be read here: the time is part of an effect's output, which is recorded.
     #[allow(clippy::disallowed_methods)]
     let now = SystemTime::now();
     let now: chrono::DateTime<chrono::Utc> = now.into();
@@ -277,7 +279,8 @@ fn structure(
     schema: &Value,
     budget: &Budget,
 ) -> Result<Vec<Value>, Fault> {
-    // The work is proportional to the items and the names in the schema, and each missing field is reported.
+    // Limit the work: it is proportional to the number of items and of names in the schema, and each missing field is
+    // reported.
     let names_of = schema.nodes();
     let items = extracted.entities.len() + extracted.relationships.len();
     let looks = items.saturating_mul(names_of).saturating_mul(4);

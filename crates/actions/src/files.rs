@@ -1,5 +1,5 @@
-//! `file.read` and `file.write`: whole files of this machine, as text. As in The Edge Agent, an error with a file is a
-//! value with `success: false`. Nothing is written into the engine's store.
+//! `file.read` and `file.write`: they read and write whole files of this machine, as text. As in The Edge Agent, an
+//! error with a file is not a fault but a value with `success: false`. Nothing is written into the engine's store.
 
 use super::execution_context::{resolved, state};
 use super::inputs::{Inputs, invalid};
@@ -66,7 +66,7 @@ impl Executor for FileWrite {
     }
 }
 
-/// Returns the path as it is shown, and the resolved path.
+/// Returns the path as the action names it, for outputs, and the resolved path.
 fn place(inputs: Inputs<'_>) -> Result<(String, PathBuf), Fault> {
     let path = inputs.required_text("path")?;
     let path = path.strip_prefix("file://").unwrap_or(path);

@@ -1,5 +1,5 @@
-//! Handlers: what an `activity`, `actor` or `runner` does, as a Rust closure, a command or a URL. A handler never
-//! learns which run it serves. It needs only the idempotency key to distinguish a repetition from a new call.
+//! Handlers: they carry out the actions `activity`, `actor`, `connector` and `runner`. A handler is a Rust closure, a
+//! command or a URL. The idempotency key allows it to distinguish a repetition from a new call.
 
 use super::activity::{ActivityContext, Closure};
 use super::execution_context::is_quiet;
@@ -26,13 +26,13 @@ pub(super) enum Target {
     Closure(Closure),
     Command(Vec<String>),
     Url(String),
-    /// A URL in a guest's workflow.
+    /// A URL that a guest's workflow (from HTTP or MCP) declares.
     GuestUrl(String),
-    /// A command in a guest's workflow, which may not run commands.
+    /// A command that a guest's workflow declares, although guests may not run commands.
     Denied,
 }
 
-/// The handlers by name. This is the executor of `activity`, `actor`, `connector` and `runner`.
+/// The handlers by name. Also the executor of `activity`, `actor`, `connector` and `runner`.
 #[derive(Clone)]
 pub(super) struct Handlers {
     targets: BTreeMap<Name, Target>,
@@ -87,7 +87,8 @@ impl Handlers {
         self.targets.insert(name, Target::Closure(closure));
     }
 
-    /// Returns the handler of a name. For a connector's operation without a handler, returns the connector's.
+    /// Returns the handler of a name. If an operation of a connector (`CONNECTOR/OPERATION`) has no handler, returns
+    /// the handler of the connector.
     pub(super) fn target(&self, name: &str) -> Option<&Target> {
         self.targets.get(name).or_else(|| {
             let (connector, _) = name.split_once('/')?;
@@ -99,7 +100,7 @@ impl Handlers {
         self.targets.keys().map(|name| &**name)
     }
 
-    /// Returns true if a handler or a stub answers an action that needs this handler.
+    /// Returns true if an action that needs this handler gets an answer: from the handler or from a stub.
     pub(super) fn answers(&self, name: &str, action: &str) -> bool {
         self.target(name).is_some() || self.stubs.has_stub(name, action)
     }
@@ -127,7 +128,8 @@ impl Handlers {
         }
     }
 
-    /// Returns the first name of a request that has a handler, else the first that has a stub, else `name`.
+    /// Returns the name whose handler answers a request. A request may have several names: returns the first with a
+    /// handler. If none has a handler, returns the first with a stub, and if none has a stub, `name`.
     fn resolve_name<'r>(&self, name: &'r str, request: &'r Request) -> &'r str {
         let others = request.inputs.get(HANDLER_NAMES).and_then(Value::as_array);
         let others = others.into_iter().flatten().filter_map(Value::as_str);
@@ -140,14 +142,14 @@ impl Handlers {
         registered.or_else(stubbed).copied().unwrap_or(name)
     }
 
-    /// Returns a stub's answer in the place of a server's. The action's own stub has precedence over the stub of all
-    /// HTTP calls.
+    /// Returns a stub's answer, which replaces the answer of a server. The action's own stub has precedence over the
+    /// stub of all HTTP calls.
     pub(super) fn instead_of_http(&self, request: &Request) -> Option<Result<Value, Fault>> {
         let answer = self.stubs.answer("Http", request)?;
         Some(answer.map_err(as_transient).and_then(as_reply))
     }
 
-    /// Returns what the handler, or else a stub, answers to this input.
+    /// Returns the answer of the handler to this input. Without a handler, returns the answer of a stub.
     pub(super) async fn ask(
         &self,
         name: &str,
@@ -193,7 +195,8 @@ impl Handlers {
     ) -> Result<Value, Fault> {
         let mut spec = Spec::new(argv.to_vec(), request);
         spec.stdin = Some(input.to_json().into_bytes());
-        // Without `input`, all keys are the input, so `files` is not a list of files.
+        // Without the key `input`, all keys together are the input. Then `files` is a part of the input, and not a list
+        // of files.
         if request.inputs.get("input").is_some() {
             spec.files = files(Inputs::of(request)?)?;
         }
@@ -225,7 +228,7 @@ impl Executor for Handlers {
         Box::pin(self.call(request))
     }
 
-    /// A URL has the timeout of HTTP calls. A command or a closure has no timeout by default.
+    /// By default, a URL has the timeout of HTTP calls, and a command or a closure has no timeout.
     fn timeout(&self, request: &Request) -> Option<Duration> {
         let own = request.timeout_ms.map(Duration::from_millis);
         let default =
@@ -245,8 +248,8 @@ impl Executor for Handlers {
     }
 }
 
-/// Returns the handler's name, and `input`. Without `input`, returns everything except the name, because workflows may
-/// also have `{"activityType": "search", "query": …}`.
+/// Returns the handler's name, and `input`. Without the key `input`, returns all inputs except the name: workflows may
+/// have `{"activityType": "search", "query": …}`, too.
 fn name_and_input(request: &Request) -> Result<(&str, Value), Fault> {
     let inputs = Inputs::of(request)?;
     let key = format!("{}Type", request.executor);
@@ -258,8 +261,8 @@ fn name_and_input(request: &Request) -> Result<(&str, Value), Fault> {
     Ok((name, input))
 }
 
-/// Makes a stub's answer the output of a call. An answer without any of the keys of an output is the body. A status of
-/// 400 or above fails the action, as a server's status does.
+/// Converts a stub's answer to the output of a call. An answer with none of the keys of an output is the body. A status
+/// of 400 or above fails the action, as a server's status does.
 pub(super) fn as_reply(answer: Value) -> Result<Value, Fault> {
     let parts = ["statusCode", "headers", "body"];
     let whole = parts.iter().any(|key| answer.get(key).is_some());
@@ -283,7 +286,8 @@ pub(super) fn as_reply(answer: Value) -> Result<Value, Fault> {
     }
 }
 
-/// Puts a connector's answer in `body`, which the definition's expressions read with `body('x')`.
+/// Puts the answer of a connector under the key `body`, because expressions of a Logic Apps definition read it with
+/// `body('x')`.
 pub(super) fn of_connector(value: Value) -> Result<Value, Fault> {
     if value.get("body").is_none() && value.get("statusCode").is_none() {
         return Ok(Value::from_pairs([("body", value)]));
@@ -294,7 +298,7 @@ pub(super) fn of_connector(value: Value) -> Result<Value, Fault> {
     }
 }
 
-/// Returns the fault for a status of 400 or above, from a server or a connector.
+/// Returns the fault if an answer has a status of 400 or above, from a server or a connector.
 fn status_fault(answer: &Value) -> Option<Fault> {
     let code = answer.get("statusCode")?.as_int()?;
     if code < 400 {
@@ -307,7 +311,8 @@ fn status_fault(answer: &Value) -> Option<Fault> {
 }
 
 /// Makes a handler's fault transient: a retry policy without `on` retries any failure of a handler
-/// (docs/reference/loom.md). Inputs that are not valid and answers that are too large or not exact are not retried.
+/// (docs/reference/loom.md). Some faults remain permanent: inputs that are not valid, and answers that are too large or
+/// cannot be represented exactly.
 pub(super) fn as_transient(fault: Fault) -> Fault {
     let kinds = [
         fault_kind::INPUT,
@@ -330,7 +335,7 @@ fn exit(name: &str, finished: &ProcessOutput) -> Fault {
         .output(finished.output())
 }
 
-/// Reports a failed call of a handler's URL as a fault of the handler. The status stays the fault's code.
+/// Reports a failed call of a handler's URL as a fault of the handler. The HTTP status remains the code of the fault.
 fn answer(name: &str, reply: Result<Reply, Fault>) -> Result<Value, Fault> {
     match reply {
         Ok(reply) => Ok(reply.body),
@@ -343,8 +348,8 @@ fn answer(name: &str, reply: Result<Reply, Fault>) -> Result<Value, Fault> {
     }
 }
 
-/// Parses a command's output as JSON. Output that is not JSON is text, without the line ends at its end; empty output
-/// is null.
+/// Parses a command's output as JSON. Output that is not JSON becomes text, without the line ends at its end. Empty
+/// output becomes null.
 fn parse_or_text(stdout: &str) -> Result<Value, Fault> {
     let text = stdout.trim_end_matches(['\n', '\r']);
     if text.trim().is_empty() {
@@ -354,7 +359,7 @@ fn parse_or_text(stdout: &str) -> Result<Value, Fault> {
     Ok(parsed.unwrap_or_else(|| Value::text(text)))
 }
 
-/// Makes the fault for an unknown name.
+/// Makes the fault for an unknown name, with a hint to similar names.
 pub(super) fn unknown<'a>(
     what: &str,
     name: &str,

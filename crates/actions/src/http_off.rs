@@ -24,7 +24,7 @@ pub(super) struct Reply {
     pub body: Value,
 }
 
-/// Returns a stub's answer as it is.
+/// Returns a stub's answer unchanged.
 pub(super) fn of_stub(answer: Result<Value, Fault>, _: &Request) -> Result<Value, Fault> {
     answer
 }

@@ -1,5 +1,5 @@
-//! Tokens for identities that only a platform has. For each call with such an identity, a handler returns a token
-//! (docs/reference/azure.md, "Managed identity").
+//! Tokens for identities that only a cloud platform has. For each call that signs in with such an identity, a handler
+//! returns a token (docs/reference/azure.md, "Managed identity").
 
 use super::handler::Handlers;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use windlass_model::model::{Fault, Name, Request, fault_kind};
 /// The types of `authentication` for which a handler of the same name returns the token.
 pub const IDENTITIES: [&str; 2] = ["ManagedServiceIdentity", "ActiveDirectoryOAuth"];
 
-/// Returns true if the call has the secret for its token, so that it needs no handler.
+/// Returns true if the call itself has a secret, with which the token is requested. Then it needs no handler.
 pub fn has_secret(name: &str, authentication: &Value) -> bool {
     name == "ActiveDirectoryOAuth" && authentication.get("secret").is_some()
 }
 
-/// Returns the request with the token that it needs, or `None` if it needs no handler's token.
+/// Returns the request with the token that a handler returned. `None` if the request needs no token from a handler.
 pub(super) async fn signed(
     handlers: &Handlers,
     request: &Request,

@@ -1,5 +1,5 @@
 //! Reads the rendered inputs of an action. An input of the wrong type is a fault of kind `input` that names the key.
-//! This module never decides what the inputs mean.
+//! The meaning of the inputs is decided by the executors, not here.
 
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Fault, Request, fault_kind};
@@ -56,7 +56,7 @@ impl<'a> Inputs<'a> {
             .ok_or_else(|| invalid(format!("`{key}` is missing")))
     }
 
-    /// Returns the members of the map under a key; no members if the key is missing.
+    /// Returns the members of the map under a key. If the key is missing, there are no members.
     pub(super) fn members(self, key: &str) -> Result<Vec<(&'a str, &'a Value)>, Fault> {
         let Some(value) = self.get(key) else {
             return Ok(Vec::new());
@@ -77,7 +77,7 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// Returns a single value as text, for headers, queries and variables of the environment, or `None` for null.
+/// Returns a single value as text, for headers, queries and environment variables. Null is `None`.
 pub(super) fn scalar(key: &str, value: &Value) -> Result<Option<String>, Fault> {
     match value {
         Value::Null => Ok(None),

@@ -1,14 +1,15 @@
-//! Parses JSON from outside: decides whether a text is JSON, and refuses JSON that is too large or nests too deep.
+//! Parses JSON from outside: decides whether a text is JSON, and refuses JSON that is too large or too deeply nested.
 
 use windlass_expression::{MAX_ACTION_DEPTH, Value, inexact_json, over_memory_json};
 use windlass_model::model::{Fault, fault_kind};
 
-/// Parses a JSON text. Returns `None` if the text is not JSON, or is a single number that only text represents exactly.
+/// Parses a JSON text. Returns `None` if the text is not JSON. Also returns `None` for a single number that a value
+/// cannot represent exactly.
 pub(super) fn parsed(text: &str, what: &str) -> Result<Option<Value>, Fault> {
     check_memory(text.as_bytes(), what)?;
     match Value::from_json(text) {
         Ok(value) => Ok(Some(value)),
-        // serde_json has no other sign of this error.
+        // Compare the message, because serde_json has no other sign of this error.
         Err(error) if error.to_string().starts_with("recursion limit exceeded") => {
             let message = format!("{what} nests deeper than {MAX_ACTION_DEPTH} levels");
             Err(Fault::new(fault_kind::TOO_LARGE, message))
@@ -31,8 +32,8 @@ pub(super) fn exact(text: &[u8], what: &str) -> Result<(), Fault> {
     }
 }
 
-/// Refuses JSON whose values would need too much memory, before it is parsed. Text that is not JSON has no such limit,
-/// because it is not parsed.
+/// Refuses JSON whose values would need too much memory, before it is parsed. Text that is not JSON is accepted here,
+/// because no values are made from it.
 pub(super) fn check_memory(text: &[u8], what: &str) -> Result<(), Fault> {
     match over_memory_json(text) {
         Some(reason) => {

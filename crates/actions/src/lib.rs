@@ -2,7 +2,7 @@
 //!
 //! A driver calls executors through [`Registry`], by name. To add a kind of action, write an [`Executor`] in a file of
 //! its own and name it in [`Registry::new`], or pass it to [`Registry::register_executor`] from outside. The registry
-//! enforces timeouts and the size and depth of results, and catches panics, so that executors need not.
+//! enforces timeouts and the size and depth of results, and catches panics, so that executors need not do this.
 //!
 //! Executors never see the machine or a run.
 //!
@@ -10,7 +10,7 @@
 //!
 //! Test it alone with `cargo test -p windlass-actions`.
 
-// Items that only the disabled features would use.
+// Without these features, nothing uses some of the items.
 #![cfg_attr(
     not(all(feature = "http", feature = "llm", feature = "lua", feature = "tea")),
     allow(dead_code, unused_imports)
@@ -88,19 +88,19 @@ pub trait Executor: Send + Sync + 'static {
     /// Makes one attempt. Dropping the future aborts it.
     fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a>;
 
-    /// Returns the URL that an attempt will go to, if it is known before the attempt.
+    /// Returns the URL to which an attempt sends its request, if it is known before the attempt.
     fn destination(&self, request: &Request) -> Option<Url> {
         let _ = request;
         None
     }
 
-    /// Returns the timeout of an attempt. `None`: no timeout, or the executor has its own.
+    /// Returns the timeout of an attempt. `None`: the attempt has no timeout, or the executor enforces its own.
     fn timeout(&self, request: &Request) -> Option<Duration> {
         request.timeout_ms.map(Duration::from_millis)
     }
 }
 
-/// A first attempt of an action, for tests.
+/// Makes the request of an action's first attempt, for tests.
 #[cfg(test)]
 fn asking(executor: &str, inputs: &str) -> Request {
     Request {

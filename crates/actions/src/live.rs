@@ -1,12 +1,12 @@
 //! Sends what a command prints to listeners, line by line while the command runs. Output that may contain a secret is
-//! never sent, because masks find secrets only in complete output.
+//! never sent, because secrets can be masked only in complete output.
 
 use super::execution_context;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// Maximum length in bytes of a line. A longer line is sent in pieces.
+/// Maximum length in bytes of a line. A longer line is sent as several lines.
 const MAX_LINE: usize = 8 << 10;
 
 /// The stream to which a command printed.
@@ -19,12 +19,12 @@ pub enum OutputStream {
     Stderr,
 }
 
-/// Receives each line, with its stream.
+/// A function that receives each printed line, with its stream.
 #[derive(Clone)]
 pub struct Listener(Arc<dyn Fn(OutputStream, String) + Send + Sync>);
 
 impl Listener {
-    /// Calls this function from the task that reads the stream.
+    /// Makes a listener. The task that reads a stream calls this function.
     pub fn new(callback: impl Fn(OutputStream, String) + Send + Sync + 'static) -> Self {
         Self(Arc::new(callback))
     }
@@ -36,7 +36,7 @@ impl fmt::Debug for Listener {
     }
 }
 
-/// The lines of one stream.
+/// Splits the output of one stream into lines.
 pub(super) struct Lines {
     stream: OutputStream,
     listener: Option<Listener>,
@@ -44,7 +44,8 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Sends the lines of this stream of the command that this task runs.
+    /// Makes the splitter for a stream of the command that this task runs. It sends the lines to the listener of the
+    /// task.
     pub(super) fn of(stream: OutputStream) -> Self {
         Self {
             stream,

@@ -1,4 +1,4 @@
-//! Finds secrets in results, in any encoding, and masks them.
+//! Finds secrets in results, also in common encodings of them, and masks them.
 
 use super::encodings::{base64, unescaped};
 use base64::Engine as _;
@@ -8,11 +8,11 @@ use std::ops::Range;
 use windlass_expression::{Value, map_texts};
 use windlass_model::model::{Fault, Name};
 
-/// What replaces a secret in everything that is stored or shown.
+/// The text that replaces a secret in everything that is stored or shown.
 pub const MASK: &str = "***";
 
-/// Minimum size in bytes of a secret that is also found inside of Base64. A shorter one has too few letters that do not
-/// depend on the bytes around it.
+/// Minimum size in bytes of a secret that is also found inside of Base64. In the Base64 of a shorter secret, too few
+/// letters are independent of the bytes around the secret.
 const MIN_ENCODED: usize = 6;
 
 /// Maximum number of nested encodings that are searched, such as Base64 in Base64 in JSON.
@@ -22,7 +22,7 @@ const LAYERS: u32 = 4;
 #[derive(Debug)]
 pub struct Mask {
     found: Option<Regex>,
-    /// Finds the secrets that are long enough to be found in Base64.
+    /// A pattern of the secrets that are long enough to be found in Base64.
     encoded: Option<Regex>,
 }
 
@@ -44,7 +44,7 @@ impl Mask {
         }
     }
 
-    /// Returns true if a secret is in the value.
+    /// Returns true if the value contains a secret.
     pub fn changes(&self, value: &Value) -> bool {
         self.found.is_some() && self.value(value) != *value
     }
@@ -68,7 +68,7 @@ impl Mask {
         self.numbers(masked)
     }
 
-    /// Masks numbers whose digits are a secret.
+    /// Masks a number if its digits are a secret.
     fn numbers(&self, value: Value) -> Value {
         match value {
             Value::Int(_) | Value::Float(_) | Value::Decimal(_) => {
@@ -124,7 +124,7 @@ impl Mask {
         let mut places: Vec<Range<usize>> = Vec::with_capacity(all.len());
         for place in all {
             match places.last_mut() {
-                // Both the text and a view of it have the secret.
+                // The ranges overlap: the secret was found in the text and also in a decoded view of it.
                 Some(last) if place.start < last.end => last.end = last.end.max(place.end),
                 _ => places.push(place),
             }
@@ -132,7 +132,7 @@ impl Mask {
         places
     }
 
-    /// Reports the positions of secrets, also those that only a decoded view of the bytes shows.
+    /// Reports the positions of secrets, also of those that are found only in a decoded view of the bytes.
     fn search(
         &self,
         bytes: &[u8],
@@ -173,7 +173,7 @@ fn any_of(mut forms: Vec<String>) -> Option<Regex> {
             .size_limit(64 << 20)
             .build()
     });
-    // The texts are escaped, so only a pattern that is too large fails. Then everything is masked.
+    // The texts are escaped, so building fails only if the pattern is too large. Then everything is masked.
     built.map(|built| built.unwrap_or_else(|_| everything()))
 }
 
@@ -191,8 +191,9 @@ fn forms(secret: &str) -> Vec<String> {
     let mut all = vec![secret.to_owned()];
     if secret.len() >= MIN_ENCODED {
         all.push(secret.to_lowercase());
-        // Inside of longer bytes, such as `user:password`, the secret begins at one of three positions in a group of
-        // Base64. The letters at both ends depend on the bytes around the secret, so they are not part of the form.
+        // If the secret is a part of longer bytes, such as `user:password`, it begins at one of three positions in a
+        // group of three bytes, which Base64 encodes together. The letters at both ends depend on the bytes around the
+        // secret, so they are not part of the form.
         for shift in 0..3 {
             let mut bytes = vec![0_u8; shift];
             bytes.extend_from_slice(secret.as_bytes());
@@ -207,10 +208,11 @@ fn forms(secret: &str) -> Vec<String> {
     all
 }
 
-/// Builds a pattern that finds a form of a secret with any of its characters escaped. A list of encodings would not
-/// suffice, because each part of a URL escapes other characters.
+/// Builds a pattern that finds a form of a secret with any of its characters escaped. A fixed list of encodings would
+/// not suffice, because different parts of a URL escape different characters.
 fn pattern(form: &str) -> String {
-    // If the form has only line ends, an optional pattern would match every empty text.
+    // URL parsers remove line ends, so these are optional in the pattern. But if a form has only such characters, they
+    // are not, because the pattern would match every empty text.
     let losable = form.chars().any(|c| !is_lost(c));
     form.chars()
         .map(|c| {
@@ -230,9 +232,10 @@ fn is_lost(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r')
 }
 
-/// Matches a character as it is, and escaped in a URL (also nested), in JSON (also nested or in a URL) and in HTML.
+/// Returns a pattern that matches a character as it is, escaped in a URL (also several times), in JSON (also several
+/// times, or within a URL) and in HTML.
 fn pattern_of_char(c: char) -> String {
-    /// The character with which JSON escapes, itself escaped or not.
+    /// The backslash with which JSON escapes, as it is or escaped in a URL.
     const BACKSLASH: &str = r"(?:\\|%(?:25)*5C)";
     let mut units = [0; 2];
     let json = c.encode_utf16(&mut units).iter();
@@ -247,7 +250,7 @@ fn pattern_of_char(c: char) -> String {
         ' ' => r"\+".to_owned(),
         '"' => format!("{BACKSLASH}+(?:\"|%(?:25)*22)|&quot;"),
         '/' => format!("{BACKSLASH}+(?:/|%(?:25)*2f)"),
-        // In a URL's path, a backslash is read as a slash.
+        // Parsers read a backslash in a URL's path as a slash.
         '\\' => format!("{BACKSLASH}+|/"),
         '\n' => format!("{BACKSLASH}+n"),
         '\r' => format!("{BACKSLASH}+r"),
@@ -359,7 +362,7 @@ mod tests {
             for alphabet in [&STANDARD, &URL_SAFE] {
                 let once = alphabet.encode(&plain);
                 let twice = alphabet.encode(&once);
-                // Folded as `base64`, `openssl base64` and mail write it, and as in YAML.
+                // Folded into lines as by `base64`, `openssl base64` and mail, and as in YAML.
                 let folded = lines(&once, 76, "\n");
                 hidden.extend([
                     lines(&once, 64, "\n"),

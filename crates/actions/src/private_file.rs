@@ -9,7 +9,7 @@ use std::path::Path;
 /// Replaces a file atomically and durably. Only its owner can read it. Blocks.
 ///
 /// # Errors
-/// Errors of the file system.
+/// Returns errors of the file system.
 pub fn replace_private_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = path.with_extension("new");
     let mut options = OpenOptions::new();

@@ -1,5 +1,6 @@
-//! Runs one command to its end, with bounded output and without deadlock between its pipes. No process of its group
-//! survives its end, an abort or the engine's death. This module never interprets the output.
+//! Runs one command to its end, with bounded output and without deadlock between its pipes. No process of the command's
+//! process group survives the end of the command, an abort or the end of the engine. This module never interprets the
+//! output.
 
 use super::execution_context;
 use super::live::{Lines, OutputStream};
@@ -24,21 +25,23 @@ use windlass_value::first_chars;
 
 const MAX_STDOUT: usize = 16 << 20;
 
-/// Maximum bytes of standard error to retain; the last bytes are retained.
+/// Maximum number of bytes of standard error that are retained. The last bytes are retained.
 const MAX_STDERR: usize = 1 << 20;
 
-/// How long processes that a command left in the background may still hold the command's pipes.
+/// How long the pipes of a command are still read after its end, while processes that it left in the background hold
+/// them open.
 const GRACE: Duration = Duration::from_secs(1);
 
 pub(super) struct Spec {
     pub(super) argv: Vec<String>,
-    /// Changes to the engine's environment; `None` removes a variable. The engine's secrets are always removed.
+    /// Changes to the environment that the command inherits from the engine. `None` removes a variable. The engine's
+    /// secrets are always removed.
     pub(super) env: Vec<(String, Option<String>)>,
-    /// The working directory; `None` is the engine's own.
+    /// The working directory. `None`: that of the engine.
     pub(super) cwd: Option<PathBuf>,
-    /// The bytes on standard input; `None` is an empty input.
+    /// The bytes for standard input. `None`: an empty input.
     pub(super) stdin: Option<Vec<u8>>,
-    /// Files for the command: the variable that will have the path, and the text.
+    /// Files for the command. Each has the name of the environment variable that gets its path, and its text.
     pub(super) files: Vec<(String, String)>,
 }
 
@@ -65,10 +68,10 @@ impl Spec {
 }
 
 pub(super) struct ProcessOutput {
-    /// The exit code. If a signal killed the process: 128 plus the signal's number, as in shells.
+    /// The exit code. If a signal killed the process, this is 128 plus the number of the signal, as in shells.
     pub(super) code: i32,
     signal: Option<i32>,
-    /// Standard output; bytes that are not valid UTF-8 are replaced.
+    /// Standard output. Bytes that are not valid UTF-8 are replaced.
     pub(super) stdout: String,
     /// The last bytes of standard error.
     pub(super) stderr: String,
@@ -88,7 +91,7 @@ impl ProcessOutput {
         }
     }
 
-    /// Describes for people how the process ended, with up to ten lines of standard error.
+    /// Returns how the process ended, as text for users, with up to ten lines of standard error.
     pub(super) fn describe(&self) -> String {
         let how = match self.signal {
             Some(signal) => format!("was killed by signal {signal}"),
@@ -117,9 +120,9 @@ const MAX_ERROR_LINES: usize = 10;
 /// Maximum length of a quoted line in characters.
 const MAX_ERROR_LINE: usize = 200;
 
-/// Returns the lines of standard error that a message quotes. Interpreters name the error last, before or after the
-/// frames of a stack. Compilers name it first, above an excerpt with a caret. So if the lines are too many, frames are
-/// removed first, and then the lines in the middle.
+/// Returns the lines of standard error that a message quotes. Interpreters print the error last, before or after the
+/// frames of a stack trace. Compilers print it first, above an excerpt with a caret. So if there are too many lines,
+/// stack frames are removed first, and then the lines in the middle.
 pub(super) fn error_lines(stderr: &str) -> Vec<String> {
     let all = stderr.lines().map(str::trim_end);
     let mut lines: Vec<&str> = all.filter(|line| !line.is_empty()).collect();
@@ -152,25 +155,26 @@ pub(super) enum ProcessError {
     Broken(#[source] io::Error),
 }
 
-/// Runs commands, and ensures that none outlives the engine.
+/// Runs commands, and ensures that no process of them outlives the engine.
 #[derive(Default)]
 pub(super) struct Processes {
     reaper: Arc<Reaper>,
 }
 
 impl Processes {
-    /// Runs a command to its end. Dropping the future kills its process group. The end of the command also kills the
-    /// group, that is processes that it left in the background.
+    /// Runs a command to its end. Dropping the future kills its process group. When the command ends, the group is
+    /// killed, too: it may have processes that the command left in the background.
     pub(super) async fn run(&self, mut spec: Spec) -> Result<ProcessOutput, ProcessError> {
         let _files = given_files(&mut spec)?;
-        // The group is dropped before the child, while the child's id cannot belong to another process.
+        // The order of the bindings matters: `group` is dropped, and so killed, before `child`. Until `child` is
+        // dropped, its process id cannot belong to another process.
         let Running { mut child, group } = self.start(&spec)?;
         let mut stdout = Vec::new();
         let mut stderr = VecDeque::new();
         let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let status = {
             let pipes = async {
-                // Too much output ends this at once, and the command with it.
+                // Too much output is an error here, which ends the command at once.
                 tokio::try_join!(
                     feed(stdin, spec.stdin),
                     read_all(out, &mut stdout),
@@ -191,7 +195,8 @@ impl Processes {
                         }
                         Err(_) => {
                             drop(group);
-                            // Only a process that left the group can still hold the pipes.
+                            // The group was killed, so only a process that left the group can still hold the pipes.
+                            // Wait for it only for a limited time.
                             if let Ok(read) = tokio::time::timeout(GRACE, pipes).await {
                                 read?;
                             }
@@ -205,7 +210,7 @@ impl Processes {
     }
 
     /// Starts a command. It runs until it ends or until the returned value is dropped, which kills its process group.
-    /// The caller writes its input and reads its output.
+    /// The caller writes the input of the command and reads its output.
     pub(super) fn start(&self, spec: &Spec) -> Result<Running, ProcessError> {
         let mut command = command(spec)?;
         self.reaper.prepare();
@@ -216,14 +221,14 @@ impl Processes {
 }
 
 pub(super) struct Running {
-    /// Dropped before `child`, while the child's id cannot belong to another process.
+    /// Dropped before `child`, because until `child` is dropped, its process id cannot belong to another process.
     group: Group,
     pub(super) child: Child,
 }
 
 impl Running {
-    /// Waits for the child for at most [`GRACE`], then kills its group. Returns how the child ended, with the given end
-    /// of standard error.
+    /// Waits for the child for at most [`GRACE`], then kills its group. Returns how the child ended. `stderr` is the
+    /// end of its standard error.
     pub(super) async fn end(self, stderr: VecDeque<u8>) -> Result<ProcessOutput, ProcessError> {
         let Self { mut child, group } = self;
         let status = match tokio::time::timeout(GRACE, child.wait()).await {
@@ -249,7 +254,7 @@ struct Group {
 
 impl Group {
     fn new(leader: Option<u32>, reaper: &Arc<Reaper>) -> Self {
-        // For `killpg`, 0 would mean the engine's own group and 1 every process.
+        // Refuse the ids 0 and 1: for `killpg`, 0 would mean the engine's own group, and 1 every process.
         let id = leader
             .and_then(|id| i32::try_from(id).ok())
             .filter(|id| *id > 1);
@@ -266,8 +271,8 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(id) = self.id {
-            // This fails if the group is empty, which is harmless: the system does not assign a group's number to
-            // another process while the group has a member, and the group had one until now.
+            // This fails if the group is empty, which does no harm. It cannot kill another group: the system does not
+            // reuse the id of a group while the group has a member, and this one had a member until now.
             let _ = killpg(Pid::from_raw(id), Signal::SIGKILL);
             self.reaper.forget(id);
         }
@@ -314,7 +319,8 @@ fn command(spec: &Spec) -> Result<Command, ProcessError> {
     Ok(command)
 }
 
-/// Writes the files of a command, which only its user may read. They are removed when the result is dropped.
+/// Writes the files of a command. Only the user of the engine may read them. They are removed when the result is
+/// dropped.
 fn given_files(spec: &mut Spec) -> Result<Option<Folder>, ProcessError> {
     if spec.files.is_empty() {
         return Ok(None);
@@ -344,7 +350,7 @@ impl Folder {
             let path = std::env::temp_dir().join(name);
             match std::fs::DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(Self(path)),
-                // The folder is from a killed engine that had the same process id.
+                // The folder is from a killed engine that had the same process id. Try another name.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
@@ -360,7 +366,7 @@ impl Drop for Folder {
 
 fn start_error(spec: &Spec, error: io::Error) -> ProcessError {
     let program = spec.argv.first().cloned().unwrap_or_default();
-    // The system also reports "not found" if the directory is missing, which misleads people.
+    // The system also reports "not found" if the working directory is missing, which would be misleading.
     let missing = |cwd: &&PathBuf| !Path::new(cwd).is_dir();
     let reason = match spec.cwd.as_ref().filter(missing) {
         Some(cwd) => format!("{} is not a directory", cwd.display()),
@@ -372,7 +378,7 @@ fn start_error(spec: &Spec, error: io::Error) -> ProcessError {
     ProcessError::Start { program, reason }
 }
 
-/// Writes everything and closes the pipe. A command need not read its input.
+/// Writes everything and closes the pipe. It is not an error if the command does not read its input.
 async fn feed(pipe: Option<ChildStdin>, text: Option<Vec<u8>>) -> Result<(), ProcessError> {
     if let (Some(mut pipe), Some(text)) = (pipe, text) {
         let _ = pipe.write_all(&text).await;
@@ -410,7 +416,7 @@ async fn read_tail(
     let Some(mut pipe) = pipe else { return Ok(()) };
     let mut lines = Lines::of(OutputStream::Stderr);
     let mut buffer = vec![0; 16 << 10];
-    // If a pipe breaks, what was read before is enough.
+    // An error of the pipe is ignored: the bytes that were read before are enough.
     while let Ok(length @ 1..) = pipe.read(&mut buffer).await {
         into.extend(buffer.iter().take(length));
         lines.take(buffer.get(..length).unwrap_or_default());

@@ -2,15 +2,15 @@
 //! engine ends for any reason; then the shell kills every process group that still runs.
 //!
 //! A parent-death signal would need unsafe code between fork and exec, and it reaches one process only. The end of a
-//! pipe reaches whole groups, on every Unix. It does not reach a process if the engine is killed in the microseconds
-//! between the process's start and the line that names its group.
+//! pipe works for whole groups, on every Unix. It misses a process only if the engine is killed in the microseconds
+//! between the start of the process and the write of the line that names its group.
 
 use std::collections::BTreeSet;
 use std::io::{self, PipeWriter, Write};
 use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Reads `+ GROUP` and `- GROUP` until the pipe ends, that is until the engine ends.
+/// The script of the shell. It reads lines `+ GROUP` and `- GROUP` until the pipe ends, which is when the engine ends.
 const SCRIPT: &str = r#"
 trap '' HUP INT QUIT TERM
 groups=
@@ -40,7 +40,8 @@ struct State {
 }
 
 impl Reaper {
-    /// Starts the shell if necessary, so that between a process's start and [`Reaper::watch`] there is only one write.
+    /// Starts the shell if necessary. Call this before a process is started, so that [`Reaper::watch`] only has to
+    /// write one line after the start.
     pub(super) fn prepare(&self) {
         let mut state = self.lock();
         if state.pipe.is_none() {
@@ -53,7 +54,7 @@ impl Reaper {
         let mut state = self.lock();
         state.groups.insert(group);
         if state.write_command('+', group).is_err() {
-            // The shell was killed: start a new one, which receives every group.
+            // The write failed, so the shell was killed. Start a new one, which receives every group.
             state.start();
         }
     }
@@ -61,7 +62,7 @@ impl Reaper {
     pub(super) fn forget(&self, group: i32) {
         let mut state = self.lock();
         state.groups.remove(&group);
-        // If the shell has ended, it needs no message.
+        // An error is ignored: if the shell has ended, it needs no message.
         let _ = state.write_command('-', group);
     }
 
@@ -73,7 +74,7 @@ impl Reaper {
 impl State {
     fn write_command(&mut self, sign: char, group: i32) -> io::Result<()> {
         let pipe = self.pipe.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-        // One write of a short line is atomic.
+        // Write the line with one call: a short write to a pipe is atomic.
         pipe.write_all(format!("{sign} {group}\n").as_bytes())
     }
 
@@ -92,7 +93,7 @@ impl State {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .current_dir("/")
-            // Its own group, so that Ctrl-C in the terminal reaches only the engine.
+            // The shell has its own group, so that Ctrl-C in the terminal reaches only the engine.
             .process_group(0)
             .spawn()?;
         self.pipe = Some(writer);

@@ -91,7 +91,8 @@ fn evaluation(valid: bool, score: f64, errors: Vec<Value>, suggestions: Vec<Valu
     ])
 }
 
-/// Checks the data against the schema; the score is 1 or 0. Coerced values are used only for the check.
+/// Checks the data against the schema. The score is 1 if the data is valid, or 0. With `coerce`, values are converted
+/// only for the check, and not in the output.
 fn by_schema(inputs: Inputs<'_>, data: &Value, budget: &Budget) -> Result<Value, Fault> {
     let schema = Schema::of(inputs)?;
     let is_coerced = inputs.get("coerce") != Some(&Value::Bool(false));
@@ -108,7 +109,7 @@ fn by_schema(inputs: Inputs<'_>, data: &Value, budget: &Budget) -> Result<Value,
     Ok(evaluation(valid, score, errors, suggestions))
 }
 
-/// Returns what The Edge Agent suggests for an error, word for word.
+/// Returns the suggestion for an error, with the exact words of The Edge Agent.
 fn suggestion(error: &Value) -> Option<Value> {
     let message = error.get("message")?.as_str()?.to_lowercase();
     let path = match error.get("path")?.as_str()? {
@@ -183,7 +184,7 @@ fn judgement(answer: &str) -> Result<Value, Fault> {
         }
     }
     let judged = judged.ok_or_else(|| refused("it is not valid JSON"))?;
-    // Prompts that authors write may name it `pass`.
+    // A prompt that the author wrote may use the name `pass`, so accept that, too.
     let valid = ["valid", "pass", "passed"].iter();
     let valid = valid.filter_map(|key| judged.get(key)).next();
     let Some(Value::Bool(valid)) = valid else {
@@ -191,7 +192,8 @@ fn judgement(answer: &str) -> Result<Value, Fault> {
     };
     let score = match judged.get("score") {
         None | Some(Value::Null) => f64::from(u8::from(*valid)),
-        // An author's prompt may require a score from 1 to 10, and models put the number in quotes.
+        // Accept any number: the author's prompt may require a score from 1 to 10. Also accept a number in quotes,
+        // which some models return.
         Some(score) => match score.to_json().trim_matches('"').parse() {
             Ok(score) if f64::is_finite(score) => score,
             _ => return Err(refused("`score` is not a number")),
@@ -216,7 +218,7 @@ fn reason(words: &str) -> Value {
     Value::from_pairs([("message", Value::text(words))])
 }
 
-/// Returns the text of the first code fence, into which models often put JSON.
+/// Returns the text in the first Markdown code fence. Models often put JSON into one.
 fn fenced(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("```")?;
     let (_, rest) = rest.split_once('\n')?;

@@ -1,5 +1,5 @@
-//! The executors and handlers by name, and the one place that limits an attempt: its time, its panics, the size of its
-//! result. It never retries; the machine does.
+//! The executors and handlers by name, and the only place that limits an attempt: its time and the size of its result.
+//! It also catches panics. It never retries: the machine decides on retries.
 
 use super::activity::{ActivityContext, ActivityError, typed};
 use super::append::AppendFile;
@@ -53,8 +53,8 @@ use windlass_model::model::{
 };
 use windlass_value::first_chars;
 
-/// Maximum size in bytes of an action's whole result. Executors read at most 16 MiB, which a result may hold twice: as
-/// text and parsed.
+/// Maximum size in bytes of an action's whole result. Executors read at most 16 MiB. A result may contain them twice:
+/// as text and parsed.
 const MAX_RESULT_BYTES: usize = 40 << 20;
 
 /// Maximum length in bytes of a rate's name. A longer name is shortened to [`SHOWN_RATE_NAME`] letters and a digest.
@@ -63,14 +63,14 @@ const SHOWN_RATE_NAME: usize = 64;
 
 type Executors = BTreeMap<Name, Arc<dyn Executor>>;
 
-/// Executors and handlers by name. A clone shares both, so it is cheap.
+/// Executors and handlers by name. A clone shares both, so cloning is cheap.
 #[derive(Clone)]
 pub struct Registry {
     executors: Arc<Executors>,
     handlers: Arc<Handlers>,
-    /// How often the workflow may call each host.
+    /// The rate limits of the workflow: how often it may call each host.
     rates: Arc<[HostRate]>,
-    /// Executors that reach only the public internet, for guests.
+    /// Executors that reach only the public internet, for guests (workflows from HTTP or MCP).
     guests: Arc<Executors>,
     secrets: Secrets,
     /// What guests' workflows may do.
@@ -135,16 +135,16 @@ impl Registry {
         }
     }
 
-    /// Adds an executor, or replaces the executor of that name. `activity`, `actor`, `connector` and `runner` cannot be
-    /// replaced.
+    /// Adds an executor, or replaces the executor of that name. The executors `activity`, `actor`, `connector` and
+    /// `runner` cannot be replaced.
     pub fn register_executor(&mut self, name: &str, executor: impl Executor) {
         Arc::make_mut(&mut self.executors).insert(Name::from(name), Arc::new(executor));
     }
 
     /// Adds a Rust closure as the handler of activities and actors of that name, or replaces that handler.
     ///
-    /// A panic in it becomes a fault that is retried. Aborting the closure drops its future, so code that blocks
-    /// belongs on `tokio::task::spawn_blocking`.
+    /// A panic in the closure becomes a fault that is retried. Aborting an attempt drops the closure's future, so run
+    /// blocking code with `tokio::task::spawn_blocking`.
     pub fn register<F, I, O, Fut>(&mut self, name: &str, activity: F)
     where
         F: Fn(ActivityContext, I) -> Fut + Send + Sync + 'static,
@@ -163,7 +163,7 @@ impl Registry {
     }
 
     /// Returns this registry with a workflow's own handlers, which replace handlers of the same name. Connections and
-    /// processes stay shared.
+    /// processes remain shared with this registry.
     #[must_use]
     pub fn with_handlers<'a>(&self, declared: impl IntoIterator<Item = &'a Handler>) -> Self {
         let mut layered = self.clone();
@@ -186,7 +186,7 @@ impl Registry {
         }
     }
 
-    /// How often the workflow of this registry may call each host.
+    /// Returns how often the workflow of this registry may call each host.
     #[must_use]
     pub fn rates(&self) -> &[HostRate] {
         &self.rates
@@ -206,12 +206,13 @@ impl Registry {
         }
     }
 
-    /// Returns this registry for a program of this origin and format. The operator's handlers are unchanged; the policy
-    /// limits handlers that a workflow declares after this call.
+    /// Returns this registry for a program of this origin and format. The policy of the origin limits handlers that are
+    /// declared after this call. The operator's own handlers are unchanged.
     #[must_use]
     pub fn of(&self, origin: Origin, dialect: Dialect) -> Self {
         let policy = self.policy_of(origin);
-        // TEA programs may read every variable, and a program that may run commands can read them anyway.
+        // A TEA program (The Edge Agent) may read every environment variable if it may also run commands, because a
+        // command can read them anyway.
         let has_full_env = dialect == Dialect::Tea && policy.shell;
         Self {
             policy,
@@ -227,47 +228,47 @@ impl Registry {
         }
     }
 
-    /// The origin of the program that this registry is for.
+    /// Returns the origin of the program that this registry is for.
     #[must_use]
     pub fn origin(&self) -> Origin {
         self.context.origin
     }
 
     /// Returns this registry for runs that were started in a folder. Relative paths in shell commands, handlers,
-    /// scripts and `appendFile` are relative to that folder, not to the engine's own.
+    /// scripts and `appendFile` are relative to this folder, not to the working directory of the engine.
     #[must_use]
     pub fn in_folder(mut self, folder: Option<&Path>) -> Self {
         self.context.folder = folder.map(Arc::from);
         self
     }
 
-    /// Sets whether a process that no longer exists may have started an attempt before. By default, true.
+    /// Sets whether an earlier process, which no longer exists, may have begun the attempt. By default, true.
     #[must_use]
     pub fn with_replayed(mut self, replayed: bool) -> Self {
         self.context.replayed = replayed;
         self
     }
 
-    /// Returns this registry for attempts whose commands report their output while they run.
+    /// Returns this registry with a listener, which receives the output of commands while they run.
     #[must_use]
     pub fn with_output_listener(mut self, listener: Listener) -> Self {
         self.context.listener = Some(listener);
         self
     }
 
-    /// Sets the engine's state directory. No action may write to the store in it.
+    /// Sets the engine's state directory. No action may write to the store in this directory.
     pub fn set_state(&mut self, state: &Path) {
         self.context.state = Some(Arc::from(state));
         self.secrets.set_callbacks(Callbacks::of(state));
     }
 
-    /// Returns true if a file of stubs answers instead of what actions call.
+    /// Returns true if this registry has stubs: answers from a file that replace calls.
     #[must_use]
     pub fn has_stubs(&self) -> bool {
         self.handlers.has_stubs()
     }
 
-    /// The addresses at which others can answer a run's signals.
+    /// Returns the callbacks: the addresses at which requests can send signals to a run.
     #[must_use]
     pub fn callbacks(&self) -> &Callbacks {
         self.secrets.callbacks()
@@ -278,13 +279,13 @@ impl Registry {
         self.context.shared = Some(state);
     }
 
-    /// Sends the trace context to callees: `traceparent` of W3C Trace Context.
+    /// Sets whether called services receive the trace context: `traceparent` of W3C Trace Context.
     pub fn set_traced(&mut self, traced: bool) {
         self.context.traced = traced;
     }
 
     /// Returns `this` with the state directory, the store and the tracing of `other`. If `this` has them already, it is
-    /// not copied.
+    /// returned without a copy.
     #[must_use]
     pub fn in_engine(mut this: Arc<Self>, other: &Self) -> Arc<Self> {
         let (here, there) = (&this.context, &other.context);
@@ -302,7 +303,8 @@ impl Registry {
         this
     }
 
-    /// Sets where secrets are read from. The default is systemd's credentials and the environment.
+    /// Sets where secrets are read from. By default, they are read from the credentials that systemd passes and from
+    /// the environment.
     pub fn set_secrets(&mut self, sources: SecretSources) {
         self.secrets.set_sources(sources);
     }
@@ -329,20 +331,20 @@ impl Registry {
         self.secrets.allows_guest_secret(name)
     }
 
-    /// Where secrets are read from.
+    /// Returns where secrets are read from.
     #[must_use]
     pub fn secret_sources(&self) -> &SecretSources {
         self.secrets.sources()
     }
 
-    /// Returns this registry for a program. `uses` has the secrets that each action names.
+    /// Returns this registry for a program. `uses` has, for each action, the names of the secrets that it uses.
     #[must_use]
     pub fn with_secrets(mut self, uses: BTreeMap<Name, Vec<Name>>) -> Self {
         self.secrets = self.secrets.used_by(uses);
         self
     }
 
-    /// Returns this registry for a program. `actions` are those with secure inputs or outputs.
+    /// Returns this registry for a program. `actions` are the actions with secure inputs or outputs.
     #[must_use]
     pub fn with_secure(mut self, actions: BTreeSet<Name>) -> Self {
         self.secure = Arc::new(actions);
@@ -368,7 +370,7 @@ impl Registry {
         self.handlers.stubs_http(action)
     }
 
-    /// The actions and handlers that have a stub.
+    /// Returns the names of the actions and handlers that have a stub.
     pub fn stub_names(&self) -> impl Iterator<Item = &str> {
         self.handlers.stub_names()
     }
@@ -389,7 +391,7 @@ impl Registry {
         }
     }
 
-    /// Makes one attempt with the secrets that the action names. `masks` find secure inputs in the result.
+    /// Makes one attempt with the secrets that the action names. `masks` find the texts of secure inputs.
     async fn resolve_secrets(
         &self,
         request: &Request,
@@ -407,7 +409,8 @@ impl Registry {
         }
     }
 
-    /// Makes one attempt in the execution context: folder, origin, whether it may have been started before.
+    /// Makes one attempt in its execution context, which has the folder, the origin, and whether the attempt may be a
+    /// repetition.
     async fn in_working_context(
         &self,
         request: &Request,
@@ -422,7 +425,7 @@ impl Registry {
         here.scope(self.attempt(request)).await
     }
 
-    /// Returns the host and port that a request will go to, if they are known before the attempt.
+    /// Returns the host and port to which a request will be sent, if they are known before the attempt.
     #[must_use]
     pub fn host(&self, request: &Request) -> Option<Name> {
         let executor = self.executor(&request.executor)?;
@@ -437,8 +440,8 @@ impl Registry {
         Some(Name::from(format!("{}:{port}", url.host_str()?)))
     }
 
-    /// Returns the value of `rate` in the inputs of a request, shortened if it is long. A secure value becomes a
-    /// digest.
+    /// Returns the name of the rate limit in the input `rate` of a request. A long name is shortened, and a secure
+    /// value becomes a digest.
     #[must_use]
     pub fn rate_name(&self, request: &Request) -> Option<Name> {
         let named = request.rate()?;
@@ -478,7 +481,7 @@ impl Registry {
             if let Some(answer) = self.handlers.instead_of_http(request) {
                 return answer;
             }
-            // Boxed, because otherwise the future of every attempt has room for this one.
+            // Boxed, because otherwise the future of every attempt would contain the space for this future.
             let signed = Box::pin(identity::signed(&self.handlers, request)).await?;
             if let Some(signed) = signed {
                 return self.run_executor(&signed).await;
@@ -530,7 +533,7 @@ fn executor(name: &str, executor: impl Executor) -> (Name, Arc<dyn Executor>) {
     (Name::from(name), Arc::new(executor))
 }
 
-/// Makes the executors that call servers, with this client.
+/// Makes the executors that call servers. They use this client.
 #[cfg_attr(not(feature = "tea"), allow(unused_variables, unused_mut))]
 fn callers(client: &Arc<Client>, processes: &Arc<Processes>, prolog: &Arc<Prolog>) -> Executors {
     let mut executors = Executors::new();
@@ -589,7 +592,7 @@ async fn catch_panic<'a>(
     let mut attempt =
         catch_unwind(AssertUnwindSafe(start)).map_err(|payload| panic_fault(action, &*payload))?;
     poll_fn(|context| {
-        // Unwind safety: an attempt that panicked is never polled again.
+        // This is unwind safe, because an attempt that panicked is never polled again.
         catch_unwind(AssertUnwindSafe(|| attempt.as_mut().poll(context)))
             .unwrap_or_else(|payload| Poll::Ready(Err(panic_fault(action, &*payload))))
     })
@@ -605,8 +608,8 @@ fn panic_fault(action: &str, payload: &(dyn Any + Send)) -> Fault {
     Fault::new(fault_kind::HANDLER, format!("`{action}` panicked: {text}")).transient()
 }
 
-/// Returns the outcome, or a fault if the value exceeds the limits for storage. A fault loses an output that is too
-/// large.
+/// Returns the outcome, or a fault if the value exceeds the limits for storage. If the output of a fault is too large,
+/// the fault is returned without the output.
 fn enforce_result_limits(outcome: Result<Value, Fault>) -> Result<Value, Fault> {
     match outcome {
         Ok(value) => match limit_violation(&value) {
@@ -663,7 +666,7 @@ mod tests {
             let given = default_timeout(&registry, executor, inputs);
             assert_eq!(given, expected, "{executor} {inputs}");
         }
-        // A stream has no timeout, unless it is a guest's.
+        // A stream of events has no timeout, unless it is a guest's.
         let guest = registry.of(Origin::Guest, Dialect::Loom);
         for (registry, expected) in [(&registry, None), (&guest, own)] {
             let given = default_timeout(registry, "http", r#"{"events": true}"#);

@@ -1,5 +1,6 @@
 //! `runner`: runs a configured program with the prompt on standard input and reads the answer from standard output
-//! (docs/reference/canvas.md). It never interprets the answer. The prompt and the session never reach a shell as code.
+//! (docs/reference/canvas.md). This module never interprets the answer. The prompt and the session never reach a shell
+//! as code.
 
 use super::handler::unknown;
 use super::handler::{Handlers, Target};
@@ -9,7 +10,7 @@ use std::borrow::Cow;
 use windlass_expression::Value;
 use windlass_model::model::{Fault, Request};
 
-/// The name of the placeholder in a command's arguments that the session of a conversation replaces.
+/// The name of the placeholder in a command's arguments. The id of the conversation's session replaces it.
 const SESSION: &str = "session_id";
 
 impl Handlers {
@@ -44,8 +45,8 @@ impl Handlers {
     }
 }
 
-/// Returns the session to continue. Another program made its name, so a name that a command could read as an option is
-/// refused.
+/// Returns the id of the session to continue. Another program made the id, so an id that a command could read as an
+/// option is refused.
 fn session(inputs: Inputs<'_>) -> Result<Option<Cow<'_, str>>, Fault> {
     let session = match inputs.get(SESSION) {
         None => return Ok(None),
@@ -59,8 +60,9 @@ fn session(inputs: Inputs<'_>) -> Result<Option<Cow<'_, str>>, Fault> {
     Ok(Some(session).filter(|session| !session.is_empty()))
 }
 
-/// Returns the arguments of a command with the session in the place of `{{ session_id }}`. Without a session, an
-/// argument with the placeholder is omitted. If it is only the placeholder, the option before it is omitted, too.
+/// Returns the arguments of a command in which the session's id replaces `{{ session_id }}`. Without a session, an
+/// argument with the placeholder is omitted. If such an argument is only the placeholder, the argument before it (the
+/// option) is omitted, too.
 fn with_session(argv: &[String], session: Option<&str>) -> Vec<String> {
     let mut words: Vec<String> = Vec::with_capacity(argv.len());
     for word in argv {
@@ -71,7 +73,7 @@ fn with_session(argv: &[String], session: Option<&str>) -> Vec<String> {
             }
             (Some((before, after)), None) => {
                 let whole = before.is_empty() && after.is_empty();
-                // Never remove the program itself.
+                // Do not remove the first word, which is the program.
                 if whole
                     && words.len() > 1
                     && words.last().is_some_and(|word| word.starts_with('-'))

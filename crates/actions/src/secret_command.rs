@@ -1,5 +1,5 @@
 //! A command that prints secrets (`--secret-command`), for example by a query to a vault. Its results are cached in
-//! memory for a minute, because every attempt needs the secrets.
+//! memory for a minute, because every attempt reads its secrets again.
 
 use super::process::error_lines;
 use std::collections::BTreeMap;
@@ -9,21 +9,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a value is cached. A changed secret needs no restart.
+/// How long a value is cached. It expires so that a changed secret needs no restart.
 const CACHE_LIFETIME: Duration = Duration::from_secs(60);
 
 /// Timeout of the command.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The time between a failure and the next run of the command for an unauthenticated caller.
+/// Time between a failure and the next run of the command, if the caller is unauthenticated.
 const PAUSE: Duration = Duration::from_secs(5);
 
 #[derive(Clone)]
 pub(super) struct SecretCommand {
     text: Arc<str>,
     cache: Arc<Mutex<BTreeMap<String, (Instant, String)>>>,
-    /// Why the last request by an unauthenticated caller failed, by secret. Locked while the command runs for such a
-    /// caller.
+    /// When and why the last run of the command for an unauthenticated caller failed, by secret. Locked while the
+    /// command runs for such a caller.
     failed: Arc<tokio::sync::Mutex<BTreeMap<String, (Instant, String)>>>,
 }
 
@@ -86,7 +86,8 @@ impl SecretCommand {
         Ok(())
     }
 
-    /// As [`Self::run`], for unauthenticated callers: one command at a time, none for [`PAUSE`] after a failure.
+    /// Runs the command as [`Self::run`] does, for unauthenticated callers. Only one such command runs at a time, and
+    /// none for [`PAUSE`] after a failure.
     pub(super) async fn run_limited(&self, name: &str) -> Result<(), String> {
         let mut failed = self.failed.lock().await;
         if let Some((at, why)) = failed.get(name)

@@ -1,5 +1,5 @@
 //! Secrets outside of the machine: where they are read from, how they get into a request just before it is carried out,
-//! and how they are removed from the result. No value that the machine receives holds a secret. A secret is read for
+//! and how they are removed from the result. No value that the machine receives contains a secret. A secret is read for
 //! each attempt, so a changed secret needs no restart.
 
 use super::callback::Callbacks;
@@ -15,13 +15,13 @@ use windlass_expression::{
 };
 use windlass_model::model::{CallbackClaim, Fault, Name, Request, fault_kind};
 
-/// The prefix of environment variables that hold a secret.
+/// The prefix of environment variables that contain a secret.
 const VARIABLE: &str = "WINDLASS_SECRET_";
 
 /// The variable with the token for the server's API.
 const TOKEN: &str = "WINDLASS_TOKEN";
 
-/// Minimum length in bytes of a key that is hidden, see [`is_hidden_key`].
+/// Minimum length in bytes of a key that is masked in results, see [`is_hidden_key`].
 const MIN_KEY: usize = 8;
 
 const MAX_SECRET: u64 = 64 * 1024;
@@ -36,7 +36,8 @@ pub struct SecretSources {
 }
 
 impl Default for SecretSources {
-    /// The credentials that systemd passes (`$CREDENTIALS_DIRECTORY`), and the environment.
+    /// Returns the default sources: the credentials that systemd passes (`$CREDENTIALS_DIRECTORY`), and the
+    /// environment.
     fn default() -> Self {
         let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
         Self {
@@ -66,15 +67,15 @@ impl SecretSources {
     }
 
     /// Adds a line for `sh` that prints the secret named by its `$1`. If the line has no `$1`, the name is its last
-    /// argument. The line is run for secrets that no other source has.
+    /// argument. The line is run only for secrets that no other source has.
     #[must_use]
     pub fn with_command(mut self, line: &str) -> Self {
         self.command = Some(SecretCommand::new(line));
         self
     }
 
-    /// Returns true if a secret of this name exists now. If there is a command, every valid name counts as existing,
-    /// because the command is not run for this.
+    /// Returns true if a secret of this name exists now. If there is a command, this is true for every valid name,
+    /// because the command is not run for this check.
     #[must_use]
     pub fn knows(&self, name: &str) -> bool {
         let has_command = self.command.is_some() && is_secret_name(name);
@@ -89,7 +90,8 @@ impl SecretSources {
         }
     }
 
-    /// As [`Self::run_command`], but with [`SecretCommand::run_limited`].
+    /// Runs the command as [`Self::run_command`] does, but limited for unauthenticated callers:
+    /// [`SecretCommand::run_limited`].
     pub(super) async fn run_command_limited(&self, name: &str) -> Result<(), String> {
         match self.command_for(name)? {
             Some(command) => command.run_limited(name).await,
@@ -140,8 +142,8 @@ impl SecretSources {
     }
 }
 
-/// Returns true if a key is masked in results. Local servers accept any key, and a short key such as `test` would occur
-/// in every answer.
+/// Returns true if an API key is masked in results. A short key is not: local servers accept any key, and a key such as
+/// `test` would occur in every answer.
 pub(super) fn is_hidden_key(key: &str) -> bool {
     key.len() >= MIN_KEY
 }
@@ -170,7 +172,7 @@ pub fn fits_pattern(pattern: &str, name: &str) -> bool {
     true
 }
 
-/// Returns true if only the engine may read this variable, and not the processes that actions start.
+/// Returns true if only the engine may read this environment variable, and not the processes that actions start.
 pub(super) fn is_engine_only(variable: &OsStr) -> bool {
     let name = variable.as_encoded_bytes();
     name.starts_with(VARIABLE.as_bytes()) || name == TOKEN.as_bytes()
@@ -223,12 +225,13 @@ impl Secrets {
         &self.callbacks
     }
 
-    /// Sets the names of secrets that guests may name; a `*` matches any text.
+    /// Sets the patterns of the secrets that guests (workflows from HTTP or MCP) may name. A `*` matches any text.
     pub fn allow_guest_secrets(&mut self, patterns: Vec<String>) {
         self.for_guests = Arc::new(patterns);
     }
 
-    /// Returns the same secrets for a program. With `of_guest`, it may name only what guests may name.
+    /// Returns the same secrets for a program. With `of_guest`, the program may name only the secrets that guests may
+    /// name.
     #[must_use]
     pub fn of_guest(&self, of_guest: bool) -> Self {
         Self {
@@ -237,8 +240,8 @@ impl Secrets {
         }
     }
 
-    /// Returns the same secrets for a program. With `allowed`, it may read every variable of the environment, not only
-    /// the allowed ones.
+    /// Returns the same secrets for a program. If `allowed` is true, the program may read every environment variable,
+    /// and not only those of [`Self::allow_env`].
     #[must_use]
     pub fn with_full_env(self, allowed: bool) -> Self {
         Self {
@@ -247,12 +250,12 @@ impl Secrets {
         }
     }
 
-    /// Adds variables of the environment that may be read; a `*` in a name matches any text.
+    /// Adds environment variables that programs may read. A `*` in a name matches any text.
     pub fn allow_env(&mut self, patterns: &[String]) {
         Arc::make_mut(&mut self.readable).extend_from_slice(patterns);
     }
 
-    /// Returns true if a variable of the environment may be read.
+    /// Returns true if the program may read an environment variable.
     #[must_use]
     pub fn can_read_env(&self, variable: &str) -> bool {
         self.has_full_env
@@ -262,7 +265,8 @@ impl Secrets {
                 .any(|pattern| fits_pattern(pattern, variable))
     }
 
-    /// Returns true if guests may name this secret. Another check covers variables of the environment.
+    /// Returns true if guests may name this secret. Also true for callback addresses, and for environment variables,
+    /// which another check covers.
     #[must_use]
     pub fn allows_guest_secret(&self, name: &str) -> bool {
         of_environment(name).is_some()
@@ -273,9 +277,10 @@ impl Secrets {
                 .any(|pattern| fits_pattern(pattern, name))
     }
 
-    /// Returns the flag with which the program could name this secret, or `None` if it may name it already.
+    /// Returns the command-line flag with which the program could name this secret. `None` if the program may name it
+    /// already.
     fn denied(&self, name: &str) -> Option<String> {
-        // A callback address answers only a signal of the run itself.
+        // A callback address is always allowed, because it sends signals only to the run itself.
         if of_callback(name).is_some() {
             return None;
         }
@@ -294,7 +299,7 @@ impl Secrets {
         &self.sources
     }
 
-    /// Returns the same sources for a program. `uses` has the secrets that each action names.
+    /// Returns the same sources for a program. `uses` has, for each action, the names of the secrets that it uses.
     #[must_use]
     pub fn used_by(&self, uses: BTreeMap<Name, Vec<Name>>) -> Self {
         Self {
@@ -311,8 +316,8 @@ impl Secrets {
         Fault::new(fault_kind::SECRET, message)
     }
 
-    /// Returns the address at which others answer a signal of the action's own run. The mark does not choose the run,
-    /// because an expression could build a mark for another run.
+    /// Returns the callback address for a signal of the action's own run. The run is not part of the placeholder in the
+    /// request, because an expression could build a placeholder for another run.
     fn callback(&self, run: &str, signal: &str, claim: Option<&str>) -> Result<String, String> {
         let claim = claim.and_then(CallbackClaim::parse);
         let claim =
@@ -320,7 +325,7 @@ impl Secrets {
         self.callbacks.address(run, signal, claim)
     }
 
-    /// Fetches the secrets that only a command has, for [`Self::open`].
+    /// Runs the command for secrets that no other source has, so that [`Self::open`] finds them in the cache.
     pub async fn fetch(&self, request: &Request) -> Result<(), Fault> {
         let own = self.uses.get(&request.action);
         let own: &[Name] = own.map_or(&[], Vec::as_slice);
@@ -331,8 +336,8 @@ impl Secrets {
         Ok(())
     }
 
-    /// Puts the secrets that an action names into its request, with a mask for all secrets of the program. Returns
-    /// `None` if the program names no secret.
+    /// Replaces the placeholders in a request with the secrets. Also returns a mask for all secrets of the program.
+    /// Returns `None` if the program names no secret.
     pub fn open(&self, request: &Request) -> Result<Option<ResolvedSecrets>, Fault> {
         if self.uses.is_empty() {
             return Ok(None);
@@ -356,9 +361,9 @@ impl Secrets {
                 Ok(Some(value)) => {
                     values.insert(name.clone(), value);
                 }
-                // A secret that only other actions need may be missing.
+                // Ignore it if a secret is missing that only other actions name.
                 _ if !own.contains(name) => {}
-                // For a variable, the mark says whether it is required.
+                // An environment variable may be missing: its placeholder says whether it is required.
                 Ok(None) if of_environment(name).is_some() => {}
                 Ok(None) => return Err(self.missing(name)),
                 Err(error) => {
@@ -379,7 +384,8 @@ impl Secrets {
             if let Some(signal) = of_callback(marked.name) {
                 return match self.callback(&request.run(), signal, marked.fallback) {
                     Ok(address) => {
-                        // The result may contain the signature without the rest of the address.
+                        // Mask the signature separately, because the result may contain it without the rest of the
+                        // address.
                         let signature = address.rsplit_once('=').map(|(_, signature)| signature);
                         addresses.extend(signature.map(str::to_owned));
                         addresses.push(address.clone());
@@ -424,7 +430,7 @@ impl Secrets {
     }
 }
 
-/// A request that holds secrets. It is never stored.
+/// A request that contains secrets, with a mask that finds them. It is never stored.
 pub struct ResolvedSecrets {
     pub request: Request,
     pub mask: Arc<Mask>,

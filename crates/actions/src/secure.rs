@@ -1,5 +1,6 @@
-//! Secure inputs of an action. The executor gets their plain values, and this module searches the result for them. A
-//! fault never contains the text of a secure value, and an output with such a text becomes secure. Nothing is stored.
+//! Secure inputs of an action. The executor gets the plain values, and this module searches the result for their texts.
+//! A fault never contains the text of a secure value, and an output that contains one becomes secure. The plain values
+//! are never stored.
 
 use super::mask::Mask;
 use percent_encoding::percent_decode_str;
@@ -9,17 +10,17 @@ use url::Url;
 use windlass_expression::{Secure, Value};
 use windlass_model::model::{Fault, Request};
 
-/// Minimum length in bytes of a secure text that is masked in faults. Shorter texts occur anywhere.
+/// Minimum length in bytes of a secure text that is masked in faults. Shorter texts occur by chance in many messages.
 const SHORTEST: usize = 4;
 
-/// Minimum length in bytes of a text that makes an output secure. Shorter texts, such as `POST` or `json`, prove
-/// nothing.
+/// Minimum length in bytes of a text that makes an output secure. Shorter texts, such as `POST` or `json`, often occur
+/// by chance.
 const SHORTEST_ECHO: usize = 8;
 
-/// Maximum number of texts to search for. If an action has more, its faults have no details.
+/// Maximum number of texts to search for. If an action has more, the details of its faults are removed.
 const MAX_TEXTS: usize = 256;
 
-/// A request with the plain values of its secure inputs, and what to search for in its result.
+/// A request with the plain values of its secure inputs, and the texts to search for in its result.
 pub(super) struct RevealedRequest {
     pub request: Request,
     pub mask: Arc<Mask>,
@@ -35,8 +36,8 @@ pub(super) fn revealed(request: &Request) -> Option<RevealedRequest> {
     collect(&request.inputs, false, &mut |text| {
         hidden.extend(secret_candidates(text, SHORTEST));
     });
-    // If an author makes all inputs of an action secure, that includes constants, which results often repeat. So only
-    // values that are secure within the inputs make an output secure.
+    // If an author makes all inputs of an action secure, the inputs include constants, which results often repeat. Then
+    // only values that were already secure within the inputs make an output secure.
     let inside = match &request.inputs {
         Value::Secure(secure) => match &**secure {
             Secure::Open(value) => value,
@@ -62,7 +63,7 @@ pub(super) fn revealed(request: &Request) -> Option<RevealedRequest> {
 }
 
 impl RevealedRequest {
-    /// Returns the result in a form that may be stored.
+    /// Returns the result in a form that may be stored: faults are masked, and outputs with secure texts become secure.
     pub fn outcome(&self, outcome: Result<Value, Fault>) -> Result<Value, Fault> {
         match outcome {
             Ok(value) => Ok(self.output(value)),
@@ -101,15 +102,16 @@ fn collect(value: &Value, secure: bool, found: &mut dyn FnMut(&str)) {
     }
 }
 
-/// Returns a text and the words in it. The text may have been computed from a secure value and other text (`Bearer …`,
-/// `?token=…`). The host of a URL is not secure: the author wrote it.
+/// Returns a text and the words in it. The words are searched for, too, because the text may be computed from a secure
+/// value and other text (`Bearer …`, `?token=…`). The host of a URL is not included, because it is assumed to be the
+/// author's text.
 fn secret_candidates(text: &str, shortest: usize) -> impl Iterator<Item = String> + '_ {
     let host = Url::parse(text.trim()).ok();
     let host = host.and_then(|url| url.host_str().map(str::to_owned));
     let words = text.split(|c: char| c.is_whitespace() || "\"',;&".contains(c));
     let pieces = text.split(|c: char| c.is_whitespace() || "\"',;&=?#/:@|<>(){}[]".contains(c));
     let pieces = pieces.filter(move |piece| host.as_deref() != Some(*piece));
-    // Only words that are long enough may be the secure part; others are probably the author's text.
+    // Only words that are long enough are searched for. Shorter ones are probably the author's text.
     let within = words
         .chain(pieces)
         .filter(|word| word.len() >= SHORTEST_ECHO);
@@ -119,7 +121,7 @@ fn secret_candidates(text: &str, shortest: usize) -> impl Iterator<Item = String
         .chain(within)
 }
 
-/// Percent-decodes a word of a URL, which the server may return decoded.
+/// Percent-decodes a word of a URL, because the server may return it in this form.
 fn decoded(word: &str) -> String {
     percent_decode_str(word).decode_utf8_lossy().into_owned()
 }
@@ -156,7 +158,7 @@ mod tests {
         assert!(matches!(revealed.outcome(Ok(echo)), Ok(Value::Secure(_))));
         let other = Value::from_pairs([("method", Value::from("POST"))]);
         assert_eq!(revealed.outcome(Ok(other.clone())), Ok(other));
-        // The text is in a URL, in what follows a name, and percent-encoded.
+        // The secure text is in a URL: as a part of the query, and percent-encoded.
         for whole in [
             "https://example.org/q?token=tok-123456&x=1",
             "https://example.org/users/tok-123456/all",
@@ -170,7 +172,7 @@ mod tests {
             let link = Value::from("https://example.org/next");
             assert_eq!(revealed.outcome(Ok(link.clone())), Ok(link));
         }
-        // If all inputs are hidden, only what was computed from something secure is searched for.
+        // If all inputs are secure, only texts that were computed from secure values are searched for.
         let all = super::revealed(&request(inputs.secure())).unwrap();
         let other = Value::from_pairs([("method", Value::from("POST"))]);
         assert_eq!(all.outcome(Ok(other.clone())), Ok(other));

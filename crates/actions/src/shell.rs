@@ -1,5 +1,5 @@
-//! `shell`: a command, or a text for `sh`. Data reaches a command only through `env`, `stdin` and its arguments:
-//! nothing is rendered into the text.
+//! `shell`: a command, or a text for `sh`. Data reaches a command only through `env`, `stdin`, `files` and its
+//! arguments. No data is rendered into the text for `sh`.
 
 use super::execution_context::resolved;
 use super::inputs::{Inputs, invalid, mismatch, scalar};
@@ -22,7 +22,7 @@ impl Shell {
 
     async fn run(&self, request: &Request) -> Result<Value, Fault> {
         let finished = self.processes.run(spec(request)?).await.map_err(fault)?;
-        // With `check: false` the workflow reads the exit code and handles a command that failed.
+        // With `check: false`, a failed command is not a fault: the workflow reads the exit code itself.
         let unchecked = request.inputs.get("check") == Some(&Value::Bool(false));
         if finished.code == 0 || unchecked {
             return output(&finished);
@@ -75,7 +75,8 @@ fn spec(request: &Request) -> Result<Spec, Fault> {
     Ok(spec)
 }
 
-/// Returns the texts in `files` of an action's inputs, each with the variable that will have its path.
+/// Returns the texts in `files` of an action's inputs, each with the name of the environment variable that gets its
+/// path.
 pub(super) fn files(inputs: Inputs<'_>) -> Result<Vec<(String, String)>, Fault> {
     let members = inputs.members("files")?.into_iter();
     let written =
@@ -102,8 +103,8 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// Makes a stub's answer the result of a command. An answer with a key of `{exitCode, stdout, stderr, body}` has those
-/// parts of the result; any other answer is the body.
+/// Converts a stub's answer to the result of a command. If the answer has one of the keys `exitCode`, `stdout`,
+/// `stderr` and `body`, it has these parts of the result. Any other answer is the body.
 pub(super) fn as_command(answer: Value, request: &Request) -> Result<Value, Fault> {
     let parts = ["exitCode", "stdout", "stderr", "body"];
     let whole = parts.iter().any(|key| answer.get(key).is_some());
@@ -142,8 +143,8 @@ pub(super) fn as_command(answer: Value, request: &Request) -> Result<Value, Faul
     Err(fault.output(output).transient())
 }
 
-/// Builds `{exitCode, stdout, stderr, body}`. The body is standard output, parsed as JSON. If it is not JSON, the body
-/// is text without the line ends at its end, as in `$(…)`.
+/// Builds `{exitCode, stdout, stderr, body}`. The body is standard output, parsed as JSON. If the output is not JSON,
+/// the body is its text without the line ends at its end, as in `$(…)` of a shell.
 fn output(finished: &ProcessOutput) -> Result<Value, Fault> {
     let text = finished.stdout.trim_end_matches(['\n', '\r']);
     let parsed = json::parsed(text, "standard output");

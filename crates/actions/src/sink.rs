@@ -1,5 +1,5 @@
 //! Opens files that actions write. A file of the engine's own store is refused, whichever path leads to it. The name of
-//! a new file can be made durable. This module never writes into a file.
+//! a new file can be made durable. This module never writes to the content of a file.
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use windlass_inode::Inode;
 use windlass_model::model::{Fault, fault_kind};
 
-/// Maximum number of links followed to a file that does not exist yet.
+/// Maximum number of symbolic links that are followed to a file that does not exist yet.
 const MAX_LINKS: usize = 40;
 
 /// Maximum number of tries to lock a file.
@@ -19,8 +19,8 @@ const TRIES: u32 = 100;
 
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Opens a file for writing. If the file does not exist, it is made if `may_make`. Returns `None` if the file is in the
-/// store of the state directory `state`.
+/// Opens a file for writing. If the file does not exist, creates it if `may_make` is true. Returns `None` if the file
+/// is in the store of the state directory `state`.
 pub(super) fn open(path: &Path, state: Option<&Path>, may_make: bool) -> io::Result<Option<File>> {
     let store = state.map(Store::of).unwrap_or_default();
     let fresh = !path.exists();
@@ -35,7 +35,7 @@ pub(super) fn open(path: &Path, state: Option<&Path>, may_make: bool) -> io::Res
     let real = std::fs::canonicalize(path)?;
     if store.holds_folder(folder_of(&real)) || store.holds(&file)? {
         if fresh {
-            // The file was made in the store, through a link to a missing file.
+            // The path was a link to a missing file in the store, so the file was just created there. Remove it.
             std::fs::remove_file(real)?;
         }
         return Ok(None);
@@ -57,7 +57,7 @@ pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes the name of a file durable.
+/// Makes the name of a file durable, by a sync of its folder.
 pub(super) fn sync_name(real: &Path) -> io::Result<()> {
     File::open(folder_of(real))?.sync_all()
 }
@@ -91,7 +91,7 @@ fn folder_of(path: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
-/// An open file, locked if the file system has locks.
+/// An open file. It is locked if the file system supports locks.
 pub(super) enum Locked {
     Alone(Flock<File>),
     Open(File),
@@ -101,7 +101,7 @@ impl Locked {
     /// Waits until no other process has the file locked. Blocks for up to 5 s.
     ///
     /// # Errors
-    /// A transient fault, if another process has the file locked for longer.
+    /// Returns a transient fault if another process has the file locked for longer.
     pub(super) fn new(file: File, shown: &str) -> Result<Self, Fault> {
         let mut file = file;
         for _ in 0..TRIES {
@@ -111,7 +111,7 @@ impl Locked {
                     file = open;
                     std::thread::sleep(PAUSE);
                 }
-                // A file system without locks.
+                // The file system does not support locks, so continue without one.
                 Err((open, _)) => return Ok(Self::Open(open)),
             }
         }
@@ -140,7 +140,7 @@ impl DerefMut for Locked {
     }
 }
 
-/// A store, and the old stores that repairs left: the inodes of all folders, and the paths of all files.
+/// The folders and files of a store, and of the old stores that repairs left. Folders are compared by inode.
 #[derive(Default)]
 struct Store {
     folders: Vec<Inode>,
@@ -160,7 +160,7 @@ impl Store {
         found
     }
 
-    /// Adds a folder with everything in it. A link counts as the file that it leads to.
+    /// Adds a folder with everything in it. For a link, adds the file that the link leads to.
     fn add(&mut self, top: PathBuf) {
         let mut open = vec![top];
         while let Some(folder) = open.pop() {

@@ -1,5 +1,5 @@
-//! `setState` and `getState`: values that a workflow stores between its runs. They are in the engine's store, so the
-//! driver with that store carries the request out. This file only prevents secrets in them.
+//! `setState` and `getState`: values that a workflow stores between its runs. The values are in the engine's store, so
+//! the engine carries the request out, through [`SharedState`]. This module only refuses values with secrets.
 
 use super::execution_context::{holds_secret, is_quiet, origin, shared_state};
 use super::{Attempt, Executor};
@@ -9,12 +9,12 @@ use windlass_model::model::{Fault, Origin, Request, fault_kind};
 
 /// Storage for the values that workflows share between runs.
 pub trait SharedState: Send + Sync + 'static {
-    /// Carries out a `getState` or `setState` request of a workflow of this origin. Blocks. A write is durable when
-    /// this returns.
+    /// Carries out a `getState` or `setState` request of a workflow of this origin. Blocks. When this returns, a write
+    /// is durable.
     ///
     /// # Errors
-    /// [`fault_kind::CONFLICT`] if another run has changed the value. Invalid inputs and errors of the store are
-    /// faults, too.
+    /// Returns a fault of kind [`fault_kind::CONFLICT`] if another run has changed the value. Also returns a fault for
+    /// invalid inputs and for errors of the store.
     fn execute(&self, origin: Origin, request: &Request) -> Result<Value, Fault>;
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Fault, Name, Request, StubAnswer, fault_kind};
 
-/// Converts an answer. A failure without a kind gets the kind `usual`.
+/// Converts an answer to a result. A failure without a kind gets the kind `usual`.
 fn answer_value(answer: &StubAnswer, usual: &str) -> Result<Value, Fault> {
     match answer {
         StubAnswer::Value(value) => Ok(value.clone()),
@@ -28,10 +28,10 @@ fn answer_value(answer: &StubAnswer, usual: &str) -> Result<Value, Fault> {
     }
 }
 
-/// Returns the result of a call when this answer replaces its execution.
+/// Returns the result of a call that is not carried out, because this answer replaces it.
 ///
 /// # Errors
-/// The fault that the answer declares.
+/// Returns the fault that the answer declares.
 pub fn stand_in(request: &Request, answer: &StubAnswer) -> Result<Value, Fault> {
     let usual = match &*request.executor {
         "http" => fault_kind::HTTP,
@@ -46,7 +46,8 @@ pub fn stand_in(request: &Request, answer: &StubAnswer) -> Result<Value, Fault> 
         "shell" => as_command(value, request),
         "runner" => Ok(Value::from_pairs([("content", value)])),
         "ai" if value.as_object().is_none() => Ok(Value::from_pairs([("content", value)])),
-        // A value is what the script returned, unless the answer has all members of a script's output.
+        // The answer is the value that the script returns. But if it has the member `returned`, it is the complete
+        // output of a script.
         "python" | "lua" | "prolog" if value.get("returned").is_none() => {
             let state = request
                 .inputs
@@ -63,10 +64,10 @@ pub fn stand_in(request: &Request, answer: &StubAnswer) -> Result<Value, Fault> 
     }
 }
 
-/// The stubs by name. Clones share the position in each sequence of answers.
+/// The stubs by name. Clones share, for each stub, the position in its sequence of answers.
 #[derive(Clone, Default)]
 pub(super) struct Stubs {
-    /// By the name in lower case.
+    /// The stubs, by their names in lower case.
     stubs: BTreeMap<String, Stub>,
 }
 
@@ -96,7 +97,7 @@ impl Stubs {
         self.stub(handler, action).is_some()
     }
 
-    /// The names in their original case.
+    /// Returns the names in their original case.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.stubs.values().map(|stub| &*stub.name)
     }
@@ -110,7 +111,8 @@ impl Stubs {
         Some(answer_value(stub.answers.get(next)?, fault_kind::HANDLER))
     }
 
-    /// Returns the stub of the action, else of the handler, else of the handler's connector.
+    /// Returns the stub of the action. If there is no such stub, returns that of the handler, or else that of the
+    /// handler's connector.
     fn stub(&self, handler: &str, action: &str) -> Option<&Stub> {
         let connector = handler.split_once('/').map(|(connector, _)| connector);
         [Some(action), Some(handler), connector]

@@ -1,5 +1,6 @@
-//! Restricts the inputs of guests for executors that can do several things. A question to a model may name a command to
-//! run instead, a file with the key, or a server to which the operator's key would be sent.
+//! Restricts the inputs that guests (workflows from HTTP or MCP) may pass to executors that can do several things. For
+//! example, an `ai` action may name a command to run, a file with the key, or a server to which the operator's key
+//! would be sent.
 
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Policy, Request};
@@ -35,7 +36,7 @@ fn denied_here(policy: Policy, members: &Object) -> Option<String> {
     {
         return Some(String::from("a command cannot run here: --allow-shell"));
     }
-    // The content of the file would be sent to an address that the guest may choose.
+    // Refuse this, because the content of the file would be sent to a server that the guest may choose.
     if !policy.shell && has("api_key_file") {
         return Some(String::from("a file cannot be read here: --allow-shell"));
     }
@@ -76,7 +77,7 @@ mod tests {
             assert!(asked("ai", inputs).is_some(), "{inputs}");
             assert!(asked("reflection.evaluate", inputs).is_some(), "{inputs}");
         }
-        // Other executors may have an input named `command`.
+        // Other executors may have an input named `command`, which is allowed.
         assert_eq!(asked("shell", r#"{"command": ["id"]}"#), None);
     }
 }

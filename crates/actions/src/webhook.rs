@@ -1,4 +1,5 @@
-//! The signatures of webhooks: whether the sender of a request knows the secret, and which delivery the request is.
+//! The signatures of webhooks. They show whether the sender of a request knows the secret, and identify the delivery,
+//! so that a repeated delivery is recognised.
 
 use super::SecretSources;
 use base64::Engine as _;
@@ -8,18 +9,19 @@ use windlass_model::model::{WebhookSignature, sha256};
 use windlass_value::hex;
 use windlass_value::time::Timestamp;
 
-/// Maximum age in seconds of a signature, as Stripe and Standard Webhooks recommend. It also limits times in the
-/// future.
+/// Maximum age in seconds of a signature, as Stripe and Standard Webhooks recommend. It is also the maximum by which
+/// the time of a signature may be in the future.
 const TOLERANCE: i64 = 300;
 
-/// The prefix of a secret of Standard Webhooks; Base64 follows.
+/// The prefix of a secret of Standard Webhooks. The secret in Base64 follows.
 const STANDARD_PREFIX: &str = "whsec_";
 
 impl SecretSources {
-    /// Reads a secret by its name for an unauthenticated request. Such requests share one run of the secret command.
+    /// Reads a secret by its name for an unauthenticated request. For such requests, the secret command runs only once
+    /// at a time.
     ///
     /// # Errors
-    /// The reason why the secret cannot be read.
+    /// Returns the reason if the secret cannot be read.
     pub async fn read(&self, name: &str) -> Result<Option<String>, String> {
         self.run_command_limited(name).await?;
         self.get(name)
@@ -39,7 +41,7 @@ pub fn signature_header(signature: WebhookSignature) -> &'static str {
 /// Checks the signature of a request. The result identifies the delivery: a repeated delivery has the same result.
 ///
 /// # Errors
-/// What is wrong with the signature, for the sender.
+/// Returns what is wrong with the signature, as text for the sender.
 pub fn check_webhook<'h>(
     signature: WebhookSignature,
     secret: &str,
@@ -92,7 +94,7 @@ pub fn check_webhook<'h>(
     }
 }
 
-/// Fails unless one of the signatures is the HMAC of the parts.
+/// Returns an error unless one of the signatures is the HMAC of the parts.
 fn verify(
     key: &[u8],
     parts: &[&[u8]],

@@ -73,7 +73,7 @@ pub struct WorkerOptions {
     pub runs: usize,
     /// The name of the deployment, if workers are versioned.
     pub deployment: Option<String>,
-    /// How long effects in flight may continue after the worker was asked to stop.
+    /// How long effects in flight may continue when the worker stops.
     pub grace: Duration,
 }
 

@@ -1,13 +1,15 @@
-//! The keys of the rows of a file, with which `appendFile` with `key` drops a row whose key the file has. They are on
-//! disk and need constant memory.
+//! The keys of the rows of a file. `appendFile` with the input `key` drops a row if the file already has its key. The
+//! keys are on disk, so they need constant memory.
 //!
 //! `FILE.keys` is a list with one record per row: the hash of the row's key, and the position in the file where the row
-//! ends. The end in the last record is the end of the file; otherwise, rows were written without keys. The list is
-//! synced before the rows are written, so it has the key of every row in the file. A record whose row would end behind
-//! the committed end of the file is ignored, and the next append cuts it off.
+//! ends. The end in the last record is the end of the file. If it is not, rows were written without keys. The list is
+//! synced before the rows are written, so it has the key of every row in the file. If the end in a record is behind the
+//! committed end of the file, the append of the row was not committed: the record is ignored, and the next append cuts
+//! it off.
 //!
-//! `FILE.keys.index` is a hash table of positions in that list. A lookup compares the record at each position that it
-//! finds, so the table may have stale positions. If the table is missing, it is built again from the list.
+//! `FILE.keys.index` is a hash table of positions in that list. A lookup reads and compares the record at each position
+//! that it finds in the table, so positions in the table may be out of date. If the table is missing, it is built again
+//! from the list.
 
 use crate::sink;
 use std::collections::HashSet;
@@ -21,23 +23,26 @@ use windlass_model::model::sha256;
 /// The first bytes of a list.
 const LIST_HEADER: [u8; RECORD] = *b"windlass keys of rows 1\n";
 
-/// Offset of the hash of the key expression, behind the header; number of records that the header and this hash fill.
+/// The offset of the hash of the key expression, which is behind the header. Then the number of records that the header
+/// and this hash occupy.
 const EXPRESSION: u64 = RECORD as u64;
 const HEADERS: u64 = 2;
 
 /// Size in bytes of a record: a hash and an end.
 const RECORD: usize = HASH + 8;
 
-/// Size in bytes of the hash of a key: of ten million keys, two are equal by chance in one of 10^24 files.
+/// Size in bytes of the hash of a key: among ten million keys, two different ones have the same hash in one of 10^24
+/// files.
 const HASH: usize = 16;
 
 /// The first bytes of a table.
 const TABLE_MAGIC: u64 = u64::from_be_bytes(*b"wl-idx-1");
 
-/// Number of bytes before the slots of a table: the magic, the number of slots, the number of synced records.
+/// Number of bytes before the slots of a table: the magic number, the number of slots, and the number of synced
+/// records.
 const TABLE_HEADER: usize = 24;
 
-/// Number of slots of a new table, and the factor by which a table grows; both are powers of two.
+/// The number of slots of a new table, and the factor by which a table grows. Both are powers of two.
 const FIRST_SLOTS: u64 = 1 << 12;
 const GROWTH: u64 = 8;
 
@@ -48,7 +53,8 @@ const CHUNK: usize = 8;
 const POSITION_BITS: u32 = 40;
 const POSITION: u64 = (1 << POSITION_BITS) - 1;
 
-/// Number of records put into the table between two syncs. At most this many are put in again after a crash.
+/// Number of records that are inserted into the table between two syncs. At most this number of records is inserted
+/// again after a crash.
 const UNSYNCED: u64 = 1 << 16;
 
 /// The hash of a key.
@@ -56,7 +62,7 @@ const UNSYNCED: u64 = 1 << 16;
 pub(super) struct KeyHash([u8; HASH]);
 
 impl KeyHash {
-    /// Marks an end without a row, such as the end of the header of a CSV file.
+    /// The hash in a record that has an end but no row, such as the end of the header of a CSV file.
     pub(super) const NONE: Self = Self([0; HASH]);
 
     /// Hashes the JSON of a key: `1` and `"1"` are two keys.
@@ -73,7 +79,7 @@ impl KeyHash {
         u128::from_be_bytes(self.0)
     }
 
-    /// Returns the slot at which the search begins.
+    /// Returns the slot at which the search for this hash begins.
     fn home(self, slots: u64) -> u64 {
         let low = self.number() & u128::from(slots - 1);
         u64::try_from(low).unwrap_or_default()
@@ -102,11 +108,12 @@ pub(super) struct KeyIndex {
 
 impl KeyIndex {
     /// Opens the keys of the file at `real`, whose committed length is `end` bytes. `key` is the expression of the
-    /// keys. `inserted` is the number of records that this process put into the table. Returns `None` if the path of
-    /// the list is inside the engine's store.
+    /// keys. `inserted` is the number of records that this process inserted into the table. Returns `None` if the path
+    /// of the list is inside the engine's store.
     ///
     /// # Errors
-    /// The file has rows but no list, or the list is damaged or belongs to other rows or another expression.
+    /// Returns an error if the file has rows but no list, or if the list is damaged or belongs to other rows or another
+    /// expression.
     pub(super) fn open(
         real: &Path,
         end: u64,
@@ -127,7 +134,8 @@ impl KeyIndex {
             return Ok(None);
         };
         let first = first_bytes(&list)?;
-        // The list is new, or a power cut left only parts of its header.
+        // The list is new, or a power cut left only parts of its header and the file has no rows. Then begin the list
+        // again.
         let is_new = end == 0
             && first
                 .iter()
@@ -171,7 +179,7 @@ impl KeyIndex {
         Ok(Some(keys))
     }
 
-    /// Number of records in the table. After a power cut, the table may have fewer.
+    /// Number of records in the table. After a power cut, the table on disk may have fewer.
     pub(super) fn inserted(&self) -> u64 {
         self.table.inserted
     }
@@ -189,11 +197,12 @@ impl KeyIndex {
         })
     }
 
-    /// Adds keys with the ends of their rows, durably. Call this before the rows are written.
+    /// Adds keys with the ends of their rows, durably. Call this before the rows are written, so that no row in the
+    /// file lacks its key.
     pub(super) fn add(&mut self, rows: &[(KeyHash, u64)]) -> io::Result<()> {
         let end = offset(self.count);
         if self.list.metadata()?.len() > end {
-            // The last records are from an aborted append. Their positions will get other keys.
+            // Remove the records of an aborted append from the table first, because their positions get other keys.
             self.table.forget_after(self.count)?;
             self.list.set_len(end)?;
         }
@@ -210,7 +219,7 @@ impl KeyIndex {
         self.insert_from(first)
     }
 
-    /// Puts the records from position `first` on into the table.
+    /// Inserts the records from position `first` on into the table.
     fn insert_from(&mut self, first: u64) -> io::Result<()> {
         let first = match self.table.has_room_for(self.count) {
             true => first,
@@ -241,7 +250,7 @@ struct Table {
     slots: u64,
     /// Number of records in the table.
     inserted: u64,
-    /// Number of records in the table's header: these remain after a power cut.
+    /// Number of records in the table's header: these records are still in the table after a power cut.
     synced: u64,
 }
 
@@ -391,7 +400,8 @@ impl Table {
     }
 }
 
-/// Copies the keys of a file, if it has keys, to a copy of the file. The table is built again from the list.
+/// Copies the list of a file, if the file has keys, for a copy of the file. The table of the copy is built from its
+/// list.
 pub(super) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     match fs::copy(list_path(from), list_path(to)) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -419,8 +429,8 @@ fn added(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Returns the number of records whose rows end at or before `end`. Ends grow from record to record, and bytes that a
-/// power cut did not write read as zeros.
+/// Returns the number of records whose rows end at or before `end`. The search relies on growing ends. Bytes that were
+/// not written before a power cut read as zeros.
 fn committed(list: &File, end: u64) -> io::Result<u64> {
     let records = (list.metadata()?.len() / RECORD as u64).saturating_sub(HEADERS);
     let (mut low, mut high) = (0, records);
@@ -445,7 +455,7 @@ fn hash_at_offset(list: &File, at: u64) -> io::Result<KeyHash> {
     Ok(KeyHash(hash))
 }
 
-/// Reads the first record of a list; zeros where the file is shorter.
+/// Reads the first record of a list. If the file is shorter, the missing bytes are zeros.
 fn first_bytes(list: &File) -> io::Result<[u8; RECORD]> {
     let mut record = [0; RECORD];
     let mut length = 0;
@@ -489,7 +499,7 @@ mod tests {
         numbers.map(|n| KeyHash::of(&Value::Int(n))).collect()
     }
 
-    /// Adds rows of ten bytes each with these keys behind `from`; returns the new end of the file.
+    /// Adds rows with these keys behind `from`, each of ten bytes. Returns the new end of the file.
     fn add(path: &Path, from: u64, inserted: u64, numbers: std::ops::Range<i64>) -> (u64, u64) {
         let mut keys = KeyIndex::open(path, from, "id", inserted, None)
             .unwrap()

@@ -1,6 +1,6 @@
-//! Files that a run rewrites. The rows go to a sibling of the file. When the run succeeds, the sibling replaces the
-//! file; until then, or if the run ends otherwise, the file is unchanged. A step that is repeated after a crash has the
-//! same result.
+//! Files that a run rewrites. The rows are written to a sibling of the file. When the run succeeds, the sibling
+//! replaces the file. Until then the file is unchanged, and if the run does not succeed, it remains unchanged. A step
+//! that is repeated after a crash has the same result.
 
 use super::keys;
 use crate::inputs::invalid;
@@ -17,7 +17,7 @@ pub(super) fn sibling(target: &str, run: &str) -> String {
     format!("{target}.{run}.new")
 }
 
-/// Builds the entry of such a sibling in the run's map of files.
+/// Builds the entry of a sibling in the map of files that the run stores.
 pub(super) fn known(target: &str, length: &Value) -> Value {
     Value::from_pairs([
         ("replaces", Value::text(target)),
@@ -25,14 +25,14 @@ pub(super) fn known(target: &str, length: &Value) -> Value {
     ])
 }
 
-/// Returns the length in bytes in an entry of the run's map of files.
+/// Returns the length, in bytes, that an entry of the run's map of files has.
 pub(super) fn length(known: Option<&Value>) -> Option<u64> {
     let length = known?.get("length").or(known)?.as_int()?;
     u64::try_from(length).ok()
 }
 
 /// Copies the first `length` bytes of an earlier run's sibling, with their keys, to this run's sibling. The earlier
-/// run's sibling is unchanged, because other runs may be started from that run again.
+/// run's sibling is unchanged, because the earlier run may be retried again.
 pub(super) fn copy(from: &str, to: &str, length: u64) -> Result<(), Fault> {
     let copied = || {
         let source = File::open(from)?;
@@ -62,7 +62,8 @@ pub(super) fn copy(from: &str, to: &str, length: u64) -> Result<(), Fault> {
     }
 }
 
-/// Replaces each file with its sibling, durably. `may_be_repeated`: an earlier attempt may have done this.
+/// Replaces each file with its sibling, durably. `may_be_repeated`: an earlier attempt may already have replaced some
+/// files.
 pub(super) fn replace_targets(files: &Object, may_be_repeated: bool) -> Result<Value, Fault> {
     for (sibling, target, length) in replaced(files) {
         replace_target(
@@ -90,7 +91,8 @@ pub(super) fn replaced_output(files: &Object) -> Value {
 fn replaced(files: &Object) -> impl Iterator<Item = (&str, &str, u64)> {
     files.iter().filter_map(|(sibling, remembered)| {
         let target = remembered.get("replaces").and_then(Value::as_str)?;
-        // The map may also have the sibling of an earlier run, which this run copied. That sibling is not moved.
+        // The map may also have the sibling of an earlier run, from which this run copied rows. Do not move that
+        // sibling.
         let current = files.get(target).and_then(Value::as_str) == Some(sibling);
         let length = length(Some(remembered))?;
         current.then_some((&**sibling, target, length))
@@ -105,7 +107,7 @@ fn replace_target(
 ) -> io::Result<()> {
     let file = match OpenOptions::new().write(true).open(sibling) {
         Err(error) if error.kind() == ErrorKind::NotFound && may_be_repeated => {
-            // An earlier attempt renamed the sibling before a crash, unless the file is missing or too short.
+            // If the file exists and is long enough, an earlier attempt renamed the sibling before a crash.
             return match fs::metadata(target) {
                 Ok(found) if found.len() >= length => sink::sync_name(target),
                 _ => Err(error),
@@ -118,7 +120,7 @@ fn replace_target(
         let what = format!("this run left it with {length} bytes, and it has {now}");
         return Err(io::Error::new(ErrorKind::InvalidData, what));
     }
-    // An aborted append, never committed, wrote the bytes behind `length`.
+    // Cut off the bytes behind `length`: an aborted append wrote them, and the run never committed it.
     file.set_len(length)?;
     if let Ok(old) = fs::metadata(target) {
         file.set_permissions(old.permissions())?;

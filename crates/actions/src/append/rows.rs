@@ -8,10 +8,10 @@ use std::io::{self, Read, Seek, SeekFrom};
 use windlass_expression::Value;
 use windlass_model::model::Fault;
 
-/// The end of a JSON array; an append to it begins by overwriting it.
+/// The end of a JSON array. An append to the array overwrites these bytes.
 const ARRAY_END: &[u8] = b"\n]\n";
 
-/// Size in bytes of an array without rows.
+/// Size in bytes of a file with an array without rows.
 const EMPTY_ARRAY: u64 = 4;
 
 /// Maximum size in bytes of the first line of a CSV file.
@@ -21,10 +21,10 @@ const MAX_HEADER: u64 = 1 << 20;
 pub(super) enum RowFormat {
     /// A JSON document per line.
     Lines,
-    /// One JSON array.
+    /// One JSON array, with a row as each element.
     Array,
-    /// RFC 4180 with a header; lines end with LF. The columns are the given names, else the file's header, else the
-    /// members of the rows.
+    /// RFC 4180 with a header; lines end with LF. The columns are the given names. Without given names, they are those
+    /// in the file's header; without a header, they are the members of the rows.
     Csv(Option<Vec<String>>),
 }
 
@@ -32,7 +32,7 @@ impl RowFormat {
     /// Reads the format of an action.
     ///
     /// # Errors
-    /// The format is unknown, or `columns` is not a list of distinct names.
+    /// Returns a fault if the format is unknown, or if `columns` is not a list of distinct names.
     pub(super) fn read(format: Option<&str>, columns: Option<&Value>) -> Result<Self, Fault> {
         let columns = columns.map(column_names).transpose()?;
         match (format.unwrap_or("ndjson"), columns) {
@@ -84,10 +84,10 @@ impl EncodedRows {
     }
 }
 
-/// Encodes the rows for a file whose committed end is `from`. Without a file, no header is read.
+/// Encodes the rows for a file whose committed end is `from`. In a simulation there is no file, and no header is read.
 ///
 /// # Errors
-/// The content of the file does not match the format, or a row does not match the columns.
+/// Returns a fault if the content of the file does not match the format, or if a row does not match the columns.
 pub(super) fn encode(
     rows: &[&Value],
     format: &RowFormat,
@@ -114,7 +114,7 @@ fn lines(rows: &[&Value], from: u64, file: Option<&mut File>) -> Result<EncodedR
     Ok(out)
 }
 
-/// Returns true if the last line of the file, which another program wrote, has no line end.
+/// Returns true if the last line of the file has no line end, because another program wrote it.
 fn lacks_line_end(file: Option<&mut File>, from: u64) -> Result<bool, Fault> {
     let (Some(file), Some(last)) = (file, from.checked_sub(1)) else {
         return Ok(false);
@@ -124,7 +124,7 @@ fn lacks_line_end(file: Option<&mut File>, from: u64) -> Result<bool, Fault> {
         .seek(SeekFrom::Start(last))
         .and_then(|_| file.read_exact(&mut byte));
     match read {
-        // The file is shorter than this run left it. `Job::check` reports that.
+        // The file is shorter than after the last append of this run. `Job::check` reports that.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
         Err(error) => Err(invalid(format!("cannot read the last line: {error}"))),
         Ok(()) => Ok(byte != *b"\n"),
@@ -151,7 +151,8 @@ fn array(rows: &[&Value], from: u64) -> Result<EncodedRows, Fault> {
     for row in rows {
         out.bytes.extend_from_slice(before);
         out.bytes.extend_from_slice(row.to_json().as_bytes());
-        // Includes the end of the array. So even the first row of an append ends behind the previous end of the file.
+        // Count the end of the array, too, so that even the first row of an append ends behind the previous end of the
+        // file.
         out.ends.push(out.length(from) + ARRAY_END.len() as u64);
         before = b",\n";
     }
@@ -241,8 +242,8 @@ fn members(rows: &[&Value]) -> Vec<String> {
         .collect()
 }
 
-/// Returns the cells of a row. `chosen`: the action names the columns, so a row may have other members. Otherwise each
-/// member of the row must be a column.
+/// Returns the cells of a row. If `chosen` is true, the action names the columns, and a row may have other members. If
+/// it is false, each member of the row must be a column.
 fn cells(row: &Value, columns: &[String], chosen: bool) -> Result<Vec<String>, String> {
     match row {
         Value::Object(members) => {

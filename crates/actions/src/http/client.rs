@@ -1,6 +1,6 @@
-//! The connections that all HTTP calls share. The clients are built when first needed, because reading the machine's
-//! certificates may need more time than a short run. The runtime that opens a connection serves it, so the scheduler's
-//! own thread has its own connections.
+//! The connections that all HTTP calls share. The clients are built when they are first needed, because to read the
+//! machine's certificates may need more time than a short run. A connection belongs to the async runtime that opened
+//! it, so the scheduler's own thread has connections of its own.
 
 use super::egress;
 use super::fault::{connection_fault, shown};
@@ -20,43 +20,43 @@ use tokio::sync::OnceCell;
 use windlass_expression::Value;
 use windlass_model::model::{Fault, Request, fault_kind};
 
-/// Timeout of making a connection, in addition to the attempt's own timeout.
+/// Timeout for opening a connection, in addition to the timeout of the attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum number of redirects followed.
+/// Maximum number of redirects that a call follows.
 const MAX_REDIRECTS: usize = 10;
 
 const USER_AGENT: &str = concat!("windlass/", env!("CARGO_PKG_VERSION"));
 
 #[derive(Default)]
 pub(crate) struct Client {
-    /// For runtimes with worker threads.
+    /// The connections for runtimes with worker threads.
     workers: Connections,
-    /// For runtimes with one thread.
+    /// The connections for runtimes with one thread.
     single_thread: Connections,
-    /// For worker threads, for bodies that are files: no body is decompressed.
+    /// The connections for runtimes with worker threads, for bodies that are saved to files: no body is decompressed.
     files: Connections,
     tokens: Tokens,
     /// Whether calls may reach only the public internet.
     public_only: bool,
 }
 
-/// What a call needs in addition to the request.
+/// Options of a call, in addition to its request.
 #[derive(Clone, Copy, Default)]
 pub(super) struct CallOptions<'a> {
-    /// TLS settings of the call, which are used only for the called server, not for the target of a redirect.
+    /// TLS settings of the call, which are used only for the called server, and not for the target of a redirect.
     pub trust: Option<&'a TrustedCertificates>,
     /// The file that is the body of the request.
     pub upload: Option<&'a Upload>,
-    /// Whether the body of the answer stays compressed.
+    /// Whether the body of the answer remains compressed.
     pub keeps_bytes: bool,
 }
 
 #[derive(Default)]
 struct Connections {
-    /// Has no certificates, so it is quick to build.
+    /// A client without certificates, which is quick to build.
     plain: OnceCell<reqwest::Client>,
-    /// Also supports TLS. Once built, it makes all calls.
+    /// A client that also supports TLS. When it is built, it makes all calls.
     secure: OnceCell<reqwest::Client>,
     /// Clients with a CA or a client certificate of their own, by a digest of the TLS settings.
     with_own_tls: Mutex<BTreeMap<[u8; 32], reqwest::Client>>,
@@ -66,8 +66,8 @@ struct Connections {
 const MAX_OWN_TLS: usize = 64;
 
 impl Client {
-    /// Makes a client for guests. It reaches only the public internet, and uses no proxy, because a proxy would resolve
-    /// names itself.
+    /// Makes a client for guests (workflows from HTTP or MCP). It reaches only the public internet. It uses no proxy,
+    /// because a proxy would resolve names itself, without a check of the addresses.
     pub(crate) fn public_only() -> Self {
         Self {
             public_only: true,
@@ -94,7 +94,7 @@ impl Client {
         self.call_with(call, CallOptions::default()).await
     }
 
-    /// As [`Self::call`], with options.
+    /// Sends a request as [`Self::call`] does, with options.
     pub(super) async fn call_with<A: Answer>(
         &self,
         mut call: reqwest::Request,
@@ -175,7 +175,7 @@ impl Client {
         self.plain(options).await?.execute(call).await
     }
 
-    /// Returns the client with these TLS settings. Building it reads files.
+    /// Returns the client with these TLS settings. If it is not built yet, this reads files.
     async fn with_own_tls(
         &self,
         trust: &TrustedCertificates,
@@ -215,7 +215,7 @@ impl Client {
     async fn secure(&self, options: CallOptions<'_>) -> reqwest::Result<&reqwest::Client> {
         let builder = || self.builder(!options.keeps_bytes);
         let build = || async {
-            // This reads files.
+            // Build it on a thread for blocking work, because this reads files.
             let first = builder();
             match tokio::task::spawn_blocking(|| first.build()).await {
                 Ok(built) => built,
@@ -231,6 +231,7 @@ fn builder() -> reqwest::ClientBuilder {
     reqwest::Client::builder()
         .user_agent(USER_AGENT)
         .connect_timeout(CONNECT_TIMEOUT)
-        // `call_with` follows redirects, because it knows what must not be sent to another server.
+        // The library must not follow redirects: `call_with` does, because it knows what must not be sent to another
+        // server.
         .redirect(Policy::none())
 }

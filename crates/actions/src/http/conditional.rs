@@ -1,5 +1,5 @@
-//! `ifChanged`: a request that names the version of the last answer. If nothing has changed, the server answers 304
-//! (RFC 9110, 13.1). The version is part of that answer's output.
+//! `ifChanged`: a request that names the version of the resource in the last answer. If the resource has not changed,
+//! the server answers 304 (RFC 9110, 13.1). The version is stored in the output of the last answer.
 
 use super::previous::{URI, previous_value, with_member};
 use super::reply::url_text;
@@ -9,11 +9,11 @@ use reqwest::{Method, Request, StatusCode};
 use windlass_expression::Value;
 use windlass_model::model::{Fault, IF_CHANGED};
 
-/// The member of an output that contains the version.
+/// The member of an output that contains the version of the resource.
 const VALIDATOR: &str = "validator";
 
-/// The response headers that name a version, each with the request header for it. The first header of an answer is
-/// used.
+/// The response headers that name a version, each with the request header for it. If an answer has both, the first one
+/// is used.
 const HEADERS: [(&str, HeaderName); 2] = [
     ("etag", IF_NONE_MATCH),
     ("last-modified", IF_MODIFIED_SINCE),
@@ -22,12 +22,13 @@ const HEADERS: [(&str, HeaderName); 2] = [
 /// A call of an action with `ifChanged`.
 pub(super) struct Conditional {
     uri: Value,
-    /// The version that the call sends.
+    /// The version that the call sends. `None` if no version is known.
     sent: Option<Value>,
 }
 
 impl Conditional {
-    /// Adds the stored version to the call, if it belongs to the same address. Returns `None` without `ifChanged`.
+    /// Adds the stored version to a call, if the version belongs to the address of the call. Returns `None` if the
+    /// action does not have `ifChanged`, or if the call is not a GET or HEAD without a body.
     pub(super) fn put_on(call: &mut Request, inputs: Inputs<'_>) -> Result<Option<Self>, Fault> {
         let is_requested = inputs.all().any(|(key, _)| key == IF_CHANGED);
         let is_read = matches!(*call.method(), Method::GET | Method::HEAD);

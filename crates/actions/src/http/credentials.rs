@@ -12,7 +12,7 @@ use reqwest::header::{AUTHORIZATION, HeaderValue};
 use windlass_expression::Value;
 use windlass_model::model::{Fault, fault_kind};
 
-/// The server for Microsoft's tokens, unless `authority` names another (Logic Apps reference).
+/// The server for Microsoft's tokens, if `authority` does not name another one (Logic Apps reference).
 const MICROSOFT: &str = "https://login.microsoftonline.com/";
 
 /// The types of `authentication`, for messages.
@@ -26,7 +26,7 @@ pub(super) enum Credentials {
 }
 
 impl Credentials {
-    /// Reads `{type: Basic | Bearer | …}`. The type's case is ignored, as in Logic Apps.
+    /// Reads `{type: Basic | Bearer | …}`. The case of the type is ignored, as in Logic Apps.
     pub(super) fn of(inputs: Inputs<'_>) -> Result<Self, Fault> {
         let Some(given) = inputs.get("authentication") else {
             return Ok(Self::None);
@@ -59,8 +59,8 @@ impl Credentials {
         }
     }
 
-    /// Adds the credentials to a call, or returns the token request whose token the call needs. `body_digest` is the
-    /// SHA-256 of a body that is a file; a signature covers it.
+    /// Adds the credentials to a call. If the call needs a token, returns the request for the token instead.
+    /// `body_digest` is the SHA-256 of a body that is a file: a signature covers it.
     pub(super) fn put_on(
         &self,
         call: &mut reqwest::Request,
@@ -138,8 +138,8 @@ fn header(text: &str) -> Result<HeaderValue, Fault> {
     Ok(value)
 }
 
-/// Makes the fault of a call whose token request failed. The fault omits the token server's answer, except its error
-/// words.
+/// Makes the fault of a call whose token request failed. Of the token server's answer, the fault has only the words of
+/// the error.
 pub(super) fn no_token(url: &Url, fault: Fault) -> Fault {
     let words = fault.output.as_ref().and_then(|output| {
         let body = output.get("body")?;

@@ -1,4 +1,5 @@
-//! SHA-256 as an author writes it, and as servers send it (RFC 9530). Other algorithms of a server are ignored.
+//! SHA-256 digests, as an author writes them and as servers send them (RFC 9530). If a server sends digests of other
+//! algorithms, these are ignored.
 
 use crate::inputs::invalid;
 use base64::Engine;
@@ -19,10 +20,10 @@ pub(super) fn parse(text: &str) -> Result<String, Fault> {
     })
 }
 
-/// Returns the digest of the whole file, if the answer has it.
+/// Returns the digest of the whole file, if the headers of an answer have it.
 pub(super) fn promised(status: StatusCode, headers: &HeaderMap) -> Option<String> {
     let whole = headers.get_all("repr-digest").iter();
-    // In a 206, `Content-Digest` covers only the part that is sent.
+    // In an answer of status 206, `Content-Digest` covers only the part that is sent, so it is ignored.
     let is_part = status == StatusCode::PARTIAL_CONTENT;
     let content = headers.get_all("content-digest").iter();
     let content = content.filter(|_| !is_part);

@@ -1,6 +1,6 @@
-//! `saveTo`: saves the body of an answer in a file. If the server still has the same version, an attempt continues the
-//! bytes of the attempt before it (RFC 9110, 14). Otherwise it starts over. The target file is replaced only when all
-//! bytes have arrived.
+//! `saveTo`: saves the body of an answer in a file. If the server still has the same version, an attempt requests only
+//! the bytes that the attempt before did not receive (RFC 9110, 14). If the version is another one, the attempt starts
+//! over. The target file is replaced only when all bytes have arrived.
 
 use super::client::CallOptions;
 use super::fault::{connection_fault, shown};
@@ -21,7 +21,8 @@ use windlass_value::hex;
 /// Number of bytes that are written together.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// Maximum delay of a write. A slow download writes fewer bytes after it, so a killed process loses only these.
+/// Maximum time that received bytes wait for a write. After this time, fewer bytes than [`WRITE_BYTES`] are written, so
+/// a killed process loses only the bytes of this time.
 const WRITE_DELAY: Duration = Duration::from_secs(1);
 
 /// An answer. Its body is read at once only if it is not saved.
@@ -64,7 +65,7 @@ impl ContentRange {
         Self::parse(headers.get(CONTENT_RANGE)?.to_str().ok()?)
     }
 
-    /// Reads the range from a fault of status 416, whose output contains the headers.
+    /// Reads the range from the headers in the output of a fault of status 416.
     fn of_fault(fault: &Fault) -> Option<Self> {
         let headers = fault.output.as_ref()?.get("headers")?;
         Self::parse(headers.get(CONTENT_RANGE.as_str())?.as_str()?)
@@ -74,16 +75,16 @@ impl ContentRange {
 /// How the content of an answer relates to the partial file.
 #[derive(Debug, PartialEq)]
 enum Content {
-    /// The whole file, and its size if the server names it.
+    /// The whole file. The value is its size, if the server names it.
     Whole(Option<u64>),
-    /// The bytes after the partial file, and the size of the whole file.
+    /// The bytes after those in the partial file. The value is the size of the whole file, if the server names it.
     Rest(Option<u64>),
-    /// Another version, or not the requested range.
+    /// Bytes of another version, or not the requested range.
     Other,
 }
 
 impl Content {
-    /// Classifies an answer. `continues`: the request was for the rest of the file.
+    /// Classifies an answer. `continues`: only the rest of the file was requested.
     fn of(response: &Response, partial: &Partial, continues: bool) -> Self {
         let headers = response.headers();
         if !continues || response.status() != StatusCode::PARTIAL_CONTENT {
@@ -106,7 +107,7 @@ struct Complete {
     /// The members of the output that do not describe the file.
     head: Object,
     url: Url,
-    /// The digest in the server's answer.
+    /// The digest of the whole file in the server's answer.
     promised: Option<String>,
     /// Whether the file was assembled from several answers.
     is_resumed: bool,
@@ -147,7 +148,7 @@ impl HttpCall<'_> {
                 }
                 Err(fault) if continues && fault.code.as_deref() == Some("416") => {
                     if is_complete(&fault, &partial) {
-                        // An earlier attempt was aborted after the last byte, before it finished the file.
+                        // An earlier attempt received all bytes, and was aborted before it finished the file.
                         let head = fault.output.as_ref().and_then(Value::as_object);
                         break Complete {
                             head: head.cloned().unwrap_or_default(),
@@ -198,7 +199,7 @@ async fn received(
         Content::Whole(_) => partial = restarted(partial, headers.clone()).await?,
         Content::Rest(_) => {}
         Content::Other => {
-            // The next request is for the whole file.
+            // Start over: the next request is for the whole file.
             let partial = restarted(partial, HeaderMap::new()).await?;
             return Ok(Received::Part(Box::new(partial)));
         }
@@ -208,7 +209,8 @@ async fn received(
     ended?;
     let length = partial.length();
     match content {
-        // Some servers send less than was requested. Without a size, the next answer shows if this was all.
+        // Request the rest again, because some servers send less than was requested. If the size is not known, the next
+        // answer shows whether this was all.
         Content::Rest(size) if length > before && size.is_none_or(|size| length < size) => {
             return Ok(Received::Part(Box::new(partial)));
         }
@@ -228,7 +230,8 @@ async fn received(
     })))
 }
 
-/// Writes a body as it arrives. Bytes before an error are written, too. The inner result is the end of the body.
+/// Writes a body as it arrives. The bytes before an error are written, too. The inner result is the error at which the
+/// body ended, if any.
 async fn save(
     mut partial: Partial,
     mut response: Response,
@@ -277,8 +280,8 @@ async fn restarted(mut partial: Partial, headers: HeaderMap) -> Result<Partial, 
     .await
 }
 
-/// Runs disk work on a thread for blocking work. If the attempt is aborted, the work still ends; the file stays locked
-/// until then.
+/// Runs disk work on a thread for blocking work. If the attempt is aborted, the work still continues to its end, and
+/// the file remains locked until then.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
 ) -> Result<T, Fault> {
@@ -287,7 +290,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 impl Complete {
-    /// Checks the digests, puts the file in its place, and returns the output. Blocks.
+    /// Checks the digests, replaces the target with the file, and returns the output. Blocks.
     fn finish(self, file: &str, expected: Option<&str>, has_page: bool) -> Result<Value, Fault> {
         let digest = hex(self.partial.digest().as_ref());
         let promised = self.promised.as_deref();
@@ -301,7 +304,8 @@ impl Complete {
                 shown(&self.url)
             );
             let fault = Fault::new(fault_kind::EXPECT, message);
-            // If the file is from several answers, or if a transfer was damaged, the next attempt may succeed.
+            // The fault is transient if the next attempt may succeed: the file is from several answers, or the server's
+            // own digest shows a damaged transfer.
             let transient = self.is_resumed || expected.is_none();
             self.partial.discard()?;
             return Err(match transient {
@@ -337,8 +341,8 @@ impl Complete {
     }
 }
 
-/// Returns the compression of a file. The file stays compressed, because only the server's own bytes can be continued
-/// and match its digest.
+/// Returns the compression of a file. The file remains compressed as the server sent it: only these bytes can be
+/// continued by a later attempt, and only they match the server's digest.
 fn encoding(output: &Object) -> Option<Value> {
     let given = output
         .get("headers")?

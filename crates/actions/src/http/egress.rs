@@ -1,6 +1,6 @@
-//! Restricts guests' calls to the public internet. Addresses are checked, not names: the addresses of a name, an
-//! address in a URL, and the target of each redirect. They are checked at every call, so changing the address of a name
-//! does not help a guest.
+//! Restricts calls of guests (workflows from HTTP or MCP) to the public internet. IP addresses are checked, and not
+//! names: the addresses of a name, an address in a URL, and those of each redirect's target. They are checked at every
+//! call, so a guest gains nothing by changing the address of a name.
 
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -34,7 +34,8 @@ impl Resolve for PublicResolver {
     }
 }
 
-/// Refuses a URL whose host is an address that is not public. No resolver checks such a URL.
+/// Refuses a URL whose host is an address that is not public. The resolver does not check such a URL, because the URL
+/// has no name to resolve.
 pub(super) fn check(url: &Url) -> Result<(), DeniedAddress> {
     let ip = match url.host() {
         Some(Host::Ipv4(ip)) => IpAddr::V4(ip),
@@ -68,7 +69,7 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
         || ip.is_multicast()
         || a == 0
         || a >= 240
-        // Shared address space between providers and their customers.
+        // Shared address space between internet providers and their customers.
         || (a == 100 && (b & 0xc0) == 64)
         || (a == 192 && b == 0 && c == 0)
         // Network benchmarks.
@@ -91,7 +92,7 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
         (0x2002, high) => return is_public_v4(v4(high, third)),
         _ => {}
     }
-    // All global unicast addresses begin with the bits 001.
+    // All public (global unicast) addresses begin with the bits 001.
     let global = (first & 0xe000) == 0x2000;
     let documentation = (first == 0x2001 && second == 0xdb8) || (first & 0xfff0) == 0x3ff0;
     // Teredo and other tunnels, and benchmarks.

@@ -1,4 +1,5 @@
-//! Parses server-sent events from the bytes of a stream (WHATWG HTML, 9.2.5 and 9.2.6). It does not use connections.
+//! Parses server-sent events from the bytes of a stream (WHATWG HTML, 9.2.5 and 9.2.6). It does not use connections
+//! itself.
 
 use bytes::Bytes;
 use std::mem;
@@ -7,7 +8,7 @@ use std::time::Duration;
 /// Maximum size in bytes of an event, and of a line.
 pub(super) const MAX_EVENT: usize = 16 << 20;
 
-/// Bounds of the wait before the next connection that a server may request.
+/// Minimum and maximum of the wait before the next connection that a server may request.
 const MIN_RETRY: Duration = Duration::from_millis(100);
 const MAX_RETRY: Duration = Duration::from_secs(3600);
 
@@ -25,25 +26,25 @@ pub(super) struct Event {
 #[derive(Debug, PartialEq)]
 pub(super) struct TooLarge;
 
-/// Parses one connection of a stream.
+/// Parses the bytes that one connection of a stream receives.
 #[derive(Default)]
 pub(super) struct EventParser {
-    /// The bytes of the current line that have arrived.
+    /// The bytes of the current line that have arrived so far.
     line: Vec<u8>,
-    /// Whether the last byte was CR: an LF after it belongs to the same line end.
+    /// Whether the last byte was CR. An LF directly after it belongs to the same line end.
     after_cr: bool,
     has_first_line: bool,
     name: String,
     data: String,
     /// The id of the event that is being parsed.
     id: String,
-    /// The id at the end of the last complete block.
+    /// The id at the end of the last complete block (the lines up to an empty line).
     last_id: String,
     retry: Option<Duration>,
 }
 
 impl EventParser {
-    /// Makes the parser of a connection that continues after the event with this id.
+    /// Makes the parser for a connection that continues the stream after the event with this id.
     pub fn after(id: &str) -> Self {
         Self {
             id: id.to_owned(),
@@ -52,7 +53,7 @@ impl EventParser {
         }
     }
 
-    /// Makes the parser of the next connection. An incomplete block is dropped.
+    /// Makes the parser for the next connection of the same stream. An incomplete block is dropped.
     pub fn reconnected(&self) -> Self {
         Self {
             retry: self.retry,
@@ -60,7 +61,7 @@ impl EventParser {
         }
     }
 
-    /// Returns the id that the next connection sends; empty if there was no id.
+    /// Returns the id that the next connection sends. Empty if no event had an id.
     pub fn last_id(&self) -> &str {
         &self.last_id
     }
@@ -70,7 +71,7 @@ impl EventParser {
         self.retry
     }
 
-    /// Returns true if a part of an event has arrived.
+    /// Returns true if only a part of an event has arrived.
     pub fn is_within_event(&self) -> bool {
         let is_comment = self.line.first() == Some(&b':');
         !self.line.is_empty() && !is_comment
@@ -79,7 +80,7 @@ impl EventParser {
             || self.id != self.last_id
     }
 
-    /// Consumes bytes up to the end of an event. If no event ends in them, consumes all.
+    /// Consumes bytes up to the end of an event. If no event ends in these bytes, consumes all of them.
     pub fn next_event(&mut self, bytes: &mut Bytes) -> Result<Option<Event>, TooLarge> {
         while let Some(first) = bytes.first() {
             if mem::take(&mut self.after_cr) && *first == b'\n' {
@@ -133,7 +134,7 @@ impl EventParser {
         None
     }
 
-    /// Ends a block at an empty line. A block without data is dropped, but its id is used.
+    /// Ends a block at an empty line. A block without data is no event, but its id is used.
     fn end_block(&mut self) -> Option<Event> {
         self.last_id.clone_from(&self.id);
         let (name, mut data) = (mem::take(&mut self.name), mem::take(&mut self.data));
@@ -191,9 +192,9 @@ mod tests {
                 "\u{FEFF}event: add\rdata: 1\r\rdata: 2\r\n\r\ndata: 3\n\r\n",
                 vec![("", "add", "1"), ("", "message", "2"), ("", "message", "3")],
             ),
-            // Elsewhere than at the beginning, it is part of the text.
+            // Behind the beginning, a byte order mark is part of the text.
             ("\n\u{FEFF}data: 1\n\n", vec![]),
-            // An id stays valid, changes also without data, and contains no NUL.
+            // An id remains valid for later events, also changes in a block without data, and contains no NUL.
             (
                 "id: 1\ndata: a\n\ndata: b\n\nid: 2\n\nid: 3\0\ndata: c\n\n",
                 vec![
@@ -202,7 +203,7 @@ mod tests {
                     ("2", "message", "c"),
                 ],
             ),
-            // A name in a block without data is not used for the next event.
+            // The event name in a block without data is not used for the next event.
             ("event: x\n\ndata: 1\n\n", vec![("", "message", "1")]),
             ("unknown: 1\nDATA: 2\nda ta: 3\n\n", vec![]),
         ] {

@@ -1,5 +1,5 @@
-//! `events`: returns one event of a stream (WHATWG HTML, 9.2). The output contains the event's id, and the next call
-//! sends this id if it must connect. Between calls the stream stays open in memory: see `streams`.
+//! `events`: returns one event of a stream (WHATWG HTML, 9.2). The output contains the id of the event. If the next
+//! call must open a new connection, it sends this id. Between calls the stream remains open in memory: see `streams`.
 
 use super::event_parser::{Event, EventParser, MAX_EVENT, TooLarge};
 use super::fault::{connection_fault, shown};
@@ -28,14 +28,15 @@ const POSITION: &str = "position";
 /// The member of the position with the id of the last event.
 const ID: &str = "id";
 
-/// The wait before the next connection, if the server requests none: browsers use the same.
+/// The wait before the next connection, if the server requests no wait. Browsers use the same time.
 const DEFAULT_RETRY: Duration = Duration::from_secs(3);
 
-/// The minimum wait after connections without an event. It doubles from the first value up to the longest.
+/// The minimum wait after a connection without an event. It doubles with each such connection, from the first value up
+/// to the second.
 const FIRST_IDLE_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_IDLE_WAIT: Duration = Duration::from_secs(30);
 
-/// An answer. Its body is read at once unless it is a stream.
+/// An answer. If it is not a stream of events, its body is read at once.
 enum Arrival {
     Stream(Box<Response>),
     Other(Box<Reply>),
@@ -67,13 +68,13 @@ impl Answer for Arrival {
 /// An open stream.
 pub(super) struct EventStream {
     response: Response,
-    /// Unparsed bytes.
+    /// The bytes that have arrived and are not parsed yet.
     bytes: Bytes,
     parser: EventParser,
     url: Url,
     /// The members of an output that do not describe the event.
     head: Object,
-    /// The tokens with which the stream was opened.
+    /// The tokens with which the stream was opened, to be masked in outputs.
     used: Vec<String>,
 }
 
@@ -90,7 +91,7 @@ impl EventStream {
         }
     }
 
-    /// Returns the next event, or `None` if the connection ended or stalled between two events.
+    /// Returns the next event, or `None` if the connection ended, or stopped sending, between two events.
     async fn next_event(&mut self) -> Result<Option<Event>, Fault> {
         loop {
             let event = self.parser.next_event(&mut self.bytes);
@@ -148,9 +149,9 @@ impl EventStream {
 /// The position of a run in a stream.
 struct Position {
     uri: Value,
-    /// The id of the last event; empty if there was none.
+    /// The id of the last event. Empty if there was no id.
     id: String,
-    /// Whether the iteration before received an event from this address.
+    /// Whether the iteration before this one received an event from this address.
     continues: bool,
 }
 
@@ -173,7 +174,7 @@ impl Position {
         })
     }
 
-    /// Adds the position after a call to its output.
+    /// Adds the position in the stream after a call to the output of the call.
     fn put_on(&self, output: Value, id: &str) -> Value {
         let id = (!id.is_empty()).then(|| (ID, Value::text(id)));
         let uri = (URI, self.uri.clone());
@@ -183,7 +184,7 @@ impl Position {
 }
 
 impl HttpCall<'_> {
-    /// Returns the next event of a stream. If a connection ends between two events, this function connects again.
+    /// Returns the next event of a stream. If the connection ends between two events, connects again.
     pub(super) async fn event(
         mut self,
         request: &Request,
@@ -222,7 +223,7 @@ impl HttpCall<'_> {
             }
             parser = stream.parser.reconnected();
             drop(stream);
-            // Each connection without an event costs the server as much as a call.
+            // Wait longer each time, because a connection without an event costs the server as much as a call.
             wait = wait.saturating_mul(2).min(LONGEST_IDLE_WAIT);
             let wait = parser.retry().unwrap_or(DEFAULT_RETRY).max(wait);
             tokio::time::sleep(wait).await;
@@ -257,7 +258,7 @@ impl HttpCall<'_> {
     }
 }
 
-/// The result of a connection.
+/// The result of opening a connection.
 enum Connected {
     Open(Box<EventStream>),
     /// The output of a call whose answer is not a stream.

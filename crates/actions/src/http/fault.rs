@@ -16,8 +16,8 @@ pub(super) fn shown(url: &Url) -> String {
     url.to_string()
 }
 
-/// Makes the fault for a call without a complete reply, with all causes of the error. `is_first`: no redirect was
-/// followed before.
+/// Makes the fault for a call without a complete reply, with all causes of the error. `is_first`: the call has not
+/// followed a redirect yet.
 pub(super) fn connection_fault(url: &Url, error: reqwest::Error, is_first: bool) -> Fault {
     if let Some(denied) = source_of::<DeniedAddress>(&error) {
         return Fault::new(fault_kind::DENIED, denied.to_string());
@@ -45,7 +45,7 @@ pub(super) fn connection_fault(url: &Url, error: reqwest::Error, is_first: bool)
     }
 }
 
-/// Lists the causes below the error. Each is listed once, because libraries often repeat a lower cause.
+/// Lists the causes of an error (its sources). Each is listed once, because libraries often repeat a lower cause.
 fn causes(error: &dyn Error) -> String {
     let mut listed: Vec<String> = Vec::new();
     let mut next = error.source();
@@ -53,7 +53,7 @@ fn causes(error: &dyn Error) -> String {
         let text = cause.to_string();
         listed.retain(|above| !text.contains(above.as_str()));
         let news = !listed.iter().any(|above| above.contains(&text));
-        // These causes only name a layer of the client.
+        // Omit causes that only name a layer of the client library.
         if news && !text.starts_with("client error") {
             listed.push(text);
         }

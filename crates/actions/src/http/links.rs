@@ -6,7 +6,7 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, LINK};
 use windlass_expression::{Object, Value};
 
-/// Returns each relation with its absolute URL. Of equal relations, the first is used.
+/// Returns each relation with its absolute URL. If several links have the same relation, the first one is used.
 pub(super) fn parse(headers: &HeaderMap, base: &Url) -> Object {
     let mut links = Object::new();
     for value in headers.get_all(LINK) {
@@ -33,7 +33,7 @@ fn parse_value(text: &str) -> Vec<(String, Vec<String>)> {
                 let is_relation = name.trim().eq_ignore_ascii_case("rel");
                 is_relation.then(|| value.trim().trim_matches('"'))
             })?;
-            // Registered relations are compared without regard to case (section 2.1.1).
+            // Relations are compared without regard to case (RFC 8288, 2.1.1), so convert them to lower case.
             let relations = relations.split_whitespace();
             let relations = relations.map(str::to_ascii_lowercase).collect();
             Some((target.trim().to_owned(), relations))
@@ -41,7 +41,7 @@ fn parse_value(text: &str) -> Vec<(String, Vec<String>)> {
         .collect()
 }
 
-/// Splits at separators that are neither in a URL nor in quotes.
+/// Splits a header at separators that are neither within `<…>` (a URL) nor within quotes.
 fn split(text: &str, separator: char) -> Vec<&str> {
     let (mut in_url, mut in_quotes, mut escaped) = (false, false, false);
     text.split(|c: char| {

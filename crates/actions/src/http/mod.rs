@@ -79,7 +79,7 @@ impl Executor for Http {
     }
 
     fn destination(&self, request: &Request) -> Option<Url> {
-        // If the stream is open, its next event needs no request.
+        // If the stream is open, its next event needs no request, so the call has no destination.
         match request.reads_events() && self.streams.has(request) {
             true => None,
             false => request::address(request).ok(),
@@ -89,8 +89,8 @@ impl Executor for Http {
     fn timeout(&self, request: &Request) -> Option<Duration> {
         let own = request.timeout_ms.map(Duration::from_millis);
         match request.transfers_file() || request.reads_events() {
-            // Without a timeout of its own, such a call may take any time while data arrives. `stall` ends it when no
-            // data arrives.
+            // Such a call has no default timeout: it may need any time while data arrives. `stall` ends it when no data
+            // arrives.
             true => own,
             false => own.or(Some(DEFAULT_TIMEOUT)),
         }
@@ -98,7 +98,7 @@ impl Executor for Http {
 }
 
 impl Http {
-    /// Makes one call and processes its answer. Adds the tokens that it used to `used`.
+    /// Makes one call and processes its answer. Adds the tokens that the call used to `used`.
     async fn outcome(&self, request: &Request, used: &mut Vec<String>) -> Result<Value, Fault> {
         let inputs = Inputs::of(request)?;
         let progress = StallWatch::new();
@@ -116,7 +116,7 @@ impl Http {
             _ if request.reads_events() => {
                 return Box::pin(call.event(request, &self.streams)).await;
             }
-            // Boxed, because otherwise the future of every call has room for this one.
+            // Boxed, because otherwise the future of every call would contain the space for this future.
             true => {
                 let transfer = call.transfer(request, &progress);
                 Box::pin(progress.watch(transfer)).await??
@@ -174,7 +174,8 @@ impl HttpCall<'_> {
         self.call_with(call, false).await
     }
 
-    /// As [`Self::call`]. With `keeps_bytes`, the body of the answer stays compressed.
+    /// Adds the credentials and sends the request, as [`Self::call`] does. With `keeps_bytes`, the body of the answer
+    /// remains compressed.
     async fn call_with<A: Answer>(
         &mut self,
         mut call: reqwest::Request,
@@ -187,7 +188,7 @@ impl HttpCall<'_> {
         };
         let body_digest = match (&self.credentials, options.upload) {
             (Credentials::Signature(_), Some(upload)) => {
-                // The signature covers this header, too.
+                // Set this header here, because a signature covers it, too.
                 let length = HeaderValue::from(upload.length());
                 call.headers_mut().insert(CONTENT_LENGTH, length);
                 Some(upload.digest().await?)
@@ -204,7 +205,7 @@ impl HttpCall<'_> {
     }
 }
 
-/// Calls with a token. If the token is refused, it calls again once, with a new token. Adds the tokens to `used`.
+/// Calls with a token. If the server refuses the token, calls once again, with a new token. Adds the tokens to `used`.
 async fn call_with_token<A: Answer>(
     client: &Client,
     options: CallOptions<'_>,
@@ -242,7 +243,7 @@ fn output(reply: Reply, request: &Request, method: &Method) -> Result<Value, Fau
     }
     let step = Step::of_pattern(&request.inputs);
     let pending = step.and_then(|step| operation::pending(&reply, step));
-    // `page` is null for the first page.
+    // The input `page` exists only in calls for pages. It is null for the first page.
     let output = match request.inputs.get("page") {
         Some(_) => reply.into_page(),
         None => reply.into_value(),
@@ -250,14 +251,14 @@ fn output(reply: Reply, request: &Request, method: &Method) -> Result<Value, Fau
     Ok(previous::with_member(output, operation::OPERATION, pending))
 }
 
-/// Makes the output for a stub's answer, `{statusCode, headers, body}`. The output is the same as for a server's
-/// answer, including the states of a long operation and of a page.
+/// Makes the output for a stub's answer, `{statusCode, headers, body}`. The output has the same form as for a server's
+/// answer, including the members about a long operation and about a page.
 pub(super) fn of_stub(answer: Result<Value, Fault>, request: &Request) -> Result<Value, Fault> {
     let answer = answer.or_else(|fault| allowed(fault, request))?;
     if Step::of(&request.inputs).is_none() && request.inputs.get("page").is_none() {
         return Ok(answer);
     }
-    // Here a real call would fail. A stub answers even if the address is not known yet.
+    // The address is not valid or not known yet, so a real call would fail here. A stub still answers.
     let Ok(url) = request::address(request) else {
         return Ok(answer);
     };
@@ -265,7 +266,7 @@ pub(super) fn of_stub(answer: Result<Value, Fault>, request: &Request) -> Result
     output(Reply::of_stub(&answer, url), request, &method)
 }
 
-/// Returns the answer in a fault if `check` is false, because then a status of 400 or above is not a fault.
+/// If the input `check` is false, a status of 400 or above is not a fault: returns the answer that the fault contains.
 fn allowed(fault: Fault, request: &Request) -> Result<Value, Fault> {
     match fault {
         Fault {

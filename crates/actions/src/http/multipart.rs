@@ -4,13 +4,13 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use windlass_model::model::sha256_of_parts;
 use windlass_value::{first_chars, hex};
 
-/// Maximum number of parts that are split. A reply with more parts is returned as bytes.
+/// Maximum number of parts into which a reply is split. A reply with more parts is returned as bytes.
 const MAX_PARTS: usize = 1000;
 
 /// One part of a body.
 pub(super) struct MultipartPart {
     pub headers: HeaderMap,
-    /// Its content type, if its headers have none.
+    /// The content type of the part, if its headers have none.
     pub kind: Option<String>,
     pub bytes: Vec<u8>,
 }
@@ -61,12 +61,13 @@ fn boundary_of(kind: &str) -> Option<&str> {
 /// A received part: its headers and its bytes.
 pub(super) type ReadPart<'b> = (Vec<(String, String)>, &'b [u8]);
 
-/// Returns the parts of a body, or `None` if it has no boundary, is incomplete, or has too many parts.
+/// Returns the parts of a body. `None` if the content type has no boundary, or if the body is incomplete or has too
+/// many parts.
 pub(super) fn parts<'b>(kind: &str, body: &'b [u8]) -> Option<Vec<ReadPart<'b>>> {
     let boundary = boundary_of(kind).filter(|boundary| !boundary.is_empty())?;
     let first = format!("--{boundary}");
     let between = format!("\r\n--{boundary}");
-    // Text before the first boundary is for readers that do not support parts.
+    // Skip the text before the first boundary: it is for readers that do not support parts.
     let mut rest = match body.strip_prefix(first.as_bytes()) {
         Some(rest) => rest,
         None => body.get(find(body, between.as_bytes())? + between.len()..)?,
@@ -79,7 +80,7 @@ pub(super) fn parts<'b>(kind: &str, body: &'b [u8]) -> Option<Vec<ReadPart<'b>>>
         let start = find(rest, b"\r\n")?;
         let inside = rest.get(start..)?;
         let end = find(inside.get(2..)?, between.as_bytes());
-        // A part without headers begins with the empty line.
+        // A part without headers begins directly with the empty line.
         let head = find(inside, b"\r\n\r\n")?;
         let end = end? + 2;
         let headers = String::from_utf8_lossy(inside.get(..head)?);
@@ -105,8 +106,8 @@ fn line(body: &mut Vec<u8>, name: &str, value: &[u8]) {
     body.extend_from_slice(b"\r\n");
 }
 
-/// Makes a boundary that no part can contain, because it depends on all of them. The same parts have the same boundary,
-/// so a repeated attempt sends the same bytes.
+/// Makes a boundary that no part contains. It is computed from all parts. The same parts have the same boundary, so a
+/// repeated attempt sends the same bytes.
 fn free_boundary(parts: &[MultipartPart]) -> String {
     let bytes: Vec<&[u8]> = parts.iter().map(|part| part.bytes.as_slice()).collect();
     let digest = sha256_of_parts(&bytes);

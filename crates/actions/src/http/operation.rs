@@ -1,9 +1,10 @@
-//! Long operations: whether an operation has ended, and the address of the next request, from its server's answers.
+//! Long operations: an answer of the server says that the work is not done yet. This module reads from the answers
+//! whether the operation has ended, and the address of the next request about it.
 //!
 //! Supported are the `Location`, `Operation-Location` and `Azure-AsyncOperation` headers (RFC 9110, 15.3.3; Azure REST
 //! API guidelines, "Long-running operations"), operations of Google (`google.longrunning.Operation`; Compute Engine),
 //! background responses and batches of OpenAI, jobs of Kubernetes, runs of GitHub Actions, and answers with a `status`
-//! or a `state` in the usual words. For any other server, the action needs expressions.
+//! or a `state` in the usual words. For any other server, the author has to write expressions that read the answers.
 
 use super::previous::with_member;
 use super::reply::{Reply, url_text};
@@ -15,16 +16,18 @@ use windlass_model::model::{ASYNC_PATTERN, Fault, fault_kind};
 use windlass_value::time::{Timestamp, format_duration};
 use windlass_value::{LONGEST_REQUESTED_WAIT, http_date};
 
-/// The input with the kind of request about an operation, and the member of an output with the operation's progress.
+/// The name of an input and of a member of outputs. The input is the kind of request about an operation. The member has
+/// the progress of the operation.
 pub(super) const OPERATION: &str = "operation";
 
 /// The member with the runs in GitHub's list of workflow runs.
 const RUNS: &str = "workflow_runs";
 
-/// Maximum time in milliseconds between the creation of a run and the answer to its dispatch.
+/// Maximum time, in milliseconds, between the creation of a run of GitHub Actions and the answer to the request
+/// (dispatch) that started it.
 const DISPATCH_MARGIN_MS: i64 = 5_000;
 
-/// The time between two requests about an operation, if its server names none.
+/// The time between two requests about an operation, if the server names no time.
 const POLL_INTERVAL: Duration = Duration::from_secs(20);
 
 /// Headers with the address of the operation itself, not of its result.
@@ -39,7 +42,7 @@ const ADDRESSES: [&str; 5] = [
     "urls.get",
 ];
 
-/// Paths of the state in an answer.
+/// Paths at which an answer may have the state of the operation.
 const STATES: [&str; 7] = [
     "status",
     "state",
@@ -62,7 +65,7 @@ const SUCCEEDED: [&str; 8] = [
     "ok",
 ];
 
-/// States of an operation that failed, in the same form.
+/// States of an operation that failed, in the same form as [`SUCCEEDED`].
 const FAILED: [&str; 13] = [
     "failed",
     "failure",
@@ -79,8 +82,8 @@ const FAILED: [&str; 13] = [
     "terminated",
 ];
 
-/// States of a running operation, in the same form. They are needed only for [`nested`] states, whose position does not
-/// show that they are about an operation.
+/// States of a running operation, in the same form as [`SUCCEEDED`]. They are needed only for [`nested`] states: only
+/// the word shows that such a state is about an operation.
 const RUNNING: [&str; 14] = [
     "running",
     "queued",
@@ -98,7 +101,7 @@ const RUNNING: [&str; 14] = [
     "waiting",
 ];
 
-/// Maximum number of objects that enclose the object with the state.
+/// Maximum number of objects that may enclose the object with a nested state.
 const NESTED: usize = 3;
 
 /// Conclusions of a run of GitHub Actions that do not mean a failure.
@@ -136,8 +139,8 @@ pub(super) fn is_result(inputs: &Value) -> bool {
     inputs.get(OPERATION).and_then(Value::as_str) == Some("result")
 }
 
-/// Extends the fault of a request about an operation. A 404 means that the server removed the operation, or never had
-/// it.
+/// Extends the fault of a request about an operation. The status 404 means that the server has removed the operation,
+/// or never had it.
 pub(super) fn explain_404(fault: Fault, inputs: &Value) -> Fault {
     let step = inputs.get(OPERATION).and_then(Value::as_str);
     if !matches!(step, Some("status" | "check")) || fault.code.as_deref() != Some("404") {
@@ -152,15 +155,15 @@ pub(super) fn explain_404(fault: Fault, inputs: &Value) -> Fault {
 enum Progress {
     Running,
     Succeeded,
-    /// The answer has no state of the operation.
+    /// The answer does not contain the state of the operation.
     Unknown,
 }
 
-/// Returns the output of an answer with the member `operation`: `done`, the `address` of the next request, the address
-/// of the `result`, and the `response` within the answer. Each of the last three may be null.
+/// Returns the output of an answer, with the member `operation`. This member has `done`, the `address` of the next
+/// request, the address of the `result`, and the `response` that the answer contains. The last three may be null.
 ///
 /// # Errors
-/// The operation failed, or no address for the next request is known.
+/// Returns a fault if the operation failed, or if no address for the next request is known.
 pub(super) fn output(reply: Reply, step: Step, method: &Method) -> Result<Value, Fault> {
     let progress = match progress(&reply.body) {
         Ok(progress) => progress,
@@ -198,7 +201,8 @@ pub(super) fn output(reply: Reply, step: Step, method: &Method) -> Result<Value,
         })?),
     };
     let result = match step {
-        // Azure: a PUT creates the resource at its own address, and the answer to a POST names its address.
+        // In Azure, a PUT creates the resource at the address of the PUT, and the answer to a POST names the address of
+        // the resource.
         Step::Start if !done && *method == Method::PUT => Some(reply.url.to_string()),
         Step::Start if !done => location.filter(|at| Some(at) != address.as_ref()),
         Step::Start => None,
@@ -219,9 +223,10 @@ pub(super) fn output(reply: Reply, step: Step, method: &Method) -> Result<Value,
     Ok(with_member(reply.into_page(), OPERATION, Some(operation)))
 }
 
-/// Returns the pending operation in an answer of Logic Apps' asynchronous pattern, a 202 with a `Location`. It has the
-/// `address` of the next request and the duration to `wait` before (Logic Apps reference, "Asynchronous
-/// request-response pattern"). If a later 202 has no `Location`, the address is unchanged.
+/// Returns the pending operation if an answer follows the asynchronous pattern of Logic Apps: status 202 with a
+/// `Location`. It has the `address` of the next request, and the duration to `wait` before this request (Logic Apps
+/// reference, "Asynchronous request-response pattern"). If a later answer of status 202 has no `Location`, the address
+/// remains the same.
 pub(super) fn pending(reply: &Reply, step: Step) -> Option<Value> {
     if reply.status != StatusCode::ACCEPTED {
         return None;
@@ -254,7 +259,7 @@ fn member_text<'v>(body: &'v Value, path: &str) -> Option<&'v str> {
     member(body, path)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// Returns true if an answer is an operation of Google. Its `done` is missing until it is true.
+/// Returns true if an answer is an operation of Google. Such an answer may lack `done` while the operation runs.
 fn is_google(body: &Value) -> bool {
     let name = member_text(body, "name").unwrap_or_default();
     name.starts_with("operations/") || name.contains("/operations/")
@@ -263,7 +268,7 @@ fn is_google(body: &Value) -> bool {
 /// Returns the progress of an operation.
 ///
 /// # Errors
-/// The operation failed, for this reason.
+/// Returns the reason if the operation failed.
 fn progress(body: &Value) -> Result<Progress, String> {
     let error = body.get("error").filter(|error| !error.is_null());
     if is_google(body) || matches!(body.get("done"), Some(Value::Bool(_))) {
@@ -290,7 +295,7 @@ fn progress(body: &Value) -> Result<Progress, String> {
     match member_text(body, "conclusion") {
         Some(conclusion) if !CONCLUSIONS.contains(&conclusion) => Err(conclusion.to_owned()),
         _ if matches!(error, Some(Value::Object(_) | Value::String(_))) => Err(reason(body, state)),
-        // In a batch of OpenAI without an output file, no request succeeded.
+        // If a batch of OpenAI has no output file, none of its requests succeeded.
         _ if body.get("output_file_id").is_some_and(Value::is_null) => {
             let errors = member_text(body, "error_file_id").unwrap_or("none");
             Err(format!(
@@ -308,8 +313,8 @@ fn plain_word(text: &str) -> String {
 }
 
 /// Finds a state that is nested in other objects, as in `{"QueryExecution": {"Status": {"State": "RUNNING"}}}`. Returns
-/// the state with the object that contains it. Only a usual word is found, because a result may have a `state` of
-/// another meaning, such as a part of a postal address.
+/// the state with the object that contains it. Finds only the usual words for states, because a `state` in a result may
+/// have another meaning, such as a part of a postal address.
 fn nested(body: &Value) -> Option<(&Value, &str)> {
     let mut object = body;
     for _ in 0..=NESTED {
@@ -335,7 +340,8 @@ fn nested(body: &Value) -> Option<(&Value, &str)> {
     None
 }
 
-/// Returns the progress of a job of Kubernetes, which has ended if one of these conditions is true.
+/// Returns the progress of a Kubernetes job. The job has ended if one of its conditions `Complete` and `Failed` is
+/// true.
 fn job(body: &Value) -> Result<Progress, String> {
     let conditions = member(body, "status.conditions").and_then(Value::as_array);
     for condition in conditions.into_iter().flat_map(|list| list.iter()) {
@@ -349,8 +355,9 @@ fn job(body: &Value) -> Result<Progress, String> {
     Ok(Progress::Running)
 }
 
-/// Returns the address of the list of runs since a dispatch, if GitHub's answer does not name the run that it started
-/// (GitHub REST API, "List workflow runs"). The time is in the address, so it is stored nowhere else.
+/// Returns the address of GitHub's list of the runs since a dispatch, if the answer to the dispatch does not name the
+/// started run (GitHub REST API, "List workflow runs"). The time of the dispatch is a part of this address, so it need
+/// not be stored separately.
 fn dispatched_runs(reply: &Reply) -> Option<String> {
     let path = reply.url.path().strip_suffix("/dispatches")?;
     if reply.status != StatusCode::NO_CONTENT {
@@ -371,8 +378,8 @@ fn dispatched_runs(reply: &Reply) -> Option<String> {
     Some(url.to_string())
 }
 
-/// Returns the address of the run that a dispatch started: in that list, the run created nearest to the time of the
-/// answer.
+/// Returns the address of the run that a dispatch started. In the list of [`dispatched_runs`], that is the run that was
+/// created nearest to the time of the dispatch.
 fn found_run(reply: &Reply) -> Option<String> {
     let mut pairs = reply.url.query_pairs();
     let (_, since) = pairs.find(|(name, _)| name == "created")?;
@@ -393,7 +400,7 @@ fn to_ms(time: &str) -> Option<i64> {
     Some(time.timestamp_millis())
 }
 
-/// Returns the reason why an operation failed, or else `word`.
+/// Returns the reason that an answer states for a failed operation. Without a reason, returns `word`.
 fn reason(body: &Value, word: &str) -> String {
     const PLACES: [&str; 7] = [
         "error.message",
@@ -417,7 +424,7 @@ fn named_address(body: &Value) -> Option<&str> {
     ADDRESSES.iter().find_map(|path| member_text(body, path))
 }
 
-/// Returns the address of an operation from its first answer.
+/// Returns the address of an operation, from the answer to the request that started it.
 fn started_at(reply: &Reply) -> Option<String> {
     let body = &reply.body;
     if let Some(named) = named_address(body).or_else(|| member_text(body, "selfLink")) {
@@ -442,7 +449,7 @@ fn started_at(reply: &Reply) -> Option<String> {
     below(&reply.url, &id)
 }
 
-/// Returns the address of an element of a collection.
+/// Returns the address of an element below the address of a collection.
 fn below(collection: &Url, id: &str) -> Option<String> {
     let mut url = collection.clone();
     url.set_query(None);

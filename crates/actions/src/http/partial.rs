@@ -1,6 +1,7 @@
-//! A partial file of a download. It is next to its target until it is complete, so that no reader sees an incomplete
-//! file under the target's name. A note next to it has the version of the resource (RFC 9110, 8.8). So a later attempt,
-//! also in another process, can request the rest. This module never sends anything.
+//! A partial file of a download. The partial file is next to the target of the download until it is complete, so that
+//! no reader sees an incomplete file under the target's name. A second file, the note, has the version of the resource
+//! (RFC 9110, 8.8). With it, a later attempt can request only the rest, also in another process. This module never
+//! sends anything.
 
 use super::stall::StallWatch;
 use crate::execution_context::{resolved, state};
@@ -20,7 +21,8 @@ use std::sync::Arc;
 use windlass_model::model::{Fault, sha256};
 use windlass_value::{first_chars, hex, http_date};
 
-/// Number of bytes between two syncs. Each sync updates the note; after a power cut, only synced bytes are used.
+/// Number of bytes between two syncs. After each sync the note is updated with the number of synced bytes. After a
+/// power cut, only synced bytes are used.
 const SYNC_BYTES: u64 = 64 << 20;
 
 /// Number of bytes that are read from the disk at once.
@@ -33,12 +35,12 @@ pub(super) struct SaveTarget {
     path: PathBuf,
     /// The engine's state directory: no action may write to its store.
     state: Option<Arc<Path>>,
-    /// A key that all attempts at an action share, and that no other action has.
+    /// The idempotency key: all attempts at an action have the same key, and no other action has it.
     key: String,
 }
 
 impl SaveTarget {
-    /// Resolves a path of the run whose action this task executes.
+    /// Makes the target for a path of the run whose action this task executes.
     pub(super) fn new(shown: &str, key: &str) -> Self {
         let digest = sha256(key.as_bytes());
         Self {
@@ -54,7 +56,7 @@ impl SaveTarget {
     }
 }
 
-/// The version of a resource (RFC 9110, 8.8), which a request for the rest names.
+/// The version of a resource (RFC 9110, 8.8). A request for the rest of a file names it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum Version {
     /// A strong entity tag.
@@ -63,14 +65,15 @@ enum Version {
 }
 
 impl Version {
-    /// Returns the version in an answer, or `None` if two versions may have the same name.
+    /// Returns the version in the headers of an answer. `None` if two different versions may have the same name.
     fn of(headers: &HeaderMap) -> Option<Self> {
         let text = |name: HeaderName| headers.get(name)?.to_str().ok();
         if let Some(tag) = text(ETAG).filter(|tag| tag.starts_with('"')) {
             return Some(Self::ETag(tag.to_owned()));
         }
         let modified = text(LAST_MODIFIED)?;
-        // A file that changes twice in a second has one date (RFC 9110, 8.8.2.2).
+        // Use a date only if it is at least a second old: two versions within a second have the same date (RFC 9110,
+        // 8.8.2.2).
         let is_older = http_date(modified)?.0 + 1_000 <= http_date(text(DATE)?)?.0;
         is_older.then(|| Self::LastModified(modified.to_owned()))
     }
@@ -98,8 +101,8 @@ struct Note {
     version: Version,
     /// Number of bytes that are synced to the disk.
     synced: u64,
-    /// The boot of the machine on which the note was written. During the same boot, unsynced bytes are still in the
-    /// file.
+    /// The id of the machine's boot during which the note was written. If the machine was not restarted since then,
+    /// unsynced bytes are still in the file.
     boot: Option<String>,
 }
 
@@ -143,7 +146,8 @@ impl Partial {
         Ok(partial)
     }
 
-    /// Reads the bytes of an earlier attempt and cuts off those that a stop of the machine may have damaged.
+    /// Reads the bytes of an earlier attempt. Cuts off those that may be damaged, because the machine stopped before
+    /// they were synced.
     fn recover(&mut self, progress: &StallWatch) -> io::Result<()> {
         let found = self.file.seek(SeekFrom::End(0))?;
         let certain = match &self.note {
@@ -178,12 +182,12 @@ impl Partial {
         self.length
     }
 
-    /// Adds to a call the headers that request the rest of the file. Returns false if the rest cannot be requested.
+    /// Adds headers to a call that request only the rest of the file. Returns false if the rest cannot be requested.
     pub(super) fn request_rest(&self, call: &mut Request) -> bool {
         let is_get = *call.method() == Method::GET;
         let headers = call.headers_mut();
-        // Request the bytes uncompressed: a compressed body cannot be continued, because its next compression may
-        // differ.
+        // Request the bytes uncompressed. A compressed body cannot be continued, because the server may compress it
+        // differently the next time.
         let identity = HeaderValue::from_static("identity");
         headers.entry(ACCEPT_ENCODING).or_insert(identity);
         let Some(note) = self.note.as_ref().filter(|_| is_get && self.length > 0) else {
@@ -216,7 +220,7 @@ impl Partial {
         }
     }
 
-    /// Removes all bytes, for a download from the first byte of the version in the headers. Blocks.
+    /// Removes all bytes, because the download starts over with the version in the headers. Blocks.
     pub(super) fn restart(&mut self, headers: &HeaderMap) -> Result<(), Fault> {
         self.try_restart(Version::of(headers))
             .map_err(|error| self.fault(&error))
@@ -224,7 +228,8 @@ impl Partial {
 
     fn try_restart(&mut self, version: Option<Version>) -> io::Result<()> {
         if self.length > 0 || self.note.is_some() {
-            // The order matters: the note of one version must never be next to bytes of another.
+            // The order matters: the note of one version must never be next to bytes of another version. So remove the
+            // note first.
             self.note = None;
             sink::remove_if_there(&self.note_path)?;
             sink::sync_name(&self.note_path)?;
@@ -309,7 +314,7 @@ fn sibling(target: &Path, key: &str, kind: &str) -> PathBuf {
     target.with_file_name(name)
 }
 
-/// Reads the note. Without a valid note, the file is downloaded again.
+/// Reads the note. `None` if there is no valid note: then the whole file is downloaded again.
 fn read_note(path: &Path) -> Option<Note> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }

@@ -1,15 +1,17 @@
-//! The values that an action in a loop passes to its request in the next iteration. Such a value is a member of the
-//! output, and the format passes it on. It belongs to one address and is never sent to another.
+//! The values that an action in a loop passes to its request in the next iteration. Such a value, for example a version
+//! or a position, is a member of the output, and the workflow format passes it to the next request as an input. It
+//! belongs to one address and is never sent to another address.
 
 use crate::inputs::{Inputs, mismatch};
 use crate::mask::MASK;
 use windlass_expression::{Value, shared_key};
 use windlass_model::model::Fault;
 
-/// The member of such a value with its address.
+/// The member of such a value that has the address to which it belongs.
 pub(super) const URI: &str = "uri";
 
-/// Returns the value from the last output, if it belongs to the same address. `what` describes it.
+/// Returns the value from the last output, if it belongs to the address of this request. `what` names the value in
+/// messages.
 pub(super) fn previous_value<'a>(
     inputs: Inputs<'a>,
     key: &str,
@@ -27,7 +29,7 @@ pub(super) fn previous_value<'a>(
     Ok(is_of_address.then_some(previous))
 }
 
-/// Adds a member to the output, if there is one.
+/// Adds a member to the output. If `member` is `None`, returns the output unchanged.
 pub(super) fn with_member(output: Value, key: &str, member: Option<Value>) -> Value {
     match (member, output.as_object()) {
         (Some(member), Some(members)) => {
@@ -39,7 +41,8 @@ pub(super) fn with_member(output: Value, key: &str, member: Option<Value>) -> Va
     }
 }
 
-/// Returns true if an address is equal to the address in an output, in which secrets are masked.
+/// Returns true if an address is equal to the address in an output. Secrets in the output are masked: a mask is equal
+/// to any text.
 fn is_same(known: &str, uri: &str) -> bool {
     let mut parts = known.split(MASK);
     let first = parts.next().unwrap_or_default();

@@ -1,5 +1,6 @@
-//! The next request after a redirect. Nothing that could be secret goes to another origin (scheme, host, port): only a
-//! few headers are sent, and no header, address or body with a secret of the program. This module never sends anything.
+//! The next request after a redirect. Nothing that could be secret is sent to another origin (scheme, host and port):
+//! only a few headers are sent, and no header, address or body that contains a secret of the program. This module never
+//! sends anything.
 
 use super::events::LAST_EVENT_ID;
 use super::fault::shown;
@@ -22,7 +23,7 @@ const CARRIED: [HeaderName; 7] = [
     LAST_EVENT_ID,
 ];
 
-/// The headers that describe a body; they are removed with it.
+/// The headers that describe a body. They are removed together with the body.
 const OF_BODY: [HeaderName; 4] = [
     CONTENT_ENCODING,
     CONTENT_LENGTH,
@@ -30,7 +31,8 @@ const OF_BODY: [HeaderName; 4] = [
     TRANSFER_ENCODING,
 ];
 
-/// Returns the request that follows a response to `call`, or `None` if the response is the answer.
+/// Returns the request that follows a response to `call`, or `None` if the response is no redirect and so is the answer
+/// of the call.
 pub(super) fn next(call: Option<Request>, response: &Response) -> Result<Option<Request>, Fault> {
     let Some((mut call, to)) = call.zip(target(response)) else {
         return Ok(None);
@@ -70,7 +72,7 @@ fn target(response: &Response) -> Option<Url> {
     matches!(to.scheme(), "http" | "https").then_some(to)
 }
 
-/// Removes what another origin must not receive.
+/// Removes what another origin must not receive from a request.
 fn leave_home(call: &mut Request, to: &Url) -> Result<(), Fault> {
     let headers = std::mem::take(call.headers_mut());
     for (name, value) in &headers {

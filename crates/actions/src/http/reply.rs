@@ -24,7 +24,7 @@ const EXCERPT: usize = 200;
 
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
-    /// By lower-case name; repeated values are joined with `, `.
+    /// The headers, by their names in lower case. Values of a repeated header are joined with `, `.
     pub(crate) headers: Object,
     pub(crate) body: Value,
     links: Object,
@@ -71,7 +71,7 @@ impl Answer for Reply {
 }
 
 impl Reply {
-    /// Makes a reply of a stub's answer.
+    /// Makes a reply from a stub's answer.
     pub(super) fn of_stub(answer: &Value, url: Url) -> Self {
         let given = answer.get("headers").and_then(Value::as_object);
         let headers = given.into_iter().flatten().filter_map(|(name, value)| {
@@ -91,7 +91,7 @@ impl Reply {
         }
     }
 
-    /// Makes a reply of a response without its body.
+    /// Makes a reply from a response, without its body.
     pub(super) fn without_body(response: &Response) -> Self {
         let (headers, url) = (response.headers(), response.url().clone());
         Self {
@@ -103,12 +103,12 @@ impl Reply {
         }
     }
 
-    /// Returns the wait before the next request that the server requested.
+    /// Returns how long the server requests to wait before the next request.
     pub(super) fn requested_wait(&self) -> Option<Duration> {
         requested_wait(|name| self.headers.get(name)?.as_str(), wall_clock())
     }
 
-    /// Returns the output of one page. Its `url` is the base for a relative address of the next page.
+    /// Returns the output of one page. The member `url` is the base for a relative address of the next page.
     pub(super) fn into_page(self) -> Value {
         let url = url_text(self.url.clone());
         let mut output = self.into_object();
@@ -128,7 +128,7 @@ impl Reply {
         }
     }
 
-    /// Returns `{statusCode, headers, body}`, and `links` if there are any.
+    /// Returns `{statusCode, headers, body}`, and `links` if the response has any.
     pub(super) fn into_value(self) -> Value {
         Value::object(self.into_object())
     }
@@ -154,7 +154,7 @@ pub(super) fn url_text(mut url: Url) -> Value {
     Value::text(url.as_str())
 }
 
-/// Returns true if the same call may succeed later (docs/reference/loom.md).
+/// Returns true if the status means that the same call may succeed later (docs/reference/loom.md).
 fn is_transient(status: StatusCode, headers: &HeaderMap) -> bool {
     status.is_server_error()
         || status == StatusCode::REQUEST_TIMEOUT
@@ -197,7 +197,7 @@ fn header_map(headers: &HeaderMap) -> Object {
     map
 }
 
-/// How to read a body of a content type.
+/// How a body is read, depending on its content type.
 enum Form {
     Json,
     Text,
@@ -222,9 +222,10 @@ fn form(essence: &str) -> Form {
     }
 }
 
-/// Parses a body. JSON and text are recognised by their content type; other bytes, also in several parts, are, as in
-/// Logic Apps, `{"$content-type", "$content": base64}`. An empty body is null, or the empty text if the content type is
-/// text. Also returns the fault of JSON that cannot be stored. Such a body stays text, like text that is not JSON.
+/// Parses a body. JSON and text are recognised by their content type. Other bytes, also those of several parts, become
+/// `{"$content-type", "$content": base64}`, as in Logic Apps. An empty body is null, or empty text if the content type
+/// is text. If the body is JSON that cannot be stored, also returns a fault; then the body remains text, as if it was
+/// not JSON.
 fn parse_body(content_type: Option<&HeaderValue>, bytes: Vec<u8>) -> (Value, Option<Fault>) {
     let content_type = content_type.map(header_text).unwrap_or_default();
     let mut parts = content_type
@@ -264,7 +265,7 @@ fn json_or_text(content_type: &str, bytes: Vec<u8>) -> (Value, Option<Fault>) {
     }
 }
 
-/// Parses JSON. Returns `None` if the bytes are not JSON, and fails if the value cannot be stored.
+/// Parses JSON. Returns `None` if the bytes are not JSON, and a fault if the value cannot be stored.
 fn json_of(bytes: &[u8]) -> Result<Option<Value>, Fault> {
     let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     match std::str::from_utf8(text) {
@@ -273,7 +274,7 @@ fn json_of(bytes: &[u8]) -> Result<Option<Value>, Fault> {
     }
 }
 
-/// Returns the bytes of a body that is neither JSON nor text.
+/// Returns the bytes of a body that is neither JSON nor text. `None` for any other body.
 fn content(body: &Value) -> Option<Vec<u8>> {
     BASE64.decode(body.get("$content")?.as_str()?).ok()
 }
@@ -318,7 +319,7 @@ fn binary(content_type: &str, bytes: &[u8]) -> Value {
     Value::from_pairs(pairs)
 }
 
-/// Converts parts as Logic Apps does: each has its headers, and its body as bytes.
+/// Converts the parts of a body as Logic Apps does: each part has its headers, and its body as bytes in base64.
 fn several(content_type: &str, parts: Vec<ReadPart<'_>>) -> Value {
     let part = |(headers, bytes): ReadPart<'_>| {
         let kind = headers
@@ -338,7 +339,7 @@ fn several(content_type: &str, parts: Vec<ReadPart<'_>>) -> Value {
     ])
 }
 
-/// Returns the beginning of a body on one line, or `None` if people cannot read the body.
+/// Returns the beginning of a body on one line, or `None` if the body is not readable text.
 fn excerpt(body: &Value) -> Option<String> {
     if body.is_null() || body.get("$content").is_some() {
         return None;
@@ -347,14 +348,14 @@ fn excerpt(body: &Value) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// Returns the wait in milliseconds that an answer requests.
+/// Returns how long an answer requests to wait, in milliseconds.
 fn requested_wait_ms(headers: &HeaderMap) -> Option<u64> {
     let wait = requested_wait(text_of(headers), wall_clock())?;
     u64::try_from(wait.as_millis()).ok()
 }
 
 fn wall_clock() -> Timestamp {
-    // The date in a header is the server's wall-clock time, so it is compared with the wall clock here.
+    // A header may name a date, which is wall clock time of the server. So it is compared with the wall clock here.
     #[allow(clippy::disallowed_methods)]
     let now = Utc::now();
     Timestamp(now.timestamp_millis())

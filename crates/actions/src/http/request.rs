@@ -18,12 +18,13 @@ use windlass_model::model::{ASYNC_PATTERN, BODY_FILE, Fault, Request};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-/// The input with the address of the page that `page` was found on; a format adds it from the last output.
+/// The input with the address of the page on which the address `page` was found. A workflow format sets it from the
+/// last output.
 pub(super) const PAGE_BASE: &str = "page_base";
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// Builds the first request of an action. Also returns true if the request goes to the server in the inputs. With
-/// `page`, the request goes to the address that the page before named.
+/// Builds the first request of an action. With the input `page`, this is a request to the address that the previous
+/// page named. The boolean is true if the request is sent to the server that the inputs name.
 pub(super) fn first(request: &Request) -> Result<(reqwest::Request, bool), Fault> {
     let inputs = Inputs::of(request)?;
     let home = uri(inputs)?;
@@ -48,7 +49,7 @@ pub(super) fn first(request: &Request) -> Result<(reqwest::Request, bool), Fault
     }
 }
 
-/// Returns the address of that request.
+/// Returns the address of the first request of an action.
 pub(super) fn address(request: &Request) -> Result<Url, Fault> {
     let inputs = Inputs::of(request)?;
     if let Some(operation) = operation(inputs)? {
@@ -63,7 +64,8 @@ pub(super) fn address(request: &Request) -> Result<Url, Fault> {
     served(next.map_err(|error| invalid(format!("`page` is not a valid URL: {error}")))?)
 }
 
-/// Returns the address of the page that `page` was found on: the base of a relative address (RFC 3986, 5.1.3).
+/// Returns the address of the page on which the address `page` was found. It is the base if `page` is relative (RFC
+/// 3986, 5.1.3).
 fn page_base(inputs: Inputs<'_>, uri: &Url, page: &str) -> Result<Url, Fault> {
     let Some(base) = inputs.text(PAGE_BASE)? else {
         return Ok(uri.clone());
@@ -79,8 +81,8 @@ fn page_base(inputs: Inputs<'_>, uri: &Url, page: &str) -> Result<Url, Fault> {
     if page.starts_with('/') || Url::parse(page).is_ok() || !known.iter().any(is_masked) {
         return Ok(base);
     }
-    // A secret in the path is masked in every output. If the two paths are otherwise the same, the path of `uri` has
-    // the secret.
+    // A secret in the path of the base is masked, because the base is from an output. If its path is otherwise the same
+    // as that of `uri`, the path of `uri` has the secret, so use `uri`.
     let own = segments(uri);
     let same = |(known, own): (&String, &String)| is_masked(known) || known == own;
     if known.len() == own.len() && known.iter().zip(&own).all(same) {
@@ -110,7 +112,7 @@ fn from_inputs(home: &Url, to: Url, request: &Request) -> Result<reqwest::Reques
 }
 
 /// Converts the user and the password in an address to Basic authentication (RFC 7617), unless the action has other
-/// credentials. An address without them has those of `home`, the server's own address.
+/// credentials. If the address has no user and password, those of `home` (the address in the inputs) are used.
 fn sign_in(call: &mut reqwest::Request, home: &Url) -> Result<(), Fault> {
     let named = |url: &Url| !url.username().is_empty() || url.password().is_some();
     let from = if named(call.url()) { call.url() } else { home };
@@ -130,7 +132,8 @@ fn sign_in(call: &mut reqwest::Request, home: &Url) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Sets the length 0: a server may refuse a method with a body but without a length (RFC 9110, 8.6).
+/// Sets the header for the length 0 if the request has no body: a server may refuse POST, PUT or PATCH without a length
+/// (RFC 9110, 8.6).
 fn set_no_length(call: &mut reqwest::Request) {
     let sends = [Method::POST, Method::PUT, Method::PATCH].contains(call.method());
     let body = call.body().and_then(reqwest::Body::as_bytes);
@@ -153,7 +156,8 @@ pub(super) fn post_json(
     Ok(call)
 }
 
-/// Returns the address of a running operation, which a 202 named, if the call is about an operation.
+/// Returns the address of a running operation, which an answer of status 202 named. `None` if the call is not about an
+/// operation.
 fn operation(inputs: Inputs<'_>) -> Result<Option<Url>, Fault> {
     match inputs.get(ASYNC_PATTERN) {
         Some(Value::String(address)) if address.contains(MASK) => Err(invalid(
@@ -164,8 +168,8 @@ fn operation(inputs: Inputs<'_>) -> Result<Option<Url>, Fault> {
     }
 }
 
-/// Builds a request about an operation. Also returns true if the request goes to the server of the call: only that
-/// server gets the headers and the credentials.
+/// Builds a request about an operation. The boolean is true if the request is sent to the server that the inputs name:
+/// only this server gets the headers and the credentials.
 fn operation_request(
     url: &Url,
     home: &Url,
@@ -214,7 +218,7 @@ fn add_queries(call: &mut reqwest::Request, inputs: Inputs<'_>) -> Result<(), Fa
         pairs.extend(repeated("queries", name, value)?);
     }
     if !pairs.is_empty() {
-        // Some servers do not read `+` as a space in a query, unlike in a form.
+        // Encode a space as `%20`: unlike in a form, some servers do not read `+` as a space in a query.
         let added = encoded(pairs).replace('+', "%20");
         let url = call.url_mut();
         let query = match url.query() {
@@ -226,7 +230,7 @@ fn add_queries(call: &mut reqwest::Request, inputs: Inputs<'_>) -> Result<(), Fa
     Ok(())
 }
 
-/// Returns a name with its value, or with each of its values; no pair for null.
+/// Returns pairs of a name and its value. A list is one pair for each value, and null is no pair.
 fn repeated<'a>(key: &str, name: &'a str, value: &Value) -> Result<Vec<(&'a str, String)>, Fault> {
     let key = format!("{key}.{name}");
     let values = match value {
@@ -250,7 +254,7 @@ fn headers(inputs: Inputs<'_>) -> Result<HeaderMap, Fault> {
             let value = HeaderValue::from_str(&text)
                 .or_else(|_| HeaderValue::from_bytes(text.as_bytes()))
                 .map_err(|_| bad("header: it has control characters"))?;
-            // The client sets the length of the body itself.
+            // The client library sets these headers itself.
             if header != CONTENT_LENGTH && header != TRANSFER_ENCODING {
                 headers.append(header, value);
             }
@@ -297,7 +301,7 @@ fn set_binary(call: &mut reqwest::Request, body: &Value) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Returns the content type and the bytes of such a body.
+/// Returns the content type and the bytes of a body `{"$content-type": …, "$content": base64}`.
 fn binary(body: &Value) -> Result<(Option<&str>, Vec<u8>), Fault> {
     let inputs = Inputs::from_value("body", body)?;
     let bytes = BASE64
@@ -352,7 +356,7 @@ fn form(body: &Value) -> Result<String, Fault> {
     Ok(encoded(pairs))
 }
 
-/// Encodes pairs for a form: a space is `+`.
+/// Encodes pairs as in a form, where a space becomes `+`.
 fn encoded(pairs: Vec<(&str, String)>) -> String {
     form_urlencoded::Serializer::new(String::new())
         .extend_pairs(pairs)
@@ -376,7 +380,8 @@ fn set_key(call: &mut reqwest::Request, request: &Request) {
     }
 }
 
-/// Escapes a key for a header. A key contains names of actions in any script, and a header has only visible ASCII.
+/// Escapes a key for a header. A key contains names of actions, which may have any characters, and a header may have
+/// only visible ASCII.
 fn printable(key: &str) -> String {
     key.bytes().fold(String::new(), |mut text, byte| {
         match byte {

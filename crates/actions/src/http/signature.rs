@@ -1,4 +1,4 @@
-//! AWS signatures (Signature Version 4) over a whole call.
+//! Signs whole calls as AWS requires (Signature Version 4).
 
 use crate::inputs::invalid;
 use aws_credential_types::Credentials;
@@ -39,7 +39,7 @@ impl Signer {
             settings.percent_encoding_mode = PercentEncodingMode::Single;
             settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
         }
-        // A signature is valid for some minutes of the wall clock.
+        // A signature is valid for some minutes of wall clock time, so the wall clock is read here.
         #[allow(clippy::disallowed_methods)]
         let now = SystemTime::now();
         let parameters = v4::SigningParams::builder()

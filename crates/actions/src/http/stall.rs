@@ -1,5 +1,4 @@
-//! Aborts a transfer without progress. A body of any size may need any time, so such an attempt has no timeout of its
-//! own.
+//! Aborts a transfer without progress. A large body may need a long time, so a transfer has no timeout by default.
 
 use super::DEFAULT_TIMEOUT;
 use std::pin::pin;
@@ -21,7 +20,8 @@ impl StallWatch {
         self.0.send_replace(());
     }
 
-    /// Awaits the work. Without a report for 100 s, returns a transient fault of kind `timeout`.
+    /// Awaits the work. If no progress is reported for 100 s, drops the work and returns a transient fault of kind
+    /// `timeout`.
     pub(super) async fn watch<T>(&self, work: impl Future<Output = T>) -> Result<T, Fault> {
         let mut work = pin!(work);
         let mut reports = self.0.subscribe();

@@ -1,5 +1,5 @@
-//! The open streams of events between two calls. An iteration receives one event, and the next iteration continues the
-//! stream. Streams are not stored: if there is none, a call connects again.
+//! The streams of events that remain open between two calls. An iteration receives one event, and the next iteration
+//! continues the stream. Open streams exist only in memory: if a call finds none, it connects again.
 
 use super::events::EventStream;
 use std::collections::BTreeMap;
@@ -9,10 +9,10 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use windlass_model::model::{EVENTS, Request};
 
-/// Maximum number of streams. If there are more, the stream that has waited longest is closed.
+/// Maximum number of open streams. If there are more, the stream that no call has used for the longest time is closed.
 const MAX_STREAMS: usize = 100;
 
-/// A stream that no call uses for this time is closed. Streams are checked at [`CHECK_INTERVAL`].
+/// A stream that no call uses for this time is closed. Streams are checked every [`CHECK_INTERVAL`].
 const MAX_WAIT: Duration = Duration::from_secs(60);
 const CHECK_INTERVAL: Duration = Duration::from_secs(15);
 
@@ -21,20 +21,20 @@ pub(super) struct Streams(Arc<Mutex<Held>>);
 
 #[derive(Default)]
 struct Held {
-    /// The streams by their actions.
+    /// The streams, by the action that reads each.
     streams: BTreeMap<String, HeldStream>,
     /// The task that closes unused streams.
     closer: Option<JoinHandle<()>>,
 }
 
 struct HeldStream {
-    /// The iteration that received the last event.
+    /// The iteration that received the last event of the stream.
     iteration: u64,
     since: Instant,
     stream: Box<EventStream>,
 }
 
-/// An action, and the iteration of the innermost loop that it is in.
+/// An action, and the number of the current iteration of its innermost loop.
 #[derive(Debug, PartialEq)]
 struct Place {
     action: String,
@@ -59,7 +59,7 @@ impl Streams {
         lock(&self.0)
     }
 
-    /// Returns true if a call continues an open stream.
+    /// Returns true if there is an open stream that a call continues.
     pub fn has(&self, request: &Request) -> bool {
         let Some(place) = continued(request) else {
             return false;
@@ -69,8 +69,8 @@ impl Streams {
         held.is_some_and(|held| held.is_before(&place))
     }
 
-    /// Returns the stream that a call continues. Any other stream of the action is closed, because it is not at the
-    /// run's position.
+    /// Returns the stream that a call continues. Another open stream of the action is closed, because it is not at the
+    /// position of the run.
     pub fn take(&self, request: &Request) -> Option<Box<EventStream>> {
         let place = Place::of(&request.key)?;
         let held = self.held().streams.remove(&place.action)?;
@@ -78,12 +78,13 @@ impl Streams {
         continues.then_some(held.stream)
     }
 
-    /// Stores a stream for the next iteration, if there can be one.
+    /// Stores a stream for the next iteration, if the action is in a loop.
     pub fn hold(&self, request: &Request, stream: Box<EventStream>) {
         let Some(place) = Place::of(&request.key) else {
             return;
         };
-        // The items of a foreach are independent: an item never continues the stream of another.
+        // Do not store it for items of a foreach: the items are independent, so an item never continues the stream of
+        // another one.
         if place.iteration > 0 && continued(request).is_none() {
             return;
         }
@@ -102,7 +103,7 @@ impl Streams {
         }
         if held.closer.as_ref().is_none_or(JoinHandle::is_finished) {
             let closer = close_unused(Arc::downgrade(&self.0));
-            // The task belongs to no call, and ends with the last stream.
+            // The task does not belong to a call. It ends when no stream is open.
             #[allow(clippy::disallowed_methods)]
             let closer = tokio::spawn(closer);
             held.closer = Some(closer);
@@ -116,7 +117,7 @@ impl HeldStream {
     }
 }
 
-/// Returns the place of a call, if the iteration before it received an event.
+/// Returns the place of a call, if the iteration before received an event of the same stream.
 fn continued(request: &Request) -> Option<Place> {
     let position = request.inputs.get(EVENTS)?;
     Place::of(&request.key).filter(|_| !position.is_null())

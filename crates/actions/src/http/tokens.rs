@@ -1,5 +1,5 @@
-//! OAuth 2.0 tokens (RFC 6749). A token is fetched once for all calls that need the same token. It is cached only in
-//! memory, until shortly before it expires.
+//! OAuth 2.0 tokens (RFC 6749). If several calls need the same token, it is fetched once. It is cached only in memory,
+//! until shortly before it expires.
 
 use super::client::Client;
 use super::credentials::{no_token, unusable};
@@ -19,10 +19,11 @@ use windlass_model::model::Fault;
 /// The assumed lifetime of a token whose server does not name one.
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(300);
 
-/// Time before a token's end at which it is fetched again; at most a tenth of its lifetime.
+/// A token is fetched again this long before the end of its lifetime, or a tenth of its lifetime before, if that is
+/// shorter.
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// Maximum number of cached tokens. If there are more, all are dropped.
+/// Maximum number of cached tokens. If there are more, all of them are dropped.
 const MAX_CACHED: usize = 1_000;
 
 /// A request for a token: the server's address, the form, and the client's Basic authentication.
@@ -34,7 +35,7 @@ pub(super) struct TokenRequest {
 
 impl TokenRequest {
     pub(super) fn new(url: Url, form: &[(&str, &str)], basic: Option<(&str, &str)>) -> Self {
-        // The id and the secret are encoded like a form before they are joined (RFC 6749, 2.3.1).
+        // The id and the secret are encoded as in a form before they are joined (RFC 6749, 2.3.1).
         let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
         let basic = basic.and_then(|(id, secret)| {
             let pair = BASE64.encode(format!("{}:{}", encoded(id), encoded(secret)));
@@ -44,7 +45,7 @@ impl TokenRequest {
         Self { url, form, basic }
     }
 
-    /// Returns a digest that distinguishes tokens; it does not reveal a secret.
+    /// Returns a digest that identifies the requested token. It does not reveal a secret.
     fn key(&self) -> [u8; 32] {
         let basic = self.basic.as_ref().map_or(&b""[..], HeaderValue::as_bytes);
         let whole = [self.url.as_str().as_bytes(), self.form.as_bytes(), basic].join(&b'\n');
@@ -72,7 +73,8 @@ struct CachedToken {
     until: Instant,
 }
 
-/// A slot for one token. The task that holds the lock fetches the token; the others wait and use the result.
+/// The cached token of one request. The task that holds the lock fetches the token. Other tasks wait for the lock, and
+/// then use the cached token.
 type TokenSlot = Arc<tokio::sync::Mutex<Option<CachedToken>>>;
 
 #[derive(Default)]
@@ -81,7 +83,8 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// Returns the requested token. It is never the `refused` one.
+    /// Returns the requested token, from the cache or from the server. If the cached token is `refused`, fetches a new
+    /// one.
     pub(super) async fn get(
         &self,
         client: &Client,

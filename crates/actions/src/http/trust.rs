@@ -1,4 +1,4 @@
-//! The TLS settings of a call: a CA of its own, and a client certificate.
+//! The TLS settings of a call: its own certificate authority (CA), and a client certificate.
 
 use crate::inputs::{Inputs, invalid};
 use reqwest::{Certificate, ClientBuilder, Identity};
@@ -36,7 +36,7 @@ impl TrustedCertificates {
         Ok(Some(Self { ca, identity }))
     }
 
-    /// Returns a digest that distinguishes clients with different TLS settings.
+    /// Returns a digest that identifies these TLS settings.
     pub(super) fn key(&self) -> [u8; 32] {
         let part = |text: &Option<String>| text.clone().unwrap_or_default();
         let whole = format!("{}\0{}", part(&self.ca), part(&self.identity));
@@ -45,7 +45,7 @@ impl TrustedCertificates {
         key
     }
 
-    /// Adds these settings to a client. If there is a CA, the client trusts no other.
+    /// Adds these settings to a client. If the settings have a CA, the client trusts only this CA.
     pub(super) fn put_on(&self, mut builder: ClientBuilder) -> Result<ClientBuilder, Fault> {
         // The message omits the library's reason, which may contain a part of the key.
         if let Some(identity) = &self.identity {

@@ -1,5 +1,6 @@
-//! A request body from a file, which is read while it is sent. An attempt sends the number of bytes that the file had
-//! at its start. It fails if the file becomes shorter, or has another length when a body is opened.
+//! A request body from a file, which is read while it is sent. An attempt sends as its length the length of the file at
+//! the start of the attempt. The attempt fails if the file becomes shorter while it is sent, or if it has another
+//! length when the body is opened (again).
 
 use super::stall::StallWatch;
 use crate::execution_context::resolved;
@@ -55,7 +56,7 @@ impl Upload {
         Ok(Some(upload))
     }
 
-    /// Returns the length in bytes.
+    /// Returns the length of the file, in bytes.
     pub(super) fn length(&self) -> u64 {
         self.length
     }

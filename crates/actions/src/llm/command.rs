@@ -1,17 +1,17 @@
-//! A model that is a command: a list of arguments, a text for `sh`, or the name of a provider in `shell_providers` or
-//! of one that The Edge Agent has (docs/reference/actions.md). The prompt replaces `{prompt}` in the arguments. Without
-//! `{prompt}`, it is on standard input.
+//! A model that is a command: a list of arguments, a text for `sh`, or the name of a provider. A provider is defined in
+//! `shell_providers`, or is one that The Edge Agent has (docs/reference/actions.md). The prompt replaces `{prompt}` in
+//! the arguments. If no argument has `{prompt}`, the prompt is written to standard input.
 
 use crate::inputs::{Inputs, invalid, mismatch, scalar};
 use windlass_expression::{Object, Value};
 use windlass_model::model::Fault;
 
-/// Maximum size in bytes of a prompt in an argument; a longer one goes to standard input.
+/// Maximum size, in bytes, of a prompt in an argument. A longer prompt is written to standard input.
 const MAX_ARGUMENT: usize = 100_000;
 const PROMPT: &str = "{prompt}";
 const FILE: &str = "{input_file}";
 
-/// The providers of The Edge Agent.
+/// The providers that The Edge Agent has, with their commands.
 const KNOWN: [(&str, &[&str]); 6] = [
     (
         "claude",
@@ -48,7 +48,7 @@ const KNOWN: [(&str, &[&str]); 6] = [
 pub(super) struct Command {
     words: Vec<String>,
     pub(super) env: Vec<(String, String)>,
-    /// The name of the provider, if it has one.
+    /// The name of the provider, if the command is one of a provider.
     pub(super) named: Option<String>,
 }
 
@@ -88,7 +88,8 @@ impl Command {
         }
     }
 
-    /// Reads `{command, args, stdin_mode, env}`, in which `${NAME}` is a variable of the environment.
+    /// Reads `{command, args, stdin_mode, env}`, the definition of a provider. In it, `${NAME}` is an environment
+    /// variable.
     fn configured(name: Option<&str>, from: Inputs<'_>) -> Result<Self, Fault> {
         let program = match (from.text("command")?, name) {
             (Some(command), _) | (None, Some(command)) => expanded(command),
@@ -114,7 +115,7 @@ impl Command {
             let value = scalar("env", value)?.unwrap_or_default();
             Ok((name.to_string(), expanded(&value)))
         });
-        // If there is no name and no argument, the command is a line for `sh`.
+        // If the command has neither a provider's name nor arguments, it is a line for `sh`.
         let is_line = name.is_none() && arguments.is_empty();
         let words = match is_line {
             true => vec!["sh".into(), "-c".into(), program],
@@ -134,7 +135,8 @@ impl Command {
         if self.words.iter().any(wants) && prompt.len() <= MAX_ARGUMENT {
             return (all.map(|word| word.replace(PROMPT, prompt)).collect(), None);
         }
-        // `{input_file}` is standard input, which has the path of a file.
+        // The prompt is on standard input. A command that reads it from a file (`{input_file}`) gets the path of
+        // standard input.
         let words = all.filter(|word| !wants(word));
         let words = words.map(|word| word.replace(FILE, "/dev/stdin")).collect();
         (words, Some(prompt.as_bytes().to_vec()))
@@ -151,7 +153,7 @@ fn words(key: &str, value: &Value) -> Result<Vec<String>, Fault> {
     words.collect()
 }
 
-/// Replaces `${NAME}` with the variable. An unset variable is empty.
+/// Replaces `${NAME}` with the value of the environment variable. An unset variable is empty text.
 fn expanded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

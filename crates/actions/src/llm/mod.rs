@@ -1,6 +1,6 @@
-//! `ai`: a question to a language model (docs/reference/loom.md, docs/reference/tea.md). The question goes to OpenAI's
-//! API, Azure's variant of it or Ollama's, or to a command. The output is `{content, usage}`. A key is only sent, and
-//! it is masked in the result.
+//! `ai`: a question to a language model (docs/reference/loom.md, docs/reference/tea.md). The question is sent to
+//! OpenAI's API, to Azure's variant of it, to Ollama's API, or to a command. The output is `{content, usage}`. The API
+//! key is never part of the output: it is masked in the result.
 
 mod command;
 mod protocol;
@@ -20,11 +20,11 @@ use std::time::Duration;
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Fault, Request, fault_kind};
 
-/// The first wait between two tries; it doubles for each further one.
+/// The first wait between two tries within an attempt. It doubles for each further try.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
 /// The longest wait between two tries of one attempt. If a server requests a longer wait, the attempt fails, and the
-/// retry policy decides.
+/// action's retry policy decides what follows.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 pub(super) struct Ai {
@@ -37,7 +37,7 @@ impl Ai {
         Self { client, processes }
     }
 
-    /// Asks the model, with the number of tries that the inputs allow.
+    /// Asks the model. Makes at most the number of tries that the inputs allow.
     pub(super) async fn ask(&self, inputs: &Value, request: &Request) -> Result<Value, Fault> {
         let outcome = match Settings::read(inputs) {
             Ok(settings) => {

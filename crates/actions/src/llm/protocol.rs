@@ -1,5 +1,5 @@
-//! Questions and answers of the models' protocols; nothing is sent here. An answer that violates its protocol is a
-//! fault of kind `ai`, never an empty text.
+//! Builds questions and reads answers in the protocols of the models. Nothing is sent here. An answer that violates its
+//! protocol is a fault of kind `ai`, never an empty text.
 
 use super::settings::{Provider, Settings};
 use crate::json;
@@ -49,7 +49,7 @@ pub(super) fn question(provider: Provider, settings: &Settings) -> Value {
     Value::object(body)
 }
 
-/// Returns `json`, or the schema inside of OpenAI's form.
+/// Returns the format for Ollama: `json`, or the JSON Schema that OpenAI's form of the format contains.
 fn ollama_format(format: &Value) -> Value {
     let schema = format
         .get("json_schema")
@@ -57,9 +57,9 @@ fn ollama_format(format: &Value) -> Value {
     schema.cloned().unwrap_or_else(|| Value::text("json"))
 }
 
-/// Returns `{content, usage}` of an answer.
+/// Returns the output for an answer: `{content, usage}`.
 pub(super) fn answer(provider: Provider, body: &Value) -> Result<Value, Fault> {
-    // Some servers declare JSON as text.
+    // If the answer is text, parse it: some servers declare their JSON as text.
     let parsed = body
         .as_str()
         .map(|text| json::parsed(text, "the model's answer"));
@@ -122,7 +122,7 @@ fn with_tools(given: Value, message: &Value) -> Value {
     }
 }
 
-/// Returns a text, or the joined text of its parts.
+/// Returns the content of a message: its text, or the joined texts of its parts.
 fn content(content: Option<&Value>) -> Option<String> {
     match content? {
         Value::String(text) => Some(text.as_str().to_owned()),

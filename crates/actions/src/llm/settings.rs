@@ -1,5 +1,5 @@
-//! Reads the settings of an `ai` action from its inputs. The environment has defaults (`OPENAI_API_KEY`,
-//! `OPENAI_BASE_URL`, `OPENAI_MODEL`, and the variables of Azure and Ollama).
+//! Reads the settings of an `ai` action from its inputs. Environment variables have the defaults: `OPENAI_API_KEY`,
+//! `OPENAI_BASE_URL`, `OPENAI_MODEL`, and those of Azure and Ollama.
 
 use super::command::Command;
 use crate::execution_context::resolved;
@@ -20,7 +20,7 @@ const TEMPERATURE: f64 = 0.7;
 /// The default timeout of one answer, in seconds.
 const TIMEOUT: f64 = 300.0;
 
-/// Maximum number of retries in one attempt; a larger number is a mistake.
+/// Maximum number of retries within one attempt. A larger number in the inputs is an error.
 const MAX_RETRIES: i64 = 20;
 
 const MAX_KEY: u64 = 64 << 10;
@@ -44,11 +44,11 @@ pub(super) enum Target {
 pub(super) struct Settings {
     pub(super) target: Target,
     pub(super) model: String,
-    /// Each is `{role, content}`.
+    /// The messages of the conversation. Each is `{role, content}`.
     pub(super) messages: Vec<Value>,
-    /// `None` is the model's own default.
+    /// The temperature. `None`: the model's own default.
     pub(super) temperature: Option<f64>,
-    /// Other parameters, which are sent unchanged.
+    /// Other parameters for the model, which are sent unchanged.
     pub(super) extra_parameters: Object,
     pub(super) timeout: Duration,
     pub(super) max_retries: u32,
@@ -101,10 +101,10 @@ impl Settings {
     }
 }
 
-/// Returns the URL that a question with these inputs goes to, if it goes over HTTP.
+/// Returns the URL to which a question with these inputs is sent. `None` if it is not sent over HTTP.
 pub(super) fn address(inputs: &Value) -> Option<reqwest::Url> {
     let mut inputs = inputs.as_object()?.clone();
-    // The URL does not depend on the key, so a file with the key need not be read.
+    // Set any key, so that a file with the key is not read: the URL does not depend on the key.
     inputs.insert("api_key".into(), Value::text("key"));
     let inputs = Value::object(inputs);
     let from = Inputs::from_value("inputs", &inputs).ok()?;
@@ -154,7 +154,8 @@ fn target(from: Inputs<'_>, named: Option<String>) -> Result<(Target, String), F
         "auto" if command.is_some() => "shell",
         "auto" if prefix("ollama/").is_some() => "ollama",
         "auto" if prefix("azure/").is_some() => "azure",
-        // If the inputs name a server, the question goes to no other.
+        // If the inputs name a server (`base`), the variables of Ollama and Azure are ignored: the question must not be
+        // sent to another server.
         "auto" if by_environment => "ollama",
         "auto" if base.is_none() && only_azure_is_set() => "azure",
         "auto" => "openai",
@@ -210,7 +211,7 @@ fn target(from: Inputs<'_>, named: Option<String>) -> Result<(Target, String), F
             let base = base.unwrap_or_else(|| OLLAMA.to_owned());
             let base = base.trim_end_matches('/');
             let key = key(from, "OLLAMA_API_KEY")?;
-            // Ollama also supports OpenAI's protocol, below `/v1`.
+            // Below `/v1`, Ollama supports OpenAI's protocol.
             let (protocol, url) = match (base.ends_with("/v1"), by_environment) {
                 (true, _) => (Provider::OpenAi, format!("{base}/chat/completions")),
                 (false, true) => (Provider::OpenAi, format!("{base}/v1/chat/completions")),
@@ -252,8 +253,9 @@ fn no_model() -> Fault {
     invalid(NO_MODEL)
 }
 
-/// Returns what `llm.call` of The Edge Agent returns in place of this fault, if the inputs request that. `llm.call`
-/// raises an error if a server fails, but not if a command fails or the model is missing.
+/// Returns the answer that `llm.call` of The Edge Agent returns in place of this fault, if the inputs request that.
+/// `llm.call` raises an error if a server fails. If a command fails or the model is missing, it returns an answer with
+/// the error.
 pub(super) fn as_answer(inputs: &Value, fault: &Fault) -> Option<Value> {
     let is = |key: &str, wanted: Value| inputs.get(key).is_some_and(|value| *value == wanted);
     if !is(ANSWER_ERRORS, Value::Bool(true)) {
@@ -295,7 +297,8 @@ fn key(from: Inputs<'_>, name: &str) -> Result<Option<String>, Fault> {
     }
 }
 
-/// Returns the given messages, or else the prompt. Text in `system` is the first message.
+/// Returns the messages in the inputs. Without messages, returns the prompt as a message. A text in `system` becomes
+/// the first message.
 fn messages(from: Inputs<'_>) -> Result<Vec<Value>, Fault> {
     let message = |role: &str, text: String| {
         Value::from_pairs([("role", Value::text(role)), ("content", Value::text(text))])

@@ -1,8 +1,9 @@
-//! Converts values to the types of a schema: text to numbers or booleans, and any value to text. It never validates.
+//! Converts values to the types of a schema: text to numbers or booleans, and any value to text. It does not validate
+//! the values.
 
 use windlass_expression::{Object, Value};
 
-/// Maximum nesting that is followed, because a schema may refer to itself.
+/// Maximum depth of a schema that is followed. It is limited because a schema may refer to itself.
 const MAX_DEPTH: usize = 128;
 
 /// Returns a value with its members converted to the schema's types where possible.
@@ -15,7 +16,7 @@ pub(crate) fn coerced(value: &Value, schema: &Value, documents: Option<&Object>)
     place.coerce(value, schema, 0)
 }
 
-/// The document that a part of a schema is in.
+/// The position of a part of a schema: the document that contains it.
 #[derive(Clone, Copy)]
 struct SchemaPosition<'a> {
     root: &'a Value,

@@ -1,5 +1,5 @@
-//! The messages of Python's JSON Schema library for an error. The Edge Agent uses them, so models that correct an
-//! output and workflows that compare messages expect these words.
+//! The messages of Python's JSON Schema library for validation errors. The Edge Agent uses these messages. So models
+//! that correct an output, and workflows that compare messages, expect the same words.
 
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};

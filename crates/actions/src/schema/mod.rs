@@ -1,6 +1,6 @@
 //! JSON Schema validation: reports the errors of a value with their paths. The messages are those of Python's library,
-//! which workflows of The Edge Agent compare and pass to models. Documents that a schema refers to are part of the
-//! inputs; nothing is ever read or fetched.
+//! which workflows of The Edge Agent compare and pass to models. Other documents that a schema refers to are part of
+//! the inputs: nothing is read from disk or fetched.
 
 mod coerce;
 mod messages;
@@ -20,7 +20,7 @@ use std::error::Error;
 use windlass_expression::{Budget, Documents as SchemaDocuments, MAX_CHECKS_TO_LIST_ERRORS, Value};
 use windlass_model::model::{Fault, Request, fault_kind};
 
-/// The URI of the schema itself. The URIs of the other documents are their paths below this.
+/// The URI of the schema itself. The URI of another document is this URI followed by its path.
 const BASE: &str = "workflow:///";
 
 /// Characters that a path must escape in a URI.
@@ -40,16 +40,16 @@ const UNSAFE: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// Maximum number of errors reported for one value.
+/// Maximum number of errors that are reported for one value.
 const MAX_ERRORS: usize = 1000;
 
-/// Maximum number of backtracks of a pattern with look-around in one text.
+/// Maximum number of backtracking steps of a pattern with look-around, for one text.
 const MAX_BACKTRACKS: usize = 20_000;
 
 pub(super) struct Schema {
     validator: Validator,
     schema: Json,
-    /// The other documents, by their URIs.
+    /// The other documents that the schema refers to, by their URIs.
     documents: BTreeMap<String, Json>,
 }
 
@@ -118,7 +118,7 @@ impl Schema {
     /// Returns the errors of a value, each as `{path, message, schema_path}`.
     ///
     /// # Errors
-    /// The validation would need more work than the budget has.
+    /// Returns a fault if the validation would need more work than the budget allows.
     pub(super) fn errors(&self, value: &Value, budget: &Budget) -> Result<Vec<Value>, Fault> {
         let heavy = |why: String| Fault::new(fault_kind::TOO_LARGE, why);
         let charged = budget.charge(value.nodes());
@@ -155,7 +155,7 @@ fn refused(error: &ValidationError<'static>) -> Fault {
         cause = this.source();
     }
     let words = error.to_string();
-    // The library adds other text around the message of [`MissingDocument`].
+    // Find the message of [`MissingDocument`] in the text, because the library adds other text around it.
     match words.find("the schema refers to `") {
         Some(from) => invalid(words.get(from..).unwrap_or_default()),
         None => invalid(format!("`schema` is not a valid JSON Schema: {words}")),

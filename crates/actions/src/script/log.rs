@@ -1,4 +1,4 @@
-//! Writes what scripts print to the log, up to a limit. It never reaches an output.
+//! Writes what scripts print to the log, up to a limit. Printed text never becomes part of an output.
 
 use futures_util::FutureExt;
 use std::collections::VecDeque;
@@ -8,13 +8,13 @@ use tokio::process::ChildStderr;
 /// Maximum size in bytes of the logged output of one script.
 pub(super) const MAX_LOG: usize = 1 << 20;
 
-/// Maximum length in bytes of a line. A longer line is split into pieces.
+/// Maximum length in bytes of a line. A longer line is logged as several lines.
 const MAX_LINE: usize = 8 << 10;
 
-/// Maximum number of logged lines of a script whose output is read at its end.
+/// Maximum number of logged lines of a script whose printed text is read only at its end.
 pub(super) const MAX_LINES: usize = 10_000;
 
-/// Number of bytes of output to retain, for a message about the end of a process.
+/// Number of the last printed bytes that are retained, for a message about the end of a process.
 const LAST_WORDS: usize = 4 << 10;
 
 /// Writes one line of a script to the log.
@@ -24,7 +24,7 @@ pub(crate) fn line(action: &str, text: &str) {
 
 /// The standard error of a process that runs scripts.
 pub(super) struct Log {
-    /// `None` after the end of the stream.
+    /// The pipe of standard error. `None` after the end of the stream.
     pipe: Option<ChildStderr>,
     action: String,
     unfinished: Vec<u8>,
@@ -44,7 +44,7 @@ impl Log {
         }
     }
 
-    /// Attributes the output after this call to an action.
+    /// Attributes the text that is printed after this call to an action.
     pub(super) fn begin(&mut self, action: &str) {
         self.finish_line();
         action.clone_into(&mut self.action);
@@ -52,7 +52,7 @@ impl Log {
         self.last.clear();
     }
 
-    /// Waits for some output and logs it. After the end of the stream, waits for ever.
+    /// Waits until something is printed, and logs it. After the end of the stream, waits for ever.
     pub(super) async fn read(&mut self) {
         let mut buffer = [0; 4 << 10];
         let Some(pipe) = &mut self.pipe else {

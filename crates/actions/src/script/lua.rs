@@ -1,6 +1,7 @@
 //! `lua`: Lua 5.4 without access to anything outside of the script. Each script runs in a worker process, because only
 //! the end of a process aborts all work of a script, such as a pattern search, a library function or the garbage
-//! collector. The worker is this program, or else the `windlass` command.
+//! collector. The worker is this program itself, if it can be a worker (see [`lua_worker`]), or else the `windlass`
+//! command.
 
 use super::pool::Pool;
 use super::{Job, Outcome};
@@ -22,7 +23,8 @@ mod work;
 /// Maximum size in bytes of a script's memory, if the action has no limit.
 const DEFAULT_MEMORY: usize = 64 << 20;
 
-/// The first argument of a worker. The version follows, because both processes must have the same.
+/// The first argument of a worker. The second argument is the version, because both processes must have the same
+/// version.
 const WORD: &str = "__lua";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -67,9 +69,9 @@ pub fn lua_worker() -> Option<ExitCode> {
 /// Returns the path of the program that runs scripts.
 ///
 /// # Errors
-/// No such command was found; the message says what to do.
+/// Returns an error if no such program was found. The message says what to do.
 pub(super) fn program() -> Result<PathBuf, String> {
-    // This path works even if the program's file was replaced after the start.
+    // Use this path, because it works even if the program's file was replaced after the start.
     let own = Path::new("/proc/self/exe");
     let this = std::env::current_exe().ok();
     if IS_WORKER_TOO.load(Ordering::Relaxed) {
@@ -128,7 +130,7 @@ impl Executor for Lua {
         Box::pin(async {
             let job = Job::read(request, DEFAULT_MEMORY)?;
             let outcome = self.pool.run(&job, request).await?;
-            // The script changed only a copy of the state.
+            // Return the original state, because the script changed only a copy of it.
             let state = job.state();
             Ok(Outcome { state, ..outcome }.into_value())
         })

@@ -1,6 +1,6 @@
 //! Scripts: code of a workflow in Python, Lua or Prolog (docs/reference/tea.md). All three languages have the inputs
 //! `{code, globals, live, memory_mb}` and the output `{result, returned, state, locals}`. The code is always from the
-//! workflow's file. What it prints goes to the log, never into the output.
+//! workflow's file, and never from data. What it prints is written to the log, and never to the output.
 
 mod log;
 #[cfg_attr(not(feature = "lua"), path = "lua_off.rs")]
@@ -36,7 +36,7 @@ const MAX_OUTPUT: usize = 16 << 20;
 /// Checks that the interpreter of a language (`python`, `lua`, `prolog`) is installed.
 ///
 /// # Errors
-/// The interpreter is missing; the message says how to install it.
+/// Returns an error if the interpreter is missing. The message says how to install it.
 pub fn interpreter(language: &str) -> Result<(), String> {
     let (program, package) = match language {
         "python" => ("python3", "python3"),
@@ -102,7 +102,7 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// Returns the original of the value that the code may change.
+    /// Returns the original value of the global variable that the code may change.
     fn state(&self) -> Value {
         self.mutable_global
             .and_then(|name| self.globals.get(name))
@@ -150,12 +150,12 @@ fn failed(class: &str, message: &str, line: Option<u64>) -> Fault {
         .transient()
 }
 
-/// Makes the fault of an interpreter that failed itself.
+/// Makes the fault for a failure of the interpreter itself, and not of the script.
 fn broken(message: impl Into<String>) -> Fault {
     Fault::new(fault_kind::SCRIPT, message).transient()
 }
 
-/// Limits the time of a script. The wait for a slot does not count.
+/// Limits the time of a script. The wait for a free slot of the interpreter does not count.
 async fn bounded<T>(request: &Request, run: impl Future<Output = T>) -> Result<T, Fault> {
     let own = request.timeout_ms.map(Duration::from_millis);
     let limit = own.unwrap_or(DEFAULT_TIMEOUT);

@@ -1,6 +1,7 @@
-//! Processes that run one script after the other. A worker that is aborted, dies, sends invalid output or uses too much
-//! memory is dropped. That is one fault of one action, and everything that its script started ends with it. What a
-//! script prints is only logged.
+//! Processes that run one script after the other. A pool of worker processes. Each worker runs one script after the
+//! other. A worker is dropped if its attempt is aborted, or if it dies, sends invalid output or uses too much memory.
+//! This affects only one action, and everything that its script started ends with the worker. What a script prints is
+//! only logged.
 
 use super::log::Log;
 use super::{Job, MAX_OUTPUT, Outcome, bounded, broken, failed, interpreter, slots};
@@ -29,10 +30,11 @@ pub(super) struct Pool {
     language: &'static str,
     command: Command,
     processes: Arc<Processes>,
-    /// Idle workers. The worker that was used last is used next.
+    /// Idle workers. The worker that became idle last is used next.
     idle: Mutex<Vec<Worker>>,
     slots: Semaphore,
-    /// The slots that guests may use: one fewer, so that one is always left for the operator.
+    /// The slots that guests (workflows from HTTP or MCP) may use: one less than all, so that one is always left for
+    /// the operator.
     guests: Semaphore,
     next_id: AtomicU64,
 }
@@ -141,7 +143,7 @@ struct Line<'a> {
     globals: &'a Object,
     live: Option<&'a str>,
     env: BTreeMap<&'a str, &'a str>,
-    /// The working directory; `None` is the worker's own.
+    /// The working directory. `None`: that of the worker.
     folder: Option<PathBuf>,
     memory: usize,
 }
@@ -149,7 +151,7 @@ struct Line<'a> {
 #[derive(Deserialize)]
 struct WorkerReply {
     id: u64,
-    /// The worker must not be used again.
+    /// Whether the worker must not be used again.
     spent: bool,
     #[serde(default)]
     fault: Option<Failure>,
@@ -233,7 +235,7 @@ impl Worker {
         matches!(self.running.child.try_wait(), Ok(None))
     }
 
-    /// Returns true if the worker has written nothing after its answer.
+    /// Returns true if the worker has written nothing after its answer. Otherwise it must not be used again.
     fn is_quiet(&self) -> bool {
         self.answers.buffer().is_empty()
     }
@@ -244,7 +246,7 @@ impl Worker {
         self.log.begin(action);
         {
             let talk = async {
-                // A dead worker reads nothing; reading its answer reports that.
+                // An error is ignored: if the worker is dead, the read of its answer reports that.
                 let _ = self.jobs.write_all(job).await;
                 let limit = MAX_OUTPUT as u64 + MARGIN;
                 let mut answers = (&mut self.answers).take(limit);

@@ -1,6 +1,6 @@
-//! `prolog`: one `swipl` process for each script, in the sandbox of its library. The script reads `state(Key, Value)`
-//! and returns values with `return(Key, Value)`, or one value with `return(Value)` (source of the behaviour: The Edge
-//! Agent's Prolog nodes). What a script prints is only logged.
+//! `prolog`: one `swipl` process for each script, in the sandbox of SWI-Prolog's library. The script reads `state(Key,
+//! Value)` and returns values with `return(Key, Value)`, or one value with `return(Value)` (source of the behaviour:
+//! The Edge Agent's Prolog nodes). What a script prints is written only to the log.
 
 use super::{Job, Outcome, bounded, broken, failed, interpreter, log};
 use crate::execution_context;
@@ -43,7 +43,8 @@ pub(super) fn reader() -> Vec<String> {
 pub(crate) struct Prolog {
     processes: Arc<Processes>,
     slots: Semaphore,
-    /// The slots that guests may use: one fewer, so that one is always left for the operator.
+    /// The slots that guests (workflows from HTTP or MCP) may use: one less than all, so that one is always left for
+    /// the operator.
     guests: Semaphore,
 }
 
@@ -121,7 +122,7 @@ fn spec(job: &Job<'_>, request: &Request) -> Result<Spec, Fault> {
     Ok(spec)
 }
 
-/// Returns the facts of `state/2`: the members of `state`, and the other globals under their names.
+/// Returns the facts of `state/2`: one for each member of the global `state`, and one for each other global.
 fn facts(job: &Job<'_>) -> Object {
     let state = job.globals.get("state").and_then(Value::as_object);
     let mut facts = state.cloned().unwrap_or_default();

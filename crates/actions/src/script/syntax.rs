@@ -5,10 +5,11 @@ use super::lua;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Reads a list of scripts from standard input, and answers with a list of `[line, message]` or null.
+/// The Python program that checks Python scripts. It reads a list of scripts from standard input, and answers with a
+/// list that has `[line, message]` or null for each.
 const CHECK: &str = include_str!("check.py");
 
-/// Maximum size in bytes of all code of one check.
+/// Maximum size, in bytes, of all code that one check parses.
 const MAX_CODE: usize = 1 << 20;
 
 /// A syntax error in a script.
@@ -19,7 +20,7 @@ pub struct SyntaxMistake {
     pub message: String,
 }
 
-/// Returns the syntax errors of scripts, each with its script's index in the list.
+/// Returns the syntax errors of scripts, each with the index of its script in `codes`.
 #[must_use]
 pub fn syntax_mistakes(language: &str, codes: &[&str]) -> Vec<(usize, SyntaxMistake)> {
     let size: usize = codes.iter().map(|code| code.len()).sum();
@@ -59,7 +60,8 @@ fn of_interpreter(
         .stderr(Stdio::null());
     let mut child = command.spawn().ok()?;
     let sent = serde_json::to_vec(codes).ok()?;
-    // The interpreter reads everything before it answers. A dead process reads nothing; then its answer is not valid.
+    // Write everything before reading: the interpreter reads all input before it answers. An error is ignored, because
+    // the answer of a process that died is not valid.
     let _ = child.stdin.take()?.write_all(&sent);
     let answer = child.wait_with_output().ok()?.stdout;
     serde_json::from_slice(&answer).ok()

@@ -1,5 +1,5 @@
-//! Converts values to Lua and back. A table with the keys 1 to n is an array, any other an object, so that `{}` is an
-//! object. A whole number is returned as an integer (docs/reference/tea.md).
+//! Converts values to Lua and back. A table with the keys 1 to n becomes an array. Any other table becomes an object,
+//! so `{}` becomes an object. A whole number is returned as an integer (docs/reference/tea.md).
 
 use crate::script::MAX_OUTPUT;
 use mlua::Table;
@@ -7,10 +7,10 @@ use mlua::prelude::{Lua as State, LuaResult, LuaValue};
 use windlass_expression::{MAX_RESULT_DEPTH, Object, SECURE_MASK, Value};
 use windlass_value::first_chars;
 
-/// Doubles up to this number are exact integers.
+/// Up to this number, a double represents every integer exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// A value that JSON cannot hold.
+/// A value that JSON cannot represent.
 #[derive(Debug, thiserror::Error)]
 #[error("`{}` {what}", first_chars(path, 200))]
 pub(super) struct ConversionError {
@@ -37,7 +37,7 @@ enum ConversionErrorKind {
 }
 
 impl ConversionError {
-    /// Returns true if the value has a type that JSON lacks.
+    /// Returns true if the value has a type that JSON does not have.
     pub(super) fn is_no_data(&self) -> bool {
         matches!(
             self.what,
@@ -53,7 +53,7 @@ impl ConversionError {
     }
 }
 
-/// Converts a value to Lua. Null is nil, so tables lack members that are null.
+/// Converts a value to Lua. Null becomes nil, so a member that is null does not exist in the table.
 pub(super) fn to_lua(lua: &State, value: &Value) -> LuaResult<LuaValue> {
     Ok(match value {
         Value::Null => LuaValue::Nil,
@@ -95,7 +95,8 @@ pub(super) fn from_lua(value: &LuaValue, name: &str) -> Result<Value, Conversion
 }
 
 struct Reader {
-    /// Approximate number of bytes that the value may still have. A shared table counts each time.
+    /// Approximate number of bytes that the rest of the value may have. A table that occurs several times counts each
+    /// time.
     left: usize,
     /// The path of the current value. After an error, it is the path of the refused value.
     path: Vec<String>,

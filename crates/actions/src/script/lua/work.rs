@@ -1,6 +1,6 @@
 //! The worker process that runs Lua scripts. It reads one job per line from standard input and writes one answer per
-//! line to standard output. What a script prints goes to standard error. The process ends at the end of its input. It
-//! is killed if a script exceeds its timeout.
+//! line to standard output. What a script prints goes to standard error. The process ends at the end of its input. The
+//! engine kills it if a script exceeds its timeout.
 
 use super::convert::{ConversionError, from_lua, to_lua};
 use crate::script::log::MAX_LOG;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use windlass_expression::{Object, Value};
 use windlass_value::first_chars;
 
-/// Memory in KiB at which a worker is not used again.
+/// If a worker uses more memory than this, in KiB, it is not used again.
 const MAX_RESIDENT: i64 = 256 << 10;
 
 /// Removes functions that read files, make bytecode, or show the address of a value in memory.
@@ -44,7 +44,7 @@ string.format = function(pattern, ...)
 end
 "#;
 
-/// A job, with the members that this language needs.
+/// A job as the worker reads it, with the members that Lua needs.
 #[derive(Deserialize)]
 struct Job {
     id: u64,
@@ -158,7 +158,7 @@ fn prepare(job: &Job) -> LuaResult<State> {
     Ok(lua)
 }
 
-/// Replaces `load` by a version without bytecode, which could escape from Lua.
+/// Replaces `load` by a version that refuses bytecode, because bytecode could escape from Lua.
 fn load(
     lua: &State,
     (chunk, name, _mode, scope): (LuaValue, Option<String>, LuaValue, Option<Table>),
@@ -204,7 +204,7 @@ fn printer(lua: &State) -> LuaResult<mlua::Function> {
         let before = left.load(Ordering::Relaxed);
         left.store(before.saturating_sub(text.len() + 1), Ordering::Relaxed);
         if before > 0 {
-            // Standard error may have no reader.
+            // An error is ignored: standard error may have no reader.
             let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
         }
         Ok(())
