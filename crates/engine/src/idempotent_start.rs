@@ -64,7 +64,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Started {
     pub run: Name,
-    /// Whether this request started the run. False if an earlier equal request did.
+    /// Whether this request started the run. False if an earlier equal request started it.
     pub fresh: bool,
 }
 

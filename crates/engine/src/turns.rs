@@ -96,7 +96,7 @@ impl Turns {
         let starting = self.starting.lock().await;
         let earlier = unfinished(&self.inspector, Some(&label))?.remove(&label);
         let earlier = earlier.unwrap_or_default();
-        // Replace the earliest runs, so that the others and the new run do not exceed the maximum.
+        // The number of earlier runs for which there is no room next to the new run. These are the earliest ones.
         let surplus = (earlier.len() + 1).saturating_sub(concurrency.max as usize);
         for (_, run) in earlier.into_iter().take(surplus) {
             match concurrency.policy {

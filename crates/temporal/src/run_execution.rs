@@ -54,7 +54,7 @@ struct Recorded;
 impl sealed::Sealed for Recorded {}
 impl Durable for Recorded {}
 
-/// An input of a workflow task. A run handles the inputs of one task in the order of [`Input::rank`].
+/// An input of a workflow task. A run handles the inputs of one task in the order of `Input::rank`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// A signal that was sent with Temporal's own tools.

@@ -1,7 +1,7 @@
 //! Limits the memory of guests' runs (workflows from HTTP or MCP). A run's share is the bound divided by the number of
-//! these runs. If the runs together use more than the bound, a run with more than its share leaves memory: after its
-//! step is durable, and before the effects of this step start. The run waits on disk until there is room. Then it
-//! continues as after a restart.
+//! these runs; runs that wait on disk count only while the bound is not exceeded. If the runs in memory together use
+//! more than the bound, a run with more than its share leaves memory: after its step is durable, and before the effects
+//! of this step start. The run waits on disk until there is room. Then it continues as after a restart.
 //!
 //! ```text
 //!            usual        a run with more than its share       leaves even if its calls
@@ -122,9 +122,9 @@ impl GuestMemory {
 
     /// Returns whether a run has to leave memory.
     ///
-    /// If the bound is exceeded, a run with more than its share leaves, unless it could return at once. If the bound is
-    /// not exceeded, a run with more than its share leaves only when other runs wait and it was in memory for
-    /// [`MIN_TIME_IN_MEMORY`].
+    /// Only a run with more than its share has to leave. It had its turn if other runs wait and it was in memory for
+    /// longer than [`MIN_TIME_IN_MEMORY`]. After its turn it has to leave. Before, it has to leave only if the bound is
+    /// exceeded and it could not return at once.
     fn must_leave(&self, run: &Name, now: Timestamp) -> bool {
         let Some(own) = self.in_memory.get(run) else {
             return false;

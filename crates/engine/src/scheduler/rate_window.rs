@@ -10,8 +10,8 @@ use windlass_value::LONGEST_REQUESTED_WAIT;
 const REMEMBERED: usize = 4_096;
 
 /// A server counts a request when it arrives. If an answer took longer than the fastest answers, its request may have
-/// arrived late by this difference. The lateness that is assumed is at most one part in `LATE_PART` of the rate's
-/// period, and at most [`LATEST`] milliseconds.
+/// arrived late by this difference. The assumed lateness is at most the rate's period divided by `LATE_PART`, and at
+/// most [`LATEST`] milliseconds.
 const LATE_PART: i64 = 4;
 const LATEST: i64 = 250;
 

@@ -505,8 +505,8 @@ fn restored(bytes: &[u8]) -> RateWindow {
     RateWindow::restored(numbers.filter(|time| *time > 0), (blocked_until, learned))
 }
 
-/// Removes files of a state directory whose limits ended more than [`QUIET`] ago, and unfinished files that a crash
-/// left. Files that changed within that time are not read.
+/// Removes files of a state directory whose limits ended more than an hour ago, and unfinished files that a crash left.
+/// Files that changed in the last hour are not read.
 pub fn remove_old_rates(state: &Path, now: Timestamp) {
     let files = fs::read_dir(state.join(FOLDER)).into_iter();
     for entry in files.flatten().flatten() {
