@@ -1,5 +1,5 @@
 //! The structured tree that every dialect lowers to: sequences, DAGs, graphs, loops, tries, branches and calls.
-//! Only names in it are unresolved. Nothing here runs.
+//! Steps refer to each other by name; everything else is resolved. Nothing here runs.
 
 use crate::model::{
     AssignOp, AwaitedSignal, Backoff, CollectMode, Concurrency, Delay, Dialect, EventTriggers,
@@ -14,7 +14,7 @@ pub use crate::model::{Outputs, Sleep as Wait};
 /// A whole workflow.
 #[derive(Clone, Debug)]
 pub struct Workflow {
-    /// The workflow's own name, or one made from the file's.
+    /// The workflow's own name. If the file has none, a name made from the file's name.
     pub name: Name,
     /// The format it was written in.
     pub dialect: Dialect,
@@ -24,49 +24,51 @@ pub struct Workflow {
     pub inputs: Vec<Input>,
     /// Initial values, evaluated in order when the run starts.
     pub variables: Vec<(Name, Template)>,
-    /// The values that it retains between runs, with their initial values.
+    /// The values that the workflow retains between runs, with their initial values.
     pub state: Vec<(Name, Value)>,
-    /// Whether it reads its last successful run.
+    /// Whether the workflow reads its last successful run.
     pub last_run: bool,
-    /// Declared types of variables (Azure).
+    /// Declared types of variables, as in Logic Apps.
     pub types: Vec<(Name, InputKind)>,
-    /// Definition parameters with their resolved values (Azure).
+    /// Definition parameters with their resolved values, as in Logic Apps.
     pub parameters: Vec<(Name, Value)>,
-    /// What starts a run, if the file specifies it (Azure).
+    /// What starts a run, if the file specifies it, as in Logic Apps.
     pub trigger: Option<Trigger>,
     /// When runs start automatically.
     pub schedule: Option<Schedule>,
     /// Other events that start runs of the saved workflow.
     pub event_triggers: EventTriggers,
-    /// Which of its runs exclude each other.
+    /// Which runs of the workflow exclude each other.
     pub concurrency: Option<Concurrency>,
-    /// Limits on how often its actions call a host.
+    /// Limits on how often the workflow's actions call a host.
     pub rates: Vec<HostRate>,
-    /// Its steps.
+    /// The workflow's steps.
     pub body: Block,
-    /// The steps after the body failed, and the steps after the body ended in any way; either may be empty.
-    /// Both read the variable [`FAILURE`], and neither changes how the run ends.
+    /// The steps that run after the body has failed. `on_finish` has the steps that run after the body has ended in
+    /// any way.
+    /// Either may be empty. Both read the variable [`FAILURE`], and neither changes how the run ends.
     pub on_failure: Block,
     pub on_finish: Block,
-    /// The steps before these two, also of a run that is cancelled: they cancel operations that run elsewhere.
+    /// The steps that run before `on_failure` and `on_finish`, also if the run is cancelled. They cancel operations
+    /// that still run elsewhere.
     pub cleanup: Block,
-    /// A call before the run ends as succeeded. If the call fails, the run fails.
+    /// A call that is made before the run ends as succeeded. If the call fails, the run fails.
     pub at_success: Option<Call>,
     /// The outputs of a run.
     pub outputs: Outputs,
     /// Handlers for activities, actors and connectors declared in the file.
     pub handlers: Vec<Handler>,
-    /// Which values are passed from where to where, for people (canvas).
+    /// Which values are passed from which step to which, for people. Only canvas has links.
     pub links: Vec<Link>,
-    /// The environment variables that it reads.
+    /// The environment variables that the workflow reads.
     pub environment: Vec<EnvironmentRead>,
-    /// The scripts whose text does not depend on a run (TEA).
+    /// The scripts whose text does not depend on a run. Only TEA has them.
     pub scripts: Vec<Script>,
-    /// The steps with secure inputs or outputs; this includes their inner steps.
+    /// The steps with secure inputs or outputs, and the steps inside these.
     pub secure: Vec<Secure>,
-    /// Positions of its values.
+    /// Positions of the workflow's values in the file.
     pub places: NamedSpans,
-    /// Position of its beginning in the file.
+    /// Position of the workflow's beginning in the file.
     pub span: Span,
 }
 
@@ -74,10 +76,11 @@ pub struct Workflow {
 #[derive(Clone, Debug)]
 pub struct EnvironmentRead {
     pub name: Name,
-    /// Whether it is a secret. Only the inputs of an action may contain a secret, and it is never stored. Other
-    /// variables are stored with the run, as they were when it began.
+    /// Whether the variable is a secret. Only the inputs of an action may contain a secret, and a secret is never
+    /// stored.
+    /// A variable that is not a secret is stored with the run, with the value that it had when the run began.
     pub secret: bool,
-    /// Position where it is read first.
+    /// Position where the variable is read first.
     pub span: Span,
 }
 
@@ -93,10 +96,10 @@ pub struct Secure {
 /// A script as its author wrote it, so that its syntax can be checked before anything runs.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// Its executor: `python`, `lua`, `prolog`.
+    /// The script's executor: `python`, `lua`, `prolog`.
     pub executor: &'static str,
     pub code: String,
-    /// Position of each of its lines in the file.
+    /// Position of each line of the script in the file.
     pub lines: Vec<Span>,
 }
 
@@ -128,27 +131,27 @@ impl Workflow {
 pub enum Block {
     /// One step after the other.
     Sequence(Vec<Step>),
-    /// Each step starts when its predecessors ended as required; independent steps run concurrently.
+    /// Each step starts when its predecessors have ended with a required status; independent steps run concurrently.
     Dag(Vec<DagStep>),
     /// A graph: the edges of the step that ended determine the next step.
     Graph(Graph),
 }
 
-/// A handler that a step calls by a name known before it runs.
+/// A handler that a step calls. Its name is known before the step runs.
 #[derive(Clone, Debug)]
 pub struct HandlerUse<'a> {
     /// `activity`, `actor` or `connector`.
     pub executor: &'a str,
     /// The handler's name; for a connector, `connector/operation`.
     pub name: &'a str,
-    /// Alternative names, in the order of the search.
+    /// Alternative names, in the order in which they are tried if no handler has `name`.
     pub others: Vec<String>,
     /// The step that calls it.
     pub step: &'a Step,
 }
 
 impl HandlerUse<'_> {
-    /// Returns all names, the first one first.
+    /// Returns `name`, then the alternative names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         [self.name]
             .into_iter()
@@ -157,13 +160,13 @@ impl HandlerUse<'_> {
 }
 
 impl Workflow {
-    /// Returns all its blocks: its body, and what follows the body.
+    /// Returns the blocks of the workflow: its body, and those that run after the body.
     #[must_use]
     pub fn blocks(&self) -> [&Block; 4] {
         [&self.body, &self.on_failure, &self.cleanup, &self.on_finish]
     }
 
-    /// Returns the handlers that its steps call, in the order of the file.
+    /// Returns the handlers that the workflow's steps call, in the order of the file.
     #[must_use]
     pub fn handler_uses(&self) -> Vec<HandlerUse<'_>> {
         let calls = self.calls().into_iter();
@@ -179,7 +182,7 @@ impl Workflow {
         used.collect()
     }
 
-    /// Returns its calls, at any depth, in the order of the file.
+    /// Returns the calls of the workflow, at any depth, in the order of the file.
     #[must_use]
     pub fn calls(&self) -> Vec<(&Step, &Call)> {
         let calls = self
@@ -192,7 +195,7 @@ impl Workflow {
         calls.collect()
     }
 
-    /// Returns its steps, at any depth, in the order of the file.
+    /// Returns the steps of the workflow, at any depth, in the order of the file.
     #[must_use]
     pub fn steps(&self) -> Vec<&Step> {
         let mut found = Vec::new();
@@ -218,7 +221,7 @@ fn others(call: &Call) -> Vec<String> {
 }
 
 impl Step {
-    /// Returns the blocks directly inside this step, including the handler of its failure.
+    /// Returns the blocks directly inside this step, including the steps that handle its failure.
     #[must_use]
     pub fn blocks(&self) -> Vec<&Block> {
         let mut blocks = self.kind.blocks();
@@ -260,7 +263,7 @@ impl StepKind {
 }
 
 impl Block {
-    /// Returns true if it has no step.
+    /// Returns true if the block has no step.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.steps().next().is_none()
@@ -279,7 +282,7 @@ impl Block {
 #[derive(Clone, Debug)]
 pub struct DagStep {
     pub step: Step,
-    /// The steps that must have ended, and their required statuses; empty: it starts at once.
+    /// The steps that must have ended, and their required statuses. If this is empty, the step starts at once.
     pub after: Vec<After>,
 }
 
@@ -297,10 +300,10 @@ pub struct After {
 /// A graph of nodes and edges.
 #[derive(Clone, Debug)]
 pub struct Graph {
-    /// The first node; `None`: an empty graph, which ends at once.
+    /// The first node. `None` if the graph is empty; such a graph ends at once.
     pub entry: Option<Name>,
     pub nodes: Vec<Node>,
-    /// Maximum number of entered nodes in all. Above: a fault of kind `limit`.
+    /// Maximum number of times that nodes are entered, in all. Above it, a fault of kind `limit` is raised.
     pub max_steps: u32,
 }
 
@@ -308,16 +311,17 @@ pub struct Graph {
 #[derive(Clone, Debug)]
 pub struct Node {
     pub step: Step,
-    /// Its outgoing edges: the first that holds is taken. If none holds: a fault of kind `edge`.
+    /// The node's outgoing edges. The first edge whose condition holds is taken. If none holds, a fault of kind
+    /// `edge` is raised.
     pub edges: Vec<Edge>,
 }
 
 /// An edge of a graph.
 #[derive(Clone, Debug)]
 pub struct Edge {
-    /// When it is taken; `None`: always.
+    /// The condition under which the edge is taken. `None` means always.
     pub when: Option<Condition>,
-    /// Where it leads; `None`: to the end of the graph.
+    /// The node to which the edge leads. `None` means the end of the graph.
     pub to: Option<Name>,
     /// Position in the file.
     pub span: Span,
@@ -326,44 +330,45 @@ pub struct Edge {
 /// A named step. Its outcome is the record of an action with this name.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// Unique in the workflow, without case. If the author wrote no name, the dialect makes one.
+    /// Unique in the workflow, ignoring case. If the author wrote no name, the dialect makes one.
     pub name: Name,
-    /// The authored type, for `actions()`, events and status: `http`, `until`, …
+    /// The type that the author wrote, for `actions()`, events and status: `http`, `until`, …
     pub label: Name,
     /// Display name, if it differs from the name.
     pub title: Option<Name>,
-    /// Whether the dialect made the name. If this step is alone in a block, its output is the output of the block.
+    /// Whether the dialect made the name. If an anonymous step is alone in a block, its output is the output of the
+    /// block.
     pub anonymous: bool,
     pub kind: StepKind,
-    /// The template for the record's output when it succeeds.
-    /// The variable `result` is its own output; that of a loop also has `kept`, see [`Keep`].
+    /// The template for the output in the record of a step that succeeded.
+    /// In it, the variable `result` is the step's own output. The own output of a loop also has `kept`, see [`Keep`].
     pub output: Option<Template>,
-    /// What its output must be; if it is not, the attempt has failed.
+    /// What the step's output must be. If it is not, the attempt has failed.
     pub expect: Option<Expect>,
     /// Retries of the whole step.
     pub retry: Option<RetryPolicy>,
-    /// Timeout of the step with all its attempts. It raises a fault of kind `timeout`.
+    /// Timeout of the step with all its attempts. When it is over, a fault of kind `timeout` is raised.
     pub timeout: Option<Template>,
-    /// Steps that follow as a part of it, within its timeout.
+    /// Steps that follow the step's call as a part of this step, within its timeout.
     pub follow_up: Option<Box<FollowUp>>,
-    /// Whether it repeats the earlier step of the same name.
-    /// It then has no action of its own, and its output replaces the output of the earlier step.
+    /// Whether this step repeats the earlier step of the same name.
+    /// A repeat has no action of its own, and its output replaces the output of the earlier step.
     pub is_repeat: bool,
-    /// The steps after it failed for good, after its retries and its timeout.
-    /// The failure then counts as handled, but remains in its record.
+    /// The steps that run after this step has failed and its retries or its timeout are used up.
+    /// The failure then counts as handled, but remains in the record of the step.
     pub catch: Option<Block>,
-    /// Checked after the step: ends the innermost enclosing loop.
+    /// Checked after the step. If it holds, the innermost enclosing loop ends.
     pub break_when: Option<Condition>,
-    /// Checked after the step: begins the next iteration of the innermost enclosing loop.
+    /// Checked after the step. If it holds, the next iteration of the innermost enclosing loop begins.
     pub continue_when: Option<Condition>,
-    /// Position of its name in the file.
+    /// Position of the step's name in the file.
     pub span: Span,
 }
 
-/// Steps that follow a call as a part of its step. In lists and diagrams, both are one step.
+/// Steps that follow a call as a part of its step. Lists and diagrams show the call and these steps as one step.
 #[derive(Clone, Debug)]
 pub struct FollowUp {
-    /// Whether they run, once the call has succeeded.
+    /// The condition under which these steps run, checked once the call has succeeded.
     pub when: Condition,
     pub block: Block,
 }
@@ -375,21 +380,22 @@ pub enum StepKind {
     Call(Call),
     /// A computed value.
     Compose(Template),
-    /// Several assignments at once. The record's output is `output`, or else the new value of the last variable.
+    /// Several assignments, in order. The record's output is `output`. Without `output`, it is the new value of the
+    /// last variable.
     Assign(Assign),
     Wait(Wait),
-    /// Waits for a signal's payload, at most until the step's `timeout`.
+    /// Waits for the payload of a signal. The step's `timeout` limits the wait.
     AwaitSignal(AwaitedSignal),
-    /// A group of steps (scope).
+    /// Several steps that are one step for those around it (a scope in Logic Apps).
     Block(Block),
-    /// Runs the first arm that holds.
+    /// Runs the first arm whose condition holds.
     If {
         /// Conditions and their steps.
         arms: Vec<(Condition, Block)>,
         /// The steps if no arm holds.
         otherwise: Block,
     },
-    /// Runs the case that equals the value.
+    /// Runs the first case whose value equals the value of `on`.
     Switch {
         on: Template,
         /// Cases, compared as `equals` does.
@@ -405,17 +411,17 @@ pub enum StepKind {
     Parallel {
         /// Their names and steps.
         branches: Vec<(Name, Block)>,
-        /// Whether each branch has its own copy of the variables, which is dropped when the branch ends.
-        /// The result is then a list of the branches' results, else a map.
+        /// Whether each branch has its own copy of the variables. The copy is dropped when the branch ends.
+        /// The result of isolated branches is a list of the branches' results. The result of other branches is a map.
         isolated: bool,
     },
-    /// Runs `body`. If no retry handles a fault of it, the fault is bound to the variable `error`, and `handler`
-    /// runs. After that the step counts as succeeded.
+    /// Runs `body`. If a fault of `body` is not handled by a retry, it is bound to the variable `error`, and
+    /// `handler` runs. After that the step counts as succeeded.
     Catch {
         /// The steps that may fail.
         body: Block,
-        /// The variable that gets `{kind, code, message, action, …}`.
-        /// If it is empty, the fault is only in the record of the failed step.
+        /// The variable that is set to the fault, `{kind, code, message, action, …}`.
+        /// If the name is empty, the fault is only in the record of the failed step.
         error: Name,
         /// The steps after a fault.
         handler: Block,
@@ -427,7 +433,7 @@ pub enum StepKind {
         /// The run's error, `{code, message}`.
         error: Option<Template>,
     },
-    /// Records the run's output (Azure `Response`).
+    /// Records the run's output, as `Response` does in Logic Apps.
     Respond(Template),
     /// Raises a fault.
     Raise {
@@ -446,7 +452,7 @@ pub struct Call {
     pub executor: Name,
     /// Its inputs, as the executor expects them.
     pub inputs: Template,
-    /// Timeout of one attempt; `None`: the executor's default.
+    /// Timeout of one attempt. `None` means the executor's default.
     pub attempt_timeout: Option<Template>,
     /// Assignments of the outcome to variables.
     pub then: Vec<Assignment>,
@@ -455,16 +461,16 @@ pub struct Call {
 /// One or more assignments.
 #[derive(Clone, Debug)]
 pub struct Assign {
-    /// In order; each reads the results of the earlier ones.
+    /// The assignments, in order. Each reads the results of the earlier ones.
     pub assignments: Vec<Assignment>,
-    /// The step's output; `None`: the new value of the last variable.
+    /// The step's output. `None` means the new value of the last variable.
     pub output: Option<Template>,
 }
 
 /// One assignment to a variable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assignment {
-    /// The variable; empty for operations on many variables: `MergeAll`, `ReplaceAll`, `RemoveAll`.
+    /// The variable. The name is empty for the operations on many variables: `MergeAll`, `ReplaceAll`, `RemoveAll`.
     pub variable: Name,
     /// How the value is assigned.
     pub op: AssignOp,
@@ -475,24 +481,25 @@ pub struct Assignment {
 }
 
 /// A loop; its number of iterations is always limited.
-/// In a compiled program, which has its body elsewhere, `Of` is an id.
+/// In a compiled program the body is elsewhere, and `Of` (what [`Keep`] refers to) is an id instead of a name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loop<Body = Block, Of = Name> {
-    /// Its name in paths, if that differs from the name of its step. Unique among the loops of the workflow.
+    /// The loop's name in paths, if it differs from the name of its step. Unique among the loops of the workflow.
     pub name: Option<Name>,
     /// When the condition is checked.
     pub test: Test,
-    /// The loop stops when this is true.
-    /// For a loop that continues while its condition is true, it is the negated condition.
+    /// The loop stops when this condition holds.
+    /// A loop that continues while its condition is true has the negated condition here.
     pub stop_when: Condition,
-    /// The authored condition, before any negation, for status and diagrams.
+    /// The condition as the author wrote it, before any negation, for status and diagrams.
     pub condition_text: String,
     /// Whether `condition_text` is the negation of `stop_when`.
-    /// Events and rows show the value of the authored condition.
+    /// Events, and the stored rows of iterations, show the value of the condition that the author wrote.
     pub negated: bool,
     /// Maximum number of iterations; a whole number.
     pub count: Template,
-    /// Maximum time in all, from the first start, on the wall clock; `None`: no deadline, in formats that have none.
+    /// Maximum time of all iterations from the start of the first one, on the wall clock.
+    /// `None` means no deadline, which only some formats allow.
     pub timeout: Option<Template>,
     /// Maximum number of tokens of language models that its actions use; a whole number.
     pub tokens: Option<Template>,
@@ -500,23 +507,25 @@ pub struct Loop<Body = Block, Of = Name> {
     pub cost: Option<Template>,
     /// Delay between iterations: never before the first, never after the last.
     pub delay: Option<Delay>,
-    /// The effect of a missing member in the condition.
+    /// What happens if the condition reads a member that does not exist.
     pub on_missing: OnMissing,
     /// What happens when the maximum number of iterations is reached.
     pub on_limit: OnLimit,
     /// What happens when the deadline passes.
     pub on_timeout: OnLimit,
-    /// Whether the condition is checked once more when the count is used up: true except in TEA.
+    /// Whether the condition is checked once more when the maximum number of iterations is reached. False only in
+    /// TEA.
     pub test_when_spent: bool,
-    /// Whether a failed body does not stop the loop (Azure); the status of the last iteration counts.
+    /// Whether the loop continues after its body has failed, as in Logic Apps. The status of the last iteration is
+    /// then that of the loop.
     pub survives_failure: bool,
     /// The values to collect from every iteration that succeeded.
     pub keep: Vec<Keep<Of>>,
     /// What distinguishes its pages, if it reads pages.
     pub pages: Option<Pages>,
-    /// When it makes no progress, which is a limit, too.
+    /// When the loop counts as making no progress. This is a limit, too.
     pub unchanged: Option<Unchanged>,
-    /// Whether the next iteration may read what the condition read: `loopFeedback`.
+    /// Whether the next iteration may read the values that the condition read (the variable `loopFeedback`).
     pub feedback: bool,
     pub body: Body,
 }
@@ -524,23 +533,23 @@ pub struct Loop<Body = Block, Of = Name> {
 /// A value to collect from the iterations of a loop, for the output of its step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Keep<Of = Name> {
-    /// Its name under `kept`.
+    /// The name of the collected value, under `kept` of the loop's output.
     pub name: Name,
-    /// The iterations that it is collected from.
+    /// The iterations from which the value is collected.
     pub take: CollectMode,
-    /// The step of the body that it depends on.
-    /// An iteration in which this step did not succeed has no value, which is null in an array.
+    /// The step of the body that the value depends on.
+    /// An iteration in which this step did not succeed has no value. In an array, it is null.
     pub of: Of,
     /// The value, evaluated at the end of the iteration.
     pub value: Template,
 }
 
-/// A loop over items. Each iteration has its own results; the output is the array of these.
+/// A loop over items. Each iteration has its own results; the loop's output is the array of the iterations' results.
 #[derive(Clone, Debug)]
 pub struct ForEach {
     /// The items: an array.
     pub items: Template,
-    /// Maximum number of items, which is a limit like that of a loop; `None`: all items.
+    /// Maximum number of items, which is a limit like the count of a loop. `None` means all items.
     pub count: Option<Template>,
     /// Maximum number of concurrent items, from 1.
     pub concurrency: u32,
@@ -552,16 +561,17 @@ pub struct ForEach {
 /// Retries of a step or a block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetryPolicy {
-    /// How the waits grow.
+    /// How long the waits between attempts are.
     pub backoff: Backoff,
     /// Maximum number of retries after the first attempt; a whole number.
     pub count: Template,
-    /// Which faults are retried. If empty: those that the executor marks as transient (http: 408, 429, 5xx, timeouts,
-    /// connection errors; others: any).
+    /// Which faults are retried.
+    /// If this is empty, those that the executor marks as transient are retried. For http these are 408, 429, 5xx,
+    /// timeouts and connection errors. For other executors, they are all faults.
     pub on: Vec<RetryOn>,
-    /// Retries only while this holds; without `on`, only this decides.
+    /// A retry is made only while this condition holds. If `on` is empty, only this condition decides.
     pub when: Option<Condition>,
-    /// Whether it is the default, because the file has no policy.
+    /// Whether the policy is the default of the format, because the file has none.
     pub is_default: bool,
     /// Position in the file.
     pub span: Span,

@@ -12,13 +12,14 @@ pub fn sha256(bytes: &[u8]) -> Sha256 {
     array(ring::digest::digest(&SHA256, bytes))
 }
 
-/// Returns the first 12 digits of the SHA-256 of a text: a name for a text that is not shown.
+/// Returns the first 12 digits of the SHA-256 of a text, as a name for a text that must not be shown.
 #[must_use]
 pub fn short_digest(text: &str) -> String {
     first_chars(&hex(&sha256(text.as_bytes())), 12).to_owned()
 }
 
-/// Returns the SHA-256 of these parts, each preceded by its length, so that the boundaries between parts count.
+/// Returns the SHA-256 of these parts.
+/// Each part is hashed after its length, so that `[ab, c]` and `[a, bc]` have different digests.
 #[must_use]
 pub fn sha256_of_parts(parts: &[&[u8]]) -> Sha256 {
     let mut context = Context::new(&SHA256);
@@ -29,7 +30,8 @@ pub fn sha256_of_parts(parts: &[&[u8]]) -> Sha256 {
     array(context.finish())
 }
 
-/// Returns the digits of a text of the form `sha256:` and 64 hexadecimal digits, in small letters.
+/// Returns the digits of a text of the form `sha256:` and 64 hexadecimal digits, in lower case. Returns `None` for
+/// another text.
 #[must_use]
 pub fn named_sha256(text: &str) -> Option<String> {
     let digits = text.trim().strip_prefix("sha256:")?;

@@ -1,4 +1,4 @@
-//! Waits and limits in words.
+//! Describes waits and limits in words.
 
 use super::{Backoff, Delay, Unchanged};
 use windlass_value::time::{human_duration, shown_duration};

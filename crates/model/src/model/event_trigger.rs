@@ -9,7 +9,7 @@ pub struct EventTriggers {
     pub folder: Option<WatchedFolder>,
 }
 
-/// Requests from elsewhere, signed with a secret.
+/// Requests from other services, signed with a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webhook {
     /// The name of the secret.
@@ -36,6 +36,6 @@ pub enum WebhookSignature {
 pub struct WatchedFolder {
     /// An absolute path.
     pub path: String,
-    /// The names of the files that count; `*` matches any text.
+    /// The names of the files that start a run; `*` matches any text.
     pub pattern: String,
 }

@@ -41,19 +41,19 @@ use std::time::Duration;
 use windlass_expression::{Condition, Template, Value};
 use windlass_source::source::Span;
 
-/// A name as its author wrote it. If the dialect ignores case, names are compared without case.
+/// A name as its author wrote it. If the dialect ignores case, names are compared ignoring case.
 pub type Name = Arc<str>;
 
 /// The formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, Decode)]
 pub enum Dialect {
-    /// The house format.
+    /// Windlass's own format.
     Loom,
     /// A Logic Apps definition.
     Azure,
     /// The Edge Agent.
     Tea,
-    /// Loop nodes in a graph of ports.
+    /// Canvas: loop nodes in a graph of nodes with ports.
     Canvas,
 }
 
@@ -61,7 +61,8 @@ pub enum Dialect {
 #[derive(Clone, Debug)]
 pub struct Trigger {
     pub name: Name,
-    /// What `workflow()` returns in addition to the run: an object with `id` and `type`.
+    /// The result of the function `workflow()`, to which `run` is added at evaluation. An object with `id` and
+    /// `type`.
     pub workflow: Value,
 }
 
@@ -94,7 +95,7 @@ impl Dialect {
     }
 }
 
-/// The type of an input or of a typed variable; text from the command line is converted.
+/// The type of an input or of a typed variable. Text from the command line is converted to this type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputKind {
     /// Anything.
@@ -149,7 +150,7 @@ pub struct Input {
     pub name: Name,
     /// Its type.
     pub kind: InputKind,
-    /// Its value if the caller passes none; without a default it is required.
+    /// The input's value if the caller passes none. An input without a default is required.
     pub default: Option<Value>,
     /// Position in the file.
     pub span: Span,
@@ -158,9 +159,9 @@ pub struct Input {
 /// Positions of the values of a workflow that belong to no action.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedSpans {
-    /// Those of the variables.
+    /// Positions of the variables.
     pub variables: Vec<NamedSpan>,
-    /// Those of the outputs. Outputs that are not a map have one entry without a name.
+    /// Positions of the outputs. If the outputs are not a map, there is one entry, without a name.
     pub outputs: Vec<NamedSpan>,
 }
 
@@ -176,7 +177,7 @@ pub struct NamedSpan {
 pub enum Outputs {
     /// The value of a template.
     Template(Template),
-    /// The outputs of all top-level actions by name, or the response if there was one.
+    /// The response, if the run recorded one. Otherwise, the outputs of all top-level actions by name.
     Actions,
     /// The final variables.
     State,
@@ -185,7 +186,7 @@ pub enum Outputs {
 /// How long to sleep.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sleep {
-    /// A duration: ISO 8601 text, `{count, unit}`, or in TEA and canvas a number of seconds.
+    /// A duration: ISO 8601 text or `{count, unit}`. In TEA and canvas, also a number of seconds.
     For(Template),
     /// An instant, RFC 3339.
     Until(Template),
@@ -195,11 +196,11 @@ pub enum Sleep {
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HandlerTarget {
-    /// argv; JSON on standard input, JSON on standard output.
+    /// A command with its arguments. It reads JSON on standard input and writes JSON to standard output.
     Command(Vec<String>),
-    /// POST of JSON.
+    /// A URL to which JSON is sent with POST.
     Url(String),
-    /// Answers in place of the handler, if no other handler is registered: one after the other.
+    /// Answers that are used one after the other if no other handler is registered under the name.
     Stub(Vec<StubAnswer>),
 }
 
@@ -211,7 +212,7 @@ pub enum StubAnswer {
     Value(Value),
     /// A fault of the handler.
     Error {
-        /// The fault's kind; `None`: the kind of handlers.
+        /// The fault's kind. `None` means [`fault_kind::HANDLER`].
         kind: Option<String>,
         code: Option<String>,
         /// What happened.
@@ -248,13 +249,13 @@ pub struct Handler {
     serde::Deserialize,
 )]
 pub enum Status {
-    /// It did what it should.
+    /// The action did what it should.
     Succeeded,
-    /// It failed.
+    /// The action failed.
     Failed,
-    /// It was not started.
+    /// The action was not started.
     Skipped,
-    /// A deadline cancelled it.
+    /// A deadline cancelled the action.
     TimedOut,
     Cancelled,
 }
@@ -313,53 +314,53 @@ pub enum AssignOp {
 /// When a loop checks its condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
-    /// Before each iteration: the body may never run.
+    /// Before each iteration, so the body may never run.
     Before,
-    /// After each iteration: the body runs at least once.
+    /// After each iteration, so the body runs at least once.
     After,
-    /// Like `After`, but `loopIndex` is already that of the next iteration (docs/reference/loom.md).
+    /// Like `After`, but `loopIndex` has already the value of the next iteration (docs/reference/loom.md).
     AfterAsNext,
 }
 
-/// The variable with the failure of the body, for `on_failure` and `on_finish`; null if the body did not fail.
+/// The variable with the failure of the body, for `on_failure` and `on_finish`. It is null if the body did not fail.
 pub const FAILURE: &str = "failure";
 
-/// The variable with what a run last read of its workflow's state: by name, the value and its version.
+/// The variable with the values and versions, by name, that the run last read of its workflow's state.
 pub const STATE_VARIABLE: &str = "$state";
 
-/// The variable with the number of signals, by name, that a run has received or stopped waiting for.
+/// The variable with a count by signal name: how many signals of this name a run has received or stopped waiting for.
 pub const RECEIVED_VARIABLE: &str = "_windlass_received";
 
-/// The variable with the ids of the signals that a run received last.
+/// The variable with the ids of the signals that a run received most recently.
 pub const SIGNAL_IDS_VARIABLE: &str = "_windlass_signals";
 
-/// The action that writes a value between runs, and the action that reads the newest one.
+/// The action that writes a value of the workflow's state, and the action that reads the current value.
 pub const SET_STATE: &str = "setState";
 pub const GET_STATE: &str = "getState";
 
-/// For `on_failure` and `on_finish` that fail: the name of a variable with the error, and of a label of the run.
+/// For an `on_failure` or `on_finish` that fails: the name of the variable with its error, and of a label of the run.
 pub const FAILED_ENDINGS: [&str; 2] = ["windlass.on_failure", "windlass.on_finish"];
 
-/// If the cancel of an operation fails, the variable with this prefix and the action's name has the error.
+/// The prefix of a variable with the error of a failed cancel of an operation. The rest is the name of the action.
 pub const FAILED_CANCEL: &str = "windlass.cancel.";
 
 /// An expectation of an action's output. If it is not met, the action has failed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expect {
-    /// Its body is JSON: an object, a list, a number or a boolean.
+    /// The body of the output is JSON: an object, a list, a number or a boolean.
     Json,
     /// This condition holds.
     That(Condition),
-    /// This condition does not hold. If it does, a long operation has failed.
+    /// This condition does not hold. It holds if a long operation has failed.
     NotFailed(Condition),
 }
 
-/// What a failed item of a foreach does to the others.
+/// What the failure of one item of a foreach does to its other items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnError {
     /// No further item starts; the foreach fails.
     Stop,
-    /// All items run; then the foreach fails (Azure).
+    /// All items run; then the foreach fails (as in Logic Apps).
     Finish,
     /// All items run; the foreach succeeds with `{results, failed}`.
     Continue,
@@ -368,15 +369,15 @@ pub enum OnError {
 /// What a loop does at a limit; the outcome and the reason are always recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnLimit {
-    /// Ends as Failed at the count, as TimedOut at the timeout.
+    /// The loop ends as Failed if the limit is a count, and as TimedOut if it is the timeout.
     Fail,
-    /// Ends as Succeeded, with the reason in its output.
+    /// The loop ends as Succeeded, with the reason in its output.
     Continue,
-    /// The run pauses; a resume grants the same budget again.
+    /// The run pauses. If it is resumed, the loop has the same budget again.
     Pause,
 }
 
-/// The effect of a member or an element that the condition of a loop reads and that does not exist.
+/// What happens if the condition of a loop reads a member or an element that does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnMissing {
     /// The condition raises a fault.
@@ -388,18 +389,18 @@ pub enum OnMissing {
 /// What a loop over pages does when it reaches a page for the second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnRepeat {
-    /// Fails, with a fault of kind `repeat`.
+    /// The loop fails, with a fault of kind `repeat`.
     Fail,
-    /// Ends as Succeeded, with the reason in its output.
+    /// The loop ends as Succeeded, with the reason in its output.
     Stop,
 }
 
 /// What distinguishes one page of a loop from another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pages {
-    /// What leads to the page that the next iteration reads: a token, a number, an address.
+    /// The value that identifies the page that the next iteration reads: a token, a number, an address.
     pub token: Template,
-    /// What happens at a page that was read before.
+    /// What happens when a page is reached that was read before.
     pub on_repeat: OnRepeat,
 }
 
@@ -408,11 +409,11 @@ pub struct Pages {
 pub struct Unchanged {
     /// Number of consecutive iterations with the same result.
     pub times: u64,
-    /// What is compared; `None`: the iterations' results.
+    /// The value that is compared. `None` means the iterations' results.
     pub of: Option<Template>,
 }
 
-/// The iterations of a loop whose values are available after it.
+/// The iterations of a loop whose values are available after the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CollectMode {
     First,
@@ -421,7 +422,7 @@ pub enum CollectMode {
     All,
 }
 
-/// What a link carries; see [`Link`].
+/// What kind of value a link passes; see [`Link`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkKind {
@@ -431,25 +432,26 @@ pub enum LinkKind {
     Outer,
     /// An output of the iteration before.
     Previous,
-    /// An output of the inside, passed to the outside.
+    /// An output of a step inside a scope that becomes an output of the scope.
     Result,
 }
 
 /// A named value that is passed from one step to another, for diagrams and dumps.
-/// The templates of the steps pass the value.
+/// A link only describes this. The templates of the steps pass the value.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Link {
-    /// The step that has it as an output; `None`: the run's inputs.
+    /// The step that has the value as an output. `None` means the run's inputs.
     pub from: Option<Name>,
-    /// The name of the output, or of the input of the enclosing scope.
+    /// The name of the output. If the value is an input of the enclosing scope, the name of this input.
     pub output: Name,
-    /// The step that has it as an input.
+    /// The step that has the value as an input.
     pub to: Name,
-    /// The name of the input; for a result, of the output.
+    /// The name of the input. For a link of the kind `Result`, the name of the scope's output.
     pub input: Name,
-    /// What it carries.
+    /// What kind of value the link passes.
     pub kind: LinkKind,
-    /// When, in the author's words: `first`, `subsequent`, `all`, `last`.
+    /// The iterations in which the link passes the value, in the author's words: `first`, `subsequent`, `all`,
+    /// `last`.
     pub when: Option<Name>,
 }
 
@@ -460,13 +462,13 @@ pub enum Delay {
     Every(Template),
     /// A wait that may grow with each iteration.
     Backoff(Backoff),
-    /// The longest of our own waits and the wait that the last answer requests.
+    /// The longer of the loop's own wait and the wait that the last answer requests.
     Server {
-        /// Our own wait, as a backoff.
+        /// The loop's own wait, as a backoff.
         own: Backoff,
-        /// Our own wait, evaluated for each wait.
+        /// The loop's own wait, as a template that is evaluated for each wait.
         interval: Option<Template>,
-        /// The requested duration, evaluated for each wait.
+        /// The duration that the answer requests, evaluated for each wait.
         requested: Template,
     },
 }
@@ -474,12 +476,12 @@ pub enum Delay {
 /// How much of a wait is random.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Jitter {
-    /// Nothing.
+    /// The wait has no random part.
     #[default]
     None,
-    /// Up to a tenth is added.
+    /// A random time is added: up to a tenth of the wait.
     Tenth,
-    /// Half of it.
+    /// Half of the wait is random.
     Equal,
     Full,
 }
@@ -487,14 +489,14 @@ pub enum Jitter {
 /// How long the waits between attempts are.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Backoff {
-    /// The same each time.
+    /// The same wait each time.
     Fixed {
         /// The wait.
         interval: Duration,
         /// How much of it is random.
         jitter: Jitter,
     },
-    /// clamp(interval·2^attempt, min, max), never above the maximum.
+    /// The wait is interval·2^attempt, but at least `min` and at most `max`. The random part never exceeds `max`.
     Exponential {
         /// The first wait.
         interval: Duration,
@@ -505,7 +507,8 @@ pub enum Backoff {
         /// How much of it is random.
         jitter: Jitter,
     },
-    /// Retry k is uniform in [max(2^(k-2)·interval, min), min(2^(k-1)·interval, max)] (Azure).
+    /// The wait before retry k is uniform in [max(2^(k-2)·interval, min), min(2^(k-1)·interval, max)], as in Logic
+    /// Apps.
     AzureExponential {
         /// The base of the waits.
         interval: Duration,
@@ -521,11 +524,11 @@ pub enum Backoff {
 pub enum RetryOn {
     /// A status code: `503`.
     Code(u16),
-    /// A class of codes: `5xx` is 5.
+    /// A class of status codes: 5 is `5xx`.
     Class(u8),
     /// A kind of fault: `timeout`, `connection`, `handler`, …
     Kind(Name),
-    /// The class that a script raised: `TimeoutError`.
+    /// The name of the exception class that a script raised: `TimeoutError`.
     Named(Name),
     /// A fault that its executor marks as transient.
     Transient,

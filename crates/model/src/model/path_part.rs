@@ -1,10 +1,11 @@
-//! Names as parts of paths: loop paths, idempotency keys. A name may have any character; in a path `/`, `#` and
-//! `%` have a meaning, and so has `~` at the beginning of a part.
+//! Encodes names as parts of paths, such as loop paths and idempotency keys.
+//! A name may have any character. In a path `/`, `#` and `%` have a meaning, and so has `~` at the beginning of a
+//! part.
 
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
-/// Encodes a name as a part of a path. Different names have different parts, and most names stay as they are.
+/// Encodes a name as a part of a path. Different names have different encodings, and most names stay unchanged.
 #[must_use]
 pub fn path_part(name: &str) -> Cow<'_, str> {
     if !name.contains(['/', '#', '%']) && !name.starts_with('~') {

@@ -1,5 +1,6 @@
-//! The origin of a workflow, and what guests may do to the machine and its network.
-//! This module enforces nothing: the executor and the loader refuse.
+//! The origin of a workflow, and what guests (workflows that did not come from the operator) may do.
+//! The permissions concern the machine and its network. This module enforces nothing: the executor and the loader
+//! refuse.
 
 use super::request::names_file;
 use bincode::de::Decoder;
@@ -9,7 +10,8 @@ use bincode::{Decode, Encode};
 use windlass_expression::Value;
 
 /// The origin of a workflow.
-/// Nothing else is stored of its permissions: the process that starts its actions determines what a guest may do.
+/// The store has only the origin, not the permissions. The process that starts the actions determines what a guest
+/// may do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
     /// From the operator: it may do what the operator may.
@@ -19,12 +21,12 @@ pub enum Origin {
     Guest,
 }
 
-/// The stored form of an operator's origin. Earlier versions stored the permissions here.
+/// The stored form of the operator's origin. It has four bytes because earlier versions stored four permissions here.
 const OPERATOR: [u8; 4] = [1, 1, 1, 1];
 const GUEST: [u8; 4] = [0, 0, 0, 2];
 
 impl Origin {
-    /// Returns its form in the store and in the hash of a program.
+    /// Returns the form of the origin in the store and in the hash of a program.
     #[must_use]
     pub fn bytes(self) -> [u8; 4] {
         match self {
@@ -55,13 +57,13 @@ bincode::impl_borrow_decode!(Origin);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Policy {
-    /// Run commands: `shell`, and handlers of its own with `command`; read the environment.
+    /// The workflow may run commands (`shell`, and its own handlers with `command`) and read the environment.
     pub shell: bool,
-    /// Run scripts in languages that are not confined: Python, Prolog.
+    /// The workflow may run scripts in languages that are not confined: Python, Prolog.
     pub scripts: bool,
-    /// Read and write files of the machine.
+    /// The workflow may read and write files of the machine.
     pub files: bool,
-    /// Reach addresses that are not on the public internet.
+    /// The workflow may reach addresses that are not on the public internet.
     pub private_network: bool,
 }
 
@@ -74,7 +76,7 @@ impl Policy {
         private_network: true,
     };
 
-    /// The policy of workflows from elsewhere.
+    /// The policy of guests if the operator allows nothing more.
     pub const GUEST: Self = Self {
         shell: false,
         scripts: false,
@@ -82,7 +84,7 @@ impl Policy {
         private_network: false,
     };
 
-    /// Returns the flag for a permission that an executor needs and does not have.
+    /// Returns the flag that would allow an executor, or `None` if the policy allows it.
     #[must_use]
     pub fn denies(self, executor: &str) -> Option<&'static str> {
         match executor {
@@ -94,7 +96,7 @@ impl Policy {
         }
     }
 
-    /// Returns the flag for a permission that an executor needs for these inputs and does not have.
+    /// Returns the flag that would allow an executor with these inputs, or `None` if the policy allows it.
     /// The inputs may be unevaluated, as their author wrote them.
     #[must_use]
     pub fn denies_inputs(self, executor: &str, inputs: &Value) -> Option<&'static str> {

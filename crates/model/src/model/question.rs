@@ -6,25 +6,25 @@ use std::sync::Arc;
 use windlass_expression::{Budget, Object, Schema, Template, Value};
 use windlass_value::time::Timestamp;
 
-/// The member of an answer that has the choice.
+/// The member of an answer that has the selected choice.
 pub const CHOICE: &str = "choice";
 
-/// The member of an answer that has its sender.
+/// The member of an answer that has the name of its sender.
 pub const ANSWERED_BY: &str = "answeredBy";
 
-/// Units of work for checking an answer: some 5 ms.
+/// The budget for checking an answer, in units of work: some 5 ms.
 const WORK: u64 = 100_000;
 
 /// A signal that a run waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AwaitedSignal {
     pub name: Name,
-    /// The question to people; `None`: any payload is accepted.
+    /// The question to people. Without a question, any payload is accepted.
     pub question: Option<Arc<Question>>,
 }
 
 impl AwaitedSignal {
-    /// Returns a signal with any payload.
+    /// Returns a signal that accepts any payload.
     #[must_use]
     pub fn any(name: Name) -> Self {
         Self {
@@ -46,17 +46,19 @@ pub struct Question {
 /// Which answers a question accepts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Form {
-    /// The choices; empty: an answer has no choice.
+    /// The choices. If there are none, an answer has no choice.
     pub choices: Vec<Name>,
-    /// The JSON Schema of the other members.
+    /// The JSON Schema of the members other than the choice.
     pub schema: Option<Arc<Schema>>,
 }
 
 impl Form {
-    /// Returns an answer as the run gets it: with choices or a schema, always an object. A text is the choice.
+    /// Returns an answer in the form that the run receives. If there are choices or a schema, this is always an
+    /// object.
+    /// An answer that is a text counts as the choice.
     ///
     /// # Errors
-    /// Why the answer is not accepted, and which answers are.
+    /// The error says why the answer is not accepted, and which answers are.
     pub fn accept(&self, answer: &Value) -> Result<Value, String> {
         let is_free = self.choices.is_empty() && self.schema.is_none();
         let mut members = match answer {
@@ -74,7 +76,7 @@ impl Form {
                 ));
             }
         };
-        // The sender is recorded; an answer cannot claim one.
+        // The engine records the sender, so an answer must not be able to name another one.
         members.shift_remove(ANSWERED_BY);
         let choice = match self.choices.is_empty() {
             true => None,
@@ -112,12 +114,13 @@ impl Form {
     }
 }
 
-/// What the address of a callback contains, and its signature covers, in addition to the run and the signal.
+/// The data that the URL of a callback contains in addition to the run and the signal. Its signature covers all of
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallbackClaim {
     /// Number of signals of the name that the run had received, or stopped waiting for, when the address was made.
     pub received: u64,
-    /// When it expires.
+    /// The time when the address expires.
     pub expires_at: Timestamp,
 }
 
@@ -128,7 +131,7 @@ impl fmt::Display for CallbackClaim {
 }
 
 impl CallbackClaim {
-    /// Reads what its `Display` writes.
+    /// Parses the text that `Display` of this type writes. Returns `None` for another text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (received, expires_at) = text.split_once('/')?;

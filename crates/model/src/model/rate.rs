@@ -5,10 +5,10 @@ use std::str::FromStr;
 use std::time::Duration;
 use windlass_value::time::{human_duration, parse_duration};
 
-/// Maximum count of a rate; each of its last starts is stored in memory.
+/// Maximum count of a rate. It bounds the memory, which has the time of each of the last `count` starts.
 const MAX_COUNT: u32 = 1_000_000;
 
-/// Maximum duration of a rate.
+/// Maximum period of a rate.
 const MAX_PER: Duration = Duration::from_secs(31 * 24 * 3600);
 
 /// At most `count` starts in any period of the length `per`.
@@ -19,7 +19,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Returns `None` if a number is out of bounds: 1 to a million, a millisecond to 31 days.
+    /// Returns `None` if a number is out of bounds. The count is 1 to a million, the period a millisecond to 31 days.
     #[must_use]
     pub fn new(count: u32, per: Duration) -> Option<Self> {
         let fits = (1..=MAX_COUNT).contains(&count);
@@ -37,7 +37,7 @@ impl Rate {
         self.per
     }
 
-    /// Returns the rate that allows less in the long run.
+    /// Returns that of the two rates which allows fewer starts in the long run.
     #[must_use]
     pub fn slower(self, other: Self) -> Self {
         let ours = u128::from(self.count) * other.per.as_nanos();
@@ -77,16 +77,17 @@ impl fmt::Display for Rate {
     }
 }
 
-/// The rate of calls to a host, or of calls whose actions name the rate.
+/// A rate that limits the calls to a host, or the calls whose actions name this rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostRate {
-    /// `api.example.com` for all of its ports, `api.example.com:8080`, or a name that actions have as `rate`.
+    /// The host or the name: `api.example.com` for all of its ports, `api.example.com:8080`, or a name that actions
+    /// have as `rate`.
     pub host: String,
     pub rate: Rate,
 }
 
 impl HostRate {
-    /// Returns true if it applies to a host with its port, or to a name.
+    /// Returns true if the rate applies to `host_and_port`, which may also be the name of a rate.
     #[must_use]
     pub fn applies_to(&self, host_and_port: &str) -> bool {
         let host = host_and_port.rsplit_once(':').map(|(host, _)| host);
@@ -122,7 +123,8 @@ impl HostRate {
         })
     }
 
-    /// Returns true if its name is certainly a host. Another name needs an action that has it as `rate`.
+    /// Returns true if the rate is certainly that of a host. Any other name needs an action that has the name as
+    /// `rate`.
     #[must_use]
     pub fn is_host(&self) -> bool {
         is_host(&self.host)
@@ -135,10 +137,10 @@ pub fn is_host(name: &str) -> bool {
     name.contains(['.', ':']) || name.eq_ignore_ascii_case("localhost")
 }
 
-/// Refuses a name that can be neither a host nor the `rate` of an action.
+/// Checks that a name can be a host or the `rate` of an action.
 ///
 /// # Errors
-/// The name is empty, a pattern, or more of an address than a host and its port.
+/// The name is empty, is a pattern, or is an address with more than a host and a port.
 pub fn check_rate_name(name: &str) -> Result<(), String> {
     let reason = match name {
         "" => "it is empty",

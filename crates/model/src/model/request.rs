@@ -9,8 +9,7 @@ use windlass_value::words;
 
 /// What the machine requests of an executor: one attempt of one action, fully rendered.
 ///
-/// It is stored before it starts, so that a repetition after a crash is the same request with the
-/// same key.
+/// A request is stored before it starts, so that a repetition after a crash is the same request with the same key.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct Request {
     /// The executor: `http`, `shell`, `activity`, …
@@ -23,23 +22,24 @@ pub struct Request {
     pub key: String,
     /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// Timeout of the attempt in milliseconds; `None`: the executor's default.
+    /// Timeout of the attempt in milliseconds. `None` means the executor's default.
     pub timeout_ms: Option<u64>,
 }
 
-/// Options of a question to a model that are passed to the model unchanged (docs/reference/actions.md).
+/// Options of a question to a model (an `ai` action) that are passed to the model unchanged
+/// (docs/reference/actions.md).
 pub const MODEL_OPTIONS: [&str; 17] = words! {
     max_tokens max_completion_tokens response_format top_p stop seed presence_penalty
     frequency_penalty tools tool_choice reasoning_effort top_k n user logprobs top_logprobs
     logit_bias
 };
 
-/// A placeholder for the whole state of a run at `globals.state` in the stored inputs of a script.
-/// The store already has the state, and would otherwise store it again with every script.
+/// A placeholder in the stored inputs of a script, at `globals.state`, for the whole state of the run.
+/// The store already has the state. Without the placeholder, it would store the state again with every script.
 pub const WHOLE_STATE: &str = "(the whole state)";
 
 impl Request {
-    /// Returns the id of its run, with which its key begins.
+    /// Returns the id of the request's run, with which the idempotency key begins.
     #[must_use]
     pub fn run(&self) -> Cow<'_, str> {
         let run = self.key.split_once('/').map_or("", |(run, _)| run);
@@ -47,8 +47,8 @@ impl Request {
     }
 
     /// Returns true if the request has no side effects, so that it may be sent again.
-    /// Such a request is GET or HEAD (RFC 9110, 9.2.1) without a body, which may be a command, and without a header
-    /// that names another method. It writes no file of this machine, either.
+    /// Such a request is GET or HEAD (RFC 9110, 9.2.1). It has no body, because a body may be a command, and no
+    /// header that names another method. It does not write a file of this machine either.
     #[must_use]
     pub fn is_safe(&self) -> bool {
         let method = self.inputs.get("method").map_or(Some("GET"), Value::as_str);
@@ -63,31 +63,31 @@ impl Request {
             && !self.transfers_file()
     }
 
-    /// Returns true if a body of it is a file of this machine, of any size.
+    /// Returns true if the body of the request or of its answer is a file of this machine, of any size.
     #[must_use]
     pub fn transfers_file(&self) -> bool {
         &*self.executor == "http" && names_file(&self.inputs)
     }
 
-    /// Returns true if it reads one event of a stream, however long it waits.
+    /// Returns true if the request reads one event of a stream, however long it has to wait for the event.
     #[must_use]
     pub fn reads_events(&self) -> bool {
         &*self.executor == "http" && self.input(EVENTS).is_some()
     }
 
-    /// Returns true if it appends to a file. A repetition has the same outcome.
+    /// Returns true if the request appends to a file. Repeating such a request has the same outcome.
     #[must_use]
     pub fn appends(&self) -> bool {
         &*self.executor == "appendFile"
     }
 
-    /// Returns true if it starts a workflow as a run of its own and waits for the end of that run.
+    /// Returns true if the request starts a workflow as a run of its own and waits for the end of that run.
     #[must_use]
     pub fn calls_workflow(&self) -> bool {
         &*self.executor == WORKFLOW
     }
 
-    /// Returns the name of the rate that it counts against.
+    /// Returns the name of the rate that limits the request, if its action names one.
     #[must_use]
     pub fn rate(&self) -> Option<Value> {
         let can_have = matches!(&*self.executor, "http" | "ai" | "shell");
@@ -95,7 +95,7 @@ impl Request {
         named.filter(|name| !name.is_null())
     }
 
-    /// Returns an input, which is secure if all inputs are.
+    /// Returns one input. The returned value is secure if all inputs are secure together.
     fn input(&self, key: &str) -> Option<Value> {
         match &self.inputs {
             Value::Secure(_) => self.inputs.revealed().get(key).cloned().map(Value::secure),
@@ -105,8 +105,9 @@ impl Request {
 
     /// Returns the request as an executor gets it: the state replaces [`WHOLE_STATE`].
     ///
-    /// The state is the current one. So a format may use the placeholder only where nothing else changes variables
-    /// while a script runs; then a repetition after a crash is the same request.
+    /// `state` is the state at the time of the call, not at the time when the request was stored. So a format may use
+    /// the placeholder only where nothing else changes variables while a script runs. Then a repetition after a crash
+    /// is the same request.
     #[must_use]
     pub fn with_state(&self, state: &Value) -> Self {
         let globals = self.inputs.get("globals").and_then(Value::as_object);
@@ -128,27 +129,30 @@ impl Request {
 }
 
 /// The executor that starts a workflow as a run of its own.
-/// Its inputs are `workflow`, which is a file of the bundle or the name of a saved workflow, and `inputs`.
+/// Its inputs are `workflow` and `inputs`. `workflow` is a file of the bundle (the files that are stored with the
+/// run) or the name of a saved workflow.
 pub const WORKFLOW: &str = "workflow";
 
-/// The input of `http`, `ai` and `shell` with the name of the rate that the call counts against, instead of its host's.
+/// The input of `http`, `ai` and `shell` that names a rate. The call counts against this rate instead of its host's.
 pub const RATE: &str = "rate";
 
-/// The input of `http` that names the file for the body of the answer.
+/// The input of `http` with the path of the file to which the body of the answer is written.
 pub const SAVE_TO: &str = "saveTo";
 
-/// The input of `http` that follows a 202 with a `Location`, the asynchronous pattern of Logic Apps: true for the
-/// request that may start an operation, then the address of the operation.
+/// The input of `http` for the asynchronous pattern of Logic Apps, a 202 with a `Location`.
+/// It is true for the request that may start an operation. For later requests, it is the address of the operation.
 pub const ASYNC_PATTERN: &str = "asyncPattern";
 
-/// The input of `http` that names the file with the body of the request.
+/// The input of `http` with the path of the file that is sent as the body of the request.
 pub const BODY_FILE: &str = "bodyFile";
 
-/// The input of `http` that reads an event of a stream: the position after the last event, null at the beginning.
-/// In a loop, the format passes the position of the iteration before.
+/// The input of `http` that makes it read one event of a stream.
+/// Its value is the position after the last event, or null at the beginning. In a loop, the format passes the
+/// position of the previous iteration.
 pub const EVENTS: &str = "events";
 
-/// The input of `http` with which a request sends the version of the last answer.
+/// The input of `http` with which a request sends the version of the last answer, so that an unchanged answer is not
+/// sent again.
 pub const IF_CHANGED: &str = "ifChanged";
 
 /// Returns true if these inputs of `http` name a file of this machine.
@@ -167,33 +171,34 @@ pub fn overrides_method(header: &str) -> bool {
         .any(|word| header.contains(word))
 }
 
-/// The key of a connector's inputs that lists alternative names of its handler.
+/// The key in a connector's inputs with alternative names of its handler.
 pub const HANDLER_NAMES: &str = "names";
 
-/// The input of a connector's action that has the `host` of its definition. It is not passed to a handler.
+/// The input of a connector's action with the `host` of its definition. The input is not passed to a handler.
 pub const CONNECTOR_HOST: &str = "host";
 
 /// A failure in a run. It belongs to the run, can be caught and retried, and is never the engine's own error.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct Fault {
-    /// What `on:` of a retry policy and `error.kind` name: see [`fault_kind`].
+    /// The kind, which `on:` of a retry policy and `error.kind` name: see [`fault_kind`].
     pub kind: Name,
     /// A status or exit code, if there is one: `503`.
     pub code: Option<Name>,
     /// What happened, in one line.
     pub message: String,
-    /// The output of the action in addition to the fault, such as the response of a failed HTTP call.
+    /// The output of the failed action, such as the response of a failed HTTP call.
     pub output: Option<Value>,
-    /// How long the other side requests to wait (Retry-After), in milliseconds.
+    /// How long the other side requests to wait (`Retry-After`), in milliseconds.
     pub retry_after_ms: Option<u64>,
-    /// Whether a policy without `on` retries it.
+    /// Whether a retry policy without `on` retries the fault.
     pub transient: bool,
 }
 
-/// The prefix of keys of a state that are Windlass's own. The output of a run does not contain them.
+/// The prefix of the keys in a run's state that Windlass itself uses. The output of a run does not contain these
+/// keys.
 pub const OWN_KEYS: &str = "_windlass_";
 
-/// The input of `ai` that makes a failed question an answer, `{error, success: false}`.
+/// The input of `ai` that turns a failed question into the answer `{error, success: false}`.
 pub const ANSWER_ERRORS: &str = "answer_errors";
 
 /// The code of a `connection` fault if no connection was made, so that nothing was sent.
@@ -201,15 +206,15 @@ pub const NOT_CONNECTED: &str = "not-connected";
 
 /// The kinds of [`Fault`].
 pub mod fault_kind {
-    /// A response of 400 or above.
+    /// An HTTP response with a status of 400 or above.
     pub const HTTP: &str = "http";
-    /// No answer, or a connection that broke.
+    /// No answer was received, or the connection broke.
     pub const CONNECTION: &str = "connection";
-    /// A long operation that its server reports as failed.
+    /// A server reports that a long operation failed.
     pub const OPERATION: &str = "operation";
     /// A workflow that was started as a run of its own did not succeed, or could not be started.
     pub const WORKFLOW: &str = "workflow";
-    /// An attempt, a step or a loop took too long.
+    /// An attempt, a step or a loop exceeded its timeout.
     pub const TIMEOUT: &str = "timeout";
     /// A loop's count or another budget is used up.
     pub const LIMIT: &str = "limit";
@@ -219,33 +224,33 @@ pub mod fault_kind {
     pub const ITEMS: &str = "items";
     /// A loop over pages reached a page that it had already read.
     pub const REPEAT: &str = "repeat";
-    /// An expression failed.
+    /// The evaluation of an expression failed.
     pub const EXPRESSION: &str = "expression";
-    /// Inputs that an executor cannot use.
+    /// The executor cannot use its inputs.
     pub const INPUT: &str = "input";
-    /// A command ended with another code than 0, or could not be started.
+    /// A command ended with a code other than 0, or could not be started.
     pub const SHELL: &str = "shell";
     /// A script or its interpreter failed.
     pub const SCRIPT: &str = "script";
-    /// A model's answer that cannot be used.
+    /// The answer of a model cannot be used.
     pub const AI: &str = "ai";
     /// A handler failed.
     pub const HANDLER: &str = "handler";
-    /// The run was cancelled, and it still cancels what it started elsewhere.
+    /// The run was cancelled. Its steps that cancel operations elsewhere still run.
     pub const CANCELLED: &str = "cancelled";
-    /// `terminate`.
+    /// A `terminate` step ended the run.
     pub const TERMINATED: &str = "terminated";
-    /// Something that the operator does not allow this workflow.
+    /// The operator does not allow this workflow to do something.
     pub const DENIED: &str = "denied";
-    /// A secret that does not exist, or that was used in a computation.
+    /// A secret does not exist, or was used in a computation.
     pub const SECRET: &str = "secret";
-    /// A value that exceeds a limit of the engine.
+    /// A value exceeds a limit of the engine.
     pub const TOO_LARGE: &str = "too_large";
-    /// A value between runs that another run has changed meanwhile.
+    /// Another run has changed a value of the workflow's state since this run read it.
     pub const CONFLICT: &str = "conflict";
     /// The store could not be read or written.
     pub const STORE: &str = "store";
-    /// JSON with a number or half a character that no value can hold.
+    /// JSON has a number that no value can represent, or half of a surrogate pair.
     pub const INEXACT: &str = "inexact";
 }
 
@@ -260,7 +265,7 @@ impl Fault {
         }
     }
 
-    /// Creates a fault that a policy without `on` does not retry.
+    /// Creates a fault that is not transient: a retry policy without `on` does not retry it.
     pub fn new(kind: &str, message: impl Into<String>) -> Self {
         Self {
             kind: Name::from(kind),
@@ -272,15 +277,16 @@ impl Fault {
         }
     }
 
-    /// Makes a policy without `on` retry the fault.
+    /// Makes the fault transient: a retry policy without `on` retries it.
     #[must_use]
     pub fn transient(mut self) -> Self {
         self.transient = true;
         self
     }
 
-    /// Returns true if the server has certainly not processed the request: there was no connection, the quota is used
-    /// up (429, or a transient 403), or the server is busy and states for how long (503 with `Retry-After`).
+    /// Returns true if the server has certainly not processed the request.
+    /// This is so if there was no connection, if the quota is used up (429, or a transient 403), or if the server is
+    /// busy and says for how long (503 with `Retry-After`).
     #[must_use]
     pub fn is_unprocessed(&self) -> bool {
         match self.code.as_deref() {
@@ -306,7 +312,7 @@ impl Fault {
         self
     }
 
-    /// Returns the form for records and errors, where the output of the action is stored separately.
+    /// Returns the fault without its output, for records and errors. They store the output of the action separately.
     #[must_use]
     pub fn without_output(&self) -> Self {
         Self {

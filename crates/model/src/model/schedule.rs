@@ -1,5 +1,5 @@
-//! When runs of a workflow start automatically. Plain data: the times are computed by the engine's
-//! calendar.
+//! When runs of a workflow start automatically.
+//! This module has only plain data: the engine's calendar computes the times.
 
 use super::Name;
 
@@ -16,7 +16,7 @@ pub enum Frequency {
 }
 
 impl Frequency {
-    /// Parses the name of a frequency, without case.
+    /// Parses the name of a frequency, ignoring case.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let all = [
@@ -33,7 +33,7 @@ impl Frequency {
     }
 }
 
-/// When runs of a workflow start automatically, and what happens to missed times.
+/// When runs of a workflow start automatically, and what happens to missed times (times at which no server ran).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     pub when: When,
@@ -46,11 +46,11 @@ pub struct Schedule {
 /// The times of a [`Schedule`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum When {
-    /// A cron pattern, on the clock of a time zone; UTC without one.
+    /// A cron pattern, on the clock of a time zone; without a zone, in UTC.
     Cron {
         /// Minute, hour, day of the month, month, day of the week.
         pattern: Name,
-        /// A Windows or IANA name.
+        /// The Windows or IANA name of the time zone.
         zone: Option<Name>,
     },
     /// At regular intervals.
@@ -58,7 +58,7 @@ pub enum When {
 }
 
 impl Overlap {
-    /// All variants with their words.
+    /// All variants, each with its word in workflow files.
     pub const WORDS: [(&str, Self); 4] = [
         ("skip", Self::Skip),
         ("allow", Self::Allow),
@@ -68,7 +68,7 @@ impl Overlap {
 }
 
 impl Missed {
-    /// All variants with their words.
+    /// All variants, each with its word in workflow files.
     pub const WORDS: [(&str, Self); 3] = [
         ("skip", Self::Skip),
         ("run_once", Self::RunOnce),
@@ -79,13 +79,13 @@ impl Missed {
 /// What a [`Schedule`] does if the run of an earlier time has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlap {
-    /// Starts no run: the time passes.
+    /// Starts no run at this time.
     Skip,
-    /// Starts a run all the same.
+    /// Starts a run although the earlier one has not ended.
     Allow,
-    /// Starts a run when the earlier one has ended; at most one waits.
+    /// Starts a run when the earlier one has ended. At most one run waits in this way.
     Queue,
-    /// Cancels the run that has not ended, and starts a run.
+    /// Cancels the run that has not ended, and starts a new run.
     Replace,
 }
 
@@ -107,16 +107,16 @@ pub struct Recurrence {
     pub frequency: Frequency,
     /// Number of units from one time to the next, at least 1.
     pub interval: u32,
-    /// The first time, local to the time zone; UTC without one.
+    /// The first time, on the clock of the time zone; without a zone, in UTC.
     pub start: Option<chrono::NaiveDateTime>,
-    /// The last possible time, local like the first.
+    /// The last possible time, on the same clock as `start`.
     pub end: Option<chrono::NaiveDateTime>,
-    /// A Windows or IANA name.
+    /// The Windows or IANA name of the time zone.
     pub time_zone: Option<Name>,
-    /// For days and weeks: the hours.
+    /// For days and weeks: the hours of the day.
     pub hours: Vec<u32>,
-    /// For days and weeks: the minutes.
+    /// For days and weeks: the minutes of the hour.
     pub minutes: Vec<u32>,
-    /// For weeks: the days; 0 is Monday.
+    /// For weeks: the days of the week; 0 is Monday.
     pub week_days: Vec<u32>,
 }

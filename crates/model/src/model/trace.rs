@@ -1,5 +1,6 @@
-//! Ids of traces and spans, as in OpenTelemetry. An id is derived from what the span describes, so that every process
-//! that resumes a run reports the same trace, and nothing is reported under two ids.
+//! Ids of traces and spans, as in OpenTelemetry.
+//! An id is derived from what the span describes. So every process that resumes a run reports the same trace, and
+//! nothing is reported under two ids.
 
 use super::sha256;
 use std::fmt::Write as _;
@@ -10,7 +11,7 @@ pub enum SpanSubject {
     Run,
     /// An iteration: `outer#2/inner#7`.
     Iteration(String),
-    /// An attempt: its idempotency key, and its number from 1.
+    /// An attempt: the idempotency key of its request, and its number from 1.
     Attempt(String, u32),
 }
 
@@ -33,7 +34,7 @@ pub fn trace_id(run: &str) -> String {
     digits(&format!("trace {run}"), 16)
 }
 
-/// Returns `traceparent` (W3C Trace Context), which an attempt passes to the service that it calls.
+/// Returns the header `traceparent` (W3C Trace Context), which an attempt sends to the service that it calls.
 #[must_use]
 pub fn traceparent(key: &str, attempt: u32) -> String {
     let run = key.split('/').next().unwrap_or_default();
@@ -47,7 +48,7 @@ fn digits(of: &str, bytes: usize) -> String {
         .iter()
         .take(bytes)
         .fold(String::new(), |mut text, byte| {
-            // Writing to text does not fail.
+            // Writing to a `String` does not fail.
             let _ = write!(text, "{byte:02x}");
             text
         })
