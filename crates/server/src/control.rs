@@ -1,8 +1,9 @@
 //! The control socket: `control.sock` in the state directory, mode 0600. The process that owns a store serves the HTTP
 //! API there. Every other command sends requests to this socket instead of opening the store.
 //!
-//! Only the process that has the store's lock creates the socket. So a file that exists at the path when an owner
-//! starts was left by a crash, and is replaced. A client that finds no listener opens the store itself.
+//! Only the process that has the store's lock creates the socket. So if a file exists at the path when an owner
+//! starts, a crash left this file behind, and it is replaced. A client to which no process answers there opens the
+//! store itself.
 
 use super::http::{App, Phase, Settings, serve_socket};
 use crate::api::{SOCKET_NAME, StateDirectory};
@@ -18,25 +19,27 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use windlass_engine::{AuditLog, Engine};
 
-/// How long the last answers may take when the owner ends.
+/// Maximum time for the last answers when the owner ends.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
 
 /// The listening socket of a store's owner.
 pub struct ControlSocket {
     path: PathBuf,
-    /// The socket's inode. If the file at the path has another one, it belongs to another owner.
+    /// The socket's inode. If the file at the path has another inode, the file belongs to another owner and must not
+    /// be removed.
     inode: u64,
     serving: JoinHandle<()>,
-    /// The phase of a process that ends with its own runs; none for a server, which sets the phase itself.
+    /// The phase of a process that ends with its own runs. `None` for a server, which sets its phase itself.
     phase: Option<watch::Sender<Phase>>,
 }
 
 impl ControlSocket {
-    /// Listens in a state directory, for a process that ends with its own runs. Only the process that has the store
-    /// open may call this: a file at the socket's path was left by a crash and is replaced.
+    /// Listens in a state directory, for a process that ends with its own runs.
+    /// Only the process that has opened the store may call this: a file at the socket's path is replaced, because
+    /// only a crash can have left it.
     ///
     /// # Errors
-    /// If no socket can be created in the directory, or its path is too long for a socket.
+    /// If no socket can be created in the directory, or if the socket's path is too long.
     pub fn open(state: &Path, engine: Arc<Engine>) -> io::Result<Self> {
         let (phase, watched) = watch::channel(Phase::Ready);
         let audit = AuditLog::open(state);
@@ -46,7 +49,7 @@ impl ControlSocket {
         Ok(socket)
     }
 
-    /// Does the same for a server, which runs until it receives a request to stop.
+    /// Listens in a state directory, for a server, which runs until it receives a request to stop.
     #[allow(clippy::disallowed_methods, reason = "the server has tasks of its own")]
     pub(super) fn of(state: &Path, app: Arc<App>) -> io::Result<Self> {
         let directory = StateDirectory::open(state)?;
@@ -63,14 +66,16 @@ impl ControlSocket {
         })
     }
 
-    /// Accepts no more clients, and waits until the requests in progress are answered or timed out. Must be called
-    /// before the store is released: afterwards, the file at the path may belong to another owner.
+    /// Accepts no more clients, and waits until the requests in progress are answered or [`ANSWER_TIME`] is over.
+    /// Must be called before the store's lock is released: after that, the file at the path may belong to another
+    /// owner.
     pub async fn close(mut self) {
         let own = fs::symlink_metadata(&self.path).is_ok_and(|there| there.ino() == self.inode);
         if own {
             let _ = fs::remove_file(&self.path);
         }
-        // A client that receives no answer would repeat a command that was executed.
+        // All requests in progress are answered, because a client that receives no answer would repeat a command that
+        // was executed.
         if let Some(phase) = &self.phase {
             phase.send_replace(Phase::Draining);
         }
@@ -81,7 +86,8 @@ impl ControlSocket {
     }
 }
 
-/// Creates a listener at its final path. No other user can connect before the socket's mode is set.
+/// Creates a listener at its final path.
+/// The socket is created such that no other user can connect before its mode is set.
 fn bind(directory: &StateDirectory) -> io::Result<StdListener> {
     let private = directory.file("control.new");
     let _ = fs::remove_dir_all(&private);

@@ -1,5 +1,6 @@
-//! How other processes reach an engine: one HTTP API, over TCP and over the control socket, the other tasks of
-//! `windlass serve`, and a [`client`] of the API.
+//! How other processes reach an engine.
+//! It has one HTTP API, over TCP and over the control socket. This crate also has the other tasks of `windlass
+//! serve`, and a [`client`] of the API.
 //!
 //! This crate uses only the engine's API, and does not depend on how a run progresses.
 //!

@@ -1,5 +1,6 @@
-//! What `windlass serve` does: listens, recovers runs after a crash or a stop, notifies the service manager, runs until
-//! it receives a request to stop, and ends within the grace period. The command line handles signals and arguments.
+//! What `windlass serve` does.
+//! The server listens, recovers runs after a crash or a stop, notifies the service manager, and serves until it
+//! receives a request to stop. Then it ends within the grace period. The command line handles signals and arguments.
 
 use super::control::ControlSocket;
 use super::http::{App, Console, FurtherRoutes, Phase, Sessions, Settings, Tokens, serve_tcp};
@@ -26,16 +27,18 @@ use windlass_engine::{
 /// Interval of the checks whether the disk has enough space.
 const ROOM: Duration = Duration::from_secs(1);
 
-/// The part of the grace period that is reserved for commits and answers when effects do not end in time.
+/// The last part of the grace period. It is reserved for commits and answers if effects do not end in time.
 const FLUSH_TIME: Duration = Duration::from_secs(1);
 
-/// Interval of the checks for new files in folders. A file that did not change between two checks is complete.
+/// Interval of the checks for new files in the watched folders. A file that did not change between two checks is
+/// complete.
 const FOLDERS: Duration = Duration::from_secs(1);
 
-/// Maximum interval between two checks of schedules, because the clock may be set.
+/// Maximum interval between two checks of schedules. A check at a computed time alone would be late if the clock is
+/// set.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// Interval of the checks for changed runs when no client requests the list.
+/// Interval at which the list of runs is updated in memory when no client requests it.
 const FOLLOW: Duration = Duration::from_secs(30);
 
 /// Interval of the checks whether the token file has changed.
@@ -51,15 +54,15 @@ pub struct Options {
     pub listen: SocketAddr,
     /// The accepted tokens. Without tokens, every client has all rights.
     pub tokens: Tokens,
-    /// The file of these tokens: its path and its text. The file is read again when it changes.
+    /// The file with these tokens: its path, and its text when it was read. The file is read again when it changes.
     pub token_file: Option<(PathBuf, String)>,
     /// What the console at `/ui/` may do.
     pub console: Console,
-    /// The certificate and key for TLS; none: plain HTTP.
+    /// The certificate and key for TLS. `None` means plain HTTP.
     pub tls: Option<TlsFiles>,
-    /// Whether other machines may reach the server without TLS, because a proxy handles TLS.
+    /// Whether other machines may reach the server without TLS. This is safe only behind a proxy that handles TLS.
     pub allow_plain: bool,
-    /// Accepted host names, in addition to `localhost` and addresses.
+    /// Host names that are accepted in addition to `localhost` and to IP addresses.
     pub hosts: Vec<String>,
     /// Origins whose pages may send requests, in addition to the server's own.
     pub origins: Vec<String>,
@@ -67,13 +70,13 @@ pub struct Options {
     pub connections: usize,
     /// Timeout for receiving the head or the body of a request.
     pub idle_timeout: Duration,
-    /// The address under which clients reach the server; none: the address that it listens at.
+    /// The address under which clients reach the server. `None` means the address at which the server listens.
     pub public_url: Option<String>,
-    /// Routes of another protocol at the same address.
+    /// The routes of another protocol (MCP) at the same address.
     pub further: Option<FurtherRoutes>,
     /// Maximum time between a request to stop and the end of the server.
     pub grace: Duration,
-    /// The runs that are pruned while the server runs.
+    /// Selects the runs that are pruned from time to time. `None` means that no runs are pruned.
     pub prune: Option<PruneFilter>,
 }
 
@@ -86,7 +89,7 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// Why a server did not serve.
+/// Why a server did not start, or why it ended with an error.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// Other machines could reach the server without the necessary protection.
@@ -105,7 +108,7 @@ pub enum ServeError {
     Tls {
         /// The file.
         path: PathBuf,
-        /// A description without the path.
+        /// A description of the problem, without the path.
         reason: String,
     },
     /// The server cannot listen at the address.
@@ -128,11 +131,12 @@ pub enum ServeError {
     Engine(#[from] EngineError),
 }
 
-/// Serves the store in `state` until `stop` returns. When `stop` returns a second time, the grace period ends at once.
-/// `ready` is called with the address after earlier runs were recovered.
+/// Serves the store in `state` until the future of `stop` is ready.
+/// When `stop` is called again and its future is ready, the grace period ends at once. `ready` is called with the
+/// address after earlier runs were recovered.
 ///
 /// # Errors
-/// [`ServeError`]. The engine is stopped in this case, too.
+/// [`ServeError`]. The engine is stopped also if there is an error.
 pub async fn serve(
     state: &Path,
     engine: Arc<Engine>,
@@ -163,7 +167,7 @@ async fn run(
     let tcp = TcpListener::bind(listen_at).await.map_err(failed)?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{}", tcp.local_addr().map_err(failed)?);
-    // An unspecified address is not usable for clients.
+    // Clients cannot use an unspecified address such as `0.0.0.0`.
     let own_url = (!listen_at.ip().is_unspecified()).then_some(url.as_str());
     if let Some(public_url) = options.public_url.as_deref().or(own_url) {
         engine.callbacks().set_server(public_url);
@@ -256,14 +260,14 @@ async fn run(
     .await;
     notify(NotifyState::Stopping);
     phase.send_replace(Phase::Stopping);
-    // Without a store, no result can be stored, so effects need no time to end.
+    // After an error of the store, no result of an effect can be stored, so the effects need no time to end.
     let grace = match &outcome {
         Err(ServeError::Engine(_)) => FLUSH_TIME.min(options.grace),
         _ => options.grace,
     };
     let effects = grace.saturating_sub(FLUSH_TIME.min(grace / 2));
     let draining = async {
-        // Effects that have not ended by then are aborted. Recovery repeats them with the same keys.
+        // Effects that have not ended when this time is over are aborted. Recovery repeats them with the same keys.
         let _ = tokio::time::timeout(effects, engine.drain()).await;
         phase.send_replace(Phase::Draining);
         if !api.is_finished() {
@@ -336,7 +340,8 @@ fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ServeError> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Returns the console's URL for a browser on this machine. With TLS, the host must be a name in the certificate.
+/// Returns the console's URL for a browser on this machine.
+/// With TLS, the host of the URL must be a name in the certificate.
 fn console_url(scheme: &str, mut at: SocketAddr, hosts: &[String]) -> String {
     if let (Some(host), "https") = (hosts.first(), scheme) {
         return format!("{scheme}://{host}:{}/ui/", at.port());
@@ -356,7 +361,7 @@ fn notify(state: NotifyState<'_>) {
     }
 }
 
-/// Starts the runs that schedules request.
+/// Starts the runs of schedules when they are due.
 async fn fire(engine: Arc<Engine>) {
     let mut changes = engine.workflow_changes();
     loop {
@@ -370,13 +375,13 @@ async fn fire(engine: Arc<Engine>) {
         let wait = next.map_or(LOOK, |next| next.since(now()).min(LOOK));
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
-            // The sender lives as long as the engine, so this cannot fail.
+            // The result is ignored: the sender lives as long as the engine, so this cannot fail.
             _ = changes.changed() => {}
         }
     }
 }
 
-/// Starts runs for new files in the folders of saved workflows.
+/// Starts runs for new files in the folders that saved workflows watch.
 async fn watch_folders(engine: Arc<Engine>) {
     let mut changes = engine.workflow_changes();
     changes.mark_changed();
@@ -400,19 +405,20 @@ async fn watch_folders(engine: Arc<Engine>) {
     }
 }
 
-/// Reads the headers of all runs in the background, and later those that changed, so that the first list is fast.
+/// Reads the headers of all runs in the background, and later those of changed runs, so that the first list is fast.
 async fn follow_runs(engine: Arc<Engine>) {
     loop {
         let runs = engine.inspector().clone();
-        // A client that requests the list receives the error.
+        // The error is ignored here: a client that requests the list receives it.
         let _ = tokio::task::spawn_blocking(move || runs.run_index(|_| ())).await;
         tokio::time::sleep(FOLLOW).await;
     }
 }
 
-/// Reads the tokens again when their file changes. If the file has mistakes, the former tokens remain valid.
+/// Reads the tokens again when their file changes.
+/// If the file has mistakes, the former tokens remain valid.
 async fn reload_tokens(app: Arc<App>, path: PathBuf, mut text: String) {
-    // A pipe can be read only once.
+    // A pipe can be read only once, so its tokens never change.
     if !path.is_file() {
         return;
     }
@@ -437,7 +443,7 @@ async fn reload_tokens(app: Arc<App>, path: PathBuf, mut text: String) {
     }
 }
 
-/// Prunes old runs, now and every [`PRUNE_EVERY`].
+/// Prunes the runs that `filter` selects, now and every [`PRUNE_EVERY`].
 async fn prune(engine: Arc<Engine>, filter: PruneFilter) {
     let mut tick = tokio::time::interval(PRUNE_EVERY);
     loop {
@@ -460,7 +466,8 @@ async fn watchdog(engine: Arc<Engine>) {
     let mut tick = tokio::time::interval(every / 3);
     loop {
         tick.tick().await;
-        // If the driver hangs, it does not answer, and the service manager restarts the server.
+        // If the driver hangs, it does not answer here. Then the watchdog is not notified, and the service manager
+        // restarts the server.
         engine.in_flight().await;
         notify(NotifyState::Watchdog);
     }

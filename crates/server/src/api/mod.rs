@@ -1,5 +1,5 @@
-//! The data that servers and clients exchange: requests, problems, and the path of the control socket. Answers are the
-//! reports of the engine.
+//! The data that servers and clients exchange: requests, problems, and the path of the control socket.
+//! The answers to requests are the reports of the engine.
 
 mod problem;
 mod socket;
@@ -55,23 +55,24 @@ pub struct StartRun {
     pub local: Option<LocalStart>,
 }
 
-/// Options of a start that only the operator's processes may set.
+/// Options of a start that only the operator's processes may set, over the control socket.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LocalStart {
-    /// Maximum count of loops.
+    /// Maximum number of iterations that a loop of the workflow may have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_count: Option<u64>,
-    /// Maximum timeout of loops, in milliseconds.
+    /// Maximum timeout that a loop of the workflow may have, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_timeout_ms: Option<u64>,
     /// Handlers in addition to those of the workflow and of the server.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub handlers: Vec<(String, HandlerTarget)>,
-    /// The folder of the relative paths in the workflow's actions.
+    /// The folder to which the relative paths in the workflow's actions refer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
-    /// Whether the workflow is untrusted: it has the rights of a workflow that is received over TCP.
+    /// Whether the workflow is a guest (not trusted). It then has only the rights of a workflow that is received over
+    /// TCP.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub guest: bool,
 }
@@ -134,7 +135,7 @@ pub struct StateValue {
 }
 
 impl StateValue {
-    /// Returns the condition of the write; none if the request has two conditions.
+    /// Returns the condition of the write, or `None` if the request has two conditions, which is an error.
     #[must_use]
     pub fn condition(&self) -> Option<StateCondition> {
         match (self.if_version, &self.expect) {
@@ -348,10 +349,11 @@ pub struct BackupTo {
 /// The process that owns a store. Over the control socket only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// Its version.
+    /// The version of Windlass that the process runs.
     pub version: String,
-    /// Its process id.
+    /// The process id.
     pub pid: u32,
-    /// Whether the process runs until it is stopped. Otherwise, it ends with its own runs.
+    /// Whether the process is a server, which runs until it is stopped. Any other owner ends when its own runs have
+    /// ended.
     pub serves: bool,
 }

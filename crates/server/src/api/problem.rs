@@ -1,4 +1,4 @@
-//! The error responses of the API: RFC 9457 problem details.
+//! The error responses of the API: problem details (RFC 9457).
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -48,7 +48,8 @@ impl Problem {
         }
     }
 
-    /// Returns the problem's code. If this version does not know the type, the code depends on the status.
+    /// Returns the problem's code. If this version of Windlass does not know the problem's type, the code depends on
+    /// the HTTP status.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         let word = self.kind.strip_prefix(PREFIX);

@@ -1,5 +1,6 @@
-//! The path of the control socket. A socket's path may have about 107 bytes; a socket with a longer path is addressed
-//! through the directory's file descriptor.
+//! The path of the control socket.
+//! The path of a Unix socket may have about 107 bytes. A socket with a longer path is addressed through the file
+//! descriptor of its directory.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
@@ -9,13 +10,13 @@ use std::path::{Path, PathBuf};
 /// The socket's name in the state directory.
 pub const NAME: &str = "control.sock";
 
-/// Maximum length of a socket's path on every system: BSD's 104 bytes including the null byte.
+/// Maximum length of a socket's path that every system allows: BSD's 104 bytes including the null byte.
 const MAX_PATH: usize = 103;
 
-/// A state directory in which sockets can be addressed.
+/// A state directory, with addresses of the sockets in it.
 pub struct StateDirectory {
     path: PathBuf,
-    /// The open directory, if sockets are addressed through its file descriptor.
+    /// The open directory, if its path is too long and sockets are addressed through its file descriptor.
     open: Option<File>,
 }
 
@@ -33,7 +34,7 @@ impl StateDirectory {
         })
     }
 
-    /// Returns a file's path for everything except connecting or binding sockets.
+    /// Returns a file's path, for everything except connecting or binding a socket.
     #[must_use]
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)

@@ -5,16 +5,16 @@ use std::error::Error;
 use std::io::{self, ErrorKind};
 use windlass_engine::ErrorCode;
 
-/// Why a client received no answer, or a refusal.
+/// Why a client received no answer, or the refusal that it received.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The process ended before it answered. It may or may not have executed the request.
+    /// The owner of the store ended before it answered. It may or may not have executed the request.
     #[error("the process that owns the store went away")]
     Lost,
-    /// The process listens, but does not answer.
+    /// The owner of the store listens, but does not answer.
     #[error("the process that owns the store does not answer; is it stopped?")]
     Silent,
-    /// The process refuses the request.
+    /// The other process refuses the request.
     #[error("{message}")]
     Refused {
         /// The kind of the refusal.
@@ -34,7 +34,7 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Returns the code of a refusal; none for other errors.
+    /// Returns the code of a refusal, or `None` for other errors.
     #[must_use]
     pub fn code(&self) -> Option<ErrorCode> {
         match self {
@@ -70,13 +70,14 @@ impl ClientError {
     }
 }
 
-/// Includes the positions of all mistakes of a workflow.
+/// The message also has the positions of all mistakes, if the problem is about a workflow.
 impl From<Problem> for ClientError {
     fn from(problem: Problem) -> Self {
         let code = problem.code();
         let Problem { title, detail, .. } = &problem;
         let mut message = match code {
-            // The details of these problems say what to do, and the title says what it is about.
+            // The details of these problems say only what to do. The title says what the problem is, so it is added
+            // to the message.
             ErrorCode::Unauthorized
             | ErrorCode::Forbidden
             | ErrorCode::LocalOnly

@@ -1,5 +1,6 @@
-//! A client of the HTTP API: of a server at a URL, or over the control socket of the process that owns a store on this
-//! machine.
+//! A client of the HTTP API.
+//! The other process is a server at a URL, or the owner (the process that has opened the store) of a store on this
+//! machine. An owner is reached over its control socket.
 
 mod error;
 mod notices;
@@ -40,10 +41,10 @@ const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// Timeout for a server's answer, except for streams of events.
 const ANSWER_TIME: Duration = Duration::from_secs(120);
 
-/// Timeout for the first answer of an owner. An owner that is alive answers in time, even if it is busy.
+/// Timeout for the first answer of an owner. An owner that is not suspended answers in time, even if it is busy.
 const PING_TIME: Duration = Duration::from_secs(5);
 
-/// Maximum number of runs, and of rows, in one request to a server. An owner has no maximum.
+/// Maximum number of runs, and of iterations and events, in one request to a server. An owner has no maximum.
 const PAGE: usize = 1_000;
 const MAX_ROWS: usize = 10_000;
 const ALL: usize = u32::MAX as usize;
@@ -61,13 +62,14 @@ pub struct Client {
     http: reqwest::Client,
     base: String,
     token: Option<String>,
-    /// The owner of a store on this machine; none for a server at a URL.
+    /// The owner of a store on this machine. `None` for a server at a URL.
     owner: Option<Arc<LocalOwner>>,
 }
 
 struct LocalOwner {
     owner: Owner,
-    /// Open for as long as the socket's address is used.
+    /// The state directory. It is open for as long as the socket's address is used, because the address may refer to
+    /// it.
     _directory: StateDirectory,
 }
 
@@ -101,8 +103,8 @@ impl Client {
         })
     }
 
-    /// Connects to the owner of the store in a directory. Returns `None` if the store has no owner, even if a crash
-    /// left a socket.
+    /// Connects to the owner of the store in a directory.
+    /// Returns `None` if the store has no owner. A socket that a crash left behind does not count as an owner.
     ///
     /// # Errors
     /// [`ClientError::Silent`], [`ClientError::Foreign`], and [`ClientError::Socket`] if the socket belongs to another
@@ -114,7 +116,7 @@ impl Client {
         let Ok(address) = directory.socket(SOCKET_NAME) else {
             return Ok(None);
         };
-        // No certificates are needed, and reading those of the system would take time.
+        // No certificates are needed for a socket, and reading those of the system would slow every command down.
         let builder = builder().no_proxy().tls_built_in_root_certs(false);
         let http = builder.unix_socket(address).build();
         let mut client = Self {
@@ -149,7 +151,7 @@ impl Client {
         &self.base
     }
 
-    /// Returns the process that owns the store; none for a server at a URL.
+    /// Returns the process that owns the store, or `None` for a server at a URL.
     #[must_use]
     pub fn owner(&self) -> Option<&Owner> {
         self.owner.as_ref().map(|local| &local.owner)
@@ -262,8 +264,8 @@ impl Client {
         Ok(report)
     }
 
-    /// Starts a run and returns its id. The run's first step is durable when this returns. The folder is not sent to a
-    /// server at a URL.
+    /// Starts a run and returns its id.
+    /// The run's first step is durable when this returns. `local.folder` is not sent to a server at a URL.
     pub async fn start(&self, start: &StartRun) -> Result<String, ClientError> {
         let mut start = start.clone();
         if self.owner.is_none()
@@ -282,17 +284,17 @@ impl Client {
         Ok(run.run)
     }
 
-    /// Pauses a run; returns its new status, as the functions below do.
+    /// Pauses a run. Returns the run's new status.
     pub async fn pause(&self, run: &str) -> Result<RunStatus, ClientError> {
         self.command(run, "/pause").await
     }
 
-    /// Resumes a run.
+    /// Resumes a run. Returns the run's new status.
     pub async fn resume(&self, run: &str) -> Result<RunStatus, ClientError> {
         self.command(run, "/resume").await
     }
 
-    /// Cancels a run.
+    /// Cancels a run. Returns the run's new status.
     pub async fn cancel(&self, run: &str) -> Result<RunStatus, ClientError> {
         self.command(run, "/cancel").await
     }
@@ -315,14 +317,15 @@ impl Client {
         Ok(state.status)
     }
 
-    /// Sends a signal to a run.
+    /// Sends a signal to a run. Returns the run's new status.
     pub async fn signal(&self, run: &str, signal: &Signal) -> Result<RunStatus, ClientError> {
         let path = of_run(run, "/signal")?;
         let state: RunState = self.post(&path, signal).await?;
         Ok(state.status)
     }
 
-    /// Resumes every run that has not ended; paused runs only if `paused` is true. Returns their ids.
+    /// Resumes every run that has not ended, and returns the ids of these runs. Paused runs are included if `paused`
+    /// is true.
     pub async fn recover(&self, paused: bool) -> Result<Vec<String>, ClientError> {
         let path = format!("/v1/resume?paused={paused}");
         let request = self.timed(self.request(Method::POST, &path));
@@ -366,7 +369,7 @@ impl Client {
         }
     }
 
-    /// Returns a stored workflow, in its current or another version.
+    /// Returns a stored workflow, in its current version or in the given one.
     pub async fn workflow(
         &self,
         name: &str,
@@ -384,7 +387,7 @@ impl Client {
         self.get(&of_workflow(name, "/versions")?, &()).await
     }
 
-    /// Returns when a workflow's runs start automatically.
+    /// Returns the schedule of a workflow.
     pub async fn workflow_schedule(&self, name: &str) -> Result<ScheduleReport, ClientError> {
         self.get(&of_workflow(name, "/schedule")?, &()).await
     }
@@ -414,7 +417,7 @@ impl Client {
             .await
     }
 
-    /// Stores a workflow under a name. Also returns whether the name existed before.
+    /// Stores a workflow under a name. Also returns whether a workflow of this name existed before.
     pub async fn put_workflow(
         &self,
         name: &str,
@@ -439,7 +442,7 @@ impl Client {
         self.send(request).await.map(drop)
     }
 
-    /// Returns the values between runs of one workflow, or of all workflows.
+    /// Returns the values that one workflow, or every workflow, stores between its runs.
     pub async fn state_values(
         &self,
         workflow: Option<&str>,
@@ -452,7 +455,7 @@ impl Client {
         Ok(list.values)
     }
 
-    /// Returns a value between runs.
+    /// Returns a value that a workflow stores between its runs.
     pub async fn state_value(
         &self,
         workflow: &str,
@@ -463,7 +466,7 @@ impl Client {
         self.get(&of_state(workflow, name)?, &guest).await
     }
 
-    /// Writes a value between runs.
+    /// Writes a value that a workflow stores between its runs.
     pub async fn set_state(
         &self,
         workflow: &str,
@@ -476,7 +479,7 @@ impl Client {
         read(self.send(self.timed(with_body(request, value)?)).await?).await
     }
 
-    /// Deletes a value between runs.
+    /// Deletes a value that a workflow stores between its runs.
     pub async fn remove_state(
         &self,
         workflow: &str,
@@ -515,14 +518,16 @@ impl Client {
         read(self.send(request).await?).await
     }
 
-    /// Follows a run: returns its notices, and with `events` also its history after that number.
+    /// Follows a run: returns a stream of its notices. With `events`, the stream also has the history after the event
+    /// of this number.
     pub async fn follow(&self, run: &str, events: Option<u64>) -> Result<Notices, ClientError> {
         let request = self.request(Method::GET, &of_run(run, "/events")?);
         let request = match events {
             Some(after) => request.query(&[("after", after)]),
             None => request.query(&[("history", false)]),
         };
-        // If the owner process is suspended, it may continue later, so a follower waits for it.
+        // A server's stream fails if it is silent. An owner may be suspended and continue later, so its stream does
+        // not fail.
         let silence = self.owner.is_none();
         Ok(Notices::new(self.send(request).await?, silence))
     }
@@ -548,7 +553,7 @@ impl Client {
         read(self.send(self.timed(request)).await?).await
     }
 
-    /// Returns the maximum number of entries in an answer.
+    /// Returns the maximum number of entries in an answer: that of a server, or no maximum for an owner.
     fn at_most(&self, of_a_server: usize) -> usize {
         match &self.owner {
             Some(_) => ALL,
@@ -564,7 +569,8 @@ impl Client {
         }
     }
 
-    /// Sets the timeout of a request to a server. An owner has no timeout, because it has reported that it is alive.
+    /// Sets the timeout of a request to a server.
+    /// A request to an owner has no timeout, because the owner has answered when the client connected.
     fn timed(&self, request: RequestBuilder) -> RequestBuilder {
         match &self.owner {
             Some(_) => request,
@@ -598,7 +604,7 @@ impl Client {
         self.accept(sent?).await
     }
 
-    /// Converts a problem into an error.
+    /// Returns a successful response. Converts the problem in any other response into an error.
     async fn accept(&self, response: Response) -> Result<Response, ClientError> {
         let status = response.status();
         if status.is_success() {
@@ -662,8 +668,8 @@ fn of_run(run: &str, what: &str) -> Result<String, ClientError> {
     Ok(format!("/v1/runs/{part}{what}"))
 }
 
-/// Escapes a name as a part of a path. Refuses names that a path cannot contain, even escaped: `/v1/runs/../resume`
-/// would resume all runs.
+/// Escapes a name as a part of a path.
+/// Refuses names that a path cannot contain, even escaped: `/v1/runs/../resume` would resume all runs.
 fn part(name: &str, unknown: ErrorCode) -> Result<PercentEncode<'_>, ClientError> {
     match name {
         "" | "." | ".." => Err(ClientError::Refused {

@@ -9,13 +9,13 @@ use std::time::Duration;
 use windlass_engine::report::OutcomeReport;
 use windlass_engine::{HistoryEvent, Notice};
 
-/// Timeout of a silent stream: a server sends a comment more often.
+/// Timeout of a stream on which nothing arrives. A server sends a comment more often than this.
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// The notices of a followed run.
 pub struct Notices {
     response: Response,
-    /// The received part of the next event.
+    /// The received part of the event that is not complete yet.
     text: Vec<u8>,
     ready: VecDeque<Notice>,
     /// Whether the stream fails after [`SILENCE`].
@@ -32,7 +32,7 @@ impl Notices {
         }
     }
 
-    /// Returns the next notice; none after the last one.
+    /// Returns the next notice, or `None` after the last one.
     pub async fn next(&mut self) -> Result<Option<Notice>, ClientError> {
         loop {
             if let Some(notice) = self.ready.pop_front() {
@@ -55,14 +55,15 @@ impl Notices {
     }
 }
 
-/// Returns the end of the first event, after its empty line. Searches only after `searched`.
+/// Returns the position after the first event and its empty line.
+/// Searches only after `searched`, because the text before that position was searched earlier.
 fn end_of_event(text: &[u8], searched: usize) -> Option<usize> {
     let rest = text.get(searched..)?;
     let end = rest.windows(2).position(|two| two == b"\n\n")?;
     Some(searched + end + 2)
 }
 
-/// Decodes a server-sent event; none for a comment.
+/// Decodes a server-sent event. Returns `None` for a comment.
 fn notice(block: &str) -> Result<Option<Notice>, ClientError> {
     let (mut name, mut id, mut data) = ("", "", "");
     for line in block.lines() {

@@ -27,23 +27,24 @@ use windlass_engine::{
 };
 use windlass_language::Budget;
 
-/// Limit of concurrent requests that read the store; others wait. More threads would not read faster, and each retains
-/// the memory that it once allocated.
+/// Limits the concurrent requests that read the store; others wait.
+/// More threads would not read faster, and each thread retains the memory that it once allocated.
 static READS: Semaphore = Semaphore::const_new(8);
 
-/// Limit of concurrent readiness checks, which must not wait for other requests.
+/// Limits the concurrent readiness checks. They have a limit of their own, because they must not wait for other
+/// requests.
 static CHECKS: Semaphore = Semaphore::const_new(2);
 
-/// Limits of concurrent requests that compute, for three groups: the operator, tokens that may start runs, and tokens
-/// with read access. No group makes another one wait.
+/// Limits the concurrent requests that compute. There is a limit for each of three groups of callers: the operator,
+/// tokens that may start runs, and tokens with read access. So no group makes another one wait.
 static OPERATOR: Semaphore = Semaphore::const_new(4);
 static OPERATE: Semaphore = Semaphore::const_new(3);
 static VIEW: Semaphore = Semaphore::const_new(2);
 
-/// Interval between two refused requests in the log.
+/// Minimum time between two refused requests that are logged.
 const REFUSALS_EVERY: Duration = Duration::from_secs(1);
 
-/// The group whose limit applies to a request while it computes.
+/// The group of callers whose limit applies to a request while it computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
     Operator,
@@ -97,7 +98,7 @@ pub(crate) enum Phase {
     Draining,
 }
 
-/// The signals that end long requests.
+/// The signals that end a long request, such as a stream of events.
 #[derive(Clone)]
 pub(super) struct EndSignal {
     phase: watch::Receiver<Phase>,
@@ -105,8 +106,9 @@ pub(super) struct EndSignal {
 }
 
 impl EndSignal {
-    /// Waits until a long request must end: when the server stops, or when the accepted tokens change. Requests of the
-    /// operator continue until the last answers are sent.
+    /// Waits until a long request must end.
+    /// That is when the server stops, or when the accepted tokens change. Requests of the operator continue until the
+    /// phase is [`Phase::Draining`].
     pub(super) async fn must_end(&self, caller: Caller) {
         let Self {
             mut phase,
@@ -136,11 +138,11 @@ pub(crate) struct App {
     /// Notified when the accepted tokens change.
     tokens_changed: watch::Sender<()>,
     pub(super) refusals: Refusals,
-    /// Requests that the server cannot check, because its configuration is incomplete.
+    /// The log of the requests that the server cannot check, because its configuration is incomplete.
     pub(super) unchecked: Refusals,
     /// The URL of the console, if the server has one.
     pub(super) console: Option<String>,
-    /// Whether the process runs until it receives a request to stop.
+    /// Whether the process is a server, which runs until it receives a request to stop.
     pub(super) serves: bool,
 }
 
@@ -181,7 +183,8 @@ impl App {
         *self.phase.borrow()
     }
 
-    /// Refuses new work before recovery has ended, and while the server stops. For the operator, the engine decides.
+    /// Refuses new work before recovery has ended, and while the server stops.
+    /// For requests of the operator, the engine decides whether it accepts work.
     pub(super) fn check_accepts_work(&self, caller: Caller) -> Result<(), Problem> {
         let why = match (caller, self.phase()) {
             (Caller::Operator, _) | (_, Phase::Ready) => return Ok(()),
@@ -191,7 +194,7 @@ impl App {
         Err(Problem::new(ErrorCode::Unavailable, why))
     }
 
-    /// Refuses a long request that would end at once because the server stops.
+    /// Refuses a long request while the server stops, because the request would end at once.
     pub(super) fn check_accepts_long(&self, caller: Caller) -> Result<(), Problem> {
         match self.phase() {
             Phase::Starting => Ok(()),
@@ -199,7 +202,7 @@ impl App {
         }
     }
 
-    /// Returns the signals that end a long request that begins now.
+    /// Returns the signals that end a long request. They react only to changes after this call.
     pub(super) fn ends(&self) -> EndSignal {
         EndSignal {
             phase: self.phase.clone(),
@@ -213,7 +216,7 @@ impl App {
         on_thread(&CHECKS, move || Ok(inspector.check_writable()?)).await
     }
 
-    /// Reads the store on a thread that may block.
+    /// Reads the store, on a thread where blocking is allowed.
     pub(super) async fn inspect<T, F>(&self, read: F) -> Result<T, Problem>
     where
         T: Send + 'static,
@@ -224,7 +227,7 @@ impl App {
     }
 }
 
-/// Computes for a client. The budget ends when the client disconnects.
+/// Computes for a client. If the client disconnects, the computation is aborted.
 pub(super) async fn compute<T, F>(lane: Lane, work: F) -> Result<T, Problem>
 where
     T: Send + 'static,
@@ -235,7 +238,7 @@ where
     on_thread(lane.places(), move || work(Budget::default().until(flag))).await
 }
 
-/// Runs work that blocks, on a thread that may block.
+/// Runs work that blocks, on a thread where blocking is allowed.
 pub(super) async fn blocking<T, F>(work: F) -> Result<T, Problem>
 where
     T: Send + 'static,
@@ -262,7 +265,8 @@ where
     }
 }
 
-/// Admits a request, or answers why not. The control socket is accessible only to the operator. Handlers receive the
+/// Admits a request, or answers why it is refused.
+/// The control socket is accessible only to the operator, so its requests are not checked. Handlers receive the
 /// sender as `Extension<Actor>`.
 pub(super) async fn guard(
     State(app): State<Arc<App>>,
@@ -275,7 +279,7 @@ pub(super) async fn guard(
     let rule = Rule::of(request.method(), route.map(MatchedPath::as_str));
     let admitted = match info.caller {
         Caller::Operator => Ok(Admitted::operator(actor.name.clone())),
-        // The handler checks the signature of these requests.
+        // The handlers of callbacks and webhooks check the signature, so no token is needed here.
         Caller::Remote if is_callback(request.uri().path()) || is_hook(request.uri().path()) => {
             Ok(Admitted::anonymous(Access::Nothing))
         }
@@ -305,7 +309,7 @@ pub(super) async fn guard(
         }
     };
     let headers = response.headers_mut();
-    // The files of the console set their own cache lifetime.
+    // The files of the console have an `ETag` and set their own cache lifetime. No other answer may be cached.
     if !headers.contains_key(header::ETAG) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
@@ -314,7 +318,7 @@ pub(super) async fn guard(
     response
 }
 
-/// Executes a request that changes something. Writes a line to the audit log before and after it.
+/// Executes a request that changes something. Writes an entry to the audit log before and after the request.
 async fn audited(
     app: &App,
     actor: Actor,
@@ -340,7 +344,7 @@ async fn audited(
         None if status.is_success() => AUDIT_DONE,
         None => status.as_str(),
     };
-    // The id of a run that the request started.
+    // If the request started a run, the id of the new run.
     let location = response.headers().get(header::LOCATION);
     let started = location.and_then(|place| place.to_str().ok()?.strip_prefix("/v1/runs/"));
     begun
@@ -349,14 +353,14 @@ async fn audited(
     response
 }
 
-/// Logs at most one refused request per second.
+/// Logs refused requests, at most one per second.
 #[derive(Default)]
 pub(super) struct Refusals(Mutex<LoggedRefusals>);
 
 #[derive(Default)]
 struct LoggedRefusals {
     last: Option<Instant>,
-    /// Number of refused requests since then that were not logged.
+    /// Number of refused requests since the last logged one.
     more: u64,
 }
 

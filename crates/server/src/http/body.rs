@@ -1,4 +1,4 @@
-//! Reads requests: limits their size and time, and refuses them with problems.
+//! Reads the parts of requests, limits their size and time, and refuses invalid ones with problems.
 
 use super::listener::{Caller, ConnectionInfo};
 use crate::api::Problem;
@@ -16,13 +16,14 @@ use windlass_engine::{ErrorCode, MAX_MEMORY, Value, inexact_json, memory_of_json
 /// Maximum size of a body in bytes.
 const MAX_BODY: usize = 16 << 20;
 
-/// Maximum size over the control socket, in bytes: the largest workflow with every character escaped.
+/// Maximum size of a body over the control socket, in bytes. It allows the largest workflow with every character
+/// escaped.
 const MAX_LOCAL_BODY: usize = 64 << 20;
 
-/// Timeout for receiving a body, unless its connection has another timeout.
+/// Timeout for receiving a body, unless the connection has a timeout of its own.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// The server stops reading a refused body if nothing arrives for this time.
+/// After a refusal, the server stops reading the rest of the body if nothing arrives for this time.
 const ON_ITS_WAY: Duration = Duration::from_millis(200);
 
 /// A JSON body.
@@ -32,7 +33,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
-        // Browsers send a preflight request before a page of another site may send this type.
+        // Only JSON's media type is accepted: before a page of another site may send it, its browser asks with a
+        // preflight request.
         if !is_json(&essence(request.headers())) {
             let detail = "send the header `Content-Type: application/json`";
             return Err(Problem::new(ErrorCode::MediaType, detail));
@@ -43,7 +45,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     }
 }
 
-/// An optional JSON body; null is the same as no body.
+/// An optional JSON body. A body that is `null` is the same as no body.
 pub(super) struct Optional<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for Optional<T> {
@@ -59,10 +61,10 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for Optional<
     }
 }
 
-/// Decodes JSON. From a remote caller, values that would need too much memory are refused.
+/// Decodes JSON. If the caller is not the operator, a body whose values would need too much memory is refused.
 pub(super) fn values<T: DeserializeOwned>(bytes: &[u8], caller: Caller) -> Result<T, Problem> {
     check_json(bytes, caller)?;
-    // Serde would decode a list as the members of an object, in order.
+    // A list is refused, because Serde would decode it as the members of an object, in order.
     if bytes.trim_ascii_start().starts_with(b"[") {
         return Err(Problem::new(
             ErrorCode::BadRequest,
@@ -78,7 +80,7 @@ pub(super) fn json_value(bytes: &[u8]) -> Result<Value, Problem> {
     serde_json::from_slice(bytes).map_err(unreadable)
 }
 
-/// Checks that the values of a body would not need too much memory.
+/// Checks that the values of a JSON body do not need too much memory when they are decoded.
 pub(super) fn check_memory(bytes: &[u8]) -> Result<(), Problem> {
     match over_memory(memory_of_json(bytes), MAX_MEMORY) {
         None => Ok(()),
@@ -127,7 +129,7 @@ pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D
     }
 }
 
-/// Returns the size of a page: the requested one, up to the caller's maximum.
+/// Returns the size of a page: the requested size, up to the caller's maximum.
 pub(super) fn page(
     requested: Option<usize>,
     usual: usize,
@@ -140,7 +142,8 @@ pub(super) fn page(
     }
 }
 
-/// Returns the requested number of something. `most` is the maximum for callers other than the operator.
+/// Returns how many entries of something the caller requests. `most` is the maximum for callers other than the
+/// operator.
 pub(super) fn requested_limit(
     name: &str,
     requested: Option<usize>,
@@ -160,7 +163,7 @@ fn out_of_range(name: &str, least: usize, most: usize) -> Problem {
     Problem::new(ErrorCode::BadRequest, detail)
 }
 
-/// The parameters in a path: one name, or several.
+/// The parameters in a path: one name or several.
 pub(super) struct PathParam<T = String>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathParam<T> {
@@ -174,7 +177,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathPar
     }
 }
 
-/// Returns the media type of a body without its parameters; empty if the header is missing.
+/// Returns the media type of a body without its parameters. Returns an empty text if the header is missing.
 pub(super) fn essence(headers: &HeaderMap) -> String {
     let given = headers.get(header::CONTENT_TYPE);
     let given = given.and_then(|value| value.to_str().ok());
@@ -186,8 +189,8 @@ pub(super) fn is_json(essence: &str) -> bool {
     essence == "application/json"
 }
 
-/// Reads the rest of a refused body. If the connection were closed while the client still sends, the client could not
-/// read why.
+/// Reads the rest of a refused body.
+/// If the connection were closed while the client still sends, the client could not read why its request is refused.
 async fn drain(stream: &mut BodyDataStream, max: usize) {
     let mut left = 4 * max;
     while let Ok(Some(Ok(chunk))) = tokio::time::timeout(ON_ITS_WAY, stream.next()).await {

@@ -15,7 +15,7 @@ use windlass_engine::{Actor, ErrorCode};
 /// Maximum number of runs in one request.
 const MANY: usize = 1_000;
 
-/// Number of runs that are changed concurrently, so that the store makes them durable together.
+/// Maximum number of runs that are changed concurrently. The store makes concurrent changes durable together.
 const AT_A_TIME: usize = 64;
 
 /// Pause, resume, cancel or retry many runs.

@@ -1,5 +1,6 @@
-//! The URLs of `callbackUrl`: each answers one signal without a token. A browser shows the question. Only a POST
-//! answers it, because programs that check mails open every link.
+//! The URLs that `callbackUrl` returns. With each, one signal can be answered without a token.
+//! In a browser, the URL shows the question. Only a POST answers it, because programs that check mails open every
+//! link.
 
 use super::app::App;
 use super::body::{PathParam, ValidatedQuery, essence, is_json, json_value, read};
@@ -23,12 +24,12 @@ use windlass_engine::{
 /// The page for browsers.
 static PAGE: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut pages = Environment::new();
-    // A test renders the page. A page that cannot be parsed counts as missing.
+    // The result is ignored: a test renders the page, and a page that cannot be parsed counts as missing.
     let _ = pages.add_template("callback.html", include_str!("callback.html"));
     pages
 });
 
-/// The page loads nothing, and cannot be shown in a frame of another page.
+/// These headers forbid the page to load anything, and forbid other pages to show it in a frame.
 const HEADERS: [(HeaderName, &str); 2] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -44,7 +45,7 @@ pub(super) fn routes() -> Router<Arc<App>> {
     )
 }
 
-/// Returns true if a path is a callback's URL. Its signature replaces a token.
+/// Returns true if a path is the URL of a callback. Its signature replaces a token.
 pub(super) fn is_callback(path: &str) -> bool {
     path.strip_prefix(CALLBACK_PATH)
         .is_some_and(|rest| rest.starts_with('/'))
@@ -152,10 +153,10 @@ pub(super) async fn answer(
     }
 }
 
-/// Why an answer was not accepted.
+/// Why an answer to the question was not accepted.
 struct Refusal {
     problem: Problem,
-    /// The page with the form as it was filled in, so that it can be sent again.
+    /// The page with the form as the person filled it in, so that it can be corrected and sent again.
     form: Option<Page>,
 }
 
@@ -192,7 +193,7 @@ async fn deliver(
     request: Request,
 ) -> Result<RunState, Refusal> {
     let received = query.received;
-    // Checked first, so that requests with invalid URLs cannot fill the audit log.
+    // The signature is checked first, so that requests with invalid URLs cannot fill the audit log.
     let question = find(app, query, run, signal).await?;
     let kind = essence(request.headers());
     let bytes = read(request).await?;
@@ -243,7 +244,7 @@ async fn send(
     })
 }
 
-/// Returns the answer that the page's form sends.
+/// Returns the answer to a question from the members that the page's form sends.
 fn entered(question: &QuestionReport, members: &[(String, String)]) -> Result<Value, Problem> {
     if question.choices.is_empty() && question.fields.is_empty() {
         let members = members.iter();
@@ -262,7 +263,7 @@ fn text_of<'m>(members: &'m [(String, String)], name: &str) -> Option<&'m str> {
     found.map(|(_, text)| text.as_str())
 }
 
-/// Returns the name of a field in the form. The prefix distinguishes fields from `choice`.
+/// Returns the name of a field in the form. Its prefix distinguishes it from the member `choice` of the form.
 fn field_name(field: &FormField) -> String {
     format!("field.{}", field.name)
 }
@@ -286,7 +287,7 @@ struct Page {
 }
 
 impl Page {
-    /// Creates the page with a question's form, filled in with `members`.
+    /// Creates the page with a question's form. Its fields have the texts in `members`.
     fn form(
         run: String,
         signal: String,
@@ -324,7 +325,7 @@ struct ShownField {
     element: &'static str,
     options: Vec<String>,
     required: bool,
-    /// The initial text.
+    /// The text in the field when the page is opened.
     text: String,
 }
 

@@ -1,5 +1,6 @@
-//! Limits the number of connections. If there are too many, the connection that has made the server wait for the
-//! longest time is closed. A few more connections than the limit are accepted for requests about health.
+//! Limits the number of connections.
+//! If there are too many, the connection for whose client the server has waited longest is closed. A few more
+//! connections than the limit are accepted, but only for requests about health.
 
 use futures_util::task::AtomicWaker;
 use std::collections::BTreeMap;
@@ -8,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use tokio::time::Instant;
 
-/// Number of connections beyond the limit that are accepted for requests about health.
+/// Number of connections beyond the limit that are accepted, only for requests about health.
 const SPARE: usize = 32;
 
 /// All connections of a listener.
@@ -23,14 +24,14 @@ struct Slots {
     taken: BTreeMap<u64, Slot>,
 }
 
-/// How a connection is counted.
+/// Against which limit a connection counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// It counts against the limit.
+    /// The connection counts against the limit of all connections.
     Usual,
-    /// It receives events. It may remain open without a time limit, and is counted separately.
+    /// The connection receives events. It may remain open without a time limit, and has a limit of its own.
     Stream,
-    /// It is beyond the limit.
+    /// The connection is beyond the limit, and may only send requests about health.
     Spare,
 }
 
@@ -41,14 +42,15 @@ struct Slot {
     busy: usize,
     /// Whether the client is sending a body.
     sends: bool,
-    /// Whether the client does not read what the server sends.
+    /// Whether the client has stopped reading what the server sends.
     stalls: bool,
-    /// Since when the server has been waiting for the client, if it does.
+    /// The time since when the server has been waiting for the client. Without meaning while the server does not
+    /// wait.
     since: Instant,
     eviction: Arc<Eviction>,
 }
 
-/// Whether a connection must be closed.
+/// Whether a connection must be closed to make room for another one.
 #[derive(Default)]
 struct Eviction {
     is_evicted: AtomicBool,
@@ -56,13 +58,14 @@ struct Eviction {
 }
 
 impl Slots {
-    /// Returns true if there is room for one more connection of a kind. May close a connection to make room.
+    /// Returns true if there is room for one more connection of a kind. May close another connection to make room.
     fn has_room(&mut self, kind: Kind, limit: usize) -> bool {
         let there = self.taken.values().filter(|slot| slot.kind == kind);
         there.count() < limit || self.evict_longest_waiting(kind)
     }
 
-    /// Closes the connection that has made the server wait for the longest time. Returns false if none makes it wait.
+    /// Closes the connection for whose client the server has waited longest.
+    /// Returns false if the server waits for the client of no connection of this kind.
     fn evict_longest_waiting(&mut self, kind: Kind) -> bool {
         let waiting = self
             .taken
@@ -89,7 +92,7 @@ impl Connections {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Admits a connection. Returns `None` without room, even for requests about health.
+    /// Admits a connection. Returns `None` if there is no room, not even for requests about health.
     pub fn enter(self: &Arc<Self>) -> Option<Arc<Connection>> {
         let mut slots = self.slots();
         let kind = match slots.has_room(Kind::Usual, self.limit) {
@@ -116,7 +119,7 @@ impl Connections {
         }))
     }
 
-    /// Closes a connection if no file descriptor is left for another one.
+    /// Closes a connection. Called if the process has no file descriptor left for a new one.
     pub fn evict_one(&self) {
         self.slots().evict_longest_waiting(Kind::Usual);
     }
@@ -146,7 +149,7 @@ impl Connection {
         self.slot(|slot| slot.busy > 0).unwrap_or(false)
     }
 
-    /// Returns ready when the connection must be closed.
+    /// Returns `Ready` when the connection must be closed, to make room for another one.
     pub fn poll_evicted(&self, cx: &Context<'_>) -> Poll<()> {
         self.eviction.waker.register(cx.waker());
         match self.eviction.is_evicted.load(Ordering::Acquire) {
@@ -165,7 +168,7 @@ impl Connection {
         });
     }
 
-    /// Returns true if the connection may send any request, and false if only requests about health.
+    /// Returns true if the connection may send any request. If false, it may only send requests about health.
     pub fn has_room(&self) -> bool {
         let mut slots = self.all.slots();
         let spare = |slot: &Slot| slot.kind == Kind::Spare;
@@ -179,8 +182,8 @@ impl Connection {
         room
     }
 
-    /// Counts the connection as one that receives events, until the guard is dropped. Returns `None` if the maximum
-    /// number of them is reached.
+    /// Counts the connection as one that receives events, until the guard is dropped.
+    /// Returns `None` if the maximum number of such connections is reached.
     pub fn stream(self: &Arc<Self>) -> Option<ActivityGuard> {
         let mut slots = self.all.slots();
         let streams = slots.taken.values();

@@ -1,4 +1,5 @@
-//! Edits of a text, and panels of its nodes, over HTTP. The body has the text, and nothing is stored.
+//! Edits of a workflow's text, and panels of its nodes, over HTTP.
+//! A request contains the text, and nothing is stored.
 
 use super::app::{App, Lane, compute};
 use super::body::Json;

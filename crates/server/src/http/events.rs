@@ -1,6 +1,7 @@
-//! The events of a run as server-sent events: its history from where the client stopped, and then every step as soon as
-//! it is durable. A client that reconnects sends the last id in `Last-Event-ID`. It receives every later event once,
-//! even after a restart of the server.
+//! The events of a run as server-sent events.
+//! A stream has the history after the client's last event, and then every step as soon as it is durable. A client
+//! that reconnects sends the last id in `Last-Event-ID`. It receives every later event once, even after a restart of
+//! the server.
 
 use super::app::{App, EndSignal};
 use super::body::{PathParam, ValidatedQuery};
@@ -23,7 +24,8 @@ use windlass_engine::{ErrorCode, Follower, Notice};
 /// Suffix of the id of a stream's last event. A client that sends such an id has received all events.
 const END: &str = "-end";
 
-/// Interval of comments on a quiet stream, by which the server notices that a client has disconnected.
+/// Interval of the comments on a stream without events. By sending them, the server notices that a client has
+/// disconnected.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Selects the events of a stream.
@@ -110,7 +112,8 @@ impl EventStream {
         })
     }
 
-    /// Returns the next event. Returns none if the run has ended, or if the server stops and the client must reconnect.
+    /// Returns the next event.
+    /// Returns `None` if the run has ended, or if the server stops and the client must reconnect.
     async fn next(&mut self) -> Option<Event> {
         if self.done {
             return None;

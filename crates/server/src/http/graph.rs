@@ -1,4 +1,4 @@
-//! Graphs of workflows over HTTP: nodes and edges with their positions.
+//! The graphs of workflows over HTTP: nodes and edges, with their positions in the drawing.
 
 use super::app::App;
 use super::body::{PathParam, ValidatedQuery};
@@ -22,7 +22,7 @@ pub(super) struct GraphQuery {
     root: Option<String>,
 }
 
-/// Converts the query parameters to a view.
+/// Converts the query parameters to the view of a graph (which parts are drawn).
 pub(super) fn view(open: Option<&str>, root: Option<String>) -> View {
     let open = match open {
         None | Some("all") => Open::All,

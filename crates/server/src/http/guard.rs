@@ -1,5 +1,6 @@
-//! Checks the token, the host name and the origin of requests over TCP. A page of another site must not reach the
-//! server under a host name of its own (DNS rebinding), nor make a user's browser send requests (CSRF).
+//! Checks the token, the host name and the origin of requests over TCP.
+//! Two attacks are prevented: a page of another site must not reach the server under a host name of its own (DNS
+//! rebinding), and must not make a user's browser send requests (CSRF).
 
 use super::listener::OPEN;
 use super::roles::Access;
@@ -23,14 +24,14 @@ pub(crate) struct Settings {
     pub tls: bool,
     /// The URL under which browsers reach the server.
     pub url: Option<String>,
-    /// The sessions of browsers; none on a server without tokens.
+    /// The sessions of browsers. `None` on a server without tokens.
     pub sessions: Option<Sessions>,
 }
 
 /// What the console may do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Console {
-    /// There is only the API, no console.
+    /// There is no console, only the API.
     #[default]
     Off,
     /// The console only reads, even if its token allows more.
@@ -75,7 +76,7 @@ impl Admitted {
         }
     }
 
-    /// Returns the name of the caller, if it proved one.
+    /// Returns the name of the caller, or `None` if the caller did not prove its identity.
     pub fn name(&self) -> Option<&str> {
         match &self.credential {
             Credential::None => None,
@@ -90,11 +91,11 @@ pub(super) struct Guard {
     /// The accepted tokens. Without tokens, every client that reaches the server has all rights.
     tokens: RwLock<Tokens>,
     console: Console,
-    /// Accepted host names, in addition to `localhost` and addresses.
+    /// Host names that are accepted in addition to `localhost` and to IP addresses.
     hosts: Vec<String>,
-    /// Other origins whose pages may send requests.
+    /// Origins, other than the server's own, whose pages may send requests.
     origins: Vec<String>,
-    /// `http` or `https`.
+    /// The scheme of the server's own URL: `http` or `https`.
     scheme: &'static str,
     sessions: Option<Sessions>,
 }
@@ -115,12 +116,13 @@ impl Guard {
         self.tokens.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces the accepted tokens. Sessions that other tokens began become invalid.
+    /// Replaces the accepted tokens. A session that was begun with a token becomes invalid if this token is no longer
+    /// accepted.
     pub fn replace_tokens(&self, tokens: Tokens) {
         *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
     }
 
-    /// Returns the caller's rights if it may send a request that needs the access `wanted`.
+    /// Returns the caller's rights. Refuses the request if they do not include the access `wanted`.
     pub fn check(
         &self,
         method: &Method,
@@ -133,12 +135,13 @@ impl Guard {
         if !(console && opens_shell(method, uri, headers)) {
             self.origin(&host, headers)?;
         }
-        // The files of the console have no data, so they need no token.
+        // The files of the console contain no data of the store, so they need no token.
         if console || OPEN.contains(&uri.path()) {
             return Ok(Admitted::anonymous(Access::View));
         }
         let admitted = match self.admit(headers) {
-            // The request may have a ticket instead.
+            // A request that needs no access, such as the one that begins a session, may have a ticket instead of a
+            // token.
             Err(_) if wanted == Access::Nothing => Admitted::anonymous(Access::Nothing),
             admitted => admitted?,
         };
@@ -167,8 +170,8 @@ impl Guard {
         self.console != Console::Off
     }
 
-    /// Begins a session of a caller, and returns its cookie. No script can read the cookie, and no page of another site
-    /// can send it.
+    /// Begins a session of a caller, and returns its cookie.
+    /// No script can read the cookie, and pages of other sites cannot make a browser send it.
     pub fn cookie(&self, credential: &Credential) -> io::Result<String> {
         let session = match (&self.sessions, credential) {
             (None, _) | (_, Credential::None) => return Ok(self.no_cookie()),
@@ -180,7 +183,7 @@ impl Guard {
         Ok(self.cookie_of(&session, SESSION_AGE))
     }
 
-    /// Ends the sessions whose cookies a browser sends.
+    /// Ends the sessions whose cookies are in the request of a browser.
     pub fn end_sessions(&self, headers: &HeaderMap) -> io::Result<()> {
         let Some(sessions) = &self.sessions else {
             return Ok(());
@@ -194,7 +197,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Returns the cookie that removes a session's cookie.
+    /// Returns the cookie that makes a browser remove the cookie of its session.
     pub fn no_cookie(&self) -> String {
         self.cookie_of("", 0)
     }
@@ -209,8 +212,9 @@ impl Guard {
         format!("{name}={session}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}")
     }
 
-    /// Returns the name of the cookie. It differs for each store, because browsers send a cookie to every port of a
-    /// host. With TLS, browsers accept a cookie with this prefix only from this host.
+    /// Returns the name of the cookie.
+    /// The name differs for each store, because browsers send a cookie to every port of a host. With TLS, the name
+    /// has a prefix with which browsers accept the cookie only from this host.
     fn cookie_name(&self) -> String {
         let store = self.sessions.as_ref().map(Sessions::name);
         let store = store.unwrap_or_default();
@@ -220,7 +224,8 @@ impl Guard {
         }
     }
 
-    /// Refuses host names that an attacker could resolve to this machine. Addresses and `localhost` are safe.
+    /// Refuses host names that an attacker could resolve to this machine.
+    /// IP addresses and `localhost` cannot be resolved differently, so they are accepted.
     fn host(&self, uri: &Uri, headers: &HeaderMap) -> Result<String, Problem> {
         let mut named = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else {
@@ -247,7 +252,8 @@ impl Guard {
             || self.hosts.iter().any(|one| one.eq_ignore_ascii_case(name))
     }
 
-    /// Checks the origin of a page. Browsers send it in a header that other clients do not send.
+    /// Checks the origin of the page that sends a request.
+    /// Only browsers send the headers that name it, so a request without these headers is accepted.
     fn origin(&self, host: &str, headers: &HeaderMap) -> Result<(), Problem> {
         let refused = |what: &str| {
             let detail = format!("{what}; --allow-origin says which pages may ask");
@@ -274,7 +280,7 @@ impl Guard {
 
     fn admit(&self, headers: &HeaderMap) -> Result<Admitted, Problem> {
         let tokens = self.tokens();
-        // Browsers mark requests of pages with these headers. Without a token, the headers distinguish the console from
+        // Browsers send these headers with requests of pages. Without a token, they distinguish the console from
         // other clients.
         let browser =
             headers.contains_key("sec-fetch-site") || headers.contains_key(header::ORIGIN);
@@ -311,8 +317,9 @@ impl Guard {
     }
 }
 
-/// Returns true if a person follows a link to the console, from any page. Only the shell is admitted in this way: the
-/// opened page then sends its own requests.
+/// Returns true if a person follows a link to the console, from any page.
+/// Only the shell (the document of the console, without data) is admitted in this way. The opened page then sends its
+/// own requests.
 fn opens_shell(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
     let is = |name: &str, value: &str| headers.get(name).is_some_and(|given| given == value);
     *method == Method::GET
@@ -328,7 +335,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Returns the values of the cookies with this name.
+/// Returns the values of all cookies with this name.
 fn cookies<'h>(headers: &'h HeaderMap, name: &'h str) -> impl Iterator<Item = &'h str> {
     let lines = headers.get_all(header::COOKIE).iter();
     let pairs = lines

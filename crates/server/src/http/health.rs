@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use windlass_engine::ErrorCode;
 use windlass_engine::report::count_runs;
 
-/// A driver that has executed the same step for this time counts as stalled.
+/// If the driver has been executing the same step for longer than this, it counts as stalled.
 const MOVES_WITHIN: Duration = Duration::from_secs(3);
 
 /// Check that the process answers.

@@ -1,5 +1,5 @@
-//! Webhooks: requests of other services that start runs of saved workflows (`triggers: {webhook}`). Each request is
-//! signed with a secret of the workflow, so it needs no token.
+//! Webhooks: requests of other services that start runs of saved workflows (`triggers: {webhook}`).
+//! The sender signs each request with a secret that the workflow names, so the request needs no token.
 
 use super::app::{App, blocking};
 use super::body::{PathParam, ValidatedQuery, check_memory, read};
@@ -15,14 +15,14 @@ use windlass_engine::{AUDIT_DONE, Actor, Delivery, EngineError, ErrorCode, now};
 
 const PATH: &str = "/v1/hooks/";
 
-/// Headers that contain secrets of the sender, or do not concern the event.
+/// Headers that are not passed to the run: they contain secrets of the sender, or do not concern the event.
 const DROPPED: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 
 pub(super) fn routes() -> Router<Arc<App>> {
     Router::new().route(&format!("{PATH}{{workflow}}"), post(start))
 }
 
-/// Returns true if a path is a webhook's URL. Its signature replaces a token.
+/// Returns true if a path is the URL of a webhook. Its signature replaces a token.
 pub(super) fn is_hook(path: &str) -> bool {
     path.starts_with(PATH)
 }
@@ -51,7 +51,8 @@ pub(super) async fn start(
     let webhook = blocking(move || Ok(engine.webhook(&name))).await?;
     let webhook = webhook.map_err(refused)?;
     let headers = named(request.headers());
-    // Checked before the body is received, so that strangers cannot send bodies.
+    // The headers are checked before the body is received, so that clients without the secret cannot send large
+    // bodies.
     webhook.check_headers(&headers).map_err(refused)?;
     let body = read(request).await?;
     let delivery = Delivery {
@@ -82,7 +83,8 @@ pub(super) async fn start(
     Ok((status, axum::Json(HookStart { run })))
 }
 
-/// Logs why a request without a valid signature is refused. The answer contains only what concerns the request.
+/// Logs why a request without a valid signature is refused.
+/// The answer has less: only what concerns the request, nothing about the configuration of the server.
 fn refuse(app: &App, actor: &Actor, workflow: &str, error: EngineError) -> Problem {
     let path = format!("{PATH}{workflow}");
     let why = error.to_string();
@@ -92,7 +94,7 @@ fn refuse(app: &App, actor: &Actor, workflow: &str, error: EngineError) -> Probl
             Problem::from(error)
         }
         _ => {
-            // Logged separately, so that requests of strangers cannot suppress this message.
+            // This is logged separately, so that requests with invalid signatures cannot suppress the message.
             app.unchecked.log(&actor.from, &Method::POST, &path, &why);
             let detail = "the server cannot check requests to this webhook; its log says why";
             Problem::new(ErrorCode::Unavailable, detail)

@@ -1,4 +1,5 @@
-//! The API for another protocol of the same server: its requests become API requests with the same credentials.
+//! The API for another protocol of the same server.
+//! Its requests become API requests with the credentials of the request that the protocol received.
 
 use super::app::EndSignal;
 use super::body::unreadable;
@@ -19,7 +20,7 @@ use windlass_engine::ErrorCode;
 /// Maximum size of an answer in bytes.
 const MAX_ANSWER: usize = 64 << 20;
 
-/// The headers that determine the caller's identity.
+/// The headers that determine the identity of the caller.
 const CREDENTIALS: [header::HeaderName; 4] = [
     header::AUTHORIZATION,
     header::COOKIE,
@@ -27,7 +28,7 @@ const CREDENTIALS: [header::HeaderName; 4] = [
     header::ORIGIN,
 ];
 
-/// The API of the server, without a connection.
+/// The API of the server, called without a connection.
 #[derive(Clone)]
 pub struct InnerApi {
     router: Router,
@@ -39,14 +40,14 @@ impl InnerApi {
         Self { router, ends }
     }
 
-    /// Ends an endless answer when the server stops or the accepted tokens change.
+    /// Ends an answer without an end, such as a stream, when the server stops or the accepted tokens change.
     pub fn until_stop(&self, response: Response) -> Response {
         let ends = self.ends.clone();
         let ended = Box::pin(async move { ends.must_end(Caller::Remote).await });
         response.map(|body| Body::from_stream(body.into_data_stream().take_until(ended)))
     }
 
-    /// Sends a request with the credentials of the request `serves`. Returns the answer as JSON.
+    /// Sends a request to the API, with the credentials of the received request `serves`. Returns the answer as JSON.
     ///
     /// # Errors
     /// The error of the API.

@@ -23,7 +23,7 @@ use windlass_engine::{ErrorCode, Status, now};
 const PAGE: usize = 100;
 const MAX_PAGE: usize = 1_000;
 
-/// The default number of cells of a strip.
+/// The default number of cells of a strip (the iterations of a loop, summarized in cells).
 const CELLS: u64 = 400;
 
 /// List the loops and foreaches of a run, newest first.

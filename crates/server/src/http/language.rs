@@ -1,4 +1,5 @@
-//! Requests of editors over HTTP. The body has the text, and nothing is stored.
+//! Requests of editors over HTTP.
+//! A request contains the text of a workflow, and nothing is stored.
 
 use super::app::{App, Lane, compute};
 use super::body::Json;

@@ -1,5 +1,5 @@
-//! Listeners: TCP, with or without TLS, and the control socket. A connection is closed if it does not send a complete
-//! request head in time, or does not read its answers.
+//! Listeners: TCP, with or without TLS, and the control socket.
+//! A connection is closed if the client does not send a complete request head in time, or does not read the answers.
 
 use super::concurrency::{Connection, Connections};
 use crate::api::Problem;
@@ -32,14 +32,14 @@ pub(super) const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 /// Timeout of a TLS handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
-/// Timeout for a request head, and between two requests.
+/// Timeout for receiving a request head. The time between two requests counts as well.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
 pub(super) struct ClientListener {
     socket: Socket,
     connections: Arc<Connections>,
-    /// Timeout for a body, and for a head if this is shorter than [`HEAD_TIME`]. A client that does not read its answer
-    /// has twice this time.
+    /// Timeout for receiving a body. If it is shorter than [`HEAD_TIME`], it is also the timeout for a head.
+    /// A client that does not read its answer has twice this time.
     idle_timeout: Duration,
     handshakes: JoinSet<Option<Io>>,
 }
@@ -158,13 +158,13 @@ trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// A connection that closes itself if the client is too slow.
+/// A connection that closes itself if its client is too slow.
 pub(super) struct Io {
     stream: Box<dyn Stream>,
     caller: Caller,
     actor: Actor,
     connection: Arc<Connection>,
-    /// Whether anything was sent since `read_by` was set.
+    /// Whether anything was sent since the deadline `read_by` was set.
     sent: bool,
     idle_timeout: Duration,
     read_by: Pin<Box<Sleep>>,
@@ -191,7 +191,8 @@ impl Io {
         }
     }
 
-    /// Returns ready if the client took too long for a request, or if the connection must make room.
+    /// Returns `Ready` if the client needed too much time for a request, or if the connection must make room for
+    /// another.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.connection.poll_evicted(cx).is_ready() {
             return Poll::Ready(());
@@ -274,10 +275,10 @@ impl AsyncWrite for Io {
     }
 }
 
-/// The sender of the requests on a connection.
+/// The kind of client that sends the requests on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Caller {
-    /// A process on this machine, over the control socket that only the operator can open.
+    /// A process on this machine, over the control socket. Only the operator can open the socket.
     Operator,
     /// A client over TCP.
     Remote,
@@ -292,7 +293,7 @@ impl Caller {
         }
     }
 
-    /// Returns the maximum number of rows or runs in one answer.
+    /// Returns the maximum number of entries (runs, iterations or events) in one answer to this caller.
     pub fn at_most(self, most: usize) -> usize {
         match self {
             Self::Operator => usize::MAX,
@@ -300,7 +301,8 @@ impl Caller {
         }
     }
 
-    /// Returns the caller of a request. Without information about the connection, returns the one with fewer rights.
+    /// Returns the caller of a request.
+    /// Without information about the connection, this is `Remote`, which has fewer rights.
     pub fn of(extensions: &Extensions) -> Self {
         let info = extensions.get::<ConnectInfo<ConnectionInfo>>();
         info.map_or(Self::Remote, |ConnectInfo(info)| info.caller)
@@ -315,7 +317,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// Admits only the operator.
+/// Answers a request only if the caller is the operator.
 pub(super) async fn operator_only(caller: Caller, request: Request, next: Next) -> Response {
     match caller {
         Caller::Operator => next.run(request).await,
@@ -330,7 +332,7 @@ pub(super) async fn operator_only(caller: Caller, request: Request, next: Next) 
 #[derive(Clone)]
 pub(super) struct ConnectionInfo {
     pub caller: Caller,
-    /// The sender, as far as the connection identifies it. The request may add the name of a token.
+    /// The sender, as far as the connection identifies it. If the request has a token, the token's name is added.
     pub actor: Actor,
     pub connection: Arc<Connection>,
     /// Timeout for a body.
@@ -349,8 +351,8 @@ impl Connected<IncomingStream<'_, ClientListener>> for ConnectionInfo {
     }
 }
 
-/// Marks a connection as busy until the client has read the whole answer. A connection beyond the limit receives only
-/// answers about health.
+/// Marks a connection as busy until the client has read the whole answer.
+/// A connection beyond the limit receives only answers about health.
 pub(super) async fn mark_busy(
     ConnectInfo(info): ConnectInfo<ConnectionInfo>,
     request: Request,

@@ -1,6 +1,7 @@
-//! Changes of many runs as server-sent events: the latest state of each changed run, at a limited rate. Nothing is
-//! queued for a client: if it reads slowly or reconnects, it receives the runs' current states. The changes are read
-//! from the store, so the driver has no work for it.
+//! Changes of many runs as server-sent events: the latest state of each changed run, at a limited rate.
+//! Nothing is queued for a client. If a client reads slowly or reconnects, it receives the current states of the
+//! runs. The changes are read from the store, so they cause no work for the driver. A "row" in this file is a summary
+//! of one run.
 
 use super::app::{App, EndSignal, blocking};
 use super::body::ValidatedQuery;
@@ -31,23 +32,23 @@ use windlass_engine::{ErrorCode, Inspector, Name, RunIndex, Timestamp, now};
 const USUAL_HZ: f64 = 10.0;
 const MAX_HZ: f64 = 60.0;
 
-/// Maximum number of rows in an event. Further rows are in the next event.
+/// Maximum number of rows in an event. If there are more rows, they are in the next events.
 const MAX_ROWS_PER_EVENT: usize = 200;
 
-/// Interval of the checks on a quiet stream whether the store accepts writes.
+/// While no run changes, the interval of the checks whether the store accepts writes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Delay before a client that lost its server reconnects.
+/// How long a client waits before it reconnects after it has lost its server.
 const RECONNECT_AFTER: Duration = Duration::from_millis(500);
 
-/// After a restart, runs that changed within this time before the client's last event are sent again. A step has the
-/// time when it was computed, and a client receives it later.
+/// After a restart of the server, runs that changed within this time before the client's last event are sent again.
+/// They may be missing: the time of a change is when the step was computed, and the client receives the change later.
 const OVERLAP: Duration = Duration::from_secs(10);
 
-/// Maximum number of run statuses that are cached for other streams.
+/// Maximum number of cached statuses of runs. A cached status is sent on several streams.
 const MAX_CACHED_STATUSES: usize = 256;
 
-/// Maximum number of rows that are cached for other streams.
+/// Maximum number of cached rows. A cached row is sent on several streams.
 const MAX_CACHED_ROWS: usize = 4_096;
 
 /// Selects the runs of a stream and its rate.
@@ -160,14 +161,14 @@ fn selected_runs(runs: Option<&str>) -> (bool, BTreeSet<Name>) {
     (!all.is_empty(), names.into_iter().map(Name::from).collect())
 }
 
-/// The revision of a run, and the version of its queue of waiting effects.
+/// Changes whenever a row changes: the revision of the run, and the version of its queue of waiting effects.
 type RowVersion = (u64, u64);
 
 /// The state that all streams share.
 pub(super) struct Live {
-    /// When this process began to number changes.
+    /// When this process began to number changes. It identifies the server in [`EventId`].
     started_at: Timestamp,
-    /// The last status that was sent for each run, as text, with the run's version at that time.
+    /// The last status that was sent for each run, as text, and the version of the run's row at that time.
     statuses: Mutex<HashMap<String, (RowVersion, Arc<str>)>>,
     /// The last row that was sent for each run.
     rows: Mutex<HashMap<Name, SharedRow>>,
@@ -189,16 +190,16 @@ impl Live {
         }
     }
 
-    /// Returns the rows of those runs that exist. A row that was created less than `lasts` ago is reused, so that many
-    /// streams do not read a busy run more than once. Also returns the runs that have changed since their rows were
-    /// created.
+    /// Returns the rows of those of the runs that exist.
+    /// A row that was created less than `lasts` ago is reused, so that many streams do not read a busy run more than
+    /// once. Also returns the runs whose reused rows are older than their last change.
     fn rows(
         &self,
         runs: &Inspector,
         page: &[Name],
         lasts: Duration,
     ) -> Result<(Vec<RunRow>, Vec<Name>), Problem> {
-        // Other streams wait for the lock meanwhile, and then find the rows.
+        // Other streams wait for the lock while this one creates the rows, and then find them in the cache.
         let mut shared = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         if shared.len() >= MAX_CACHED_ROWS {
             shared.clear();
@@ -239,7 +240,7 @@ impl Live {
         Ok((rows, newer))
     }
 
-    /// Returns the status of a run as text. It is created once for each version of the run.
+    /// Returns the status of a run as text. The text is created once for each version of the run.
     fn status(&self, runs: &Inspector, row: &RunRow) -> Result<Arc<str>, Problem> {
         let statuses = || self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
         let run = &row.summary.run;
@@ -260,7 +261,7 @@ impl Live {
     }
 }
 
-/// What a client knows, as the id of its last event: `SERVER-NUMBER-TIME`.
+/// What a client has received, encoded in the id of its last event: `SERVER-NUMBER-TIME`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct EventId {
     /// The start time of the server that sent the event.
@@ -288,9 +289,9 @@ impl EventId {
     }
 }
 
-/// The runs that must be sent to a client.
+/// Which runs must still be sent to a client.
 enum PendingRuns {
-    /// The named runs.
+    /// The runs that the client named.
     Named,
     /// Runs that changed after this number.
     After(u64),
@@ -301,17 +302,18 @@ enum PendingRuns {
 /// The position of a stream.
 struct StreamPosition {
     server: Timestamp,
-    /// Whether the stream has all runs.
+    /// Whether the client selected all runs.
     all: bool,
-    /// The named runs, which are sent with their statuses.
+    /// The runs that the client named. They are sent with their statuses.
     runs: BTreeSet<Name>,
     unsent: PendingRuns,
-    /// The runs that are sent next. When all of them were sent, the client knows the changes up to `mark_when_sent`.
+    /// The runs that are sent next. When all of them were sent, the client has received the changes up to
+    /// `mark_when_sent`.
     pending: VecDeque<Name>,
     mark_when_sent: EventId,
-    /// Runs whose latest state was not sent yet, because an older row was reused.
+    /// Runs whose latest state was not sent yet, because a row from before the last change was reused.
     stale: BTreeSet<Name>,
-    /// How long a row is reused.
+    /// How long a cached row may be reused.
     lasts: Duration,
 }
 
@@ -322,7 +324,7 @@ struct LiveBatch {
     /// Rows and statuses of named runs.
     statuses: Vec<(RunRow, Arc<str>)>,
     gone: Vec<String>,
-    /// What the client knows after this event, if no run is pending.
+    /// The id of this event: what the client has received after it. `None` while runs are pending.
     mark: Option<EventId>,
     outage: Option<String>,
 }
@@ -357,7 +359,7 @@ impl StreamPosition {
         }
     }
 
-    /// Returns the next changes to send.
+    /// Returns the changes that are sent in the next event.
     fn next_changes(&mut self, runs: &Inspector, live: &Live) -> Result<LiveBatch, Problem> {
         if self.pending.is_empty() {
             let at = now();
@@ -398,7 +400,7 @@ impl StreamPosition {
             rows: if self.all { rows } else { Vec::new() },
             statuses,
             gone,
-            // A client that reconnects with this mark receives all later changes.
+            // A client that reconnects with this mark (the id of an event) receives all later changes.
             mark: (self.pending.is_empty() && self.stale.is_empty()).then_some(self.mark_when_sent),
             outage: runs.check_writable().err().map(|error| error.to_string()),
         })
@@ -414,7 +416,8 @@ impl StreamPosition {
                 .cloned()
                 .collect(),
             PendingRuns::Since(at) => {
-                // Parking a run is not a step, so it does not change `updated_at`.
+                // Parking a run (removing it from the indexes after repeated errors) is not a step, so it does not
+                // change `updated_at`.
                 let index = index
                     .all()
                     .filter(|entry| entry.updated_at.plus(OVERLAP) >= *at || entry.is_parked());
@@ -435,7 +438,7 @@ struct LiveStream {
     ends: EndSignal,
     caller: Caller,
     hello: Hello,
-    /// None while the next changes are read.
+    /// The position of the stream. `None` while the next changes are read, because the reading thread has it.
     place: Option<StreamPosition>,
     every: Duration,
     /// The next event is not sent before this time.
@@ -452,7 +455,7 @@ impl LiveStream {
         })
     }
 
-    /// Returns the next event. Returns none if the server stops and the client must reconnect.
+    /// Returns the next event, or `None` if the server stops and the client must reconnect.
     async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -464,7 +467,7 @@ impl LiveStream {
                 () = ends.must_end(caller) => return None,
             }
             self.next = Instant::now() + self.every;
-            // Changes after this line are found by the next read.
+            // This line is before the read, so that a change during the read causes another read.
             self.changes.mark_unchanged();
             let mut place = self.place.take()?;
             let app = Arc::clone(&self.app);
@@ -484,7 +487,7 @@ impl LiveStream {
         }
     }
 
-    /// Waits until there may be a change to send, and the interval since the last event has passed.
+    /// Waits until there may be a change to send and the minimum interval since the last event is over.
     async fn wait(&mut self) {
         tokio::time::sleep_until(self.next).await;
         let rest = self
@@ -492,12 +495,12 @@ impl LiveStream {
             .as_ref()
             .is_none_or(|place| place.pending.is_empty() && place.stale.is_empty());
         if self.greeted && rest {
-            // An error means that the engine has ended; then the server stops.
+            // The result is ignored: an error means that the engine has ended, and then the server stops.
             let _ = tokio::time::timeout(CHECK_INTERVAL, self.changes.changed()).await;
         }
     }
 
-    /// Sends `hello` at the beginning, and when the store's state has changed.
+    /// Sends `hello` at the beginning of the stream, and when the store begins or stops accepting writes.
     fn send_hello(&mut self, outage: Option<String>, mark: Option<EventId>) {
         if self.greeted && self.hello.outage == outage {
             return;
@@ -533,7 +536,8 @@ impl LiveStream {
             events.push(Event::default().event("run").data(line(row)));
             events.push(Event::default().event("status").data(&**status));
         }
-        // Only the last event has the mark. A client that disconnects before it receives all events again.
+        // Only the last event has the mark. A client that disconnects before this event receives all of these events
+        // again.
         let last = events.pop();
         self.ready.extend(events);
         self.ready.extend(last.map(|last| with_id(last, mark)));

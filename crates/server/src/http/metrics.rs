@@ -20,7 +20,7 @@ pub(super) const OPEN_METRICS_1: &str =
     "application/openmetrics-text; version=1.0.0; charset=utf-8";
 pub(super) const PLAIN_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Counts are reused for this time, or for this multiple of the time that counting took.
+/// Counts of runs are reused for this time, or for this multiple of the time that counting needed.
 const FRESH: Duration = Duration::from_secs(1);
 const REST: u32 = 20;
 
@@ -37,7 +37,7 @@ pub(super) struct Metrics {
     counted: Mutex<Option<CountTime>>,
 }
 
-/// When the runs were counted, and how long that took.
+/// When the runs were last counted, and how long the counting lasted.
 struct CountTime {
     at: Instant,
     took: Duration,
@@ -184,7 +184,7 @@ impl Metrics {
     }
 }
 
-/// Converts to the older text format of Prometheus, in which a metric has the name of its series.
+/// Converts OpenMetrics to the older text format of Prometheus, in which a metric has the name of its series.
 pub(super) fn plain_text(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len());
     let mut help = None;

@@ -1,5 +1,6 @@
-//! The HTTP API, over TCP and over the control socket: JSON under `/v1`, events as server-sent events, health and
-//! metrics. The engine executes the requests; no code here depends on how a run progresses.
+//! The HTTP API, over TCP and over the control socket.
+//! It consists of JSON under `/v1`, events as server-sent events, health and metrics. The engine executes the
+//! requests; no code here depends on how a run progresses.
 
 mod app;
 mod audit;
@@ -61,7 +62,7 @@ const CONNECTIONS: usize = 1_024;
 /// Timeout for a body over the control socket.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Serves until the phase is [`Phase::Draining`] and the last answer was sent.
+/// Serves over TCP until the phase is [`Phase::Draining`] and the last answer was sent.
 pub(super) async fn serve_tcp(
     tcp: TcpListener,
     tls: Option<TlsAcceptor>,
@@ -83,7 +84,7 @@ pub(super) async fn serve_tcp(
     .await
 }
 
-/// Routes of another protocol, which the API's guard protects, too.
+/// Creates the routes of another protocol. The guard that protects the API's routes also protects these.
 pub type FurtherRoutes = fn(InnerApi) -> Router;
 
 /// Serves on the control socket.
@@ -99,7 +100,7 @@ async fn serve(listener: ClientListener, router: Router, app: &App) -> io::Resul
     let mut phase = app.phase.clone();
     let service = router.into_make_service_with_connect_info::<ConnectionInfo>();
     let draining = async move {
-        // An error means that the server has ended.
+        // The result is ignored: an error means that the server has ended.
         let _ = phase.wait_for(|phase| *phase == Phase::Draining).await;
     };
     let serving = axum::serve(listener, service).with_graceful_shutdown(draining);

@@ -1,5 +1,5 @@
-//! The description of the API, generated from the code that serves it. `docs/openapi.json` has the same text; a test
-//! compares them.
+//! The description of the API, generated from the code that serves it.
+//! `docs/openapi.json` has the same text; a test compares the two.
 
 use super::{
     audit, bulk, callback, edits, events, graph, health, hook, iterations, language, live, runs,
@@ -47,7 +47,7 @@ use utoipa::{Modify, OpenApi};
 )]
 struct Api;
 
-/// Adds the authentication with a token.
+/// Adds the authentication with a token to the description.
 struct Bearer;
 
 impl Modify for Bearer {
@@ -58,7 +58,7 @@ impl Modify for Bearer {
     }
 }
 
-/// Adds the errors that any request can have, unless the request's description has them.
+/// Adds to each request the errors that every request can have, unless the request describes them itself.
 struct CommonErrors;
 
 impl Modify for CommonErrors {
@@ -92,7 +92,8 @@ impl Modify for CommonErrors {
     }
 }
 
-/// Returns the description of the API. A release contains only the text, not the generator, which saves 0.5 MB.
+/// Returns the description of the API.
+/// A release build contains only the text and not the generator, which saves 0.5 MB.
 pub(super) async fn openapi() -> Response {
     if cfg!(debug_assertions) {
         return Json(Api::openapi()).into_response();

@@ -1,4 +1,4 @@
-//! Problems as answers of HTTP.
+//! Converts problems to HTTP responses.
 
 use crate::api::{MEDIA_TYPE, Problem};
 use axum::http::{HeaderValue, StatusCode, header};

@@ -5,7 +5,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use std::fs;
 
-/// The unit of CPU times in /proc, in seconds. It is the same on all machines.
+/// The unit of CPU times in /proc, in seconds. It is the same on all Linux machines.
 const TICK: f64 = 0.01;
 
 /// Returns the current metrics of this process. A metric that cannot be read is absent.
@@ -55,9 +55,9 @@ struct Stat {
 impl Stat {
     fn read() -> Option<Self> {
         let text = fs::read_to_string("/proc/self/stat").ok()?;
-        // The name of the program is in parentheses, and may contain anything.
+        // The name of the program is in parentheses, and may contain any character, so the fields after it are read.
         let (_, fields) = text.rsplit_once(')')?;
-        // The first element is the third field in proc(5).
+        // The first element of `fields` is the third field in the numbering of proc(5).
         let fields: Vec<&str> = fields.split_whitespace().collect();
         let field = |number: usize| fields.get(number.checked_sub(3)?)?.parse::<f64>().ok();
         Some(Self {
@@ -74,7 +74,7 @@ fn resident_bytes() -> Option<f64> {
 
 fn open_fds() -> Option<f64> {
     let files = fs::read_dir("/proc/self/fd").ok()?;
-    // Not counted: the folder itself, which is open while it is read.
+    // One is subtracted for the folder itself, which is open while it is read.
     let count = u32::try_from(files.count().saturating_sub(1)).ok()?;
     Some(f64::from(count))
 }
@@ -88,7 +88,7 @@ fn boot_time() -> Option<f64> {
     number_after("/proc/stat", "btime")
 }
 
-/// Returns the number after a name at the beginning of a line.
+/// Returns the number after `name`, which is at the beginning of a line of the file.
 fn number_after(path: &str, name: &str) -> Option<f64> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;

@@ -2,12 +2,12 @@
 
 use axum::http::Method;
 
-/// What a caller may do. Each level includes those before it.
+/// What a caller may do. Each level includes the levels before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Access {
-    /// Begin a session with a ticket, nothing else.
+    /// Begin a session with a ticket, and nothing else.
     Nothing,
-    /// Read.
+    /// Read, and change nothing.
     View,
     /// Start runs, and send commands to them.
     Operate,
@@ -32,27 +32,28 @@ impl Access {
     }
 }
 
-/// The access rule of a route.
+/// The access that a route needs, and how its requests appear in the audit log.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rule {
     pub access: Access,
-    /// The word in the audit log, for a request that changes something.
+    /// The word for the request in the audit log. `None` if the request changes nothing or the handler writes to the
+    /// log.
     pub action: Option<&'static str>,
 }
 
 impl Rule {
-    /// Returns the rule of a route. Paths without a route have a rule as well.
+    /// Returns the rule of a route. A path that has no route has a rule as well.
     pub fn of(method: &Method, route: Option<&str>) -> Self {
         let (access, action) = match (method.as_str(), route.unwrap_or_default()) {
             ("GET" | "HEAD", "/v1/audit") => (Access::Admin, None),
             ("POST", "/v1/session") => (Access::Nothing, None),
-            // The signature of these requests replaces a token.
+            // The signature of these URLs replaces a token.
             ("GET" | "HEAD", "/v1/callbacks/{run}/{signal}") => (Access::Nothing, None),
-            // The handlers write to the audit log after they have checked the signature.
+            // No word here: the handlers write to the audit log themselves, after they have checked the signature.
             ("POST", "/v1/callbacks/{run}/{signal}" | "/v1/hooks/{workflow}") => {
                 (Access::Nothing, None)
             }
-            // The API requests of its messages need their own access.
+            // Each message of MCP becomes an API request, which needs its own access.
             ("DELETE", "/v1/session") | ("GET" | "POST" | "DELETE", "/mcp") => (Access::View, None),
             // These requests compute without changing anything.
             (
@@ -70,7 +71,7 @@ impl Rule {
                 | "/v1/runs/{run}/test-condition",
             ) => (Access::View, None),
             ("POST", "/v1/runs") => (Access::Operate, Some("start")),
-            // The handler writes one entry for each run.
+            // No word here: the handler writes one entry for each run.
             ("POST", "/v1/runs/bulk") => (Access::Operate, None),
             ("POST", "/v1/runs/{run}/pause") => (Access::Operate, Some("pause")),
             ("POST", "/v1/runs/{run}/resume") => (Access::Operate, Some("resume")),

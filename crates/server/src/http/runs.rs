@@ -1,5 +1,5 @@
-//! Runs over HTTP: starting, listing, inspecting, and commands. The answers are the reports that the command line
-//! prints, too.
+//! Runs over HTTP: starting, listing, inspecting, and commands.
+//! The answers are the same reports that the command line prints.
 
 use super::app::{App, Lane, blocking, compute};
 use super::body::{Json, Optional, PathParam, ValidatedQuery, flag, page, requested_limit};
@@ -31,7 +31,7 @@ use windlass_engine::{
     Timestamp, Value, Workflow, check_run_id, new_id, now, own_labels,
 };
 
-/// The body of a request that starts a run.
+/// The body of a request that starts a run: a `StartRun`, or only a workflow.
 type StartBody = OrWorkflow<StartRun>;
 
 /// The header with the caller's idempotency key.
@@ -47,7 +47,7 @@ const MAX_PAGE: usize = 1_000;
 /// Maximum number of runs that a request selects by their ids.
 pub(super) const MANY_RUNS: usize = 200;
 
-/// The default and the maximum number of iterations and events in an answer.
+/// The default and the maximum number of iterations, and of events, in one answer.
 const ROWS: usize = 100;
 const MAX_ROWS: usize = 10_000;
 
@@ -141,7 +141,8 @@ pub(super) async fn start(
     answer(&app, &started)
 }
 
-/// Creates the answer to a start. The run's header is in memory now, so reading it does not block.
+/// Creates the answer to a start.
+/// A run that was just started has its header in memory, so reading the header does not block.
 fn answer(app: &App, started: &Started) -> Result<Response, Problem> {
     let header = app.engine.inspector().header(&started.run)?;
     let location = format!("/v1/runs/{}", started.run);
@@ -166,7 +167,7 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     Ok(Some(key.to_owned()))
 }
 
-/// Checks a run's id that the caller chose.
+/// Checks a run's id that the caller chose, and returns it.
 fn run_id(id: String) -> Result<String, Problem> {
     check_run_id(&id).map_err(invalid_parameter)?;
     Ok(id)
@@ -319,7 +320,7 @@ pub(super) async fn list(
     };
     let bad = |detail: String| Problem::new(ErrorCode::BadRequest, detail);
     let mut workflows = words(&query.workflow);
-    // A workflow's name may contain a comma.
+    // The name of a workflow may contain a comma, so the whole text may also be one name.
     workflows.extend(query.workflow.clone().filter(|text| text.contains(',')));
     let mut filter = ListFilter {
         workflows,
@@ -332,7 +333,7 @@ pub(super) async fn list(
         stuck_since: query.stuck_since,
         runs: words(&query.runs),
         facets: query.facets,
-        // 24 hours, including the current one.
+        // The facet by hour has 24 hours, including the current one.
         hours_since: query
             .facets
             .then(|| Timestamp(now().hour().0 - 23 * 3_600_000)),
@@ -357,7 +358,8 @@ pub(super) async fn list(
     Ok(axum::Json(report))
 }
 
-/// Parses labels that are separated by commas. A part without `=` belongs to the text before it.
+/// Parses labels that are separated by commas.
+/// A text of a label may contain a comma: a part without `=` belongs to the label before it.
 fn labels(text: &str) -> Option<BTreeMap<String, String>> {
     let mut labels: Vec<(&str, String)> = Vec::new();
     for part in text.split(',').filter(|_| !text.is_empty()) {

@@ -1,4 +1,4 @@
-//! Schemas of bodies that have one of two forms.
+//! The schemas of bodies that have one of two forms.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -8,7 +8,7 @@ use utoipa::openapi::schema::{
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
-/// A JSON body: an envelope, or a plain workflow.
+/// A JSON body that is either an envelope (an object that contains a workflow's text) or the workflow itself.
 pub(super) struct OrWorkflow<T>(PhantomData<T>);
 
 impl<T: ToSchema> PartialSchema for OrWorkflow<T> {

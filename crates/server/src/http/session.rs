@@ -1,4 +1,5 @@
-//! Sessions of browsers. A browser sends the token once; after that, a cookie replaces it (see `sessions`).
+//! Sessions of browsers.
+//! A browser sends the token once. After that, a cookie replaces the token (see `sessions`).
 
 use super::app::{App, blocking};
 use super::body::Optional;
@@ -83,7 +84,7 @@ fn no_session(error: std::io::Error) -> Problem {
     Problem::new(ErrorCode::Internal, error.to_string())
 }
 
-/// Creates a ticket with which a browser begins a session.
+/// Creates a ticket with which a browser can begin a session.
 pub(super) async fn ticket(
     State(app): State<Arc<App>>,
     Extension(actor): Extension<Actor>,

@@ -1,7 +1,9 @@
-//! The sessions of browsers that a server accepts. A session has a random id, its start time, and the Unix user if
-//! `windlass ui` began it. It is signed with the token and with a key of the store. So no other server accepts it,
-//! although browsers send it to every port of a host. A session ends after a while, with its token, or when its browser
-//! ends it. This survives restarts: the key and the ids of ended sessions are stored in a file of the state directory.
+//! The sessions of browsers that a server accepts.
+//! A session has a random id, its start time, and a Unix user if `windlass ui` began it. It is signed with the token
+//! and with a key of the store. So no other server accepts the session, although browsers send its cookie to every
+//! port of a host.
+//! A session ends after [`SESSION_AGE`], with its token, or when its browser ends it. Sessions survive restarts of
+//! the server: the key and the ids of ended sessions are stored in a file of the state directory.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -22,7 +24,7 @@ pub(super) const SESSION_AGE: u32 = 30 * 24 * 60 * 60;
 /// The name of the file in the state directory.
 const FILE: &str = "sessions";
 
-/// If more sessions than this were ended, all sessions are ended.
+/// If more sessions than this were ended, all sessions are ended, so that the file stays small.
 const MAX_ENDED: usize = 10_000;
 
 /// Prefix of the signed bytes of a session, so that a signature for another purpose is never valid for a session.
@@ -30,7 +32,7 @@ const SESSION: &[u8] = b"windlass session";
 
 /// The sessions of one store.
 pub(crate) struct Sessions {
-    /// The path of the file.
+    /// The path of the file that stores the key and the ended sessions.
     path: PathBuf,
     state: Mutex<State>,
 }
@@ -39,9 +41,10 @@ pub(crate) struct Sessions {
 #[derive(Clone, Serialize, Deserialize)]
 struct State {
     key: [u8; 32],
-    /// The ids of ended sessions, and until when these would have been valid, in milliseconds since 1970.
+    /// The ids of ended sessions, each with the time until which the session would have been valid, in milliseconds
+    /// since 1970.
     ended: BTreeMap<String, i64>,
-    /// Whether the key is in the file.
+    /// Whether the file has the current key.
     #[serde(skip)]
     is_stored: bool,
 }
@@ -57,7 +60,7 @@ impl State {
         })
     }
 
-    /// Adds an ended session, and removes those that have expired.
+    /// Adds an ended session, and removes the entries of sessions that have expired.
     fn end(&mut self, session: &Session, now: Timestamp) -> io::Result<()> {
         self.ended.retain(|_, until| *until > now.0);
         if self.ended.len() >= MAX_ENDED {
@@ -73,7 +76,7 @@ struct Session {
     id: [u8; 16],
     begun_at: Timestamp,
     signature: [u8; 32],
-    /// The Unix user; empty if a token began it.
+    /// The Unix user. Empty if the session was begun with a token.
     user: String,
 }
 
@@ -102,7 +105,7 @@ impl Session {
             .saturating_add(i64::from(SESSION_AGE) * 1_000)
     }
 
-    /// Returns the bytes that are signed.
+    /// Returns the bytes of the session that are signed.
     fn signed(&self, state: &State) -> Vec<u8> {
         let begun_at = self.begun_at.0.to_be_bytes();
         let user = self.user.as_bytes();
@@ -115,7 +118,8 @@ impl Session {
 }
 
 impl Sessions {
-    /// Loads the sessions of the store in a state directory. If the file cannot be read, all sessions end.
+    /// Loads the sessions of the store in a state directory.
+    /// If the file cannot be read, no earlier session is valid any more.
     pub fn of(state: &Path) -> io::Result<Self> {
         let path = state.join(FILE);
         let found = fs::read(&path).ok();
@@ -133,14 +137,14 @@ impl Sessions {
         })
     }
 
-    /// Returns a name that distinguishes the cookie of this store from those of others.
+    /// Returns a name that distinguishes the cookie of this store from the cookies of other stores.
     pub fn name(&self) -> String {
         let digest = digest(&SHA256, &self.lock().key);
         let first = digest.as_ref().iter().take(4);
         first.map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Returns the key for sessions that no token begins.
+    /// Returns the key for sessions that are begun without a token.
     pub fn own_key(&self) -> hmac::Key {
         hmac::Key::new(hmac::HMAC_SHA256, &self.lock().key)
     }
@@ -170,7 +174,7 @@ impl Sessions {
         Ok(URL_SAFE_NO_PAD.encode(all))
     }
 
-    /// Returns the user of a cookie's session, if the session is valid and was begun with this token.
+    /// Returns the user of a cookie's session, or `None` if the session is not valid or was begun with another token.
     pub fn accepts(&self, cookie: &str, token: &hmac::Key, now: Timestamp) -> Option<String> {
         let session = Session::read(cookie)?;
         let state = self.lock();
@@ -181,7 +185,7 @@ impl Sessions {
         valid.then_some(session.user)
     }
 
-    /// Ends a session: its cookie is refused after that.
+    /// Ends the session of a cookie. After that, the cookie is refused.
     pub fn end(&self, cookie: &str, token: &hmac::Key, now: Timestamp) -> io::Result<()> {
         if self.accepts(cookie, token, now).is_none() {
             return Ok(());
@@ -194,7 +198,8 @@ impl Sessions {
         Ok(())
     }
 
-    /// Stores the key and the ended sessions. If this fails, they are valid until the process ends.
+    /// Stores the key and the ended sessions.
+    /// If this fails, they are valid only until the process ends.
     fn store(&self, state: &mut State) {
         let bytes = serde_json::to_vec(state).map_err(io::Error::from);
         match bytes.and_then(|bytes| replace_private_file(&self.path, &bytes)) {
@@ -233,7 +238,7 @@ mod tests {
                 .is_none()
         );
         assert!(sessions.accepts(&one, &other, begun).is_none());
-        // A later beginning is not what was signed.
+        // A session with a later start time does not match the signature.
         let mut forged = URL_SAFE_NO_PAD.decode(&one).unwrap();
         forged[20] ^= 1;
         assert!(

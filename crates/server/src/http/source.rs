@@ -1,4 +1,4 @@
-//! Workflows in requests: plain, or inside a JSON envelope.
+//! Workflows in requests: as a plain body, or inside a JSON envelope.
 
 use super::body::{essence, is_json, read, unreadable, values};
 use super::listener::Caller;
@@ -18,27 +18,28 @@ const TEXTS: [&str; 5] = [
     "text/plain",
 ];
 
-/// A JSON body that contains a workflow's text, instead of a plain workflow.
+/// A JSON object that contains the text of a workflow, in contrast to a body that is the workflow itself.
 pub(super) trait Envelope: DeserializeOwned {
-    /// The members of the envelope. None of them is a top-level key of a workflow.
+    /// The names of the envelope's members. None of them is a top-level key of a workflow.
     const MEMBERS: &'static [&'static str];
-    /// Whether a body of any media type is accepted as a workflow. A page of another site can send such a body without
-    /// a preflight request, so a request that starts something must not accept it.
+    /// Whether a body of any media type is accepted as a workflow.
+    /// A page of another site can send a body of some media types without a preflight request. So this must be false
+    /// for a request that starts something.
     const ANY_TYPE: bool;
-    /// Creates the request for a body that is only a workflow.
+    /// Creates the envelope for a body that is only a workflow.
     fn plain_start(text: String) -> Self;
 }
 
 /// The form in which a workflow was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As text: YAML, or JSON as well.
+    /// As text: YAML, or JSON that is sent as text.
     Text,
     Json,
 }
 
 impl Form {
-    /// Returns the default name of the workflow's file.
+    /// Returns the name of the workflow's file if the request names none.
     pub fn file(self, stem: &str) -> String {
         match self {
             Self::Text => format!("{stem}.yaml"),
@@ -74,7 +75,8 @@ impl<S: Send + Sync, T: Envelope> FromRequest<S> for Source<T> {
     }
 }
 
-/// Returns true if JSON is the envelope, because it has a member of it. `dialect` can be in both forms.
+/// Returns true if a JSON body is the envelope: it has one of the envelope's members.
+/// `dialect` does not decide this, because both the envelope and a workflow can have it.
 fn is_envelope<T: Envelope>(bytes: &[u8]) -> Result<bool, Problem> {
     let neither = || {
         let members = T::MEMBERS.join("`, `");
@@ -90,7 +92,7 @@ fn is_envelope<T: Envelope>(bytes: &[u8]) -> Result<bool, Problem> {
     if keys.keys().any(|key| known(key) && key != "dialect") || keys.keys().all(known) {
         return Ok(true);
     }
-    // With `dialect` the body is meant as a workflow, so the errors of a workflow are reported.
+    // A body with `dialect` is meant as a workflow, so the errors of the workflow are reported.
     let text = String::from_utf8_lossy(bytes);
     let bundle = Bundle::single(Form::Json.file("workflow"), text);
     if keys.contains_key("dialect") || dialect_of(&bundle, None).is_some() {
@@ -99,7 +101,7 @@ fn is_envelope<T: Envelope>(bytes: &[u8]) -> Result<bool, Problem> {
     Err(neither())
 }
 
-/// Returns the files of a workflow that was sent as text.
+/// Returns the files of a workflow whose text was sent in a request.
 pub(super) fn bundle(file: String, text: String, further: &[FileText]) -> Bundle {
     let mut bundle = Bundle::single(file, text);
     bundle.files.extend(further.iter().map(|file| SourceFile {

@@ -1,4 +1,4 @@
-//! Values of workflows between their runs, over HTTP.
+//! The values that workflows store between their runs, over HTTP.
 
 use super::app::{App, blocking};
 use super::body::{Json, PathParam, ValidatedQuery, flag};

@@ -16,7 +16,7 @@ use windlass_engine::{BackedUp, ErrorCode, PruneFilter, Pruned, now, parse_durat
 const PAGE: usize = 20;
 const MAX_PAGE: usize = 200;
 
-/// Maximum number of iterations of each run.
+/// Maximum number of iterations that the dump of a run has.
 const MAX_ROWS: usize = 10_000;
 
 /// Selects the runs to resume.
@@ -130,7 +130,7 @@ pub(super) async fn prune(
     Ok(axum::Json(prune.await?))
 }
 
-/// Returns the process that owns the store. Over the control socket only.
+/// Returns information about the process that owns the store. Over the control socket only.
 pub(super) async fn owner(State(app): State<Arc<App>>) -> axum::Json<Owner> {
     axum::Json(Owner {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -139,7 +139,7 @@ pub(super) async fn owner(State(app): State<Arc<App>>) -> axum::Json<Owner> {
     })
 }
 
-/// Copies the store. Over the control socket only.
+/// Copies the store to another state directory. Over the control socket only.
 pub(super) async fn backup(
     State(app): State<Arc<App>>,
     Json(to): Json<BackupTo>,

@@ -1,6 +1,7 @@
-//! Tickets: a command of the operator requests one over the control socket, and a browser exchanges it for a session.
-//! So the token is in no URL, no history and no list of processes. A ticket is accepted once, within a minute, and not
-//! after a restart.
+//! Tickets, with which a browser begins a session instead of a token.
+//! A command of the operator requests a ticket over the control socket, and a browser exchanges the ticket for a
+//! session. So the token is in no URL, no history and no list of processes. A ticket is accepted once, within a
+//! minute, and not after a restart of the server.
 
 use crate::api::Problem;
 use base64::Engine as _;
@@ -12,10 +13,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 use windlass_engine::ErrorCode;
 
-/// How long a ticket is valid.
+/// How long a ticket is valid after its creation.
 const GOOD: Duration = Duration::from_secs(60);
 
-/// The tickets that were not used yet: when they expire, and the Unix users that requested them.
+/// The tickets that were not used yet. Each has the time when it expires, and the Unix user that requested it.
 #[derive(Default)]
 pub(super) struct Tickets(Mutex<HashMap<String, (Instant, String)>>);
 
@@ -32,7 +33,7 @@ impl Tickets {
         Ok(ticket)
     }
 
-    /// Returns the user of a ticket, and removes the ticket.
+    /// Returns the user of a valid ticket, and removes the ticket so that it is not accepted again.
     pub fn take(&self, ticket: &str) -> Option<String> {
         let mut tickets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (until, user) = tickets.remove(ticket)?;

@@ -1,4 +1,5 @@
-//! The tokens of a server: a table of names, roles and tokens, in a file that is read again when it changes.
+//! The tokens of a server.
+//! They are in a file with a table of names, roles and tokens. The file is read again when it changes.
 
 use super::roles::Access;
 use ring::hmac;
@@ -8,7 +9,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Maximum number of tokens: each request is compared with all of them.
+/// Maximum number of tokens. It is limited because each request is compared with all tokens.
 const MAX_TOKENS: usize = 1_000;
 
 /// Maximum size of a token file, in bytes.
@@ -17,13 +18,14 @@ const MAX_FILE: u64 = 1 << 20;
 /// Maximum length of a name.
 const MAX_NAME: usize = 64;
 
-/// The name of the token if it is the only one, without a name of its own.
+/// The name of the token if the file has only one token, without a name.
 const ONLY: &str = "admin";
 
-/// What is signed to compare two tokens. This signature is never accepted for a session.
+/// The text that is signed to compare two tokens. A session has other signed bytes, so this signature is not valid
+/// for one.
 const PROOF: &[u8] = b"windlass token";
 
-/// A token for comparison. It reveals neither the token's length nor its beginning.
+/// A token in a form for comparison, which reveals neither the token's length nor its beginning.
 pub(super) struct Token {
     pub name: String,
     pub access: Access,
@@ -54,7 +56,7 @@ impl Tokens {
     /// Reads a file with lines of `NAME ROLE TOKEN`, or with only a token. Also returns the file's text.
     ///
     /// # Errors
-    /// What is wrong, without any text of the file, because that may be a token.
+    /// The message says what is wrong. It has no text of the file, because the text may be a token.
     pub fn read(path: &Path) -> Result<(Self, String), String> {
         let of_file = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
         let text = read_text(path).map_err(|error| of_file(&error))?;
@@ -106,7 +108,7 @@ impl Tokens {
         Ok(Self(tokens))
     }
 
-    /// Returns true if there are no tokens, so that every client has all rights.
+    /// Returns true if the server has no tokens. Then every client has all rights.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -122,7 +124,8 @@ impl Tokens {
         self.0.iter()
     }
 
-    /// Returns the token that a request has. The time of the comparison does not depend on the token.
+    /// Returns the accepted token that equals a request's token.
+    /// The time of the comparison does not depend on the tokens.
     pub(super) fn find(&self, given: &str) -> Option<&Arc<Token>> {
         let given = hmac::Key::new(hmac::HMAC_SHA256, given.as_bytes());
         let proof = hmac::sign(&given, PROOF);

@@ -1,5 +1,6 @@
-//! The console: the embedded files of `ui/dist`. All its pages are one document, the shell, which contains no data and
-//! requests everything from the API. So the shell needs no token, and a link in a mail can open it.
+//! The console: the embedded files of `ui/dist`.
+//! All its pages are one document, the shell. The shell contains no data and requests everything from the API. So it
+//! needs no token, and a link in a mail can open it.
 
 use super::app::App;
 use crate::api::Problem;
@@ -36,7 +37,8 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (header::VARY, "accept-encoding"),
 ];
 
-/// The cache lifetime of a file that never changes at its URL, and of a file that may change.
+/// The cache lifetime of a file whose content never changes at its URL. The constant below is for a file that may
+/// change.
 const FOREVER: &str = "public, max-age=31536000, immutable";
 const REVALIDATE: &str = "no-cache";
 
@@ -55,7 +57,7 @@ impl File {
         let bytes = bytes.into();
         let mut version = String::new();
         for byte in digest(&SHA256, &bytes).as_ref().iter().take(16) {
-            // Writing to a string does not fail.
+            // Writing to a `String` does not fail.
             let _ = write!(version, "{byte:02x}");
         }
         Self {
@@ -124,7 +126,7 @@ macro_rules! embedded {
     };
 }
 
-/// The files that the shell loads.
+/// The files of the console that the shell loads.
 static FILES: LazyLock<[File; 9]> = LazyLock::new(|| {
     let script = "text/javascript; charset=utf-8";
     [
@@ -149,7 +151,7 @@ macro_rules! pages {
     };
 }
 
-/// The manual as one object: its pages' names and texts. It is compressed at the first request.
+/// The manual as one JSON object with the name and the text of each page. It is compressed at the first request.
 static MANUAL: LazyLock<File> = LazyLock::new(|| {
     let pages: serde_json::Map<String, serde_json::Value> = pages![
         "SUMMARY",
@@ -207,8 +209,9 @@ static MANUAL: LazyLock<File> = LazyLock::new(|| {
     File::new("docs.json", "application/json", text)
 });
 
-/// The shell. It names files with their versions, so that a browser can cache each file until it changes. Scripts that
-/// import each other have no version in their URL: with two URLs they would run twice.
+/// The shell. Its URLs of other files contain the files' versions, so that a browser can cache each file until it
+/// changes.
+/// Scripts that import each other have no version in their URL: with two URLs, such a script would run twice.
 static SHELL: LazyLock<File> = LazyLock::new(|| {
     let mut text = String::from_utf8_lossy(embedded!("index.html")).into_owned();
     for File { name, version, .. } in FILES.iter().filter(|file| file.name != "app.js") {
@@ -225,8 +228,9 @@ pub(super) fn is_console_path(path: &str) -> bool {
     is_shell(path) || path.starts_with("/ui/")
 }
 
-/// Returns true if a path shows the shell: every path of the console except those that look like a file. Only the first
-/// part of the path is checked, because a run's id may contain a dot.
+/// Returns true if the shell is returned at a path.
+/// That is every path of the console except those that may be a file. Only the first part of the path decides,
+/// because the id of a run in a later part may contain a dot.
 pub(super) fn is_shell(path: &str) -> bool {
     let place = path.strip_prefix("/ui/");
     matches!(path, "/" | "/ui")
@@ -247,7 +251,7 @@ pub(super) async fn shell(
     Ok(SHELL.answer(None, &headers))
 }
 
-/// Returns a file of the console, or the shell at one of its paths.
+/// Returns a file of the console. At the paths of pages, returns the shell.
 pub(super) async fn file(
     State(app): State<Arc<App>>,
     Path(path): Path<String>,

@@ -1,14 +1,14 @@
-//! A replacement for the console in a build without the feature `ui`.
+//! Replaces the console in a build without the feature `ui`.
 
 use crate::api::Problem;
 use windlass_engine::ErrorCode;
 
-/// Returns false: there are no such paths.
+/// Returns false, because without the console there are no such paths.
 pub(super) fn is_console_path(_path: &str) -> bool {
     false
 }
 
-/// Returns false: there are no such paths.
+/// Returns false, because without the console there are no such paths.
 pub(super) fn is_shell(_path: &str) -> bool {
     false
 }

@@ -1,4 +1,4 @@
-//! Workflows over HTTP: storing them under a name, inspecting and checking them.
+//! Workflows over HTTP: storing workflows under a name, inspecting and checking them.
 
 use super::app::{App, Lane, blocking, compute};
 use super::body::{PathParam, ValidatedQuery, flag, page};
@@ -21,7 +21,7 @@ use windlass_engine::{
     Bundle, EngineError, ErrorCode, Graph, LoadError, LoadOptions, Origin, PutIf, dialect_of, graph,
 };
 
-/// The body of a request that contains a workflow.
+/// The body of a request that contains a workflow: a `WorkflowText`, or only the workflow.
 pub(super) type WorkflowBody = OrWorkflow<WorkflowText>;
 
 /// The default and the maximum size of a page of workflows.
@@ -40,7 +40,7 @@ impl Envelope for WorkflowText {
     }
 }
 
-/// Returns the files of a workflow as it was sent, and the options for loading them.
+/// Returns the files of a workflow that was sent, and the options for loading them.
 pub(super) fn parts(
     text: WorkflowText,
     stem: &str,
@@ -139,7 +139,7 @@ pub(super) async fn put(
     Ok((status, headers.0, headers.1, axum::Json(report)).into_response())
 }
 
-/// Reads the conditions of a request about the version that it replaces.
+/// Reads which stored version a request expects to replace, from its headers.
 fn condition(headers: &HeaderMap) -> Result<PutIf, Problem> {
     let given = |name| {
         headers
@@ -159,7 +159,8 @@ fn condition(headers: &HeaderMap) -> Result<PutIf, Problem> {
     }
 }
 
-/// Returns the headers with the version of an answer. They forbid caching, because the workflow may be replaced.
+/// Returns the headers with the version of a workflow.
+/// They also forbid caching, because the workflow may be replaced.
 fn version_headers(report: &WorkflowReport) -> [(HeaderName, String); 2] {
     let tag = format!("\"{}\"", report.program);
     let fresh = String::from("no-store");
