@@ -1,5 +1,6 @@
-//! `appendFile` in all formats. A variable of the run has the length of each file after the run's last
-//! append, so that the lengths are part of the checkpoint. This module never reads a file.
+//! `appendFile` in all formats.
+//! A variable of the run has, for each file, its length after the run's last append. So the lengths are part of the
+//! checkpoint. This module never reads a file.
 
 use super::builder::{call, object, text};
 use super::reader::Reader;
@@ -10,11 +11,12 @@ use windlass_source::source::{Entry, Kind, Span};
 
 pub(super) const EXECUTOR: &str = "appendFile";
 
-/// The names of the variable with the lengths of files, in Loom and in TEA.
+/// The name of the variable with the lengths of files, in Loom. The constant below is its name in TEA.
 pub(super) const LOOM_FILES: &str = "$files";
 pub(super) const TEA_FILES: &str = "_files";
 
-/// The reason of the fault if an append did not follow the last one. Short, because the fault quotes it.
+/// The reason of the fault if another append to the file ran at the same time. It is short, because the fault quotes
+/// it.
 const AT_ONCE: &str = "appended at the same time as another";
 
 /// Makes the template that reads the variable with the run's files, as an input of the executor.
@@ -25,8 +27,7 @@ pub(super) fn files(reader: &Reader<'_>, variable: &str) -> Result<Template, Par
     )
 }
 
-/// Reads whether a file is rewritten (`replace: true`), or its content stays (`append: true`, the
-/// default).
+/// Reads whether a file is rewritten (`replace: true`), or keeps its content (`append: true`, the default).
 pub(super) fn replaces(
     reader: &mut Reader<'_>,
     append: Option<&Entry>,
@@ -55,7 +56,7 @@ pub(super) fn replaces(
     }
 }
 
-/// Makes the condition that the run does not know the length of a file yet.
+/// Makes the condition that holds if the run does not know the length of a file yet.
 pub(super) fn unknown(
     reader: &Reader<'_>,
     variable: &str,
@@ -65,8 +66,9 @@ pub(super) fn unknown(
     Ok(Condition::from_template(known)?.negated())
 }
 
-/// Makes the call that measures a file before the first append to it, so that its existing content is
-/// never cut off. Another spelling of a known file is measured, too, which changes nothing.
+/// Makes the call that measures a file before the run's first append to it, so that existing content is never cut
+/// off.
+/// If a path is another spelling of a known file, it is measured as well, which changes nothing.
 pub(super) fn measure(
     reader: &Reader<'_>,
     variable: &str,
@@ -84,15 +86,15 @@ pub(super) fn measure(
     })
 }
 
-/// Makes the call that replaces the old files by the files that the run wrote.
+/// Makes the call that replaces the old files by the new files that the run wrote.
 pub(super) fn put(reader: &Reader<'_>, variable: &str) -> Result<Call, ParseError> {
     let put = Template::constant(Value::Bool(true));
     let inputs = object([("put", put), ("files", files(reader, variable)?)]);
     Ok(call(EXECUTOR, inputs))
 }
 
-/// Returns the files that a run rewrites, each with the file that has the rows until the run has
-/// succeeded.
+/// Returns the files that a run rewrites.
+/// Each is returned with the file that contains the new rows until the run has succeeded.
 #[must_use]
 pub fn replacements(variables: &Value) -> Vec<(String, String)> {
     let files = [LOOM_FILES, TEA_FILES].map(|name| variables.get(name));
@@ -100,7 +102,8 @@ pub fn replacements(variables: &Value) -> Vec<(String, String)> {
     let replaced = files.flat_map(|files| {
         files.iter().filter_map(|(sibling, known)| {
             let file = known.get("replaces")?.as_str()?;
-            // A file that an earlier run wrote, whose state this run copied, is not replaced by this run.
+            // The run may have copied the state of an earlier run. A file that the earlier run wrote is not replaced
+            // by this run.
             let current = files.get(file).and_then(Value::as_str) == Some(sibling);
             current.then(|| (file.to_owned(), sibling.to_string()))
         })
@@ -108,15 +111,17 @@ pub fn replacements(variables: &Value) -> Vec<(String, String)> {
     replaced.collect()
 }
 
-/// Makes the assignment after a file was measured. It changes nothing if the run knows the file.
+/// Makes the assignment after a file was measured.
+/// It changes nothing if the run already knows the length of the file.
 fn measured(reader: &Reader<'_>, variable: &str, span: Span) -> Result<Assignment, ParseError> {
     let reported = jinja(reader, "{{ result.get('files') }}")?;
     let value = Template::call("union", vec![reported, files(reader, variable)?])?;
     Ok(set(variable, value, span))
 }
 
-/// Makes the assignment after an append. An append that did not start at the last known length ran at
-/// the same time as another. This is a fault, also if a crash repeated it and only the run knows.
+/// Makes the assignment after an append.
+/// If the append did not start at the last known length, another append ran at the same time. This is a fault. It is
+/// found also if a crash repeated the append, because the run has the length.
 pub(super) fn remember(
     reader: &Reader<'_>,
     variable: &str,
@@ -133,7 +138,8 @@ pub(super) fn remember(
     Ok(set(variable, value, span))
 }
 
-/// Returns the name of a run's variables in Jinja. In Loom, `state` may be the values between runs.
+/// Returns the name under which Jinja reads the run's variables.
+/// In Loom it differs from that in TEA, because in Loom `state` may be the values between runs.
 fn root(variable: &str) -> &'static str {
     match variable {
         LOOM_FILES => "variables",

@@ -1,5 +1,6 @@
-//! Checks of several formats: code that data is rendered into, and the `authentication` and `tls` of
-//! HTTP calls. They only report, and never change anything.
+//! Checks that several formats have.
+//! They are about code into which data is rendered, and about the `authentication` and `tls` of HTTP calls. The
+//! checks only report, and never change anything.
 
 use super::reader::{Reader, name_of};
 use windlass_expression::{Reference, Syntax, Template};
@@ -34,13 +35,13 @@ const AUTHENTICATION: [AuthenticationKeys; 6] = [
     ),
 ];
 
-/// Further types in a Logic Apps definition: a handler provides the token, or the call has no credentials.
+/// Further types in a Logic Apps definition. For these, a handler provides the token, or the call has no credentials.
 const OF_DESIGNERS: [&str; 3] = ["ManagedServiceIdentity", "ActiveDirectoryOAuth", "None"];
 
-/// Further types in a Logic Apps definition that are not supported here.
+/// Further types in a Logic Apps definition that Windlass does not support.
 const OF_AZURE: [&str; 1] = ["ClientCertificate"];
 
-/// The message for a command that data is rendered into.
+/// The message for a command into which data is rendered.
 pub(super) const DATA_IN_COMMAND: &str = "a value could be read as code: pass it through \
     env: { NAME: \"…\" } and write \"$NAME\", or use command: [program, argument]";
 
@@ -48,12 +49,13 @@ pub(super) const DATA_IN_COMMAND: &str = "a value could be read as code: pass it
 struct DataInCode {
     offset: usize,
     length: usize,
-    /// The data, if the text names it.
+    /// The data, if it is known what the text reads.
     data: Option<Reference>,
 }
 
-/// Warns of data in the text of code. In some languages the text is a template (`is_template`), in
-/// others it stays unchanged. `given` is the name under which the code can read the data.
+/// Warns if data is written into code.
+/// In some languages the text is a template (`is_template`), in others it stays unchanged. `given` is the name under
+/// which the code can read the data instead.
 pub(super) fn data_in_code(
     reader: &mut Reader<'_>,
     language: &str,
@@ -63,7 +65,7 @@ pub(super) fn data_in_code(
 ) {
     let text = code.as_str().unwrap_or_default();
     let found = pieces(reader, text).find(|found| {
-        // If nothing is rendered, braces outside of a string literal are syntax of the language.
+        // If the text is not rendered, braces outside of a string literal are syntax of the language.
         is_template || (found.data.is_some() && is_quoted(text, found.offset))
     });
     let Some(found) = found else { return };
@@ -88,7 +90,7 @@ pub(super) fn data_in_code(
     reader.warning("data-in-code", span, what, hint);
 }
 
-/// Finds the parts of a text that a template would render and that read data.
+/// Finds the parts of a text between braces that a template would replace by data.
 fn pieces(reader: &Reader<'_>, text: &str) -> impl Iterator<Item = DataInCode> {
     text.match_indices("{{")
         .map(|(offset, _)| (offset, "}}"))
@@ -101,7 +103,8 @@ fn pieces(reader: &Reader<'_>, text: &str) -> impl Iterator<Item = DataInCode> {
                 "}}" => Template::parse_cached(piece, Syntax::Jinja, &reader.templates)
                     .ok()?
                     .references(),
-                // The end of a block is in another part, so the block is recognised by its keywords.
+                // A part may begin a block whose end is in another part, so it cannot be parsed. It is recognised by
+                // its keywords.
                 _ => match piece.contains(" in ") || piece.contains("if ") {
                     true => vec![Reference::Anything],
                     false => Vec::new(),
@@ -122,13 +125,13 @@ fn is_quoted(code: &str, offset: usize) -> bool {
     let line = before.rsplit('\n').next().unwrap_or_default();
     ['"', '\''].iter().any(|quote| {
         let opened = line.matches(*quote).count() % 2 == 1;
-        // Braces are doubled in an f-string of Python.
+        // In an f-string of Python, a doubled brace is an escaped brace, and not a template.
         let opening = line.rfind(*quote).and_then(|at| line.get(..at));
         opened && !opening.is_some_and(|code| code.ends_with(['f', 'F']))
     })
 }
 
-/// Reports an `authentication` with which every call would fail.
+/// Reports an `authentication` that would make every call fail.
 pub(super) fn authentication(reader: &mut Reader<'_>, node: &Node) {
     let hint = "for example authentication: { type: Bearer, token: \"${secret:API_TOKEN}\" }";
     let azure = reader.syntax == Syntax::Azure;
@@ -176,7 +179,7 @@ pub(super) fn authentication(reader: &mut Reader<'_>, node: &Node) {
     fields.finish(reader);
 }
 
-/// Reports a `tls` with which every call would fail.
+/// Reports a `tls` that would make every call fail.
 pub(super) fn tls(reader: &mut Reader<'_>, node: &Node) {
     let hint = "for example tls: { ca: \"${secret:ca.pem}\" }, or certificate and key, each in PEM";
     if matches!(node.kind, Kind::Null) || reader.is_computed(node) {

@@ -1,9 +1,10 @@
 //! Finds a cycle in a graph whose nodes name their predecessors.
 
-/// Returns the edges of one cycle, in their direction, or `None` without a cycle. `before` has the
-/// edges that lead to each node; `from` returns the node where an edge starts.
+/// Returns the edges of one cycle, in their direction. Returns `None` if the graph has no cycle.
+/// `before` has, for each node, the edges that lead to it. `from` returns the node where an edge starts.
 pub(super) fn cycle<E: Copy>(before: &[Vec<E>], from: impl Fn(E) -> usize) -> Option<Vec<E>> {
-    // 0: not seen; 1: on the path; 2: done. The stack is explicit, because files are long.
+    // The state of a node is 0 (not seen), 1 (on the path) or 2 (done). The stack is explicit, because the depth of a
+    // recursion would be unlimited.
     let mut seen = vec![0_u8; before.len()];
     for root in 0..before.len() {
         if seen.get(root) != Some(&0) {

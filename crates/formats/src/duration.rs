@@ -1,5 +1,6 @@
-//! Durations of a file: `5s`, ISO 8601, `{count, unit}`, `{interval: …}`, or an expression that
-//! computes a duration. A bare number is refused, because its unit is unclear.
+//! Durations of a file.
+//! A duration is `5s`, ISO 8601, `{count, unit}`, `{interval: …}`, or an expression that computes a duration. A
+//! number without a unit is refused.
 
 use super::builder::{object, text};
 use super::reader::Reader;
@@ -17,10 +18,10 @@ const UNITS: [(&str, u64); 5] = [
     ("week", 604_800),
 ];
 
-/// A duration, constant or computed by an expression.
+/// A duration that is constant or that an expression computes.
 pub struct Span {
     pub template: Template,
-    /// The duration, if it is constant.
+    /// The duration, if it is constant. `None` if an expression computes it.
     pub known: Option<Duration>,
 }
 

@@ -1,9 +1,9 @@
 //! `env`: which environment variables a file reads, and which of them are secrets. The engine reads
 //! their values (docs/reference/tea.md).
 //!
-//! A run stores the variables that it read at its start, so that they are the same when it resumes. But
-//! a secret must not be in a checkpoint, log, dump or error. So a variable is a secret if it is named
-//! like one, or used as one anywhere in the file. Only the inputs of an action may contain a secret.
+//! A run stores the variables that it read at its start, so that they are the same when the run resumes. But a secret
+//! must not be in a checkpoint, log, dump or error. So a variable counts as a secret if its name has a word for a
+//! secret, or if it is used as a secret anywhere in the file. Only the inputs of an action may contain a secret.
 
 use super::reader::{Mention, Reader};
 use std::collections::BTreeSet;
@@ -13,18 +13,18 @@ use windlass_model::model::Name;
 use windlass_source::source::{Kind, Node};
 use windlass_value::words;
 
-/// Fields whose values are secrets, or contain secrets.
+/// The fields whose values are secrets or contain secrets.
 const FIELDS: [&str; 14] = words! {
     access_token api_key apikey auth authentication authorization cookie cookies credentials headers
     password private_key secret token
 };
-/// Words in the names of variables that are secrets: `OPENAI_API_KEY`, `GITHUB_TOKEN`.
+/// Words in the names of variables by which the variables count as secrets: `OPENAI_API_KEY`, `GITHUB_TOKEN`.
 const WORDS: [&str; 14] = words! {
     APIKEY AUTH COOKIE CREDENTIAL CREDENTIALS DSN KEY KEYS PASS PASSPHRASE PASSWD PASSWORD SECRET
     TOKEN
 };
 
-/// Returns the variables that a file reads, each once.
+/// Returns each environment variable that a file reads, once.
 pub(super) fn reads(
     reader: &mut Reader<'_>,
     mentions: &[Mention],
@@ -64,13 +64,13 @@ fn is_key(name: &str) -> bool {
     words.any(|word| WORDS.contains(&word))
 }
 
-/// Collects the variables that are read in fields for secrets.
+/// Collects the variables that are read in fields for secrets. `in_key` is true inside of such a field.
 fn keys(reader: &Reader<'_>, node: &Node, in_key: bool, found: &mut BTreeSet<String>) {
     match &node.kind {
         Kind::String(text) if in_key && text.text.contains("env") => {
             let template = reader.parse(&text.text);
             let references = template.map(|template| template.references());
-            // A text that is not a valid template is reported by the reader of its key.
+            // A text that is not a valid template is reported elsewhere, by the reader of its key.
             found.extend(
                 references.unwrap_or_default().into_iter().filter_map(
                     |reference| match reference {

@@ -1,4 +1,5 @@
-//! The keys of a map while it is read: requested keys are known, and all others are reported.
+//! The keys of a map while the map is read.
+//! A key that the reader requests is known. All other keys are reported.
 
 use super::reader::Reader;
 use super::vocabulary::Key;
@@ -29,18 +30,18 @@ pub struct Fields<'n> {
     what: String,
     entries: &'n [Entry],
     requested: Vec<&'static str>,
-    /// Whether the case of keys does not matter, as in Azure.
+    /// Whether keys are compared ignoring case, as in Logic Apps.
     any_case: bool,
 }
 
-/// The keys of a definition for which null is a value.
+/// The keys of a definition for which null is a value and not the same as a missing key.
 const VALUES: [&str; 9] = words! {
     inputs uri value defaultValue body content from foreach case
 };
 
 impl<'n> Fields<'n> {
-    /// Returns the entry of a key, also if its value is null. In a definition of Logic Apps, null is the
-    /// same as no entry, except for the keys in `VALUES`.
+    /// Returns the entry of a key, even if its value is null.
+    /// In a Logic Apps definition, null is the same as no entry, except for the keys in `VALUES`.
     pub fn get(&mut self, key: &'static str) -> Option<&'n Entry> {
         self.requested.push(key);
         self.find_entry(key)
@@ -61,7 +62,7 @@ impl<'n> Fields<'n> {
         self.requested.iter().any(|key| self.is(entry, key))
     }
 
-    /// Returns the entry of a key. Null is reported as a forgotten value.
+    /// Returns the entry of a key. If its value is null, reports that the value was forgotten.
     pub fn non_null(&mut self, reader: &mut Reader<'_>, key: &'static str) -> Option<&'n Entry> {
         let entry = self.get(key)?;
         if matches!(entry.value.kind, Kind::Null) {
@@ -80,7 +81,7 @@ impl<'n> Fields<'n> {
         (!matches!(entry.value.kind, Kind::Null)).then_some(entry)
     }
 
-    /// Returns the entry of a required key. Reports a key that is missing.
+    /// Returns the entry of a required key. Reports the key if it is missing.
     pub fn required(
         &mut self,
         reader: &mut Reader<'_>,
@@ -99,8 +100,10 @@ impl<'n> Fields<'n> {
         self.non_null(reader, key)
     }
 
-    /// Returns true if the map has a misspelling of this key: it is reported as such, not also as missing.
-    /// Always false in a definition: misspellings are warnings there, so the missing key is reported, too.
+    /// Returns true if the map has a misspelling of this key. Then the key is reported as misspelt, and not also as
+    /// missing.
+    /// Always false in a definition. There misspellings are only warnings, so the missing key must be reported as
+    /// well.
     pub fn has_misspelling_of(&self, key: &'static str) -> bool {
         self.misspelling_of(key).is_some()
     }
@@ -112,31 +115,32 @@ impl<'n> Fields<'n> {
         self.rest().find(is_misspelling).filter(|_| !self.any_case)
     }
 
-    /// Reports only a misspelling of this key: without the key, it is unknown which other keys are valid.
+    /// Reports only a misspelling of this key.
+    /// Without the key, it is not known which other keys are valid.
     pub fn finish_without(self, reader: &mut Reader<'_>, key: &'static str) {
         if let Some(entry) = self.misspelling_of(key) {
             self.report(reader, entry);
         }
     }
 
-    /// Returns the key that corresponds to another format's word. `None` in a definition.
+    /// Returns the known key that corresponds to a word of another format. Always `None` in a definition.
     fn suggested_key(&self, word: &str, known: &[&'static str]) -> Option<&'static str> {
         let free = |meant: &&'static str| !self.entries.iter().any(|entry| entry.key == **meant);
         let meant = super::synonyms::key(word, known).filter(|_| !self.any_case);
         meant.filter(free)
     }
 
-    /// Accepts keys that have no meaning here.
+    /// Accepts keys that are valid but have no effect.
     pub fn allow(&mut self, keys: &[&'static str]) {
         self.requested.extend(keys);
     }
 
-    /// Like `allow`, for keys of the vocabulary.
+    /// Like `allow`, for keys that the vocabulary lists.
     pub fn allow_keys(&mut self, keys: &[Key]) {
         self.requested.extend(keys.iter().map(|key| key.name));
     }
 
-    /// Accepts all keys that were not read, because their map is not used.
+    /// Accepts all keys that were not read, because the map has no effect.
     pub fn allow_rest(&mut self) {
         self.entries = &[];
     }
@@ -146,9 +150,10 @@ impl<'n> Fields<'n> {
         self.entries.iter().filter(|entry| !self.is_known(entry))
     }
 
-    /// Reports the keys that were not read. In Loom each is an error, except `x-…`, which is for the
-    /// author's own use. In a definition each is a warning: Azure has keys that mean nothing here. In
-    /// the other formats a misspelling of a known key is an error, and any other key a warning.
+    /// Reports the keys that were not read.
+    /// In Loom each is an error, except `x-…`, which is for the author's own use. In a definition each is a warning,
+    /// because Azure has keys that have no effect here. In the other formats a misspelling of a known key is an
+    /// error, and any other key a warning.
     pub fn finish(self, reader: &mut Reader<'_>) {
         for entry in self.rest() {
             self.report(reader, entry);

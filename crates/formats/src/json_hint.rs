@@ -1,5 +1,5 @@
-//! Converts the examples in hints to the form of a Logic Apps definition. In the code, they have
-//! YAML's short form, which is also the form of Loom files.
+//! Converts the examples in hints to the form of a Logic Apps definition.
+//! In the code, examples have the short form of YAML, which Loom files also have.
 
 /// Converts the example in a hint to JSON, in Azure's words: `for example on: "@x"` becomes
 /// `for example "expression": "@x"`.
@@ -21,7 +21,7 @@ fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || "_-.$/:…".contains(letter)
 }
 
-/// Converts a text up to the end of the example. The text after it stays unchanged.
+/// Converts a text up to the end of the example. The text after the example stays unchanged.
 fn converted(example: &str) -> String {
     let mut out = String::new();
     let mut rest = example;
@@ -59,13 +59,13 @@ fn converted(example: &str) -> String {
     out + rest
 }
 
-/// Returns the length in bytes of the quoted text at the start, with its quotes.
+/// Returns the length in bytes of the quoted text at the start, including its quotes.
 fn quoted(text: &str) -> usize {
     let end = text.get(1..).and_then(|inside| inside.find('"'));
     end.map_or(text.len(), |end| end + 2)
 }
 
-/// Returns Azure's word for a key.
+/// Returns the word of Logic Apps for a key.
 fn word(key: &str) -> &str {
     match key {
         "condition" | "on" => "expression",

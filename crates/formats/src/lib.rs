@@ -13,9 +13,9 @@
 //!
 //! Test it alone with `cargo test -p windlass-formats`.
 
-// Not a stable API: an item whose name says everything has no doc comment.
+// Not a stable API, so an item whose name explains it has no doc comment.
 #![allow(missing_docs)]
-// Without the feature of a format, the items that only this format uses are unused.
+// In a build without some formats, the items that only these formats use are unused.
 #![cfg_attr(
     not(all(feature = "canvas", feature = "tea")),
     allow(dead_code, unused_imports)
@@ -63,16 +63,17 @@ use windlass_source::source::{self, Bundle, Mistake, Node, SourceFile, Span};
 /// The operator's limits on loops, which the author of a workflow cannot raise (docs/reference/loom.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Caps {
-    /// Maximum iterations of a loop. `None`: the maximum of the format, see [`Caps::count()`].
+    /// Maximum number of iterations of a loop. `None` means the maximum of the format, see [`Caps::count()`].
     pub count: Option<u64>,
-    /// Maximum duration of a loop. `None`: 30 days, or one day for a guest workflow.
+    /// Maximum duration of a loop. `None` means 30 days, or one day for a guest.
     pub timeout: Option<Duration>,
-    /// Whether the workflow is a guest: it was received over HTTP, so its author is not the operator.
+    /// Whether the workflow is a guest: it did not come from the operator (but over HTTP, for example).
     pub guest: bool,
 }
 
 impl Caps {
-    /// Returns caps without limits, to read an already accepted workflow again when a run resumes.
+    /// Returns caps without limits. They are used to read a workflow again that was already accepted, when its run
+    /// resumes.
     #[must_use]
     pub fn unlimited() -> Self {
         Self {
@@ -85,7 +86,7 @@ impl Caps {
     #[must_use]
     pub fn count(self, dialect: Dialect) -> u64 {
         self.count.unwrap_or(match (dialect, self.guest) {
-            // These formats define their own limits.
+            // These two formats define their own maximums.
             (Dialect::Azure, _) => 5_000,
             (Dialect::Tea, _) => 1_000,
             (Dialect::Loom | Dialect::Canvas, false) => 1_000_000,
@@ -101,7 +102,8 @@ impl Caps {
     }
 }
 
-/// Returns the JSON Schema of a format, for editors. There is no schema of Logic Apps definitions: Azure has one.
+/// Returns the JSON Schema of a format, for editors.
+/// Returns `None` for Logic Apps definitions, for which Azure has a schema.
 #[must_use]
 pub fn json_schema(dialect: Dialect) -> Option<&'static str> {
     static LOOM: LazyLock<String> =
@@ -128,7 +130,8 @@ pub fn json_schema(dialect: Dialect) -> Option<&'static str> {
     }
 }
 
-/// Returns `dialect`, else the format that the workflow of a bundle looks like. `None` if the format is not recognised.
+/// Returns `dialect` if it is set, and otherwise the format that the first file of a bundle appears to have.
+/// Returns `None` if no format is recognised.
 #[must_use]
 pub fn detect_dialect(bundle: &Bundle, dialect: Option<Dialect>) -> Option<Dialect> {
     dialect.or_else(|| {
@@ -137,21 +140,21 @@ pub fn detect_dialect(bundle: &Bundle, dialect: Option<Dialect>) -> Option<Diale
     })
 }
 
-/// The code of the diagnostic about a file that is named but not in the bundle.
+/// The code of the diagnostic about a file that another file names and that is not in the bundle.
 pub const MISSING_FILE: &str = "missing-file";
 
 /// A further file that a file of a bundle names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// The path as it is written: see [`Bundle::resolve_sibling`].
+    /// The path as the file has it: see [`Bundle::resolve_sibling`].
     pub path: String,
     /// Where the path is written. `span.file` is the file that names the path.
     pub span: Span,
 }
 
-/// Lists the further files that the files of a bundle name, as far as the bundle's files can be parsed.
-/// A caller that loads a workflow adds the listed files under their path from the workflow's folder,
-/// and calls this again until nothing new is listed.
+/// Lists the further files that the files of a bundle name, as far as the files can be parsed.
+/// A caller that loads a workflow adds the listed files under their path from the workflow's folder. It calls this
+/// again until no new file is listed.
 #[must_use]
 pub fn references(bundle: &Bundle, dialect: Option<Dialect>) -> Vec<Reference> {
     let (Some(node), _) = source::parse(bundle, 0) else {
@@ -200,7 +203,7 @@ fn collect_of(dialect: Dialect, workflow: &Node, found: &mut Vec<Found>) {
     }
 }
 
-/// Returns the references `found` in the workflow, and recursively those in the files that they name.
+/// Returns the references `found` in the workflow, and recursively the references in the files that these name.
 fn references_in(bundle: &Bundle, mut found: Vec<Found>) -> Vec<Reference> {
     let mut read = BTreeSet::from([0]);
     let mut next = 0;
@@ -217,11 +220,11 @@ fn references_in(bundle: &Bundle, mut found: Vec<Found>) -> Vec<Reference> {
     found.into_iter().map(|found| found.reference).collect()
 }
 
-/// Reads the first file of a bundle as a workflow. For a Logic Apps definition, the other files are
-/// those next to the definition, such as the values of its parameters: `{name: {value}}`.
+/// Reads the first file of a bundle as a workflow.
+/// For a Logic Apps definition, the other files are those next to the definition. One of them may have the values of
+/// its parameters: `{name: {value}}`.
 ///
-/// `dialect` overrides the detected format. A workflow is returned exactly if the diagnostics
-/// contain no error.
+/// `dialect` overrides the detected format. A workflow is returned if and only if the diagnostics contain no error.
 #[must_use]
 pub fn read(
     bundle: &Bundle,
@@ -231,7 +234,7 @@ pub fn read(
     read_bundle(bundle, dialect, caps, &mut MissingInputs::default())
 }
 
-/// Returns the inputs that the workflow of a bundle needs and no file of the bundle has.
+/// Returns the inputs that the workflow of a bundle needs and that no file of the bundle provides.
 #[must_use]
 pub fn missing_inputs(bundle: &Bundle, dialect: Option<Dialect>, caps: &Caps) -> MissingInputs {
     let mut missing_inputs = MissingInputs::default();
@@ -249,8 +252,9 @@ pub fn settings_read(bundle: &Bundle) -> BTreeSet<String> {
     found
 }
 
-/// Reads a file next to a definition, which must hold one object. Such a file may contain secrets, so it
-/// is not part of the bundle, and the report of its first mistake does not quote its text.
+/// Reads a file next to a definition, which must contain one object.
+/// Such a file may contain secrets. So it is not part of the bundle, and the report of its first mistake does not
+/// quote its text.
 ///
 /// # Errors
 /// Returns the first mistake, with its line.
@@ -264,7 +268,7 @@ pub fn read_sibling_object(file: &SourceFile) -> Result<Node, Diagnostic> {
         files: vec![file.clone()],
     };
     let (node, mistakes) = source::parse(&bundle, 0);
-    // A text that Azure accepts is not a mistake in these files.
+    // In these files, a mistake in the text that Azure accepts does not count as a mistake.
     if let Some(mistake) = mistakes.iter().find(|mistake| mistake.azure.is_none()) {
         let line = mistake.span.line;
         let what = format!("`{path}`, line {line}: {}", mistake.message);
@@ -276,13 +280,14 @@ pub fn read_sibling_object(file: &SourceFile) -> Result<Node, Diagnostic> {
     }
 }
 
-/// Returns a connections file as JSON, reduced to the target of each connection, so without secrets.
+/// Returns a connections file as JSON, reduced to the target of each connection. The result has no secrets.
 #[must_use]
 pub fn connections_only(node: &Node) -> String {
     actions::connections_only(node).to_json()
 }
 
-/// Returns the app settings in `names` that a file like local.settings.json has, with their values.
+/// Returns those of the app settings in `names` that a file in the form of local.settings.json has, with their
+/// values.
 #[must_use]
 pub fn settings_of(node: &Node, names: &BTreeSet<String>) -> Vec<(String, String)> {
     let values = node.get("Values").unwrap_or(node);
@@ -293,8 +298,9 @@ pub fn settings_of(node: &Node, names: &BTreeSet<String>) -> Vec<(String, String
     names.iter().filter_map(value).collect()
 }
 
-/// Parses the files next to a definition. The flag is true if a file is for this definition alone. It is
-/// false for a file of the whole app: its path leads out of the workflow's folder or ends with `)`.
+/// Parses the files next to a definition.
+/// The flag is true if a file is for this definition alone. It is false for a file of the whole app. Such a file has
+/// a path that leads out of the workflow's folder or ends with `)`.
 fn sibling_files(bundle: &Bundle, diagnostics: &mut Diagnostics) -> Vec<(Node, bool)> {
     let mut siblings = Vec::new();
     for (index, file) in (1_u16..).zip(bundle.files.iter().skip(1)) {
@@ -363,7 +369,8 @@ fn read_bundle(
     (workflow.filter(|_| !diagnostics.has_errors()), diagnostics)
 }
 
-/// Reports the mistakes in a file's text. In a Logic Apps definition, a mistake that Azure accepts is only a warning.
+/// Reports the mistakes in a file's text.
+/// In a Logic Apps definition, a mistake that Azure accepts is only a warning.
 fn report(diagnostics: &mut Diagnostics, mistakes: Vec<Mistake>, dialect: Option<Dialect>) {
     for mistake in mistakes {
         let forgiven = mistake.azure.filter(|_| dialect == Some(Dialect::Azure));
@@ -376,8 +383,7 @@ fn report(diagnostics: &mut Diagnostics, mistakes: Vec<Mistake>, dialect: Option
     }
 }
 
-/// If this build cannot read a format, returns a name for the format's files, and the missing
-/// feature.
+/// Returns the name of a format's files and the missing feature, if this build cannot read the format.
 fn unsupported_dialect(dialect: Dialect) -> Option<(&'static str, &'static str)> {
     match dialect {
         Dialect::Azure if !cfg!(feature = "azure") => Some(("Logic Apps definitions", "azure")),
@@ -387,7 +393,8 @@ fn unsupported_dialect(dialect: Dialect) -> Option<(&'static str, &'static str)>
     }
 }
 
-/// Returns the format that `dialect` in the file names, else the format that the file looks like.
+/// Returns the format that the key `dialect` of the file names. Without it, returns the format that the file appears
+/// to have.
 fn detect(node: &Node, diagnostics: &mut Diagnostics) -> Option<Dialect> {
     if let Some(named) = node.get("dialect") {
         let text = named.as_str().unwrap_or_default();
@@ -452,10 +459,10 @@ fn looks_like(node: &Node) -> Option<Dialect> {
     if let Some(nodes) = node.get("nodes") {
         let nodes = match &nodes.kind {
             source::Kind::Array(nodes) => nodes.as_slice(),
-            // Both formats refuse `nodes` that is not a list, and report it.
+            // Both formats with `nodes` report a value that is not a list.
             _ => &[],
         };
-        // The author may have forgotten the id.
+        // A node counts as one of canvas also if the author forgot its id.
         let is_canvas = |node: &Node| {
             let given = |key| node.get(key).is_some();
             given("type") && (given("id") || (given("data") && !given("name")))
@@ -478,7 +485,7 @@ const TERMINAL_STATUSES: [(&str, Status); 3] = [
 
 const TABLES: [(&str, TableFormat); 2] = [("CSV", TableFormat::Csv), ("HTML", TableFormat::Html)];
 
-/// Returns a file's name without directories and extension, or `workflow` if the file has no name.
+/// Returns a file's name without directories and extension. Returns `workflow` if the file has no name.
 fn workflow_name(path: &str) -> String {
     let stem = std::path::Path::new(path)
         .file_stem()

@@ -1,11 +1,11 @@
-//! The inputs that a Logic Apps definition, or the ARM template that contains it, needs but does not have.
+//! The inputs that a Logic Apps definition, or the ARM template around it, needs and does not have.
 
 use crate::reader::Reader;
 use std::collections::BTreeMap;
 use windlass_expression::Value;
 use windlass_source::source::Span;
 
-/// The inputs that a definition needs and no file next to it provides, with initial values.
+/// The inputs that a definition needs and that no file next to it provides. Each has an initial value to suggest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MissingInputs {
     /// Parameters, of the template or of the definition.
@@ -17,7 +17,7 @@ pub struct MissingInputs {
 }
 
 impl MissingInputs {
-    /// Reports a parameter without a value, once. `value` is the initial value to suggest.
+    /// Reports once that a parameter has no value. `value` is the initial value to suggest.
     pub(super) fn parameter(
         &mut self,
         reader: &mut Reader<'_>,

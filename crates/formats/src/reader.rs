@@ -1,5 +1,6 @@
-//! What every format needs to read a tree: maps whose unknown keys are reported, and templates and
-//! conditions whose mistakes have a position in their text. Reading never stops at the first mistake.
+//! What every format needs to read a tree.
+//! It reads maps and reports unknown keys. It reads templates and conditions, and their mistakes have a position in
+//! the text. Reading never stops at the first mistake.
 
 use super::json_hint::as_json;
 use std::rc::Rc;
@@ -13,11 +14,11 @@ use windlass_source::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use windlass_source::source::{Entry, Kind, Node, SourceFile, Span};
 use windlass_value::time::human_duration;
 
-/// A name that an expression of the file mentions, and its position.
+/// A name that an expression of the file reads, and its position.
 pub struct Mention {
     pub reference: Reference,
     pub span: Span,
-    /// Whether the expression is inside of the loop that it mentions.
+    /// Whether the expression is inside of the loop whose name it mentions.
     pub is_inside: bool,
     /// Whether the template checks that the value exists, or has a default.
     pub is_optional: bool,
@@ -29,9 +30,9 @@ pub struct Reader<'a> {
     /// The language of the file's templates.
     pub syntax: Syntax,
     pub diagnostics: &'a mut Diagnostics,
-    /// The names that the file's expressions mention. They are checked when all names are known.
+    /// The names that the file's expressions read. They are checked when all names of the file are known.
     pub mentions: Vec<Mention>,
-    /// Whether texts are for a shell, where `${NAME}` is an environment variable.
+    /// Whether texts are for a shell, in which `${NAME}` is an environment variable and not a mistake.
     pub in_shell: bool,
     /// The compiled templates of all files of the workflow.
     pub templates: Rc<TemplateCache>,
@@ -77,7 +78,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reports an error. `hint` is computed only if the error is shown.
+    /// Reports an error. `hint` is called only if the error is shown.
     pub fn error_with(
         &mut self,
         code: &'static str,
@@ -107,7 +108,7 @@ impl<'a> Reader<'a> {
     pub fn wrong_type(&mut self, node: &Node, what: &str, wanted: &str, hint: impl Into<String>) {
         let (code, message) = match node.kind {
             Kind::Null => ("missing-value", format!("{what} has no value")),
-            // The number is out of range: show it, because its type is right.
+            // The number has the right type but is out of range, so the message shows it.
             Kind::Int(number) if wanted.contains("number") => (
                 "wrong-type",
                 format!("{what} must be {wanted}, this is {number}"),
@@ -120,7 +121,8 @@ impl<'a> Reader<'a> {
         self.error(code, node.span, message, hint);
     }
 
-    /// Reads a whole number. In a definition also as text, the form that deployments write.
+    /// Reads a whole number.
+    /// In a definition it may be text, because deployments write numbers as text.
     pub fn whole(&self, node: &Node) -> Option<i64> {
         match &node.kind {
             Kind::Int(number) => Some(*number),
@@ -138,7 +140,7 @@ impl<'a> Reader<'a> {
         text
     }
 
-    /// Returns the value of a word in `known`. `wrong` makes the message for an unknown word.
+    /// Returns the value that belongs to a word in `known`. `wrong` makes the message for an unknown word.
     pub fn choice<T: Copy>(
         &mut self,
         entry: &Entry,
@@ -148,7 +150,7 @@ impl<'a> Reader<'a> {
         self.choice_as("unknown-value", entry, known, wrong)
     }
 
-    /// Like `choice`, with another code of the error.
+    /// Like `choice`, but with another code of the error.
     pub fn choice_as<T: Copy>(
         &mut self,
         code: &'static str,
@@ -177,13 +179,13 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Reads the items of a list, which may also be missing or null.
+    /// Reads the items of a list. The list may be missing or null.
     pub fn items<'n>(&mut self, entry: Option<&'n Entry>, hint: &str) -> Option<&'n [Node]> {
         let entry = entry.filter(|entry| !matches!(entry.value.kind, Kind::Null));
         self.list(entry?, hint)
     }
 
-    /// Reports a maximum of iterations of a loop that is not from 1 to the operator's cap.
+    /// Reports a maximum number of iterations that is below 1 or above the operator's cap.
     pub fn within_cap(&mut self, count: i64, cap: u64, span: Span) {
         let wanted = u64::try_from(count).unwrap_or(0);
         if wanted == 0 {
@@ -210,7 +212,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns true if a value is a template, not a constant.
+    /// Returns true if a value is a template, and false if it is a constant.
     pub fn is_computed(&mut self, node: &Node) -> bool {
         node.as_str().is_some() && self.template(node).as_constant().is_none()
     }
@@ -224,7 +226,8 @@ impl<'a> Reader<'a> {
         entries.unwrap_or_default()
     }
 
-    /// Reads a value whose strings are templates. An invalid template is reported, and becomes null.
+    /// Reads a value whose strings are templates.
+    /// An invalid template is reported, and becomes null.
     pub fn template(&mut self, node: &Node) -> Template {
         match &node.kind {
             Kind::String(_) if self.is_full(node) => Template::constant(Value::Null),
@@ -261,7 +264,8 @@ impl<'a> Reader<'a> {
         Template::parse_cached(text, self.syntax, &self.templates)
     }
 
-    /// Warns of calls with wrong arguments. In a definition, they fail only when they are evaluated.
+    /// Warns of calls with wrong arguments.
+    /// In a definition this is not an error, because such calls fail only when they are evaluated.
     fn warn_of_refused(&mut self, node: &Node, calls: Vec<ParseError>) {
         for call in calls {
             let span = node.place(self.content, call.offset, call.length);
@@ -273,7 +277,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Warns of a text that calls a function but lacks the `@` or the braces of an expression.
+    /// Warns of a text that calls a function but does not have the `@` or the braces of an expression.
     fn warn_missing_marker(&mut self, node: &Node, text: &str) {
         let Some(forgotten) = looks_like_expression(text).filter(|_| self.syntax == Syntax::Loom)
         else {
@@ -295,7 +299,8 @@ impl<'a> Reader<'a> {
         self.warning("plain-text", span, what, hint);
     }
 
-    /// Warns of `${NAME}`, the form of shells, and `${inputs.n}`, the form of other tools: both are plain text here.
+    /// Warns of `${NAME}`, the form of shells, and of `${inputs.n}`, the form of other tools.
+    /// Both are plain text in a template.
     fn foreign_placeholders(&mut self, node: &Node, text: &str) {
         if self.syntax != Syntax::Loom {
             return;
@@ -404,7 +409,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns true, and reports it, if the limit of memory for templates is reached.
+    /// Returns true if the limit of memory for templates is reached, and reports this.
     fn is_full(&mut self, node: &Node) -> bool {
         let full = self.templates.is_full();
         if full {
@@ -424,8 +429,9 @@ impl<'a> Reader<'a> {
         });
     }
 
-    /// Reports a key that `what` does not have. `nearest_key` is the key that was probably meant. The report is an
-    /// error in Loom, and a warning in a definition. In other formats it is an error only with `nearest_key`.
+    /// Reports a key that `what` does not have.
+    /// `nearest_key` is the key that was probably meant. The report is an error in Loom, and a warning in a
+    /// definition. In the other formats it is an error only if there is a `nearest_key`.
     pub fn unknown_key(
         &mut self,
         what: &str,
@@ -479,7 +485,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns true if a Jinja template has defaults, or checks what is defined.
+/// Returns true if a Jinja template has defaults, or checks whether a value is defined.
 fn is_optional(text: &str) -> bool {
     let asks = [
         "| default",
@@ -493,7 +499,8 @@ fn is_optional(text: &str) -> bool {
     asks.iter().any(|word| text.contains(word))
 }
 
-/// Adds a script unless it is known: the same lines may be read again, for another step.
+/// Adds a script unless it is already known.
+/// The same lines may be read again, for another step.
 pub(super) fn keep(scripts: &mut Vec<Script>, script: Script) {
     if !scripts.iter().any(|known| known.lines == script.lines) {
         scripts.push(script);
@@ -511,7 +518,7 @@ pub(super) fn list_known(known: &[&str]) -> String {
     }
 }
 
-/// The probable meaning of `${…}`.
+/// The probable meaning of `${…}` in a text.
 enum PlaceholderKind {
     Secret(String),
     Expression(String),
@@ -551,11 +558,11 @@ fn expression_for(inside: &str) -> Option<PlaceholderKind> {
     })
 }
 
-/// Why a text that was meant as an expression is not one.
+/// Why a text that the author meant as an expression is not one.
 enum MissingMarker {
     /// The text has no `@`.
     At,
-    /// The `@` at this byte is inside of other text, without braces.
+    /// The `@` at this byte offset is inside of other text, where an expression needs braces.
     Braces(usize),
 }
 
@@ -601,7 +608,8 @@ pub(super) fn name_of(reference: &Reference) -> Option<&str> {
     }
 }
 
-/// Returns the byte offset of a name in an expression: in quotes, else after a dot, else anywhere.
+/// Returns the byte offset of a name in an expression.
+/// The name is searched in quotes first, then after a dot, then anywhere.
 fn find_name(text: &str, name: &str) -> Option<usize> {
     let (text, name) = (text.to_ascii_lowercase(), name.to_ascii_lowercase());
     let quoted = |quote: char| Some(text.find(&format!("{quote}{name}{quote}"))? + 1);

@@ -35,7 +35,8 @@ pub fn rules(dialect: Dialect) -> Rules {
             http_codes: true,
             ..LOOM
         },
-        // Keys of the state are Python's, so their case matters. The exit words are from TEA's story TEA-PY-003.
+        // The keys of the state are names in Python, so their case matters. The exit words are from TEA's story
+        // TEA-PY-003.
         Dialect::Tea => Rules {
             case_sensitive: true,
             bare_seconds: true,

@@ -1,5 +1,6 @@
-//! Checks where a workflow of any format names secrets: only the inputs of actions may, because
-//! everything else is stored. The check only reports, and never changes anything.
+//! Checks where a workflow of any format names secrets.
+//! Only the inputs of actions may name secrets, because everything else is stored. The check only reports, and never
+//! changes anything.
 
 use windlass_expression::{Condition, Reference, Template, is_secret_name, of_callback};
 use windlass_model::hir::{
@@ -91,17 +92,19 @@ impl Check<'_> {
         inner.into_iter().for_each(|block| self.block(block));
     }
 
-    /// The inputs of a call may name secrets, but each by a name that is known before the run.
+    /// Checks a call.
+    /// Its inputs may name secrets, but the name of each secret must be known before the run.
     fn call(&mut self, call: &Call, span: Span) {
         self.maybe(call.attempt_timeout.as_ref(), span);
         self.assignments(&call.then);
         if &*call.executor == WORKFLOW {
-            // The inputs are stored with the run that the call starts.
+            // The inputs of this call are stored with the run that it starts, so they must not name secrets.
             self.check_stored(&call.inputs, span, "the inputs of a workflow");
             return;
         }
         for reference in call.inputs.references() {
-            // A variable of the environment is not checked here: its name is not the name of a secret.
+            // A secret of the environment is not checked here, because the name of a variable is not the name of a
+            // secret.
             let Reference::Secret(name) = reference else {
                 continue;
             };

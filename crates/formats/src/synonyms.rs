@@ -1,7 +1,7 @@
-//! Words of other formats and languages, with Loom's words of the same meaning: for hints only. A word
-//! may have several meanings; the first that is valid at its place is used.
+//! Words of other formats and languages, each with a Loom word of the same meaning. They are only used for hints.
+//! A word may have several meanings. The first meaning that is valid at the word's place is used.
 
-/// Unknown keys, and the keys that they may mean.
+/// Unknown keys, each with the key that it may mean.
 const KEYS: [(&str, &str); 52] = [
     ("after", "runAfter"),
     ("args", "command"),
@@ -57,7 +57,7 @@ const KEYS: [(&str, &str); 52] = [
     ("with", "inputs"),
 ];
 
-/// Unknown types of actions, and the types that they may mean.
+/// Unknown types of actions, each with the type that it may mean.
 const TYPES: [(&str, &str); 28] = [
     ("append", "appendToArrayVariable"),
     ("assign", "setVariable"),
@@ -89,14 +89,14 @@ const TYPES: [(&str, &str); 28] = [
     ("try", "scope"),
 ];
 
-/// Returns the allowed key that an unknown key probably means.
+/// Returns the known key that an unknown key probably means.
 pub(super) fn key(word: &str, known: &[&'static str]) -> Option<&'static str> {
     let meant = KEYS.iter().filter(|(other, _)| *other == word);
     let mut meant = meant.map(|(_, meant)| *meant);
     meant.find(|meant| known.contains(meant))
 }
 
-/// Loom's words in hints, and the corresponding words of Logic Apps definitions.
+/// Loom's words in hints, each with the corresponding word of Logic Apps definitions.
 const AZURE: [(&str, &str); 12] = [
     ("type: http", "type: Http"),
     ("setVariable", "SetVariable"),
@@ -135,7 +135,7 @@ pub(super) fn action_type(word: &str) -> Option<String> {
     Some(format!("did you mean `{meant}`?"))
 }
 
-/// Returns the variable of a loop that a bare name probably means.
+/// Returns the loop variable that a bare name probably means.
 pub(super) fn loop_variable(word: &str) -> Option<&'static str> {
     match word.to_ascii_lowercase().as_str() {
         "index" | "i" | "iteration" | "n" | "loop_index" => Some("loopIndex"),

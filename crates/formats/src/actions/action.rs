@@ -11,7 +11,8 @@ use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{Entry, Node, Span};
 
 impl<F: Format> ActionReader<'_, F> {
-    /// Reads one action. An action that cannot be read is reported, and becomes a step that does nothing.
+    /// Reads one action.
+    /// If an action cannot be read, this is reported, and the action becomes a step that does nothing.
     pub(crate) fn action(
         &mut self,
         node: &Node,
@@ -83,7 +84,7 @@ impl<F: Format> ActionReader<'_, F> {
         placed
     }
 
-    /// Reports a type that the format does not have.
+    /// Reports an action type that the format does not have.
     pub(crate) fn unknown_type(
         &mut self,
         text: &str,
@@ -128,7 +129,7 @@ impl<F: Format> ActionReader<'_, F> {
         });
     }
 
-    /// Warns of a `name` that differs from the action's key.
+    /// Warns if the action has a `name` that differs from its key.
     fn check_name(&mut self, act: &mut ActionFields<'_>, label: &str) {
         if label.ends_with("Variable") || names_its_value(label) {
             return;
@@ -170,13 +171,15 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// Reads `timeout` next to the type: the timeout of the whole step with all its attempts.
+    /// Reads the `timeout` that is next to the type.
+    /// It is the timeout of the whole step with all its attempts.
     pub(super) fn step_timeout(&mut self, act: &mut ActionFields<'_>) -> Option<Template> {
         let entry = act.fields.non_null(self, "timeout")?;
         Some(self.duration(entry)?.template)
     }
 
-    /// Reads the required condition of an action. Returns it parsed, and as its author wrote it.
+    /// Reads the required condition of an action.
+    /// Returns the parsed condition, and the text as its author wrote it.
     pub(super) fn needed_condition(
         &mut self,
         act: &mut ActionFields<'_>,

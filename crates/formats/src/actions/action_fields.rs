@@ -1,4 +1,4 @@
-//! An action while it is read, and the result of the reader of its type.
+//! An action while its fields are read, and the result of the reader of its type.
 
 use crate::fields::Fields;
 use std::ops::Range;
@@ -19,7 +19,7 @@ pub(crate) struct ActionFields<'n> {
 
 pub(crate) struct Body {
     pub kind: StepKind,
-    /// The retry policy that the reader of the type found.
+    /// The retry policy that the reader of the action's type found.
     pub retry: Option<RetryPolicy>,
     pub timeout: Option<Template>,
     /// The value that the action's record holds instead of its output.
@@ -39,11 +39,11 @@ impl From<StepKind> for Body {
     }
 }
 
-/// A step, and its predecessors if its author named any.
+/// A step, and the steps before it if its author named any with `runAfter`.
 pub(crate) struct OrderedStep {
     pub step: Step,
     pub after: Option<Vec<After>>,
-    /// The range of the reader's `mentions` that are from this step.
+    /// The range of the entries in the reader's `mentions` (names in expressions) that are from this step.
     pub mentions: Range<usize>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn names_option(options: Option<&Entry>, name: &str) -> bool {
     options.any(|option| option.trim().eq_ignore_ascii_case(name))
 }
 
-/// Finds a member of a map of a definition. The case of the key does not matter.
+/// Finds a member in a map of a definition, ignoring the case of the key.
 pub(crate) fn member<'n>(entry: &'n Entry, key: &str) -> Option<&'n Entry> {
     let mut entries = entry.value.entries()?.iter();
     entries.find(|entry| entry.key.eq_ignore_ascii_case(key))

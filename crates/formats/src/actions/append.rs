@@ -1,5 +1,6 @@
-//! `appendFile`. A variable of the run has the length of each file after the run's last append, so
-//! that the lengths are part of the checkpoint.
+//! `appendFile`.
+//! A variable of the run has, for each file, its length after the run's last append. So the lengths are part of the
+//! checkpoint.
 
 use super::action_fields::{ActionFields, Body};
 use super::block::is_item;
@@ -12,7 +13,7 @@ use windlass_model::hir::{Block, Call, Step, StepKind, Workflow};
 use windlass_model::model::Name;
 use windlass_source::source::{Entry, Node, Span};
 
-/// The file formats of rows.
+/// The file formats in which rows (one for each appended item) can be written.
 const FORMATS: [(&str, &str); 3] = [("ndjson", "ndjson"), ("json", "json"), ("csv", "csv")];
 
 const HINT: &str = "for example inputs: { path: rows.jsonl, rows: \"@body('fetch').items\" }";
@@ -101,7 +102,8 @@ impl<F: Format> ActionReader<'_, F> {
         Some(members)
     }
 
-    /// Reads `key`: a member of each row, such as `id` or `meta.id`, or an expression that reads the row as `item`.
+    /// Reads `key`, which identifies a row.
+    /// It is a member of each row, such as `id` or `meta.id`, or an expression that reads the row as `item`.
     fn row_keys(&mut self, entry: &Entry, rows: &Entry, content: &Template) -> Option<Template> {
         let hint = "for example key: id, or key: \"{{ item.kind ~ item.id }}\"";
         let given = self.text(entry, hint)?;
@@ -186,7 +188,7 @@ impl<F: Format> ActionReader<'_, F> {
         })
     }
 
-    /// Makes a step inside of an action. The author does not see the step as an action.
+    /// Makes a step that is a part of an action. The author does not see this step as an action.
     fn hidden(&mut self, act: &ActionFields<'_>, name: &str, kind: StepKind) -> Step {
         let name = Name::from(format!("{}.{name}", act.name));
         self.declare(&name, act.span);
@@ -196,8 +198,9 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// Adds the variable to the workflow if an action appends. If an action replaces files, the new
-    /// files replace the old ones when the run succeeds.
+    /// Adds the variable with the files to the workflow if an action appends.
+    /// If an action replaces files, also adds the call that replaces the old files by the new ones when the run
+    /// succeeds.
     pub(super) fn remember_files(&mut self, workflow: &mut Workflow) {
         if self.replaces {
             workflow.at_success = append::put(self, FILES).ok();

@@ -1,5 +1,5 @@
-//! The actions of a scope and their order: as written, or a DAG by `runAfter` (docs/reference/loom.md). A
-//! cycle, an unknown predecessor and a duplicate name are errors of the file.
+//! The actions of a scope and their order: as written, or a DAG by `runAfter` (docs/reference/loom.md).
+//! A cycle, an unknown predecessor and a duplicate name are errors of the file.
 
 use super::action_fields::OrderedStep;
 use super::read_order::follows;
@@ -72,7 +72,8 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// Reads one action or `{actions: …}`, the two forms of cases, branches, defaults and handlers.
+    /// Reads one action or `{actions: …}`. Cases, branches, defaults and handlers may have either form. `made` is the
+    /// action's default name.
     pub(crate) fn action_or_actions(&mut self, entry: &Entry, made: &str) -> Block {
         if entry.value.get("type").is_none() {
             let what = format!("`{}`", entry.key);
@@ -87,7 +88,7 @@ impl<F: Format> ActionReader<'_, F> {
         only(self.read_unnamed_action(&entry.value, made, entry.key_span))
     }
 
-    /// Reads an action without a key. The action's name is its own `name`, else `made`.
+    /// Reads an action without a key. The action's name is its own `name`. Without one, it is `made`.
     pub(crate) fn read_unnamed_action(&mut self, node: &Node, made: &str, span: Span) -> Step {
         let own = match super::variable::names_its_variable(node) {
             true => None,
@@ -101,7 +102,8 @@ impl<F: Format> ActionReader<'_, F> {
         self.read_action(node, name, at, own.is_none()).step
     }
 
-    /// Reads one action and marks its mentions. If the action is a loop, its mentions of itself are inside of the loop.
+    /// Reads one action and records which mentions are from this action.
+    /// If the action is a loop, its mentions of itself are inside of the loop.
     fn read_action(&mut self, node: &Node, name: Name, span: Span, anonymous: bool) -> OrderedStep {
         let first = self.mentions.len();
         let mut placed = F::read_action(self, node, name, span, anonymous);
@@ -175,8 +177,9 @@ impl<F: Format> ActionReader<'_, F> {
         !self.names.contains_key(&after.name.to_lowercase()) && F::is_before_all(self, &after.name)
     }
 
-    /// Reports actions without `runAfter` if others have it: they could run after the action before them,
-    /// or at once. For the first action, both readings mean the same.
+    /// Reports actions without `runAfter` if other actions of the scope have it.
+    /// Such an action could run after the action before it, or at once. For the first action, both mean the same, so
+    /// it is not reported.
     fn mixed_order(&mut self, placed: &[OrderedStep]) {
         if F::CONVENTIONS.ordered_by_run_after {
             return;
@@ -266,7 +269,7 @@ impl<F: Format> ActionReader<'_, F> {
     }
 }
 
-/// Returns true if a reference is the item of a list, in either expression language.
+/// Returns true if a reference is to the current item of a list, in either expression language.
 pub(super) fn is_item(reference: &Reference) -> bool {
     match reference {
         Reference::Item => true,
@@ -275,7 +278,7 @@ pub(super) fn is_item(reference: &Reference) -> bool {
     }
 }
 
-/// Returns true if the expressions of an action of this type can read the item of a list.
+/// Returns true if the expressions of an action of this type can read the current item of a list.
 fn has_items(label: &str) -> bool {
     let labels = ["foreach", "select", "query", "table"];
     labels.iter().any(|known| label.eq_ignore_ascii_case(known))

@@ -1,4 +1,5 @@
-//! `workflow` starts a run of another workflow: from a file next to this one, or by the name of a saved workflow.
+//! `workflow` starts a run of another workflow.
+//! The workflow is a file next to this one, or is named by the name of a saved workflow.
 
 use super::action_fields::{ActionFields, Body};
 use super::{ActionReader, Format};
@@ -34,7 +35,7 @@ pub(crate) fn collect_workflows(workflow: &Node, found: &mut Vec<Found>) {
     }
 }
 
-/// Returns true if this is the path of a file, not the name of a saved workflow.
+/// Returns true if this is the path of a file, and false if it is the name of a saved workflow.
 fn is_file(name: &str) -> bool {
     let ends = [".yaml", ".yml", ".json"];
     let name = name.to_ascii_lowercase();

@@ -35,7 +35,7 @@ impl<F: Format> ActionReader<'_, F> {
     pub(super) fn branch(&mut self, act: &mut ActionFields<'_>) -> Body {
         let condition = self.needed_condition(act);
         let then = match act.fields.get("actions") {
-            // An empty branch is written as {}.
+            // An empty branch is written as `{}`, which means no actions.
             Some(entry) if entry.value.entries().is_some_and(<[Entry]>::is_empty) => nothing(),
             _ => self.body_actions(act),
         };
@@ -81,7 +81,7 @@ impl<F: Format> ActionReader<'_, F> {
             true => "for example cases: { Done: { case: done, actions: { … } } }",
             false => "for example cases: { done: { actions: { … } } }",
         };
-        // A switch of a definition may have only a default.
+        // In a format that allows empty blocks, a switch may have only a default.
         let cases = match F::CONVENTIONS.allows_empty_blocks {
             true => act.fields.get("cases"),
             false => act.fields.required(self, "cases", act.span, hint),
@@ -115,7 +115,7 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// Reads `VALUE: action`, `VALUE: {actions}` or `name: {case: VALUE, actions}`.
+    /// Reads a case: `VALUE: action`, `VALUE: {actions}` or `name: {case: VALUE, actions}`.
     fn case(&mut self, entry: &Entry, made: &str) -> (Value, Block) {
         let has_case = entry.value.get_any_case("case").is_some()
             && entry.value.get_any_case("type").is_none();
@@ -245,7 +245,7 @@ impl<F: Format> ActionReader<'_, F> {
         given.unwrap_or(OnError::Stop)
     }
 
-    /// Reads how many items run at the same time. The default of a nested foreach is 1.
+    /// Reads how many items run at the same time. The default of a foreach inside of another one is 1.
     fn concurrency(&mut self, act: &mut ActionFields<'_>) -> u32 {
         let sequential = option(act, "Sequential");
         let repetitions = act.fields.get("runtimeConfiguration").and_then(|entry| {

@@ -1,5 +1,5 @@
-//! The data operations: parseJson, select, query, join, table. Each only computes a value, so each becomes a
-//! `compose`.
+//! The data operations: parseJson, select, query, join, table.
+//! Each only computes a value, so each becomes a `compose` step.
 
 use super::action_fields::ActionFields;
 use super::{ActionReader, Format};
@@ -128,8 +128,8 @@ impl<F: Format> ActionReader<'_, F> {
     }
 }
 
-/// Resolves the escapes of a schema: `@@` at the start of a key or a text becomes `@`, as everywhere
-/// in a definition.
+/// Resolves the escapes of a schema: `@@` at the start of a key or a text becomes `@`, as in all texts of a
+/// definition.
 fn unescaped(value: &Value) -> Value {
     let text = |text: &str| match text.strip_prefix("@@") {
         Some(rest) => format!("@{rest}"),

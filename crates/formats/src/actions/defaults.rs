@@ -1,4 +1,5 @@
-//! `defaults` of a file: the values of keys that its `http`, `operation` and `ai` actions do not set.
+//! `defaults` of a file.
+//! It has the values of keys that the file's `http`, `operation` and `ai` actions do not set themselves.
 
 use super::action_fields::ActionFields;
 use super::retry::default_retry;
@@ -12,13 +13,14 @@ use windlass_source::source::{Entry, Kind, Node};
 
 #[derive(Default)]
 pub(super) struct Defaults {
-    /// The retry policy of the file. `Some(None)`: no retry.
+    /// The retry policy of the file. `Some(None)` means that nothing is retried. `None` means that the file has no
+    /// policy.
     retry: Option<Option<RetryPolicy>>,
     /// Timeout of one attempt.
     timeout: Option<Template>,
     /// Headers of each `http` action.
     headers: Vec<(String, Template)>,
-    /// The name of the rate that each call to a server counts against.
+    /// The name of the rate that limits each call to a server.
     pub(super) rate: Option<Template>,
 }
 
@@ -54,7 +56,8 @@ impl<F: Format> ActionReader<'_, F> {
         fields.finish(self);
     }
 
-    /// Returns the retry policy of an action that does not set one: the file's, else our own.
+    /// Returns the retry policy of an action that does not set one.
+    /// It is the policy of the file. Without one, it is the default of Windlass.
     pub(crate) fn default_retry(
         &self,
         act: &ActionFields<'_>,
@@ -71,8 +74,9 @@ impl<F: Format> ActionReader<'_, F> {
         self.defaults.timeout.clone()
     }
 
-    /// Adds to the headers of an action the file's headers that the action does not set. Headers that are one
-    /// expression stay unchanged: their names are not known yet.
+    /// Adds to the headers of an action those headers of the file that the action does not set.
+    /// If the action's headers are one expression, they stay unchanged, because their names are not known before the
+    /// run.
     pub(super) fn with_default_headers(&self, own: Option<(&Node, &Template)>) -> Option<Template> {
         if self.defaults.headers.is_empty() {
             return own.map(|(_, headers)| headers.clone());

@@ -1,5 +1,5 @@
-//! Actions that call handlers or models (activity, actor, ai), and wait, compose and terminate. This file decides the
-//! inputs of their executors.
+//! Actions that call handlers or models (activity, actor, ai), and the actions wait, compose and terminate.
+//! This file decides which inputs the executors receive.
 
 use super::action_fields::{ActionFields, Body};
 use super::{ActionReader, Format};
@@ -12,7 +12,7 @@ use windlass_model::model::{RATE, Status};
 use windlass_source::source::{Entry, Kind};
 
 impl<F: Format> ActionReader<'_, F> {
-    /// Reads `activity` and `actor`: the handler's name, and `input` or all other keys as its input.
+    /// Reads `activity` and `actor`: the handler's name, and `input`. Without `input`, all other keys are its input.
     /// The name and `input` are also allowed next to the type.
     pub(super) fn handler(&mut self, act: &mut ActionFields<'_>, label: &str) -> Body {
         let key = if label == "activity" {
@@ -67,7 +67,7 @@ impl<F: Format> ActionReader<'_, F> {
             let entry = inputs.pass(act, self, key);
             asks |= entry.is_some() && matches!(key, "prompt" | "messages");
         }
-        // Next to the type, `timeout` belongs to the action.
+        // Only under `inputs`: a `timeout` next to the type is the timeout of the action.
         inputs.pass_under(self, "timeout");
         let fields = inputs.under.as_ref();
         let is_misspelled = |key| {
@@ -100,7 +100,7 @@ impl<F: Format> ActionReader<'_, F> {
 
     pub(super) fn wait(&mut self, act: &mut ActionFields<'_>) -> StepKind {
         let hint = "for example inputs: { interval: { count: 5, unit: second } }, or PT5S";
-        // `inputs: PT5S`: the inputs are a duration.
+        // In `inputs: PT5S`, the inputs are a duration instead of a map.
         if let Some(entry) = act.fields.get("inputs")
             && matches!(entry.value.kind, Kind::String(_) | Kind::Int(_))
         {

@@ -1,4 +1,4 @@
-//! The inputs of an action, and readers of inputs that several types of actions have.
+//! The inputs of an action, and the readers of inputs that several types of actions have.
 
 use super::action_fields::ActionFields;
 use super::{ActionReader, Format};
@@ -33,7 +33,7 @@ impl<'n> Inputs<'n> {
         under.or(own)
     }
 
-    /// Like `pass`, but only under `inputs`: next to the type, the key means something else.
+    /// Like `pass`, but reads the key only under `inputs`, because next to the type it has another meaning.
     pub(super) fn pass_under<F: Format>(
         &mut self,
         actions: &mut ActionReader<'_, F>,
@@ -46,7 +46,7 @@ impl<'n> Inputs<'n> {
         }
     }
 
-    /// Like `get`, and passes the value to the executor as a template.
+    /// Like `get`, but also passes the value to the executor, as a template.
     pub fn pass<F: Format>(
         &mut self,
         act: &mut ActionFields<'n>,
@@ -96,7 +96,7 @@ impl<F: Format> ActionReader<'_, F> {
         })
     }
 
-    /// Reads `timeout` in the inputs or next to the type: the timeout of one attempt.
+    /// Reads `timeout`, in the inputs or next to the type. It is the timeout of one attempt.
     pub(super) fn attempt_timeout<'n>(
         &mut self,
         act: &mut ActionFields<'n>,
@@ -111,7 +111,7 @@ impl<F: Format> ActionReader<'_, F> {
         Some(self.duration(entry)?.template)
     }
 
-    /// Reads `limit: {timeout}`: the timeout of the whole action.
+    /// Reads `limit: {timeout}`. It is the timeout of the whole action.
     pub(crate) fn limit_timeout_of(&mut self, act: &mut ActionFields<'_>) -> Option<Template> {
         let entry = act.fields.non_null(self, "limit")?;
         let hint = "for example limit: { timeout: PT30S }";
@@ -121,7 +121,8 @@ impl<F: Format> ActionReader<'_, F> {
         Some(self.duration(timeout?)?.template)
     }
 
-    /// Checks `check`. With `false`, the workflow reads the exit code and handles a failure.
+    /// Checks the value of `check`.
+    /// With `check: false`, a command that fails is not a fault: the workflow reads the exit code.
     pub(super) fn check_flag(&mut self, entry: &Entry, hint: &str) {
         let flag = matches!(entry.value.kind, Kind::Bool(_));
         if !flag && !self.is_computed(&entry.value) {

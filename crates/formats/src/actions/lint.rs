@@ -1,5 +1,6 @@
-//! Warnings about probable mistakes in a valid workflow: conditions that nothing can change,
-//! unreachable actions, polls without a pause. This pass reads `hir`, after everything else.
+//! Warnings about probable mistakes in a valid workflow.
+//! These are conditions that nothing can change, unreachable actions, and polls without a pause. This pass reads the
+//! tree `hir`, after the whole file was read.
 
 use super::{ActionReader, Format};
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +8,7 @@ use windlass_expression::{Reference, Template};
 use windlass_model::hir::{Block, DagStep, Loop, Step, StepKind, Workflow};
 use windlass_model::model::IF_CHANGED;
 
-/// Functions whose value changes without an action.
+/// The functions whose value changes although no action changes it.
 const RESTLESS: [&str; 5] = [
     "utcnow(",
     "rand(",
@@ -28,7 +29,7 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// Warns of inputs that need an earlier iteration, in actions outside of loops.
+    /// Warns of inputs that read an earlier iteration, in actions outside of loops.
     fn outside_of_loops(&mut self, block: &Block) {
         for step in block.steps() {
             if let StepKind::Call(call) = &step.kind
@@ -111,7 +112,7 @@ impl<F: Format> ActionReader<'_, F> {
         let restless = RESTLESS.iter().any(|function| text.contains(function));
         let reads = spec.stop_when.references();
         let changes = |reference: &Reference| match reference {
-            // An action of this or another run may write the state.
+            // An action of this run or of another run may write the state.
             Reference::State(_) if !self.state.is_empty() => true,
             Reference::Variable(name) | Reference::State(name) => {
                 let name = name.to_lowercase();
@@ -119,7 +120,7 @@ impl<F: Format> ActionReader<'_, F> {
                     > inside.get(&name).copied().unwrap_or(0);
                 inside.contains_key(&name)
                     || is_loop_variable(&name)
-                    // An action that runs at the same time may set the variable.
+                    // An action that runs at the same time may set the variable, also outside of the loop.
                     || (outside && self.concurrent)
             }
             Reference::Action(name) | Reference::Scope(name) => {
@@ -136,7 +137,7 @@ impl<F: Format> ActionReader<'_, F> {
             | Reference::Secret(_)
             | Reference::Environment(_) => false,
         };
-        // A variable that nothing sets has a diagnostic of its own.
+        // A variable that nothing sets has another diagnostic, so the condition is not reported here.
         let unset = |reference: &Reference| {
             variable_name(reference).is_some_and(|name| !self.has_variable(name))
         };
@@ -251,7 +252,7 @@ fn assigned(block: &Block, found: &mut BTreeMap<String, usize>) {
     }
 }
 
-/// Passes the lower-case name of each step in a block to `found`, at any depth.
+/// Calls `found` with the lower-case name of each step in a block, at any depth.
 pub(super) fn step_names(block: &Block, found: &mut dyn FnMut(String)) {
     for step in block.steps() {
         found(step.name.to_lowercase());

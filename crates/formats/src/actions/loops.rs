@@ -1,5 +1,5 @@
-//! until, while, doUntil (docs/reference/loom.md). Every loop has both limits after it was read, within
-//! the operator's caps.
+//! The loops until, while and doUntil (docs/reference/loom.md).
+//! Every loop that was read has a maximum count and a timeout, within the caps that the operator sets.
 
 use super::action_fields::{ActionFields, option};
 use super::{ActionReader, Format};
@@ -13,7 +13,7 @@ use windlass_model::model::{
 };
 use windlass_source::source::{Entry, Kind, Node};
 
-/// Our own wait between iterations if the file sets only `server`.
+/// The loop's own wait between iterations if the file only sets `server`.
 pub(super) const SERVER_DELAY: Duration = Duration::from_secs(5);
 
 const LIMIT: &str = "for example limit: { count: 100, timeout: PT1H }";
@@ -76,7 +76,8 @@ impl<F: Format> ActionReader<'_, F> {
         }))
     }
 
-    /// Reads `delay`: a duration, waits like those of a retry policy, or `server`.
+    /// Reads `delay`: a duration, waits like those of a retry policy, or `server` (the wait that the server
+    /// requests).
     pub(super) fn delay(&mut self, entry: &Entry, name: &str) -> Option<Delay> {
         if is_server(&entry.value) {
             return server_delay(name);
@@ -104,7 +105,7 @@ impl<F: Format> ActionReader<'_, F> {
         delay
     }
 
-    /// Reads `page`, which distinguishes the pages of a loop, and `on_repeat`, which needs `page`.
+    /// Reads `page`, the value that identifies a page of a loop, and `on_repeat`, which is allowed only with `page`.
     fn pages(&mut self, act: &mut ActionFields<'_>) -> Option<Pages> {
         let on_repeat = act.fields.non_null(self, "on_repeat");
         let Some(entry) = act.fields.non_null(self, "page") else {
@@ -131,7 +132,7 @@ impl<F: Format> ActionReader<'_, F> {
         Some(Pages { token, on_repeat })
     }
 
-    /// Reads `unchanged` and `unchanged_of` of a loop's `limit`.
+    /// Reads `unchanged` and `unchanged_of` in the `limit` of a loop.
     fn unchanged(&mut self, fields: &mut Fields<'_>) -> Option<Unchanged> {
         let of = fields.non_null(self, "unchanged_of");
         let Some(entry) = fields.non_null(self, "unchanged") else {
@@ -164,7 +165,7 @@ impl<F: Format> ActionReader<'_, F> {
         Some(Unchanged { times, of })
     }
 
-    /// Reads `{count, timeout}`. The arguments are the defaults.
+    /// Reads `{count, timeout}`. The arguments `count` and `timeout` are the defaults.
     pub(crate) fn limit(
         &mut self,
         entry: &Entry,
@@ -215,7 +216,7 @@ impl<F: Format> ActionReader<'_, F> {
         Some(timeout.template)
     }
 
-    /// Reads `tokens` or `cost` of a loop's `limit`: a number, or an expression.
+    /// Reads `tokens` or `cost` in the `limit` of a loop: a number or an expression.
     fn budget(&mut self, fields: &mut Fields<'_>, key: &'static str) -> Option<Template> {
         let entry = fields.non_null(self, key)?;
         let node = &entry.value;
@@ -278,13 +279,14 @@ impl<F: Format> ActionReader<'_, F> {
     }
 }
 
-/// Returns true if a value is the word `server`: wait as long as the server requests.
+/// Returns true if a value is the word `server`, which means: wait as long as the server requests.
 fn is_server(node: &Node) -> bool {
     let word = node.as_str();
     word.is_some_and(|word| word.trim().eq_ignore_ascii_case("server"))
 }
 
-/// Makes a delay of our own waits, or of the longer wait that the last answer of the loop requests.
+/// Makes a delay that is the longer of two waits: the loop's own, and the one that the last answer in the loop
+/// requests.
 fn delay_from_server(own: Backoff, interval: Option<Template>, name: &str) -> Option<Delay> {
     let requested = requested_delay("result", name)?;
     Some(Delay::Server {
@@ -294,7 +296,7 @@ fn delay_from_server(own: Backoff, interval: Option<Template>, name: &str) -> Op
     })
 }
 
-/// Like `delay_from_server`, with our default wait.
+/// Like `delay_from_server`, with [`SERVER_DELAY`] as the loop's own wait.
 pub(super) fn server_delay(name: &str) -> Option<Delay> {
     let own = Backoff::Fixed {
         interval: SERVER_DELAY,
@@ -303,7 +305,8 @@ pub(super) fn server_delay(name: &str) -> Option<Delay> {
     delay_from_server(own, None, name)
 }
 
-/// Makes the template of the wait that an answer requests. `function` reads the answer of the action `name`.
+/// Makes the template of the wait that an answer requests.
+/// `function` is the function that reads this wait from the answer of the action `name`.
 pub(super) fn requested_delay(function: &str, name: &str) -> Option<Template> {
     let name = name.replace('\'', "''");
     Template::parse(
@@ -313,8 +316,9 @@ pub(super) fn requested_delay(function: &str, name: &str) -> Option<Template> {
     .ok()
 }
 
-/// Returns true if a text in the body names the feedback: `variables('loopFeedback')`, `loop.feedback`. If
-/// the text means something else, this costs only a few bytes per iteration.
+/// Returns true if a text in the body names the feedback (what the condition of the last iteration read).
+/// The names are `variables('loopFeedback')` and `loop.feedback`. If the text has another meaning, the feedback is
+/// stored without need, which costs only a few bytes per iteration.
 fn names_feedback(node: &Node) -> bool {
     match &node.kind {
         Kind::String(text) => text.text.to_ascii_lowercase().contains("feedback"),

@@ -1,8 +1,8 @@
 //! The actions that Loom files and Logic Apps definitions share, lowered to `hir` (docs/reference/loom.md).
 //!
-//! No syntax tree is between the tree of the file and `hir`: reading an action returns its step and
-//! its place in the order of its scope ([`OrderedStep`]). The names that expressions mention can be
-//! anywhere in the file, so they are checked at the end ([`names`]).
+//! No syntax tree is between the tree of the file and `hir`. Reading an action returns its step and the step's
+//! position in the order of its scope ([`OrderedStep`]). The names that expressions mention can be defined anywhere
+//! in the file, so they are checked at the end ([`names`]).
 //!
 //! A format declares in [`Conventions`] how its actions differ. It implements in [`Format`] the types and keys that
 //! only this format has.
@@ -61,49 +61,52 @@ use windlass_model::model::{
 use windlass_source::diagnostic::Diagnostics;
 use windlass_source::source::{Entry, Node, SourceFile, Span};
 
-/// How the actions of a format differ from those of others.
+/// How the actions of a format differ from those of other formats.
 pub(super) struct Conventions {
     pub dialect: Dialect,
-    /// The language of expressions.
+    /// The language of the format's expressions.
     pub syntax: Syntax,
-    /// A scope, a branch or a file may have no actions.
+    /// Whether a scope, a branch or a file may have no actions.
     pub allows_empty_blocks: bool,
-    /// Only `runAfter` orders actions. Else they run in their written order, unless an action has `runAfter`.
+    /// Whether only `runAfter` orders actions. If false, actions run in their written order, unless an action has
+    /// `runAfter`.
     pub ordered_by_run_after: bool,
-    /// The inputs of an action may also be next to its type.
+    /// Whether the inputs of an action may also be next to its type.
     pub inputs_next_to_type: bool,
-    /// The key of a condition, in addition to `expression`.
+    /// The key of a condition that is accepted in addition to `expression`.
     pub condition_key: &'static str,
-    /// The key of the value that a switch compares, in addition to `expression`.
+    /// The key of the value that a switch compares. It is accepted in addition to `expression`.
     pub switch_key: &'static str,
-    /// Each case of a switch has a name, and its value as `case`.
+    /// Whether each case of a switch has a name as its key, and its value as `case`.
     pub cases_have_values: bool,
-    /// `InitializeVariable` declares each variable, with its type, before another action sets the variable.
+    /// Whether `InitializeVariable` must declare each variable, with its type, before another action sets the
+    /// variable.
     pub declares_variables: bool,
-    /// The result of a data operation is the `body` of its output.
+    /// Whether the result of a data operation is the `body` of its output.
     pub result_is_body: bool,
-    /// An invalid schema is ignored, and the texts of a schema are escaped like expressions.
+    /// Whether an invalid schema is ignored, and the texts of a schema are escaped like expressions.
     pub accepts_any_schema: bool,
-    /// Number of items of a foreach that run at a time by default.
+    /// Number of items of a foreach that run at the same time by default.
     pub foreach_concurrency: u32,
-    /// What a failed item does to its foreach. `None`: the action decides.
+    /// What a failed item does to its foreach. `None` means that the action decides.
     pub foreach_on_error: Option<OnError>,
-    /// When an `until` checks its condition.
+    /// When an `until` loop checks its condition.
     pub until_test: Test,
-    /// A loop continues after an iteration that failed.
+    /// Whether a loop continues after an iteration that failed.
     pub loops_survive_failures: bool,
-    /// What the limit of a loop does by default.
+    /// What happens by default when a loop reaches its limit.
     pub on_limit: OnLimit,
-    /// If true, it is an error to read an action that has not run yet, the action itself, or a loop from outside.
-    /// If false, only the first is reported, as a warning.
+    /// Whether three kinds of reads are errors: of an action that has not run yet, of the action itself, and of a
+    /// loop from outside.
+    /// If false, only reads of an action that has not run yet are reported, as warnings.
     pub refuses_early_reads: bool,
-    /// Number of repetitions of a retry policy without `count`.
+    /// Maximum number of retries of a policy without `count`.
     pub retries: i64,
-    /// Retry policies have `when` and `jitter`, may be `none`, and have defaults in `defaults`.
+    /// Whether retry policies may have `when` and `jitter`, may be `none`, and may be set in `defaults`.
     pub has_extended_policies: bool,
-    /// Requests have files, TLS settings, rates, events and other inputs that Logic Apps does not have.
+    /// Whether requests may have files, TLS settings, rates, events and other inputs that Logic Apps does not have.
     pub has_extended_requests: bool,
-    /// A deployment computed the file's values, and has already reported each value that is null.
+    /// Whether a deployment template computed the file's values. If so, each value that is null was already reported.
     pub is_deployed: bool,
 }
 
@@ -112,10 +115,11 @@ pub(super) trait Format: Sized {
     /// How the actions of this format differ.
     const CONVENTIONS: Conventions;
 
-    /// Lists the types of actions, for hints.
+    /// Returns the list of the action types, for hints.
     fn known_types() -> String;
 
-    /// Returns the type of an action as it is displayed. Reports a type that the format does not have.
+    /// Returns the type of an action in the form in which it is displayed.
+    /// Reports a type that the format does not have.
     fn label<'t>(
         actions: &mut ActionReader<'_, Self>,
         text: &'t str,
@@ -123,7 +127,7 @@ pub(super) trait Format: Sized {
         node: &Node,
     ) -> Option<Cow<'t, str>>;
 
-    /// Reads an action, which may be in a form that only this format has.
+    /// Reads an action. The action may have a form that only this format has.
     fn read_action(
         actions: &mut ActionReader<'_, Self>,
         node: &Node,
@@ -134,7 +138,7 @@ pub(super) trait Format: Sized {
         actions.action(node, name, span, anonymous)
     }
 
-    /// Reads the keys that actions of all types have in this format alone.
+    /// Reads the keys that only this format has, in actions of all types.
     fn common_keys(actions: &mut ActionReader<'_, Self>, fields: &mut Fields<'_>, step: &mut Step);
 
     /// Reads an action of a type that only this format has.
@@ -144,7 +148,7 @@ pub(super) trait Format: Sized {
         label: &str,
     ) -> Body;
 
-    /// Makes the body of an `http` action that sends `request`.
+    /// Makes the body of an `http` action's step, which sends `request`.
     fn http(
         actions: &mut ActionReader<'_, Self>,
         act: &mut ActionFields<'_>,
@@ -162,12 +166,12 @@ pub(super) trait Format: Sized {
         idempotent: bool,
     ) -> Option<RetryPolicy>;
 
-    /// Returns the retry policy that the format has under a name.
+    /// Returns the retry policy that the format defines under a name, if it has one.
     fn named_policy(_kind: &str, _span: Span) -> Option<RetryPolicy> {
         None
     }
 
-    /// Makes waits that grow with each attempt.
+    /// Makes a backoff whose waits grow with each attempt.
     fn exponential(
         interval: Option<Duration>,
         max: Option<Duration>,
@@ -175,12 +179,12 @@ pub(super) trait Format: Sized {
         jitter: Option<Jitter>,
     ) -> Backoff;
 
-    /// Reads a wait whose unit only this format has.
+    /// Reads a wait in a unit that only this format has.
     fn wait(_actions: &mut ActionReader<'_, Self>, _entry: &Entry) -> Option<StepKind> {
         None
     }
 
-    /// Records that an action makes a variable.
+    /// Records that an action makes (declares) a variable.
     fn makes_variable(actions: &mut ActionReader<'_, Self>, name: &str, _span: Span) {
         actions.declared_variables.push(Name::from(name));
     }
@@ -196,17 +200,18 @@ pub(super) trait Format: Sized {
         Self::makes_variable(actions, name, span);
     }
 
-    /// Returns true if `runAfter` may name this although it is not an action, because it ends before all actions.
+    /// Returns true if `runAfter` may have this name although it is not an action.
+    /// Such a name is something that ends before all actions.
     fn is_before_all(_actions: &ActionReader<'_, Self>, _name: &str) -> bool {
         false
     }
 
-    /// Returns true if every file has this parameter.
+    /// Returns true if a deployment sets this parameter for every file.
     fn is_deployed_parameter(_name: &str) -> bool {
         false
     }
 
-    /// Handles a parameter that an expression names but the file does not declare.
+    /// Handles a parameter that an expression names and that the file does not declare.
     fn handle_unknown_parameter(_actions: &mut ActionReader<'_, Self>, _name: &str) {}
 }
 
@@ -217,24 +222,26 @@ pub(super) struct ActionReader<'a, F> {
     pub format: F,
     pub max_count: u64,
     pub max_timeout: Duration,
-    /// Default for the maximum iterations of a loop.
+    /// Default maximum number of iterations of a loop.
     pub count: Template,
     /// Default timeout of a loop.
     pub timeout: Template,
-    /// Every action by its lower-case name.
+    /// Every action by its name in lower case.
     names: BTreeMap<String, (Name, Span)>,
     loops: Vec<Name>,
-    /// The loops that have items.
+    /// The foreach loops, which have items.
     foreaches: Vec<Name>,
-    /// The variables that actions make: by any assignment or, if the format declares variables, `InitializeVariable`.
+    /// The variables that actions make.
+    /// Any assignment makes a variable. If the format declares variables, only `InitializeVariable` does.
     pub declared_variables: Vec<Name>,
-    /// Whether the file is one action alone. The workflow that uses the action may set variables.
+    /// Whether the file is one action alone. Then the workflow that uses the action may set the variables that it
+    /// reads.
     pub is_fragment: bool,
-    /// The names of the values between runs, and their initial values.
+    /// The names of the values that the workflow stores between its runs, and their initial values.
     state: Vec<(Name, Value)>,
     /// The declared types of variables.
     types: Vec<(Name, InputKind)>,
-    /// The names of all variables, in lower case. Complete at the end of the file.
+    /// The names of all variables, in lower case. They are complete only at the end of the file.
     variable_names: BTreeSet<String>,
     /// The span of the condition of each loop.
     conditions: BTreeMap<Name, Span>,
@@ -246,14 +253,14 @@ pub(super) struct ActionReader<'a, F> {
     /// The actions with secure inputs or outputs.
     pub secure: Vec<Secure>,
     foreach_depth: usize,
-    /// Whether the next action is the one that a `retry` repeats.
+    /// Whether the next action to read is the one that a `retry` action repeats.
     has_outer_retry: bool,
     defaults: Defaults,
     rates: RateNames,
     /// Steps that cancel operations at the end of the run.
     pub cleanup: Vec<Step>,
     cancels: Vec<(Name, Span)>,
-    /// The inputs that the file needs but does not have.
+    /// The inputs that the file needs and does not have.
     pub missing_inputs: MissingInputs,
     /// The signals that actions wait for, each with the form of its answers.
     pub signals: BTreeMap<Name, Form>,
@@ -311,7 +318,8 @@ impl<'a, F: Format> ActionReader<'a, F> {
         }
     }
 
-    /// Sets the parts of a workflow that are known only after its whole file was read, and checks names and loops.
+    /// Sets the parts of a workflow that are known only after its whole file was read. Also checks the names and the
+    /// loops.
     pub fn finish(&mut self, workflow: &mut Workflow, node: &Node) {
         self.check_cancels(workflow);
         self.remember_files(workflow);
@@ -325,7 +333,8 @@ impl<'a, F: Format> ActionReader<'a, F> {
         }
     }
 
-    /// Sets the clean-up at the end of the run. `first` is the span of the file's own handlers of the end.
+    /// Sets the steps that clean up at the end of the run.
+    /// `first` is the span of the file's own steps for the end of the run, if it has any.
     pub fn clean_up(&mut self, first: Option<Span>, workflow: &mut Workflow) {
         let cleanup = std::mem::take(&mut self.cleanup);
         let first = first.or(cleanup.first().map(|step| step.span));
@@ -347,7 +356,7 @@ impl<'a, F: Format> ActionReader<'a, F> {
     }
 }
 
-/// Returns the span of each member of a map. Any other value has one span, without a name.
+/// Returns the span of each member of a map. If the value is not a map, returns one span without a name.
 pub(super) fn places(entry: &Entry) -> Vec<NamedSpan> {
     let place = |name: &str, span| NamedSpan {
         name: Name::from(name),

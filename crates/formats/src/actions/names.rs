@@ -1,4 +1,4 @@
-//! Checks, after the whole file is read, that the names in its expressions exist.
+//! Checks that the names in the expressions of a file exist. This is done after the whole file was read.
 
 use super::{ActionReader, Format};
 use crate::environment;
@@ -11,7 +11,7 @@ use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{Node, Span};
 use windlass_value::words;
 
-/// The variables that every loop has in its body and condition.
+/// The variables that every loop defines for its body and its condition.
 pub(super) const LOOP_VARIABLES: [&str; 5] = [
     "loopIndex",
     "loopCount",
@@ -39,7 +39,7 @@ impl<F: Format> ActionReader<'_, F> {
             .iter()
             .map(|input| input.name.clone())
             .collect();
-        // Parameters with `$` are in every definition: they are not the author's.
+        // Parameters with `$` are in every definition, so they are not suggested as a correct spelling.
         let parameters: Vec<Name> = workflow
             .parameters
             .iter()
@@ -73,7 +73,7 @@ impl<F: Format> ActionReader<'_, F> {
                 {
                     let name = of_callback(name).unwrap_or_default();
                     let signals: Vec<Name> = self.signals.keys().cloned().collect();
-                    // The names of signals are case-sensitive.
+                    // The names of signals are case-sensitive, so a name that differs by case is reported.
                     if !signals.iter().any(|known| **known == *name) && has(&signals, name) {
                         let what = format!("unknown signal `{name}`");
                         self.error_with("unknown-signal", span, what, || {
@@ -214,7 +214,7 @@ impl<F: Format> ActionReader<'_, F> {
         });
     }
 
-    /// Reports a top-level name in Jinja that is neither one of `ROOTS` nor a variable.
+    /// Reports a top-level name in Jinja that is neither in `ROOTS` nor a variable.
     fn check_root(&mut self, name: &str, span: Span, variables: &[Name], optional: bool) {
         if ROOTS.contains(&name) || variables.iter().any(|known| &**known == name) {
             return;
@@ -234,7 +234,8 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// Reports a variable that nothing can set. It is an error, unless the template checks first.
+    /// Reports a variable that nothing can set.
+    /// This is an error, unless the template checks first whether the variable exists (`optional`).
     fn check_variable(&mut self, name: &str, span: Span, known: &[Name], optional: bool) {
         if has(known, name) {
             return;

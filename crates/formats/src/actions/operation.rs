@@ -1,5 +1,6 @@
-//! `operation`: a request that starts a long operation, a loop that polls until the operation has ended, and a request
-//! for the result (docs/reference/loom.md). `status` shows the loop like any other. A crash does not repeat the start.
+//! `operation`: a request that starts a long operation on a server, a loop that polls until the operation has ended,
+//! and a request for the result (docs/reference/loom.md).
+//! `status` shows the loop like any other. A crash does not make the run start the operation again.
 
 use super::action_fields::{ActionFields, Body};
 use super::loops::{requested_delay, server_delay};
@@ -14,21 +15,23 @@ use windlass_model::hir::{Block, Call, Loop, RetryPolicy, Step, StepKind, Workfl
 use windlass_model::model::{Expect, Name, OnLimit, OnMissing, RATE, RetryOn, Sleep, Test};
 use windlass_source::source::{Entry, Kind};
 
-/// Maximum number of requests about an operation. The timeout of the operation is expected to end it first.
+/// Maximum number of requests about an operation. The timeout of the operation should end the loop earlier.
 const POLLS: u64 = 1_000_000;
 
-/// Number of first requests about an operation for which a 404 can mean that the server does not know it yet.
+/// Number of the first requests about an operation for which a 404 can mean that the server does not know the
+/// operation yet.
 const EARLY_CHECKS: u32 = 3;
 
-/// The member `operation` of the last answer.
+/// The expression for the member `operation` of the last answer.
 const STATE: &str = "((last or start).get('operation') or {})";
-/// The URL of the last answer.
+/// The expression for the URL of the last answer.
 const URL: &str = "(last or start).get('url')";
-/// The address of the result, if an answer names it.
+/// The expression for the address of the result. It is null if no answer names the address.
 const RESULT: &str = "((last.get('operation') or {}).get('result') \
                       or (start.get('operation') or {}).get('result') or none) if last else none";
 
-/// Whether an operation was started and has not ended: it did not succeed, and no answer reported its failure.
+/// The expression for whether an operation was started and has not ended.
+/// It has not ended if it did not succeed and no answer reported that it failed.
 const RUNS: &str = "start and start.status == 'Succeeded' and not (poll and poll.status == 'Succeeded') \
                     and not (status and status.error and status.error.kind == 'operation')";
 
@@ -66,8 +69,9 @@ impl Names {
         ]
     }
 
-    /// Makes the template of an expression. It can read the output of the start as `start`, the last answer about the
-    /// operation as `last`, and the output of the request for the result as `fetched`. Each is null until it exists.
+    /// Makes the template of an expression about the operation.
+    /// The expression can read the output of the start as `start`, the last answer about the operation as `last`, and
+    /// the output of the request for the result as `fetched`. Each is null until it exists.
     fn read(&self, reader: &Reader<'_>, of: &str) -> Template {
         self.read_with(
             reader,
@@ -76,14 +80,15 @@ impl Names {
         )
     }
 
-    /// Like `read`, for inside of the loop: the last answer is from the iteration before.
+    /// Like `read`, for expressions inside of the loop, where `last` is the answer in the previous iteration.
     fn read_in_loop(&self, reader: &Reader<'_>, of: &str) -> Template {
         let previous = Binding::Previous(self.status.clone(), Some(self.poll.clone()));
         self.read_with(reader, of, Template::binding(previous))
     }
 
-    /// Makes the condition for repeating a failed request about the operation. Some servers name an operation a little
-    /// before they know it. Later, a 404 means that the operation is gone.
+    /// Makes the condition under which a failed request about the operation is repeated.
+    /// Some servers return the address of an operation a little before they answer requests to it. Later, a 404 means
+    /// that the operation no longer exists.
     fn repeat_condition(&self, reader: &Reader<'_>) -> Option<Condition> {
         let names = [
             (
@@ -111,7 +116,7 @@ impl Names {
     }
 }
 
-/// Returns the name of an action that is a part of an author's action.
+/// Returns the name of an action that is a part of the action that the author wrote.
 pub(crate) fn part_of(action: &Name, what: &str) -> Name {
     Name::from(format!("{action}.{what}"))
 }
@@ -144,7 +149,7 @@ impl<F: Format> ActionReader<'_, F> {
             retry,
             output: _,
         } = self.request(act, "POST");
-        // If `status` names the address of the operation, the answer of the start need not name it.
+        // If the file has the address of the operation in `status`, the answer of the start need not contain it.
         let starts = match status {
             Some(_) => Template::object(first_inputs.clone()),
             None => with_step(Template::object(first_inputs.clone()), "start"),
@@ -242,14 +247,14 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// Returns the maximum number of requests about an operation, within the operator's caps.
+    /// Returns the maximum number of requests about an operation, within the caps that the operator sets.
     pub(crate) fn max_polls(&self) -> Template {
         let count = i64::try_from(self.max_count.min(POLLS)).unwrap_or(1);
         Template::constant(count.into())
     }
 
-    /// Reads a request about the operation: its inputs, or its address alone. The request counts against the action's
-    /// rate, unless it names another rate.
+    /// Reads a request about the operation: its inputs, or only its address.
+    /// The action's rate limits this request, unless the request names another rate.
     fn operation_request(
         &mut self,
         entry: &Entry,
@@ -268,7 +273,8 @@ impl<F: Format> ActionReader<'_, F> {
         inputs.with_members(rate.cloned().collect())
     }
 
-    /// Reads the request that cancels the operation. An address alone may be relative to the URL of the start.
+    /// Reads the request that cancels the operation.
+    /// If it is only an address, the address may be relative to the URL of the start.
     fn cancel_request(
         &mut self,
         entry: &Entry,
@@ -284,7 +290,7 @@ impl<F: Format> ActionReader<'_, F> {
                     None => inputs.with_members(vec![post]),
                 }
             }
-            // Authors read the address from the answer of the start.
+            // If the cancel request is only an address, authors read the address from the answer of the start.
             _ => {
                 let base = names.read(self, "start.get('url')");
                 follow_up_inputs(first_inputs, post, self.template(&entry.value), base)
@@ -292,8 +298,9 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// Adds a request at the end of the run. It is sent if `start` succeeded, `poll`, which waits for the end, did not
-    /// succeed, and no answer of `status` reported a failure of the operation.
+    /// Adds a request that is sent at the end of the run if the operation still runs.
+    /// It still runs if `start` succeeded, `poll` (the loop that waits for the end) did not succeed, and no answer of
+    /// `status` reported a failure of the operation.
     pub(crate) fn cancel_at_end(
         &mut self,
         act: &ActionFields<'_>,
@@ -315,13 +322,13 @@ impl<F: Format> ActionReader<'_, F> {
         let runs = Condition::from_template(Template::binding(scoped));
         let mut send = step(cancel, "http", request, act.span);
         send.retry = Some(default_retry(true, act.span));
-        // If the request fails, its record shows the failure, and nothing else changes.
+        // If the request fails, its record shows the failure, and the end of the run does not change.
         send.catch = Some(nothing());
         let kind = when(runs.unwrap_or_else(|_| Condition::never()), only(send));
         self.cleanup.push(step(cancels, "if", kind, act.span));
     }
 
-    /// Refuses `cancel` in places that may start several operations: the end of the run knows only one.
+    /// Refuses `cancel` where several operations may be started, because the end of the run knows only one of them.
     pub(super) fn check_cancels(&mut self, workflow: &Workflow) {
         let cancels = std::mem::take(&mut self.cancels);
         let [body, endings @ ..] = workflow.blocks();
@@ -340,7 +347,8 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// Makes the request for the result. Without `result` in the file, it is sent only if an answer names an address.
+    /// Makes the request for the result.
+    /// Without `result` in the file, the request is sent only if an answer contains the address of the result.
     fn operation_result(
         &mut self,
         act: &ActionFields<'_>,
@@ -378,12 +386,12 @@ impl<F: Format> ActionReader<'_, F> {
     }
 }
 
-/// Adds the input `operation`, so that the output of the request reports the state of the operation.
+/// Adds the input `operation`, with which the output of the request contains the state of the operation.
 fn with_step(inputs: Template, step: &str) -> Template {
     inputs.with_members(vec![(text("operation"), text(step))])
 }
 
-/// Returns true if the name of a member is the constant `key`.
+/// Returns true if the name of a member in a template is the constant `key`.
 fn is_key(name: &Template, key: &str) -> bool {
     name.as_constant().and_then(|name| name.as_str()) == Some(key)
 }
@@ -392,7 +400,8 @@ fn get() -> (Template, Template) {
     (text("method"), text("GET"))
 }
 
-/// Finds the steps in a block that can run more than once or in isolation, each with the reason, such as `a loop`.
+/// Finds the steps in a block that can run more than once or in isolation.
+/// Each is returned with the reason, such as `a loop`.
 pub(crate) fn find_repeated<'w>(
     block: &'w Block,
     place: Option<&'static str>,
@@ -414,7 +423,8 @@ pub(crate) fn find_repeated<'w>(
     }
 }
 
-/// Makes the inputs of a request to an address. If the server is the same, it has the first request's credentials.
+/// Makes the inputs of a later request to an address.
+/// If the address is on the same server, the request has the credentials of the first request.
 fn follow_up_inputs(
     first_inputs: &[(Template, Template)],
     method: (Template, Template),

@@ -1,4 +1,4 @@
-//! The parameters and outputs of a Logic Apps definition, or of a Loom file in the form of a definition.
+//! The parameters and outputs of a Logic Apps definition. A Loom file may have the form of a definition, too.
 
 use super::settings::Settings;
 use super::{ActionReader, Format, places};
@@ -37,8 +37,9 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// Returns the value of every parameter: from a file, from next to the definition, or its default.
-    /// In a Standard app, the app's file declares parameters, too.
+    /// Returns the value of every parameter.
+    /// The value is from a file of settings, from next to the definition, or is the default. In a Standard app, the
+    /// parameters file of the app also declares parameters.
     pub(crate) fn parameters(
         &mut self,
         declared: Option<&Entry>,
@@ -58,14 +59,15 @@ impl<F: Format> ActionReader<'_, F> {
                 value.get_any_case("value")
             });
             let default = entry.value.get_any_case("defaultValue");
-            // A deployed template's files have values for its own parameters, so the definition's are preferred.
+            // The files of a deployed template have values for the template's own parameters, so values next to the
+            // definition are preferred.
             let value = match deployed {
                 true => given.or(default).or(file),
                 false => file.or(given).or(default),
             };
             let Some(node) = value else {
                 self.without_value(entry);
-                // Declare the parameter anyway, so that expressions that read it are not reported, too.
+                // Declare the parameter anyway, so that expressions that read it are not reported as well.
                 found.push((Name::from(entry.key.as_str()), Value::Null));
                 continue;
             };
@@ -129,7 +131,7 @@ impl<F: Format> ActionReader<'_, F> {
         found
     }
 
-    /// Warns once of secure values: they are hidden, but the stored file has them.
+    /// Warns once if secure parameters have values: outputs hide these values, but the stored file contains them.
     fn secure_values(&mut self, secure: &[&Entry]) {
         let Some(first) = secure.first() else { return };
         let names: Vec<String> = secure
@@ -150,7 +152,8 @@ impl<F: Format> ActionReader<'_, F> {
     }
 
     fn without_value(&mut self, declared: &Entry) {
-        // A deployment sets these two. Here, connectors have handlers instead.
+        // A deployment sets these two parameters. Windlass has handlers instead of connections, so it needs no
+        // values.
         if declared.key.eq_ignore_ascii_case("$connections")
             || declared.key.eq_ignore_ascii_case("$authentication")
         {

@@ -1,4 +1,4 @@
-//! Inputs of `http` that an action in a loop reads from its own output in the iteration before: `ifChanged` and
+//! Inputs of `http` for which an action in a loop reads its own output of the previous iteration: `ifChanged` and
 //! `events`.
 
 use super::action_fields::ActionFields;
@@ -18,14 +18,15 @@ const NOT_WITH_EVENTS: [(&str, &str); 5] = [
     ("parse", "the data of an event is parsed if it is JSON"),
 ];
 
-/// Makes the template of the output of an action in the iteration before. It is null in the first iteration.
+/// Makes the template of the output of an action in the previous iteration. It is null in the first iteration.
 fn last_output(act: &ActionFields<'_>) -> Template {
     Template::binding(Binding::Previous(act.name.clone(), None))
 }
 
 impl<F: Format> ActionReader<'_, F> {
-    /// Reads `ifChanged: true`: the request names the version of the answer in the last iteration. Returns the output,
-    /// which has the body of that answer if the server has no newer version.
+    /// Reads `ifChanged: true`, with which the request contains the version of the previous iteration's answer.
+    /// Returns the action's output. If the server has no newer version, this output has the body of the previous
+    /// answer.
     pub(super) fn if_changed(
         &mut self,
         act: &ActionFields<'_>,
@@ -50,8 +51,9 @@ impl<F: Format> ActionReader<'_, F> {
         Template::call("if", vec![expression(self, is_same), merged, answer]).ok()
     }
 
-    /// Reads `events: true`: the answer is a stream, and the call reads the event after that of the iteration before.
-    /// The other inputs must be read before this.
+    /// Reads `events: true`, with which the answer is a stream. Each call reads the event after that of the previous
+    /// iteration.
+    /// The other inputs must be read before this, because some of them cannot be combined with `events`.
     pub(super) fn events(
         &mut self,
         act: &ActionFields<'_>,

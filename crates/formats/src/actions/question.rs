@@ -13,12 +13,12 @@ const HINT: &str = "for example inputs: { signal: approved, timeout: P1D }";
 const CHOICES_HINT: &str = "for example choices: [approve, reject]";
 const SCHEMA_HINT: &str = "for example schema: { properties: { comment: { type: string } } }";
 
-/// Maximum number of choices of a question: each is a button.
+/// Maximum number of choices of a question. It is small because each choice is shown as a button.
 const MAX_CHOICES: usize = 20;
 
 impl<F: Format> ActionReader<'_, F> {
-    /// Reads `signal`, `timeout` and the question. The timeout limits the whole step, because a wait has no
-    /// attempts.
+    /// Reads `signal`, `timeout` and the question.
+    /// The timeout limits the whole step, because a wait has no attempts.
     pub(super) fn wait_for_signal(&mut self, act: &mut ActionFields<'_>) -> Body {
         let mut inputs = self.inputs(act, HINT);
         let signal = inputs.get(act, self, "signal");
@@ -50,7 +50,7 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// Reads the name of a signal. Only the name identifies a signal, so it must be the same in every run.
+    /// Reads the name of a signal. It must be constant, because only the name identifies a signal.
     fn signal_name(&mut self, entry: &Entry) -> Option<Name> {
         let text = self.text(entry, HINT)?;
         if self.template(&entry.value).as_constant().is_none() {
@@ -111,7 +111,7 @@ impl<F: Format> ActionReader<'_, F> {
         choices
     }
 
-    /// Reads a JSON Schema of an object. Its members are the fields of a form.
+    /// Reads the JSON Schema of an answer, an object whose members are the fields of a form.
     fn form_schema(&mut self, entry: &Entry, choices: &[Name]) -> Option<Arc<Schema>> {
         if !matches!(entry.value.kind, Kind::Object(_)) {
             self.wrong_type(&entry.value, "`schema`", "a JSON Schema", SCHEMA_HINT);
@@ -150,8 +150,9 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// Records the form of a signal's answers. An answer is checked when it is sent, before it is known which wait
-    /// it ends. So all waits for a signal must accept the same answers.
+    /// Records the form of a signal's answers.
+    /// An answer is checked when it is sent. At that time it is not known which of the run's waits the answer ends.
+    /// So all waits for a signal must accept the same answers.
     pub(crate) fn note_signal(&mut self, name: &Name, question: Option<&Question>, span: Span) {
         let form = question.map(|question| question.form.clone());
         let form = form.unwrap_or_default();

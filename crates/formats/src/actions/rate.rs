@@ -1,4 +1,5 @@
-//! Rate limits of a file: `rates`, and the `rate` of an action or of `defaults`, which names one of the `rates`.
+//! The rate limits of a file: `rates`, and the key `rate` of an action or of `defaults`, which names one of the
+//! `rates`.
 
 use super::{ActionReader, Format};
 use crate::builder::text;
@@ -10,10 +11,10 @@ use windlass_source::source::{Entry, Kind, Node, Span};
 
 const HINT: &str = "for example rate: quota-a, which `rates` or --rate quota-a=100/1s limits";
 
-/// The names of rates that a file has.
+/// The names of rates that occur in a file.
 #[derive(Default)]
 pub(super) struct RateNames {
-    /// The names in `rates` that are certainly not hosts, and their spans.
+    /// The names under `rates` that are certainly not hosts, and their spans.
     declared: Vec<(String, Span)>,
     /// The names that actions use, in lower case.
     used: BTreeSet<String>,
@@ -70,7 +71,7 @@ impl<F: Format> ActionReader<'_, F> {
         Some(template)
     }
 
-    /// Makes the input of a request that names its rate: the action's rate, else the file's default.
+    /// Makes the input of a request with the name of its rate: the one of the action, or the file's default.
     pub(super) fn rate_member(&mut self, entry: Option<&Entry>) -> Option<(Template, Template)> {
         let name = match entry {
             Some(entry) => self.rate_name(&entry.value),

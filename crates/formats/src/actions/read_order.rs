@@ -1,5 +1,6 @@
-//! Reports actions that read an action too early. If the read action runs later, it never has a value by then; if
-//! it runs at the same time, it may not have a value.
+//! Reports actions that read another action too early.
+//! If the other action runs later, it never has a value when it is read. If it runs at the same time, it may not have
+//! a value.
 
 use super::action_fields::OrderedStep;
 use super::lint::step_names;
@@ -10,8 +11,9 @@ use windlass_model::hir::StepKind;
 use windlass_source::source::Span;
 
 impl<F: Format> ActionReader<'_, F> {
-    /// Reports early reads between the actions of one scope. `follows` returns true if its first action runs
-    /// after its second. If the format does not refuse early reads, they are warnings: a template may check first.
+    /// Reports early reads between the actions of one scope.
+    /// `follows` returns true if its first action runs after its second. If the format does not refuse early reads,
+    /// they are only warnings, because a template may check first whether the value exists.
     pub(super) fn reads_out_of_order(
         &mut self,
         placed: &[OrderedStep],
@@ -55,7 +57,8 @@ impl<F: Format> ActionReader<'_, F> {
                     }
                     _ => continue,
                 };
-                // The actions inside of a container may read the container.
+                // Only an action without inner actions is checked: the actions inside of a container may read the
+                // container.
                 let is_whole = own.step.blocks().is_empty();
                 if F::CONVENTIONS.refuses_early_reads
                     && is_whole
@@ -100,7 +103,8 @@ impl<F: Format> ActionReader<'_, F> {
     }
 }
 
-/// Returns true if the action `later` of a DAG runs after `earlier`. `before` has the predecessors of each.
+/// Returns true if the action `later` of a DAG runs after the action `earlier`.
+/// `before` has the predecessors of each action.
 pub(super) fn follows(before: &[Vec<(usize, Span)>], later: usize, earlier: usize) -> bool {
     let mut seen = vec![false; before.len()];
     let mut open = vec![later];

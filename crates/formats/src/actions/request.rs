@@ -1,4 +1,4 @@
-//! The request of `http` and `operation`.
+//! The HTTP request of the actions `http` and `operation`.
 
 use super::action_fields::{ActionFields, Body};
 use super::inputs::Inputs;
@@ -13,7 +13,7 @@ use windlass_model::model::{
 use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Kind};
 
-/// Idempotent methods: repeating a request has no further effect (RFC 9110, 9.2.2).
+/// The idempotent methods: repeating a request with such a method has no further effect (RFC 9110, 9.2.2).
 const IDEMPOTENT: [&str; 5] = ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"];
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
@@ -22,12 +22,13 @@ pub(crate) struct HttpRequest {
     pub members: Vec<(Template, Template)>,
     pub attempt_timeout: Option<Template>,
     pub retry: Option<RetryPolicy>,
-    /// The value that the action's record holds instead of the answer.
+    /// The value that the action's record has instead of the answer.
     pub output: Option<Template>,
 }
 
 impl HttpRequest {
-    /// Makes the action that sends the request. `timeout` limits all attempts and the follow-up.
+    /// Makes the body of the step that sends the request.
+    /// `timeout` limits all attempts together with the follow-up (later requests of the same action).
     pub(crate) fn into_body(
         self,
         follow_up: Option<Box<FollowUp>>,
@@ -47,8 +48,8 @@ impl HttpRequest {
     }
 }
 
-/// Returns true if a request may be repeated without further effect. A method that is computed, or that a header
-/// overrides, can be any method, so the result is false.
+/// Returns true if a request may be repeated without further effect.
+/// A method that is computed, or that a header overrides, can be any method. For such a request the result is false.
 fn is_idempotent(method: Option<&str>, headers: Option<&Entry>) -> bool {
     let headers = headers.and_then(|entry| entry.value.entries());
     let mut headers = headers.unwrap_or_default().iter();
@@ -68,7 +69,7 @@ impl<F: Format> ActionReader<'_, F> {
         F::http(self, act, request, timeout)
     }
 
-    /// Reads the request of an action. `method` is the default method.
+    /// Reads the request of an action. `method` is the method if the action sets none.
     pub(crate) fn request(&mut self, act: &mut ActionFields<'_>, method: &str) -> HttpRequest {
         let hint = "for example inputs: { method: GET, uri: \"https://example.org/status\" }";
         let mut inputs = self.inputs(act, hint);
@@ -102,7 +103,7 @@ impl<F: Format> ActionReader<'_, F> {
                 }
             }
         }
-        // An operation has no `page`: its later requests use the addresses in its answers.
+        // An operation does not accept `page`, because its later requests use the addresses in its answers.
         let is_operation = method != "GET";
         let is_extended = F::CONVENTIONS.has_extended_requests;
         if !is_extended {
@@ -166,7 +167,8 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// Reads the inputs for bodies in files of this machine: `bodyFile`, and `saveTo` with the `digest` of the file.
+    /// Reads the inputs for bodies that are files of this machine: `bodyFile`, and `saveTo` with the `digest` of the
+    /// file.
     fn files_of<'n>(
         &mut self,
         act: &mut ActionFields<'n>,
@@ -222,7 +224,7 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// Reads `inputs.retryPolicy`. Without it, returns the default of the format.
+    /// Reads `inputs.retryPolicy`. If it is missing, returns the default of the format.
     fn retry_in_inputs(
         &mut self,
         act: &mut ActionFields<'_>,
@@ -275,7 +277,7 @@ impl<F: Format> ActionReader<'_, F> {
                     self.warning("bad-uri", entry.value.span, what, hint);
                 }
             }
-            // A value that the deployment could not compute was already reported.
+            // A value that the deployment could not compute is null here, and was already reported.
             Kind::Null if F::CONVENTIONS.is_deployed => {}
             _ => self.wrong_type(&entry.value, "`uri`", "text", hint),
         }

@@ -37,7 +37,7 @@ const KINDS: [&str; 19] = [
     fault_kind::INEXACT,
 ];
 
-/// Returns the retry policy of an alert: at most ten attempts, within an hour.
+/// Returns the retry policy of an alert, which ends within an hour: at most ten attempts.
 pub(crate) fn alert_retry(span: Span) -> RetryPolicy {
     RetryPolicy {
         backoff: Backoff::Exponential {
@@ -51,8 +51,8 @@ pub(crate) fn alert_retry(span: Span) -> RetryPolicy {
     }
 }
 
-/// Returns the policy of `http` and `ai` actions without one: three retries after 1, 2 and 4 s. A request that is not
-/// `idempotent` is repeated only if its server has certainly not processed it.
+/// Returns the policy of `http` and `ai` actions that set none: three retries after 1, 2 and 4 s.
+/// A request that is not `idempotent` is repeated only if the server has certainly not processed it.
 pub(crate) fn default_retry(idempotent: bool, span: Span) -> RetryPolicy {
     let seconds = Duration::from_secs;
     RetryPolicy {
@@ -90,8 +90,8 @@ fn exponential(span: Span) -> RetryPolicy {
 }
 
 impl<F: Format> ActionReader<'_, F> {
-    /// Reads `type: retry`: a policy that repeats the action inside. The result of that action is the
-    /// result of the retry.
+    /// Reads `type: retry`, whose policy repeats the action inside.
+    /// The result of the inner action is the result of the retry.
     pub(super) fn retry(&mut self, act: &mut ActionFields<'_>) -> Body {
         let hint = "the action to repeat: for example action: { type: http, inputs: { … } }";
         let inner = act.fields.required(self, "action", act.span, hint);
@@ -115,10 +115,10 @@ impl<F: Format> ActionReader<'_, F> {
             }
         }
         let made = format!("{}.action", act.name);
-        // The inner action gets no default retries: they would multiply with this policy's.
+        // The inner action has no default retries, because they would multiply with those of this policy.
         self.has_outer_retry = true;
         let step = self.read_unnamed_action(&inner.value, &made, inner.key_span);
-        // The policy repeats the whole inner step, including its break_when and timeout.
+        // The policy repeats the whole inner step, including the step's `break_when` and `timeout`.
         let step = Step {
             anonymous: true,
             ..step
@@ -130,7 +130,7 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// Reads a policy. Returns `None` if it is `none` or wrong.
+    /// Reads a policy. Returns `None` if the policy is `none` or invalid.
     pub(crate) fn retry_policy(&mut self, entry: &Entry) -> Option<RetryPolicy> {
         let word = entry.value.as_str();
         if F::CONVENTIONS.has_extended_policies
@@ -166,7 +166,7 @@ impl<F: Format> ActionReader<'_, F> {
         })
     }
 
-    /// Reads the waits of a policy. Returns `None` if its type is `none` or wrong.
+    /// Reads the waits of a policy. Returns `None` if the type of the policy is `none` or invalid.
     pub(super) fn backoff(&mut self, fields: &mut Fields<'_>, entry: &Entry) -> Option<Backoff> {
         let kind = fields.non_null(self, "type");
         let interval = self.policy_wait(fields, &["interval"]);
@@ -212,8 +212,8 @@ impl<F: Format> ActionReader<'_, F> {
         Some(backoff)
     }
 
-    /// Reads our own waits, for a policy that also follows the waits that a server requests. They grow if a maximum is
-    /// set. An interval that is an expression is returned separately.
+    /// Reads the own waits of a policy that also follows the waits that a server requests.
+    /// The own waits grow if a maximum is set. If the interval is an expression, it is returned separately.
     pub(super) fn server_backoff(
         &mut self,
         fields: &mut Fields<'_>,
@@ -273,7 +273,7 @@ impl<F: Format> ActionReader<'_, F> {
         Some(template)
     }
 
-    /// Reads a wait of a policy. It must be constant.
+    /// Reads a wait of a policy. It must be a constant.
     fn policy_wait(&mut self, fields: &mut Fields<'_>, keys: &[&'static str]) -> Option<Duration> {
         let mut found = None;
         for key in keys {
@@ -349,7 +349,7 @@ impl<F: Format> ActionReader<'_, F> {
                             let hint = format!("did you mean `{near}`?");
                             self.error("unknown-kind", node.span, what, hint);
                         }
-                        // A handler or a stub may report a kind of its own.
+                        // A handler or a stub may report a kind of its own, so an unknown kind is only a warning.
                         None => {
                             let hint = format!("its own are: {}", KINDS.join(", "));
                             self.warning("unknown-kind", node.span, what, hint);

@@ -1,5 +1,6 @@
-//! The files next to a definition: values of parameters, connections and app settings of a Standard
-//! app, and the name of the selected workflow. The shape of a file shows what it is.
+//! The files next to a definition.
+//! They have the values of parameters, the connections and app settings of a Standard app, and the name of the
+//! selected workflow. The keys in a file show which of these it contains.
 
 use super::{ActionReader, Format};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,8 @@ pub(crate) enum ConnectionKind {
     ApiManagement,
 }
 
-/// The parts of a connections file: the key, the member of a connection with its target, and the kind.
+/// The parts of a connections file.
+/// Each entry has the key of the part, the member of a connection with its target, and the kind of the connections.
 const CONNECTIONS: [(&str, &str, ConnectionKind); 4] = [
     ("managedApiConnections", "api", ConnectionKind::Managed),
     ("functionConnections", "function", ConnectionKind::Function),
@@ -35,19 +37,21 @@ const CONNECTIONS: [(&str, &str, ConnectionKind); 4] = [
     ),
 ];
 
-/// The files next to a definition. The first value of a parameter or an app setting applies.
+/// The contents of the files next to a definition.
+/// If several files set a parameter or an app setting, the first value applies.
 #[derive(Default)]
 pub(crate) struct Settings<'n> {
-    /// Maps from parameters to `{value}`, each with true if unknown names in it are reported.
+    /// Maps from parameters to `{value}`. The flag is true if names that are not declared as parameters are reported.
     pub parameters: Vec<(&'n Node, bool)>,
     values: Vec<&'n Node>,
     connections: Vec<&'n Node>,
-    /// The name of the selected workflow, if there are several.
+    /// The name of the selected workflow, if a template has several.
     pub workflow: Option<&'n str>,
 }
 
 impl<'n> Settings<'n> {
-    /// Sorts files by what they hold. The flag of a file is true if the file is for this definition alone.
+    /// Sorts files by what they contain.
+    /// The flag of a file is true if the file is for this definition alone.
     pub fn of(files: impl IntoIterator<Item = (&'n Node, bool)>) -> Self {
         let mut settings = Self::default();
         for (node, strict) in files {
@@ -111,12 +115,13 @@ impl<'n> Settings<'n> {
     }
 }
 
-/// Reduces a connections file to the target of each connection.
+/// Reduces a connections file to the target of each connection, so that nothing else of the file is stored.
 pub(crate) fn connections_only(node: &Node) -> Value {
     let parts = CONNECTIONS.iter().filter_map(|(part, inside, _)| {
         let entries = node.get(part)?.entries()?.iter();
         let connections = entries.filter_map(|entry| {
-            // A connection that is not a map is left out. A connection with an unknown target stays.
+            // A connection that is not a map is left out. A connection without a known target stays, with an empty
+            // target.
             entry.value.entries()?;
             let led = entry.value.get_any_case(inside);
             let id = led.and_then(|led| led.get_any_case("id").unwrap_or(led).as_str());
@@ -146,7 +151,8 @@ pub(crate) fn settings_in(text: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns the text before the first call, and the text after its opening bracket.
+/// Splits a text at the first call that reads an app setting.
+/// Returns the text before the call, and the text after the call's opening bracket.
 fn split_call(text: &str) -> Option<(&str, &str)> {
     let at = text.to_ascii_lowercase().find(CALL)?;
     Some((text.get(..at)?, text.get(at + CALL.len()..)?))
@@ -159,8 +165,9 @@ fn argument(call: &str) -> Option<(&str, &str)> {
 }
 
 impl<F: Format> ActionReader<'_, F> {
-    /// Replaces the calls that read app settings by their values: in a definition by string literals
-    /// of an expression, in a plain value (`bare`) by the values themselves.
+    /// Replaces the calls that read app settings by the values of the settings.
+    /// In a definition, a value becomes a string literal of an expression. In a plain value (`bare`), the value
+    /// itself is inserted.
     pub(crate) fn with_settings(
         &mut self,
         node: &Node,

@@ -1,4 +1,4 @@
-//! `shell`: a text for `sh`, or a program with its arguments.
+//! `shell`: a text that `sh` executes, or a program with its arguments.
 
 use super::action_fields::{ActionFields, Body};
 use super::{ActionReader, Format};

@@ -1,5 +1,6 @@
-//! `state`: values that a workflow has between its runs, and the actions `setState` and `getState`. A variable of the
-//! run has the value and version that it read last of each, so that they are part of the checkpoint.
+//! `state`: the values that a workflow stores between its runs, and the actions `setState` and `getState`.
+//! A variable of the run has, for each value, the content and version that the run read last. So both are part of the
+//! checkpoint.
 
 use super::action_fields::{ActionFields, Body};
 use super::{ActionReader, Format};
@@ -15,10 +16,10 @@ const HINT: &str = "for example state: { since: \"2026-01-01\" }";
 const SET_HINT: &str = "for example { type: setState, name: since, value: \"@utcNow()\" }";
 const GET_HINT: &str = "for example { type: getState, name: since }";
 
-/// Maximum length of a name in bytes: the store accepts no longer names.
+/// Maximum length of a name in bytes. The store does not accept longer names.
 const MAX_NAME: usize = 128;
 
-/// Returns true if `name` in an action of this type names the value that it reads or writes, not the action.
+/// Returns true if the key `name` of an action of this type is the name of the stored value, not of the action.
 pub(super) fn names_its_value(label: &str) -> bool {
     label.eq_ignore_ascii_case(SET_STATE) || label.eq_ignore_ascii_case(GET_STATE)
 }
@@ -80,7 +81,7 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    /// Reads the name of the value, and the inputs that the author set.
+    /// Reads the name of the stored value, and the inputs that the author set.
     fn state_members(
         &mut self,
         fields: &mut Fields<'_>,
@@ -152,7 +153,7 @@ impl<F: Format> ActionReader<'_, F> {
     }
 }
 
-/// Makes the call that reads or writes a value, with the assignment of its result.
+/// Makes the call that reads or writes a stored value, and the assignment of the call's result to the variable.
 fn lowered(
     label: &str,
     name: &Name,

@@ -1,4 +1,5 @@
-//! The actions that set variables. Their keys are under `inputs` or, where the format allows it, next to the type.
+//! The actions that set variables.
+//! Their keys are under `inputs` or, where the format allows this, next to the type.
 
 use super::action_fields::ActionFields;
 use super::state::names_its_value;
@@ -19,7 +20,7 @@ const TYPES: [(&str, InputKind); 7] = [
     ("object", InputKind::Object),
 ];
 
-/// Returns true if `name` in an action names its variable or value, not the action.
+/// Returns true if the key `name` of an action is the name of its variable or stored value, not of the action.
 pub(super) fn names_its_variable(node: &Node) -> bool {
     let kind = node.get_any_case("type").and_then(Node::as_str);
     kind.is_some_and(|kind| {
@@ -29,7 +30,7 @@ pub(super) fn names_its_variable(node: &Node) -> bool {
 
 const VARIABLES: &str = "for example variables: [{ name: status, type: string, value: pending }]";
 
-/// Returns the initial value of a variable without one: an empty array, or null for other types.
+/// Returns the initial value of a variable that is declared without one: an empty array, or null for other types.
 fn unset(declared: Option<&Entry>) -> Value {
     let declared = declared.and_then(|entry| entry.value.as_str());
     match declared.is_some_and(|text| text.eq_ignore_ascii_case("array")) {
@@ -113,7 +114,8 @@ impl<F: Format> ActionReader<'_, F> {
         })
     }
 
-    /// Reads the declared type, if the format has types. The variable then accepts only values of this type.
+    /// Reads the declared type, if the format has types of variables.
+    /// The variable then accepts only values of this type.
     fn typed(&mut self, variable: &str, declared: &Entry) -> Option<InputKind> {
         let kind = self.choice_as("unknown-type", declared, &TYPES, |text| {
             format!("no variable has the type `{text}`")

@@ -1,4 +1,5 @@
-//! Checks the arguments of functions of deployment expressions. Functions that WDL has, too, check their own.
+//! Checks the arguments of the functions in deployment expressions.
+//! Functions that WDL implements check their arguments themselves.
 
 use windlass_expression::Value;
 
@@ -35,7 +36,7 @@ pub(super) fn check_count(name: &str, lower: &str, given: usize) -> Result<(), S
     }
 }
 
-/// Refuses arguments of a type that a function would ignore or have to guess.
+/// Refuses arguments whose type the function would ignore or have to guess.
 pub(super) fn check_kinds(name: &str, lower: &str, arguments: &[Value]) -> Result<(), String> {
     let wrong = |value: &Value, wanted: &str| {
         Err(format!("`{name}` needs {wanted}, and has {}", value.kind()))

@@ -1,11 +1,12 @@
-//! Functions of deployment expressions on objects, arrays and text that WDL does not have, or defines
-//! differently.
+//! Functions of deployment expressions on objects, arrays and text.
+//! They are those that WDL does not have or defines differently.
 
 use super::functions::{as_text, member};
 use std::sync::Arc;
 use windlass_expression::{Object, Value};
 
-/// Calls a function of this module. Returns `None` for another function or other arguments.
+/// Calls a function of this module.
+/// Returns `None` if the function, or its form with these arguments, is not in this module.
 pub(super) fn call(name: &str, lower: &str, arguments: &[Value]) -> Result<Option<Value>, String> {
     Ok(Some(match (lower, arguments) {
         ("contains", [Value::Object(map), key]) => {
@@ -113,7 +114,7 @@ fn split_by_any(text: &str, by: &[Value]) -> Value {
     Value::array(parts)
 }
 
-/// Merges two objects recursively. Of two values of a key, `later` is used.
+/// Merges two objects recursively. If two values of a key are not both objects, the value of `later` is used.
 fn merged(first: Value, later: &Value) -> Value {
     let (Value::Object(first), Value::Object(later)) = (&first, later) else {
         return later.clone();

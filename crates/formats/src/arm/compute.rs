@@ -13,16 +13,16 @@ use std::collections::BTreeMap;
 use windlass_expression::{Budget, MAX_WORK, Object, Value};
 use windlass_source::source::{Entry, Kind, MAX_NODES, Node, Span};
 
-/// Maximum depth of references between templates, variables and functions.
+/// Maximum depth of references from one template, variable or function to another.
 pub(super) const MAX_STEPS: usize = 48;
-/// Maximum number of copies of a resource to read.
+/// Maximum number of copies of a resource that are read.
 const MAX_COPIES: i64 = 800;
-/// Maximum size in bytes of the text that the expressions of a template make.
+/// Maximum size in bytes of the text that all expressions of a template make together.
 const MAX_TEXT: usize = 16 << 20;
 
 /// Why an expression has no value.
 pub(super) enum NoValue {
-    /// A parameter has no value, which is reported separately.
+    /// A parameter has no value. This is reported separately.
     Parameter,
     /// The text is not a valid expression.
     Text(String),
@@ -37,22 +37,22 @@ impl From<String> for NoValue {
 
 pub(super) type Outcome<T> = Result<T, NoValue>;
 
-/// A template that is being computed.
+/// A deployment template whose expressions are being evaluated.
 pub(super) struct Deployment<'d, 'a> {
     pub(super) reader: &'d mut Reader<'a>,
     missing: &'d mut MissingInputs,
-    /// The templates being computed, the innermost last.
+    /// The names of the templates that are being evaluated, the innermost last.
     pub(super) frames: Vec<Frame>,
     nodes: usize,
     text: usize,
-    /// The number of elements that the expressions may still inspect.
+    /// The work that the expressions may still do.
     budget: Budget,
     pub(super) depth: usize,
-    /// If above zero, expressions without a value are allowed and stay unchanged.
+    /// While this is above zero, an expression without a value is not reported and stays unchanged.
     pub(super) lenient_depth: usize,
-    /// Whether the name of a workflow is computed: a parameter in it may get a made-up value.
+    /// Whether the name of a workflow is being evaluated. In a name, a parameter may have a made-up value.
     pub(super) is_naming: bool,
-    /// Whether the last name has a made-up value of a parameter.
+    /// Whether the name that was evaluated last contains a made-up value of a parameter.
     pub(super) has_stand_in_name: bool,
     pub(super) seen: ValueOrigins,
     /// The expressions that were already reported.
@@ -79,7 +79,7 @@ impl<'d, 'a> Deployment<'d, 'a> {
 }
 
 impl Deployment<'_, '_> {
-    /// Counts a node. Returns false, and reports it, if the template is larger than its limit.
+    /// Counts a node. If the template is larger than its limit, reports this and returns false.
     pub(super) fn is_within(&mut self, span: Span) -> bool {
         self.nodes += 1;
         let fits = self.nodes <= 4 * MAX_NODES;
@@ -104,7 +104,8 @@ impl Deployment<'_, '_> {
         }
     }
 
-    /// Returns the number of iterations of a copy loop. Refuses a count that a deployment refuses.
+    /// Returns the number of iterations of a copy loop.
+    /// Reports a count that a deployment would refuse.
     pub(super) fn count_of(&mut self, copy: &Node) -> i64 {
         let before = self.seen;
         let count = copy
@@ -112,7 +113,7 @@ impl Deployment<'_, '_> {
             .map(|count| self.eval_tree(count));
         match count.as_ref().map(|count| &count.kind) {
             Some(Kind::Int(count)) if (0..=MAX_COPIES).contains(count) => *count,
-            // The reason for the missing value is already reported.
+            // The reason why the value is missing was already reported.
             _ if self.seen.since(before).misses > 0 => 0,
             _ => {
                 let what = "the `count` of a copy loop must be a whole number from 0 to 800";
@@ -124,7 +125,7 @@ impl Deployment<'_, '_> {
         }
     }
 
-    /// Copies a tree, with the deployment's expressions replaced by their values.
+    /// Copies a tree and replaces the deployment's expressions by their values.
     pub(super) fn eval_tree(&mut self, node: &Node) -> Node {
         if !self.is_within(node.span) {
             return null(node.span);
@@ -159,7 +160,7 @@ impl Deployment<'_, '_> {
             if let Some(first) = copies.first()
                 && copies.iter().all(is_copy)
             {
-                // The value of a variable that is a copy loop is the list itself.
+                // If the value of a variable is only a copy loop, the value is the loop's list itself.
                 if let ([_], [only]) = (entries, copies)
                     && self.depth > 0
                     && only.get_any_case("name").is_some()
@@ -177,7 +178,7 @@ impl Deployment<'_, '_> {
                 }
                 continue;
             }
-            // The targets of connections have no meaning here, so they may stay unknown.
+            // The targets of connections have no meaning here, so their expressions may stay without values.
             let aside = entry.key == "$connections" && entry.value.get_any_case("type").is_none();
             self.lenient_depth += usize::from(aside);
             let value = self.eval_tree(&entry.value);
@@ -211,7 +212,7 @@ impl Deployment<'_, '_> {
         matches!(slot, Some(Slot::InProgress))
     }
 
-    /// Evaluates a copy loop to the list of its items.
+    /// Evaluates a copy loop to the list of its copies.
     fn eval_copy_loop(&mut self, copy: &Node) -> Node {
         let count = self.count_of(copy);
         let input = copy.get_any_case("input");
@@ -227,8 +228,8 @@ impl Deployment<'_, '_> {
         }
     }
 
-    /// Returns the value of an expression. If `lenient_depth` is above zero, an expression without a value stays
-    /// unchanged.
+    /// Returns the value of an expression.
+    /// If `lenient_depth` is above zero, an expression without a value stays unchanged.
     fn eval_text(&mut self, node: &Node, expression: &str) -> Node {
         match self.value_of(expression, node.span) {
             Ok(value) => value,
@@ -266,7 +267,7 @@ impl Deployment<'_, '_> {
 
     fn value_of(&mut self, expression: &str, span: Span) -> Outcome<Node> {
         let parsed = parse(expression).map_err(NoValue::Text)?;
-        // The value of a name keeps its positions in the file.
+        // The value of a parameter or a variable keeps its positions in the file.
         if let Expr::Call(function, arguments) = &parsed
             && let [Expr::Literal(name)] = arguments.as_slice()
             && let Some(name) = name.as_str()
@@ -339,9 +340,9 @@ impl Deployment<'_, '_> {
                 let chosen = match holds {
                     Value::Bool(true) => yes,
                     Value::Bool(false) => no,
-                    // A value that only a deployment knows counts as false.
+                    // A value that only a deployment knows counts as false here.
                     _ if self.seen.since(before).unknown > 0 => no,
-                    // A missing value, which is already reported, counts as false, too.
+                    // A missing value was already reported, and also counts as false.
                     _ if self.seen.since(before).misses > 0 => no,
                     other => {
                         let kind = other.kind();
@@ -370,14 +371,15 @@ impl Deployment<'_, '_> {
         if let Some(function) = own.cloned() {
             return self.call_declared_function(name, &function, values);
         }
-        // A value that only a deployment knows may be valid, and a missing value is already reported.
+        // A value that only a deployment knows may be valid, and a missing value was already reported. So neither is
+        // checked.
         if seen.unknown == 0 && seen.misses == 0 {
             check_kinds(name, &lower, &values)?;
         }
         Ok(call(name, values)?)
     }
 
-    /// Charges a value that is read or computed to the budget.
+    /// Charges the budget for a value that is read or computed.
     fn count(&self, value: &Value) -> Outcome<()> {
         let text = value.as_str().map_or(0, str::len) / 64;
         let counted = self.budget.charge(value.nodes().saturating_add(text));
@@ -491,14 +493,14 @@ impl Deployment<'_, '_> {
         if let Some(slot) = slots.and_then(|slots| slots.get_mut(&key)) {
             *slot = match (&found, self.lenient_depth, seen.misses) {
                 (Ok(node), 0, _) | (Ok(node), _, 0) => Slot::Known(node.clone(), seen),
-                // A value that stayed unknown is reported when a workflow needs it.
+                // A value that stayed unknown is reported only when a workflow needs it.
                 _ => written,
             };
         }
         found
     }
 
-    /// Evaluates a slot in the template where its value is written.
+    /// Evaluates a slot (the value of a name) in the template that contains the value.
     fn computed(&mut self, name: &str, written: &Slot) -> Outcome<Node> {
         if self.depth >= MAX_STEPS {
             return Err(NoValue::Reason(format!(
@@ -508,7 +510,8 @@ impl Deployment<'_, '_> {
         self.depth += 1;
         let found = match written {
             Slot::Written(node) => {
-                // A variable has the same value in each copy of a resource, so hide the copies.
+                // A variable has the same value in each copy of a resource, so the copy loops are hidden while it is
+                // evaluated.
                 let frame = self.frames.last_mut();
                 let copies = frame.map(|frame| std::mem::take(&mut frame.copies));
                 let found = self.eval_tree(node);
@@ -525,7 +528,7 @@ impl Deployment<'_, '_> {
                 self.frames.extend(own);
                 match found.get_any_case("value") {
                     Some(value) => Some(value.clone()),
-                    // The reason for the missing value is reported, now or later.
+                    // The reason why the value is missing was reported or will be reported.
                     None if node.as_str().is_some() => Some(found),
                     None => None,
                 }
@@ -554,7 +557,8 @@ impl Deployment<'_, '_> {
         Err(NoValue::Parameter)
     }
 
-    /// Checks the value or the default of a parameter. The value of a stand-in is unknown, so only its type is checked.
+    /// Checks the value or the default of a parameter.
+    /// The value of a stand-in is unknown, so only its type is checked.
     fn check_computed(&mut self, key: &str, value: &Node, seen: ValueOrigins) {
         let Some(frame) = self.frames.last() else {
             return;
@@ -572,7 +576,7 @@ impl Deployment<'_, '_> {
     }
 }
 
-/// Returns an initial value for a parameter without a value.
+/// Returns a value to suggest for a parameter that has no value.
 pub(crate) fn parameter_stand_in(name: &str, declared: &Node) -> Value {
     let kind = declared.get_any_case("type").and_then(Node::as_str);
     let constant = declared.to_value();
@@ -585,7 +589,8 @@ fn is_copy(node: &Node) -> bool {
     node.get_any_case("count").is_some() && node.get_any_case("input").is_some()
 }
 
-/// Sets the span of a node, unless the node is a text, list or map: these have spans inside.
+/// Sets the span of a node.
+/// A text, a list or a map stays unchanged, because it has spans inside.
 fn with_span(node: Node, span: Span) -> Node {
     match node.kind {
         Kind::Array(_) | Kind::Object(_) | Kind::String(_) => node,

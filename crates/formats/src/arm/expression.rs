@@ -1,5 +1,5 @@
-//! Parses deployment expressions of ARM templates, such as `[concat(parameters('a'), 'b')]`, to a
-//! tree. [`super::functions`] implements their functions.
+//! Parses deployment expressions of ARM templates, such as `[concat(parameters('a'), 'b')]`, to a tree.
+//! [`super::functions`] implements the functions in them.
 
 use windlass_expression::Value;
 use windlass_value::first_chars;
@@ -11,7 +11,7 @@ const MAX_DEPTH: usize = 64;
 pub(super) enum Expr {
     Literal(Value),
     Call(String, Vec<Expr>),
-    /// `base.name` and `base[index]`. With `?` (`safe`), a missing member is null.
+    /// `base.name` and `base[index]`. With `?` (`safe`), a missing member evaluates to null.
     Member {
         base: Box<Expr>,
         key: Box<Expr>,
@@ -19,7 +19,7 @@ pub(super) enum Expr {
     },
 }
 
-/// Returns the expression in a text of a template, or `None` if the text is not an expression.
+/// Returns the expression in a text of a template. Returns `None` if the text is not an expression.
 pub(super) fn inside(text: &str) -> Option<&str> {
     let text = text.trim();
     let is_escaped = text.starts_with("[[");
@@ -27,7 +27,8 @@ pub(super) fn inside(text: &str) -> Option<&str> {
     (!is_escaped).then_some(inner)
 }
 
-/// Parses an expression without its brackets. The error quotes the text at which parsing stopped.
+/// Parses an expression without its enclosing `[` and `]`.
+/// The error quotes the text at which parsing stopped.
 pub(super) fn parse(text: &str) -> Result<Expr, String> {
     let mut parser = Parser { rest: text };
     let expr = parser.expr(0)?;
@@ -115,7 +116,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Parses a text in single quotes. Two quotes in the text are one.
+    /// Parses a text in single quotes. Two single quotes inside the text are one quote.
     fn text(&mut self) -> Result<Value, String> {
         let mut text = String::new();
         let mut rest = self.rest.strip_prefix('\'').unwrap_or_default();
@@ -139,7 +140,7 @@ impl<'t> Parser<'t> {
 
     fn call(&mut self, depth: usize) -> Result<Expr, String> {
         let mut name = self.while_(is_word).to_owned();
-        // A function that the template declares is called as `namespace.name(…)`.
+        // A function that the template declares itself is called as `namespace.name(…)`.
         if let Some(rest) = self.rest.strip_prefix('.')
             && rest
                 .trim_start_matches(is_word)

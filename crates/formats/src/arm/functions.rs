@@ -1,5 +1,6 @@
-//! The functions of deployment expressions. Nothing is deployed, so each value that only a deployment
-//! knows (subscriptions, keys, addresses) has a constant stand-in.
+//! The functions of deployment expressions.
+//! Nothing is deployed. So each value that only a deployment knows (subscriptions, keys, addresses) has a stand-in,
+//! which is a constant.
 
 use super::collections;
 use super::time::{self, formatted};
@@ -8,18 +9,18 @@ use windlass_expression::{Context, Object, Template, Value};
 use windlass_model::model::sha256_of_parts;
 use windlass_value::{hex, words};
 
-/// The key of an object that replaces a value that only a deployment knows. Each member of the object
-/// is the same object.
+/// The key of an object that is the stand-in for a value of unknown type.
+/// Each member of the object is the same object, so that expressions can read members of it.
 const STAND_IN: &str = "$standIn";
 
 const ZEROS: &str = "00000000-0000-0000-0000-000000000000";
 const GROUP: &str = "group";
 const LOCATION: &str = "westeurope";
 
-/// The time at which every deployment happens.
+/// The time at which every deployment happens, because this crate uses no clock.
 const NOW: &str = "2000-01-01T00:00:00Z";
 
-/// The functions that are the same in WDL.
+/// The functions that work as in WDL, which implements them.
 const SHARED: [&str; 50] = words! {
     add and array base64 base64tostring bool coalesce contains createarray datauri datauritostring
     div empty endswith equals first float greater greaterorequals indexof int intersection join json
@@ -28,15 +29,15 @@ const SHARED: [&str; 50] = words! {
     uricomponenttostring
 };
 
-/// Which part of a function's result only a deployment would know.
+/// Which part of a function's result is a stand-in.
 pub(super) enum StandInKind {
-    /// The value; the type is known.
+    /// The value is a stand-in, but its type is known.
     Value,
-    /// The value and its type.
+    /// The value is a stand-in, and not even its type is known.
     Whole,
 }
 
-/// Returns what is made up in the result of a function, or `None` if the result is computed.
+/// Returns which part of a function's result is a stand-in. Returns `None` if the result is computed.
 pub(super) fn stand_in_kind(lower: &str) -> Option<StandInKind> {
     match lower {
         "reference" | "providers" => Some(StandInKind::Whole),
@@ -59,7 +60,7 @@ pub(super) fn stand_in_kind(lower: &str) -> Option<StandInKind> {
     }
 }
 
-/// Returns the name of a function in lower case, without the namespaces of built-in functions (`sys.`, `az.`).
+/// Returns the name of a function in lower case, without the namespace of built-in functions (`sys.`, `az.`).
 pub(super) fn function_name(name: &str) -> String {
     let lower = name.to_ascii_lowercase();
     let bare = lower.strip_prefix("sys.");
@@ -67,7 +68,7 @@ pub(super) fn function_name(name: &str) -> String {
     bare.unwrap_or(&lower).to_owned()
 }
 
-/// Calls a function. The error is the reason why it has no value.
+/// Calls a function. The error says why it has no value.
 pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
     let lower = function_name(name);
     let arguments: Vec<Value> = arguments.into_iter().map(resolve_stand_in).collect();
@@ -136,8 +137,8 @@ pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
     })
 }
 
-/// Returns the part of `workflow()` that is not about the run. The id has the form of Azure's, because definitions
-/// split it to get the subscription and the resource group.
+/// Returns the part of `workflow()` that does not depend on a run.
+/// The id has the form of ids in Azure, because definitions split it to get the subscription and the resource group.
 pub(crate) fn workflow_resource(name: &str, title: &str, location: Option<&str>) -> Value {
     let kind = "Microsoft.Logic/workflows";
     let tags = object(&[
@@ -182,7 +183,7 @@ pub(super) fn member(base: &Value, key: &Value, safe: bool) -> Result<Value, Str
     }
 }
 
-/// Returns a value in the form for the definition: a stand-in becomes its name.
+/// Converts a value for the definition: a stand-in of unknown type becomes a text, its name.
 pub(super) fn resolve_stand_in(value: Value) -> Value {
     match value.get(STAND_IN) {
         Some(name) => name.clone(),
@@ -199,7 +200,7 @@ fn object(members: &[(&str, &str)]) -> Value {
     Value::from_pairs(members.map(|(key, value)| (*key, Value::text(*value))))
 }
 
-/// Returns a made-up address of a trigger, whole and in its parts.
+/// Returns a made-up address of a trigger: the whole address and its parts.
 fn callback_url() -> Value {
     let base = format!(
         "https://prod-00.{LOCATION}.logic.azure.com:443/workflows/\
@@ -305,7 +306,7 @@ fn concat(arguments: &[Value]) -> Value {
     Value::text(arguments.iter().map(as_text).collect::<String>())
 }
 
-/// Replaces `{0}`, `{1,8:N2}` and `{{` in the first argument.
+/// Implements `format`: replaces `{0}`, `{1,8:N2}` and `{{` in the first argument.
 fn format(arguments: &[Value]) -> Result<String, String> {
     let template = arguments.first().map(as_text).unwrap_or_default();
     let mut out = String::new();
@@ -329,7 +330,7 @@ fn format(arguments: &[Value]) -> Result<String, String> {
     Ok(out)
 }
 
-/// Returns the text that replaces `INDEX[,WIDTH][:FORM]`.
+/// Returns the text that replaces the placeholder `INDEX[,WIDTH][:FORM]`.
 fn format_argument(place: &str, arguments: &[Value]) -> Result<String, String> {
     let (place, form) = place
         .split_once(':')
@@ -356,7 +357,7 @@ fn format_argument(place: &str, arguments: &[Value]) -> Result<String, String> {
     })
 }
 
-/// Joins `Type/sub` and names to `Type/name/sub/name`.
+/// Joins a type `Type/sub` and its names to the path `Type/name/sub/name`.
 fn typed_path(arguments: &[Value]) -> String {
     let Some((kind, names)) = arguments.split_first() else {
         return String::new();
@@ -411,7 +412,7 @@ fn hash(arguments: &[Value]) -> String {
     hex(&digest)
 }
 
-/// Returns thirteen letters that depend only on the arguments.
+/// Implements `uniqueString`: returns thirteen letters that depend only on the arguments.
 fn unique(arguments: &[Value]) -> String {
     let letters = |c: char| match c {
         '0'..='9' => char::from(b'a' + (c as u8 - b'0')),
@@ -449,7 +450,7 @@ fn pad_left(text: &str, width: Option<&Value>, with: &str) -> String {
         .collect()
 }
 
-/// Returns a stand-in for a parameter of a deployment without a value.
+/// Returns a stand-in for a deployment parameter that has no value. Its type is the declared one.
 pub(super) fn typed_stand_in(name: &str, kind: &str, declared: &Object) -> Value {
     if let Some(first) = declared
         .get("allowedValues")

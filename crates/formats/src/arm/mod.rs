@@ -1,5 +1,6 @@
-//! ARM templates that contain a definition: finds the workflows among the resources of a template, as
-//! a deployment would create them. `compute` evaluates the template's expressions; nothing is deployed.
+//! ARM templates that contain a definition.
+//! This module finds the workflows among the resources of a template, as a deployment would create them. `compute`
+//! evaluates the template's expressions. Nothing is deployed.
 
 mod arguments;
 mod collections;
@@ -25,7 +26,7 @@ use windlass_source::source::{Entry, Kind, Node, Span};
 const WORKFLOW: &str = "Microsoft.Logic/workflows";
 const DEPLOYMENT: &str = "Microsoft.Resources/deployments";
 
-/// A workflow of a template: its name, and its resource as a deployment would create it.
+/// A workflow of a template, with its name and its resource as a deployment would create it.
 struct Candidate {
     name: Option<String>,
     resource: Node,
@@ -58,7 +59,7 @@ pub(crate) fn workflow(
                 .as_deref()
                 .is_some_and(|name| name.eq_ignore_ascii_case(wanted))
         };
-        // A deployment inside of the template may deploy the workflow again with more content: use the last.
+        // A nested deployment may deploy the same workflow again with more content, so the last one is used.
         let at = found.iter().rposition(is);
         if at.is_none() {
             let what = format!("unknown workflow `{wanted}` in this template");
@@ -89,8 +90,8 @@ pub(crate) fn workflow(
 /// Maximum depth at which members that are null are removed.
 const MAX_NULL_DEPTH: usize = 100;
 
-/// Removes the members that are null, as a deployment does. The inputs of actions and the values of
-/// parameters stay unchanged.
+/// Removes the members that are null, as a deployment does.
+/// The inputs of actions and the values of parameters stay unchanged.
 fn without_null(mut node: Node, depth: usize) -> Node {
     if depth > MAX_NULL_DEPTH {
         return node;
@@ -126,7 +127,7 @@ fn is_type(resource: &Node, wanted: &str) -> bool {
     kind.is_some_and(|kind| kind.eq_ignore_ascii_case(wanted))
 }
 
-/// Returns the resources of a template. They are a list, or a map by symbolic names.
+/// Returns the resources of a template, which are a list or a map by symbolic names.
 fn resources(template: &Node) -> Vec<&Node> {
     match template.get_any_case("resources").map(|node| &node.kind) {
         Some(Kind::Array(items)) => items.iter().collect(),
@@ -135,8 +136,8 @@ fn resources(template: &Node) -> Vec<&Node> {
     }
 }
 
-/// Returns true if a resource is a workflow or contains one. Other resources are not computed, because
-/// nothing is deployed.
+/// Returns true if a resource is a workflow or contains one.
+/// Other resources are not computed, because nothing is deployed.
 fn leads_to_workflow(resource: &Node) -> bool {
     let holds = |template: &Node| resources(template).into_iter().any(leads_to_workflow);
     let carried = |key: &str| resource.get_any_case("properties")?.get_any_case(key);
@@ -170,14 +171,14 @@ impl Deployment<'_, '_> {
             self.begin_copy(copy, index);
             let is_understood = self.collect_one(resource, found);
             self.end_copy();
-            // A mistake in one copy is in all copies.
+            // A mistake is the same in all copies, so it is reported only for the first copy.
             if !is_understood {
                 return;
             }
         }
     }
 
-    /// Collects the workflows of a resource, or of one copy. Returns false if the resource has a mistake.
+    /// Collects the workflows of a resource, or of one copy of it. Returns false if the resource has a mistake.
     fn collect_one(&mut self, resource: &Node, found: &mut Vec<Candidate>) -> bool {
         if !self.is_within(resource.span) {
             return false;
@@ -196,7 +197,7 @@ impl Deployment<'_, '_> {
             return true;
         };
         if let Some(template) = properties.get_any_case("mainTemplate") {
-            // This template only contains `mainTemplate`, whose own expressions are escaped.
+            // This template only wraps `mainTemplate`, whose own expressions are escaped.
             let template = self.eval_tree(template);
             self.nested(&template, None, found);
         }
@@ -207,7 +208,7 @@ impl Deployment<'_, '_> {
         let scope = scope.and_then(|options| options.get_any_case("scope")?.as_str());
         let inner = scope.is_some_and(|scope| scope.eq_ignore_ascii_case("inner"));
         let given = properties.get_any_case("parameters");
-        // All parameters may be one expression.
+        // All parameters together may be one expression.
         let given = given.map(|given| match given.as_str() {
             Some(_) => self.eval_tree(given),
             None => given.clone(),
@@ -222,7 +223,7 @@ impl Deployment<'_, '_> {
         true
     }
 
-    /// Collects the workflows of a nested template. `given` are the values for its parameters.
+    /// Collects the workflows of a nested template. `given` has the values of its parameters.
     fn nested(&mut self, template: &Node, given: Option<&Node>, found: &mut Vec<Candidate>) {
         let given: Vec<&Node> = given.into_iter().collect();
         self.enter(template, &given);
@@ -230,14 +231,14 @@ impl Deployment<'_, '_> {
         self.frames.pop();
     }
 
-    /// Enters a template. Parameters that can be computed are checked now. The others are reported
-    /// when a workflow needs them.
+    /// Enters a template.
+    /// Parameters that can be computed are checked now. The others are reported only when a workflow needs them.
     fn enter(&mut self, template: &Node, given: &[&Node]) {
         self.reader.check_declared(template);
         self.frames.push(Frame::of(template, given));
         self.lenient_depth += 1;
         for parameter in declared(template) {
-            // The reason for a missing value is reported where the value is used.
+            // If a value is missing, this is reported where the value is used.
             let _unknown = self.parameter(&parameter.key);
         }
         self.lenient_depth -= 1;
@@ -254,7 +255,7 @@ impl Deployment<'_, '_> {
         match &condition.kind {
             _ if seen.misses > 0 => None,
             Kind::Bool(deployed) => Some(*deployed),
-            // A value that only a deployment knows may be true.
+            // A condition that only a deployment knows may be true, so the resource is included.
             _ if seen.unknown > 0 => Some(true),
             _ => {
                 let what = "the `condition` of a resource is neither true nor false";
@@ -266,7 +267,7 @@ impl Deployment<'_, '_> {
         }
     }
 
-    /// Makes a candidate of a resource, with its expressions replaced. Its name may stay unknown.
+    /// Makes a candidate from a resource, with its expressions replaced by values. Its name may stay unknown.
     fn candidate(&mut self, resource: &Node) -> Candidate {
         self.lenient_depth += 1;
         self.is_naming = true;

@@ -1,36 +1,36 @@
-//! The names of an ARM template: parameters with their values, variables, and declared functions.
+//! The names that an ARM template defines: parameters with their values, variables, and functions.
 
 use super::expression::inside;
 use super::values::{declared, is_nullable};
 use std::collections::BTreeMap;
 use windlass_source::source::{Entry, Kind, Node, Span};
 
-/// The names of one template.
+/// The names that one template defines.
 #[derive(Default)]
 pub(super) struct Frame {
-    /// The unchanged `parameters` and `definitions` of the template.
+    /// The `parameters` and `definitions` of the template, as the file has them.
     pub declarations: Option<Node>,
     pub parameters: BTreeMap<String, Slot>,
     pub variables: BTreeMap<String, Slot>,
     /// The functions that the template declares, by `namespace.name`.
     pub functions: BTreeMap<String, Node>,
-    /// The enclosing copy loops of the current expression: name and index, the innermost last.
+    /// The copy loops that enclose the current expression: name and index, the innermost last.
     pub copies: Vec<(String, i64)>,
 }
 
-/// Counts of what was used to compute a value.
+/// Counts what makes a computed value uncertain: missing values and stand-ins.
 #[derive(Clone, Copy, Default)]
 pub(super) struct ValueOrigins {
-    /// Expressions without a value.
+    /// Number of expressions that had no value.
     pub misses: usize,
-    /// Stand-ins for values that only a deployment knows.
+    /// Number of stand-ins for values that only a deployment knows.
     pub stand_ins: usize,
-    /// Stand-ins of which not even the type is known.
+    /// Number of those stand-ins whose type is not known either.
     pub unknown: usize,
 }
 
 impl ValueOrigins {
-    /// Returns what was counted since `before`.
+    /// Returns the counts since `before`.
     pub fn since(self, before: Self) -> Self {
         Self {
             misses: self.misses.saturating_sub(before.misses),
@@ -49,13 +49,13 @@ impl ValueOrigins {
 #[derive(Clone)]
 pub(super) enum Slot {
     Written(Node),
-    /// `{value: …}` from the deployment that contains the template, with the deployment's expressions.
+    /// The value `{value: …}` that the enclosing deployment sets, with that deployment's expressions.
     Outer(Node),
-    /// The value is being computed. A read of the slot is an endless recursion.
+    /// The value is being computed. If the slot is read meanwhile, the recursion is endless.
     InProgress,
     /// The value, and what was used to compute it.
     Known(Node, ValueOrigins),
-    /// A parameter without a value, with its declaration.
+    /// A parameter that has no value. The slot has its declaration.
     Missing(Node, Span),
 }
 
@@ -117,7 +117,8 @@ impl Frame {
     }
 }
 
-/// Returns true if the entry for a parameter has a value. A secret of a key vault has no value here.
+/// Returns true if the entry for a parameter has a value.
+/// A reference to a secret of a key vault does not count as a value here.
 pub(super) fn has_value(given: &Node) -> bool {
     let is_computed = given.as_str().is_some_and(|text| inside(text).is_some());
     is_computed || given.get_any_case("value").is_some()
@@ -135,7 +136,7 @@ fn declarations(template: &Node) -> Node {
     }
 }
 
-/// Wraps a copy loop of a variable in a map that has only this loop.
+/// Wraps a copy loop of a variable in a map that has only this copy loop.
 fn copied(copy: &Node) -> Node {
     let entry = Entry {
         key: String::from("copy"),

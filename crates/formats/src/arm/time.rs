@@ -1,5 +1,5 @@
-//! The functions of deployment expressions for dates. In a deployment, a year has 365 days and a month
-//! has 30, so that every duration has one length.
+//! The date functions of deployment expressions.
+//! In a deployment, a year has 365 days and a month has 30, so that every duration has a fixed length.
 
 use super::functions::shared;
 use chrono::{Datelike, NaiveDateTime, TimeDelta};
@@ -8,12 +8,13 @@ use windlass_value::time::parse_nominal_duration;
 
 /// The default format of an instant.
 const SECONDS: &str = "yyyy-MM-ddTHH:mm:ssZ";
-/// The format of `utcNow()`, for chrono.
+/// The default format of `utcNow()`, in the notation of chrono.
 const COMPACT: &str = "%Y%m%dT%H%M%SZ";
-/// The format of an instant that is passed to the functions of WDL, which preserve seven decimals.
+/// The format, in the notation of chrono, of an instant that is passed to the functions of WDL. They preserve seven
+/// decimals.
 const EXACT: &str = "%Y-%m-%dT%H:%M:%S%.9f";
 
-/// Formats a value with a format of .NET.
+/// Formats a value with a format in the notation of .NET.
 pub(super) fn formatted(function: &str, value: Value, form: &str) -> Result<Value, String> {
     shared(function, vec![value, Value::text(form)])
 }
@@ -46,7 +47,8 @@ pub(super) fn to_epoch(text: &str) -> Result<Value, String> {
     Ok(Value::Int(moment.and_utc().timestamp()))
 }
 
-/// Parses an instant. Returns it without its zone, and the zone to append: `Z` or nothing.
+/// Parses an instant.
+/// Returns it without its zone, and the text that is appended for the zone: `Z` or nothing.
 fn parse_instant(text: &str) -> Result<(NaiveDateTime, &'static str), String> {
     if let Ok(compact) = NaiveDateTime::parse_from_str(text, COMPACT) {
         return Ok((compact, "Z"));

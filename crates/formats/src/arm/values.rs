@@ -1,4 +1,4 @@
-//! Reports what a deployment would refuse in the parameters of a template: declarations and values.
+//! Reports declarations and values of a template's parameters that a deployment would refuse.
 
 use super::names::has_value;
 use crate::reader::Reader;
@@ -17,7 +17,7 @@ const TYPES: [&str; 7] = [
 const BOUNDS: [&str; 4] = ["minValue", "maxValue", "minLength", "maxLength"];
 
 impl Reader<'_> {
-    /// Reports the entry of a parameter without `value` or `reference`.
+    /// Reports the entry for a parameter if it has neither `value` nor `reference`.
     pub(crate) fn check_member(&mut self, given: &Entry) {
         if has_value(&given.value) || given.value.get_any_case("reference").is_some() {
             return;
@@ -63,7 +63,7 @@ impl Reader<'_> {
     /// Reports mistakes in the declarations of a template's parameters.
     pub(super) fn check_declared(&mut self, template: &Node) {
         for own in declared(template) {
-            // Without its definition, nothing is known of the parameter.
+            // If the `$ref` has no definition, nothing is known about the parameter.
             let Some(node) = resolved(template, &own.value) else {
                 continue;
             };
@@ -91,8 +91,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Reports a value that is not of the declared type. If the value is `certain`, it must also be
-    /// allowed and within the bounds.
+    /// Reports a value that is not of the declared type.
+    /// If the value is `certain`, it must also be one of the allowed values and within the bounds.
     pub(super) fn check_value(
         &mut self,
         template: &Node,
@@ -129,7 +129,7 @@ impl Reader<'_> {
             let value = value.to_value();
             allowed.iter().any(|one| one.to_value() == value)
         };
-        // A list is also allowed if all of its items are.
+        // In addition, a list is allowed if all of its items are allowed values.
         let is_part = match &value.kind {
             Kind::Array(items) => items.iter().all(is_allowed),
             _ => false,
@@ -203,7 +203,7 @@ pub(super) fn declared(template: &Node) -> &[Entry] {
     declared.and_then(Node::entries).unwrap_or_default()
 }
 
-/// Returns a declaration, or the one in the template's `definitions` that its `$ref` names.
+/// Returns a declaration. If it has a `$ref`, returns the named declaration in the template's `definitions`.
 fn resolved<'n>(template: &'n Node, declared: &'n Node) -> Option<&'n Node> {
     let Some(reference) = declared.get_any_case("$ref") else {
         return Some(declared);

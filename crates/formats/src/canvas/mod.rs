@@ -1,11 +1,11 @@
 //! The canvas format: loop nodes in a graph of ports (docs/reference/canvas.md).
 //!
-//! A file is read in two steps. `graph`, `node`, `effect`, `loops` and `port` convert it to a tree
-//! ([`tree`]) in which every name is resolved, across all files of the bundle. `lower`, `lower_node`
-//! and `lower_loops` lower the tree to `hir`. A node becomes a step, a graph a DAG, a loop node a
-//! loop, a component a block, a map a foreach. Values are passed from port to port as bindings
-//! ([`windlass_expression::Binding`]): a node's inputs are evaluated, converted and checked when the
-//! node starts. [`scope`] decides which names a template can read.
+//! A file is read in two steps. `graph`, `node`, `effect`, `loops` and `port` convert it to a tree ([`tree`]) in
+//! which every name is resolved, across all files of the bundle (the files that are stored with a run). `lower`,
+//! `lower_node` and `lower_loops` lower the tree to `hir`: a node becomes a step, a graph becomes a DAG, a loop node
+//! a loop, a component a block, and a map a foreach.
+//! Values are passed from port to port as bindings ([`windlass_expression::Binding`]). A node's inputs are evaluated,
+//! converted and checked when the node starts. [`scope`] decides which names a template can read.
 
 mod dock;
 mod effect;
@@ -37,7 +37,7 @@ use windlass_model::model::{Dialect, Handler, Name};
 use windlass_source::diagnostic::Diagnostics;
 use windlass_source::source::{Bundle, Node, SourceFile};
 
-/// Maximum number of nodes of a workflow. Nodes of inner workflows count once for each use.
+/// Maximum number of nodes of a workflow. The nodes of an inner workflow count once for each use of this workflow.
 const MAX_NODES: usize = 10_000;
 /// Maximum depth of inner workflows.
 const MAX_DEPTH: usize = 24;
@@ -104,22 +104,22 @@ impl DerefMut for Canvas<'_> {
 
 /// The state of reading a whole workflow.
 struct WorkflowContext {
-    /// The operator's caps.
+    /// The operator's cap for the iterations of a loop.
     max_count: u64,
     max_timeout: Duration,
     nodes: usize,
-    /// The files that led to the current file, outermost first.
+    /// The files that led to the current file, outermost first, so that a file that contains itself is found.
     chain: Vec<u16>,
     /// Number of graphs that enclose the current one.
     depth: usize,
     runners: Vec<Handler>,
-    /// The code of the workflow's functions.
+    /// The scripts of the workflow's function nodes.
     scripts: Vec<Script>,
-    /// The files that were read before.
+    /// The trees of the files that were read before. `None` for a file that could not be read.
     parsed: BTreeMap<u16, Option<Rc<Node>>>,
     /// The workflows under `components` of the enclosing graphs, innermost last.
     components: Vec<(String, Rc<Node>)>,
-    /// The ids of the current graph's nodes that have hyphens.
+    /// The ids with hyphens among the nodes of the current graph.
     hyphened: Vec<String>,
     name: Name,
 }

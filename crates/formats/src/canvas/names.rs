@@ -1,5 +1,6 @@
-//! Gives every node a unique name in the whole workflow: its id. If another node has this name, the
-//! id is appended to the name of the enclosing node. Names are compared without case.
+//! Gives every node a name that is unique in the whole workflow.
+//! The name is the node's id. If another node has this name, it is the name of the enclosing node with the id
+//! appended. Names are compared ignoring case.
 
 use super::tree::{Graph, Node, NodeKind};
 use std::collections::BTreeSet;
@@ -7,7 +8,7 @@ use windlass_model::model::Name;
 
 pub(super) fn name(graph: &mut Graph) {
     let mut taken = BTreeSet::new();
-    // The run's outputs have the ids of the nodes at the top level, so these are named first.
+    // The outputs of the run have the ids of the nodes at the top level, so these nodes are named before inner nodes.
     for node in &mut graph.nodes {
         node.step = free(&mut taken, &node.id, None);
     }

@@ -1,4 +1,4 @@
-//! One node: the keys that all types share, and the reader of each type.
+//! Reads one node: the keys that all types share, and the keys of its type.
 
 use super::Canvas;
 use super::port::PortSide;
@@ -24,7 +24,7 @@ pub(super) struct Body {
 }
 
 impl Canvas<'_> {
-    /// Reads one node. Returns `None` for a node without an id.
+    /// Reads one node. Returns `None` if the node has no id.
     pub(super) fn node(&mut self, node: &source::Node) -> Option<Node> {
         let hint = "for example { id: coder, type: agent, data: { runner: claude-code, … } }";
         let mut fields = self.fields(node, "a node", hint)?;
@@ -66,7 +66,7 @@ impl Canvas<'_> {
         let inputs = self.ports(&mut data, PortSide::Input, &id);
         let outputs = self.ports(&mut data, PortSide::Output, &id);
         let timeout = match kind {
-            // The reader of loops reads this key: a loop itself checks its timeout.
+            // For a loop, the reader of loops reads this key, because the loop itself checks its timeout.
             "loop" => None,
             _ => self.duration(&mut data, "timeout"),
         };
@@ -102,7 +102,7 @@ impl Canvas<'_> {
         })
     }
 
-    /// Reads `label`. Warns of a `nodeType` that differs from the type.
+    /// Reads `label`. Warns if the node has a `nodeType` that differs from its type.
     fn title(&mut self, data: &mut Fields<'_>, kind: &str, id: &Name) -> Option<Name> {
         if let Some(entry) = data.get("nodeType")
             && let Some(text) = entry.value.as_str()
@@ -128,7 +128,7 @@ impl Canvas<'_> {
             "constant" => self.constant(node),
             "http" => self.http(node),
             "trigger" => {
-                // The server decides how a trigger fires, not the graph.
+                // These keys are ignored: the server and not the graph decides how a trigger fires.
                 node.data
                     .allow(&["triggerType", "schedule", "cron", "config", "payload"]);
                 Self::source(self, node)
@@ -167,7 +167,7 @@ impl Canvas<'_> {
         }
     }
 
-    /// Returns the outputs of a trigger in graph editors.
+    /// Returns the outputs that a trigger has in graph editors.
     fn of_a_trigger(&self, node: &NodeReader<'_>) -> Vec<Socket> {
         let ports = [
             ("timestamp", PortKind::String),
@@ -192,14 +192,14 @@ impl Canvas<'_> {
         }
     }
 
-    /// Reads a node whose outputs are its inputs.
+    /// Reads a node that passes its inputs on as its outputs.
     fn through(&mut self, node: &mut NodeReader<'_>, name: &str, spec: NodeKind) -> Body {
         let declared = node.inputs.take().or(node.outputs.take());
         let declared = declared.filter(|list| !list.is_empty());
         let any = || self.built_in(name, PortKind::Any, &node.id, node.span);
         let mut list = declared.unwrap_or_else(|| vec![any()]);
         if matches!(spec, NodeKind::Continue) {
-            // Any value is accepted, and counts as true or false: see `lower_node`.
+            // Any value is accepted here. Later it counts as true or false: see `lower_node`.
             list.iter_mut()
                 .for_each(|socket| socket.port.kind = PortKind::Any);
         }
@@ -253,7 +253,7 @@ impl Canvas<'_> {
     }
 }
 
-/// Makes ports of a side that may have further, unknown ones.
+/// Makes the ports of a side that may also have ports that are not declared.
 pub(super) fn open(declared: Option<Vec<Socket>>) -> Ports {
     Ports {
         list: declared.unwrap_or_default(),
@@ -261,8 +261,8 @@ pub(super) fn open(declared: Option<Vec<Socket>>) -> Ports {
     }
 }
 
-/// Replaces ids with hyphens in a template by names. Graph editors write such ids unchanged. All
-/// positions in the text stay the same.
+/// Replaces ids with hyphens in a template by names, because graph editors write such ids unchanged.
+/// All positions in the text stay the same.
 fn without_hyphens(node: &source::Node, ids: &[String]) -> Option<source::Node> {
     let Kind::String(text) = &node.kind else {
         return None;

@@ -1,5 +1,5 @@
-//! The ports that a node declares: `inputs` and `outputs`, lists of `{name, type, required,
-//! default}` (docs/reference/canvas.md).
+//! The ports that a node declares.
+//! They are in `inputs` and `outputs`, lists of `{name, type, required, default}` (docs/reference/canvas.md).
 
 use super::Canvas;
 use super::tree::Socket;
@@ -8,12 +8,12 @@ use windlass_expression::{Extract, Port, PortKind, Value};
 use windlass_model::model::Name;
 use windlass_source::source::{Entry, Kind, Node, Span};
 
-/// Parses a way to extract a value.
+/// Parses the way in which a value is extracted from a result.
 type Parse = fn(&str) -> Result<Extract, String>;
 
 const HINT: &str = "for example inputs: [{ name: task, type: string, required: true }]";
 
-/// The names of some types in graph editors.
+/// The names that graph editors have for some types.
 const OTHERS: [(&str, PortKind); 4] = [
     ("file", PortKind::String),
     ("files", PortKind::Json),
@@ -44,7 +44,7 @@ impl PortSide {
 }
 
 impl Canvas<'_> {
-    /// Reads the declared ports of a side. `None` if the node does not have the key.
+    /// Reads the declared ports of a side. Returns `None` if the node does not have the key.
     pub(super) fn ports(
         &mut self,
         fields: &mut Fields<'_>,
@@ -124,7 +124,7 @@ impl Canvas<'_> {
         }
     }
 
-    /// Returns the name of a port in messages: ``input `task` of `coder` (line 12)``.
+    /// Returns a description of a port for messages: ``input `task` of `coder` (line 12)``.
     pub(super) fn shown(&self, side: PortSide, name: &str, id: &str, span: Span) -> Name {
         let place = match self.bundle.file(span.file) {
             Some(file) if span.file > 0 => format!("{}:{}", file.path, span.line),

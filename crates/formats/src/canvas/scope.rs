@@ -1,5 +1,6 @@
-//! The names that the templates of a node can read (docs/reference/canvas.md): its inputs, `inputs`, the
-//! nodes upstream by id, `nodes`, `iteration_count` inside of a loop and `session_id`.
+//! The names that the templates of a node can read (docs/reference/canvas.md).
+//! They are its inputs, `inputs`, the nodes upstream by id, `nodes`, `session_id`, and `iteration_count` inside of a
+//! loop.
 
 use super::effect::{EXIT_CODE, SESSION};
 use super::tree::{Graph, Node, NodeKind, Text};
@@ -10,12 +11,12 @@ use windlass_model::model::Name;
 use windlass_source::diagnostic::{Diagnostic, Diagnostics, nearest};
 use windlass_source::source::Span;
 
-/// The name of the number of iterations that the enclosing loop has begun.
+/// The variable with the number of iterations that the enclosing loop has begun.
 pub(super) const ITERATION: &str = "iteration_count";
-/// Names of the engine that every template can read.
+/// The names of the engine, which every template can read.
 const ENGINE: [&str; 6] = ["secrets", "workflow", "loop", "loops", "item", "trigger"];
 
-/// A node, with what its templates can read.
+/// A node together with everything that its templates can read.
 pub(super) struct Scope<'g> {
     pub graph: &'g Graph,
     pub node: usize,
@@ -23,14 +24,14 @@ pub(super) struct Scope<'g> {
     pub own: &'g [(Name, Template)],
     /// The innermost loop that encloses the node.
     pub looped: Option<&'g Name>,
-    /// The nodes whose exit code a text of the graph reads.
+    /// The ids of the nodes whose exit code is read by a text of the graph.
     pub codes: &'g BTreeSet<String>,
     /// The session that the node continues.
     pub session: Option<Template>,
 }
 
 impl Scope<'_> {
-    /// Binds the names that a text mentions. Reports names that it must not mention.
+    /// Binds the names that a text reads to their values. Reports names that the text must not read.
     pub fn text(&self, text: &Text, diagnostics: &mut Diagnostics) -> Template {
         if text.template.as_constant().is_some() {
             return text.template.clone();
@@ -201,12 +202,14 @@ pub(super) fn identifier(id: &str) -> String {
     id.chars().map(letter).collect()
 }
 
-/// Returns true if `name` is [`identifier`] of `id`, without making it: this checks each of many nodes.
+/// Returns true if `name` equals [`identifier`] of `id`.
+/// It does not make the identifier, because it is called for each of many nodes.
 fn is_identifier_of(name: &str, id: &str) -> bool {
     id.chars().map(letter).eq(name.chars())
 }
 
-/// Returns true if `name` is a title in the form of graph editors' templates: lower case, words joined with `_`.
+/// Returns true if `name` is a title in the form that graph editors write in templates: lower case, words joined with
+/// `_`.
 fn is_title_of(name: &str, title: &str) -> bool {
     let words: Vec<&str> = title.split_whitespace().collect();
     let joined = words.join("_");
@@ -237,7 +240,7 @@ fn unknown<'a>(
     diagnostics.push(Diagnostic::error(code, span, what).hint(hint));
 }
 
-/// Finds the nodes whose exit code a text of the graph reads.
+/// Finds the nodes whose exit code is read by a text of the graph.
 pub(super) fn read_codes(graph: &Graph) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for text in graph.nodes.iter().flat_map(Node::texts) {
@@ -257,7 +260,7 @@ pub(super) fn read_codes(graph: &Graph) -> BTreeSet<String> {
 }
 
 impl Node {
-    /// Returns the texts of the node that are rendered.
+    /// Returns the texts of the node that are rendered as templates.
     fn texts(&self) -> Vec<&Text> {
         match &self.spec {
             NodeKind::Agent(agent) => {

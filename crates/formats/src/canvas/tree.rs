@@ -1,18 +1,19 @@
-//! The tree of a canvas: nodes with their ports, edges and inner graphs. Every name in it is resolved,
-//! and nothing in it runs.
+//! The tree of a canvas: nodes with their ports, edges and inner graphs.
+//! Every name in the tree is resolved, and nothing in it runs.
 
 use crate::reader::Mention;
 use windlass_expression::{Comparison, Extract, Port, PortKind, Template, Value};
 use windlass_model::model::{CollectMode, Name};
 use windlass_source::source::Span;
 
-/// Nodes and edges: a workflow, or the inside of a node.
+/// Nodes and edges. A graph is a workflow or the inside of a node.
 #[derive(Default)]
 pub(super) struct Graph {
     pub nodes: Vec<Node>,
-    /// Both ends of every edge exist, and edges never make a cycle. Set by [`Graph::connect`].
+    /// The edges. Both ends of every edge exist, and the edges never form a cycle. They are set by
+    /// [`Graph::connect`].
     pub edges: Vec<Edge>,
-    /// The edges that lead to each node.
+    /// For each node, the indexes of the edges that lead to it.
     entering: Vec<Vec<usize>>,
     pub span: Span,
 }
@@ -34,7 +35,7 @@ pub(super) struct Node {
 #[derive(Default)]
 pub(super) struct Ports {
     pub list: Vec<Socket>,
-    /// Whether there may be further ports, of any name.
+    /// Whether the side may have ports that are not declared, with any name.
     pub open: bool,
 }
 
@@ -46,13 +47,13 @@ pub(super) struct Socket {
     pub extract: Option<Extract>,
 }
 
-/// A text of the file that is rendered, and the names that it mentions.
+/// A text of the file that is rendered as a template, and the names that it reads.
 pub(super) struct Text {
     pub template: Template,
     pub mentions: Vec<Mention>,
 }
 
-/// An edge from an output to an input. Without ports, it is only an order.
+/// An edge from an output to an input. An edge without ports only orders two nodes.
 pub(super) struct Edge {
     pub from: usize,
     pub to: usize,
@@ -61,14 +62,14 @@ pub(super) struct Edge {
 }
 
 pub(super) enum NodeKind {
-    /// `trigger`, `interface-input`: its inputs are its outputs. Without declared ports (`whole`), its
-    /// only output has all inputs of the graph.
+    /// `trigger`, `interface-input`: the node's outputs are its inputs.
+    /// If it declares no ports (`whole`), its only output has all inputs of the graph.
     Source {
         whole: bool,
     },
-    /// `interface-output`: its inputs are its outputs.
+    /// `interface-output`: the node's outputs are its inputs.
     Sink,
-    /// `interface-continue`: whether the enclosing loop continues.
+    /// `interface-continue`: the node's input decides whether the enclosing loop continues.
     Continue,
     Constant(Value),
     Agent(Agent),
@@ -80,32 +81,32 @@ pub(super) enum NodeKind {
     Http(Vec<(&'static str, Text)>),
     Component(Graph),
     Loop(Box<LoopNode>),
-    /// A node that could not be read, which was reported.
+    /// A node that could not be read, which was already reported.
     Unknown,
 }
 
 pub(super) struct Agent {
-    /// `openai`, or the name of a runner.
+    /// The program that executes the agent: `openai`, or the name of a runner that the file declares.
     pub runner: String,
     pub prompt: Text,
     pub session: bool,
-    /// For `openai`: model, base_url, …
+    /// The options of the runner `openai`: model, base_url, …
     pub options: Vec<(&'static str, Text)>,
 }
 
 pub(super) struct Shell {
     pub script: Text,
     pub cwd: Option<Text>,
-    /// Whether the node fails if a command fails. `None`: it fails unless something reads its exit code.
+    /// Whether the node fails if a command fails. `None` means that it fails unless something reads its exit code.
     pub fails: Option<bool>,
 }
 
 /// `loop` or `map`.
 pub(super) struct LoopNode {
     pub inner: Graph,
-    /// For a map: the input with the items, and the number of items that run at the same time.
+    /// The input with the items, and the number of items that run at the same time. Only for a map.
     pub over: Option<(Name, u32)>,
-    /// Maximum number of iterations. `None`: one for each item.
+    /// Maximum number of iterations. For a map, `None` means that there is one iteration for each item.
     pub count: Option<Text>,
     pub continue_while: Option<Test>,
     pub break_when: Option<Test>,
@@ -115,7 +116,7 @@ pub(super) struct LoopNode {
     pub output_mappings: Vec<Outcome>,
 }
 
-/// A comparison of an inner output.
+/// A comparison of an output of an inner node with a value.
 pub(super) struct Test {
     pub at: PortRef,
     pub comparison: Comparison,
@@ -140,7 +141,7 @@ pub(super) struct Mapping {
 pub(super) enum Origin {
     Outer(Name),
     Previous(PortRef),
-    /// `iteration_count`.
+    /// The variable `iteration_count`.
     Iteration,
 }
 
@@ -173,7 +174,7 @@ impl MappingPhase {
 
 pub(super) struct Outcome {
     pub from: Option<PortRef>,
-    /// If `from` is `None`: `iteration_count` or `status`.
+    /// The name of the output if `from` is `None`: `iteration_count` or `status`.
     pub builtin: &'static str,
     pub target: Name,
     pub take: CollectMode,
@@ -191,7 +192,7 @@ impl Graph {
         self.nodes.iter().position(|node| *node.id == *id)
     }
 
-    /// Sets the edges, after all nodes were added.
+    /// Sets the edges. Must be called after all nodes were added.
     pub fn connect(&mut self, edges: Vec<Edge>) {
         self.entering = vec![Vec::new(); self.nodes.len()];
         for (index, edge) in edges.iter().enumerate() {
@@ -219,7 +220,7 @@ impl Graph {
             .any(|edge| matches!(&edge.ports, Some((_, to)) if **to == *input))
     }
 
-    /// Returns the nodes from which edges lead to a node, directly or over other nodes.
+    /// Returns the nodes from which edges lead to a node, directly or through other nodes.
     pub fn upstream(&self, node: usize) -> Vec<usize> {
         let mut seen = vec![false; self.nodes.len()];
         let mut open = vec![node];
@@ -251,7 +252,7 @@ impl Ports {
         self.list.iter().map(|socket| &*socket.port.name)
     }
 
-    /// Returns the type of a port. A port that is not declared has any type.
+    /// Returns the type of a port. For a port that is not declared, this is the type that accepts any value.
     pub fn kind(&self, name: &str) -> PortKind {
         self.find(name)
             .map_or(PortKind::Any, |socket| socket.port.kind)

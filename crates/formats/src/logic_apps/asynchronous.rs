@@ -1,6 +1,7 @@
-//! The asynchronous pattern of Logic Apps definitions: a 202 with a `Location` starts a long operation, and a loop
-//! polls that address until the answer is another one (Logic Apps reference, "Asynchronous request-response pattern").
-//! The author sees one action, whose output is the last answer.
+//! The asynchronous pattern of Logic Apps definitions (Logic Apps reference, "Asynchronous request-response
+//! pattern").
+//! A 202 with a `Location` starts a long operation. A loop polls the address until the status of the answer is no
+//! longer 202. The author sees one action, whose output is the last answer.
 
 use super::LogicApps;
 use crate::actions::ActionReader;
@@ -13,11 +14,12 @@ use windlass_expression::{Binding, Condition, Template, Value};
 use windlass_model::hir::{Block, Call, FollowUp, Loop, StepKind};
 use windlass_model::model::{ASYNC_PATTERN, Expect, Name, OnLimit, Sleep};
 
-/// The timeout of an operation whose action has no `limit.timeout`.
+/// The timeout of a long operation if its action has no `limit.timeout`.
 const TIMEOUT: &str = "P1D";
 
 impl ActionReader<'_, LogicApps> {
-    /// Adds the pattern to the request of a step, and returns the follow-up. `None` if the definition disables it.
+    /// Adds the pattern to the request of a step, and returns the steps that follow the request.
+    /// Returns `None` if the definition disables the pattern.
     pub(super) fn asynchronous(
         &mut self,
         act: &mut ActionFields<'_>,

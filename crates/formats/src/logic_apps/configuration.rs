@@ -1,4 +1,4 @@
-//! `operationOptions` and `runtimeConfiguration` of an action.
+//! Reads `operationOptions` and `runtimeConfiguration` of an action.
 
 use super::LogicApps;
 use crate::actions::{ActionReader, member};
@@ -16,7 +16,7 @@ const OPTIONS: [&str; 11] = words! {
 const SECURE_DATA: &str = "for example secureData: { properties: [inputs, outputs] }";
 
 impl ActionReader<'_, LogicApps> {
-    /// Reports unknown keys: a misspelt key would silently change how the action runs.
+    /// Reports unknown keys. Without the report, a misspelt key would silently change how the action runs.
     pub(super) fn known_configuration(&mut self, configuration: Option<&Entry>) {
         let Some(entry) = configuration else { return };
         let known = [
@@ -65,8 +65,8 @@ impl ActionReader<'_, LogicApps> {
         }
     }
 
-    /// Warns of a connector with `paginationPolicy`. Azure reads the further pages automatically; here they
-    /// would be silently missing.
+    /// Warns of a connector with `paginationPolicy`.
+    /// Azure reads the further pages automatically. Windlass does not, so they would be silently missing.
     pub(super) fn pagination(&mut self, configuration: Option<&Entry>) {
         if let Some(policy) = configuration.and_then(|entry| member(entry, "paginationPolicy")) {
             let what = "`paginationPolicy` is not supported here: the handler returns all rows, or one \

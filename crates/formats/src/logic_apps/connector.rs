@@ -1,6 +1,6 @@
-//! Actions of Logic Apps without a built-in implementation. A handler executes each: it is registered
-//! under `connector/operation`, the connector, the operation or the action's type. Only the engine
-//! knows which handlers exist.
+//! Actions of Logic Apps that Windlass does not implement itself.
+//! A handler executes each of them. The handler is registered under `connector/operation`, the connector, the
+//! operation or the action's type. Only the engine knows which handlers exist.
 
 use super::LogicApps;
 use crate::actions::ActionReader;
@@ -14,7 +14,7 @@ use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{Entry, Kind, Node, Span};
 use windlass_value::words;
 
-/// Well-known types that a handler executes. Unknown types are read in the same way.
+/// Well-known types of actions that a handler executes. An unknown type is read in the same way.
 pub(super) const TYPES: [&str; 28] = words! {
     Agent AgentPrompt ApiConnection ApiConnectionNotification ApiConnectionWebhook ApiManagement
     AppService Batch CSharpScriptCode FlatFileDecoding FlatFileEncoding Function
@@ -23,7 +23,7 @@ pub(super) const TYPES: [&str; 28] = words! {
     ServiceProvider SwiftEncode SwiftMTDecode Workflow XmlCompose XmlParse XmlValidation Xslt
 };
 
-/// The names under which the handler of an action is searched: first the exact name, then `others`.
+/// The names under which the handler of an action may be registered: first `exact`, then `others`.
 struct Names {
     connector: String,
     operation: String,
@@ -37,7 +37,7 @@ impl Names {
 }
 
 impl ActionReader<'_, LogicApps> {
-    /// Reads an action of any type without a built-in implementation.
+    /// Reads an action of any type that Windlass does not implement itself.
     pub(super) fn connector(&mut self, act: &mut ActionFields<'_>, label: &str) -> Body {
         let inputs = act.fields.get("inputs");
         act.fields.allow(&["kind", "channels", "limit"]);
@@ -55,8 +55,7 @@ impl ActionReader<'_, LogicApps> {
             (text("operation"), text(&names.operation)),
         ];
         for Entry { key, value, .. } in given {
-            // A handler does not need the address and the credentials of the connection, and they are
-            // often not known here.
+            // A handler does not need the connection's address and credentials, and they are often unknown here.
             let aside = key == "authentication" && label.contains("ApiConnection");
             if !aside && !matches!(key.as_str(), "host" | "retryPolicy") {
                 members.push((text(key), self.template(value)));
@@ -75,8 +74,8 @@ impl ActionReader<'_, LogicApps> {
         let timeout = self.limit_timeout_of(act);
         let exact = names.exact();
         let others = names.others.iter().map(|name| text(name)).collect();
-        // Expressions that read the inputs see `host` as it is written: its expressions name
-        // connections that are not known here.
+        // Expressions that read the inputs see `host` unevaluated, because its expressions name connections that are
+        // not known here.
         let host = node.and_then(|node| node.get_any_case("host"));
         let host = host.map_or(Value::Null, Node::to_value);
         let inputs = object([
@@ -92,7 +91,7 @@ impl ActionReader<'_, LogicApps> {
         }
     }
 
-    /// Reports an action whose connection is not among the known connections of its kind.
+    /// Reports an action whose connection is not one of the known connections of its kind.
     fn connection_exists(&mut self, act: &ActionFields<'_>, label: &str, inputs: Option<&Node>) {
         let get = |path: &[&str]| text_at(inputs?, path);
         let (kind, found) = match label {
@@ -122,7 +121,7 @@ impl ActionReader<'_, LogicApps> {
         let (Some((name, span)), Some(known)) = (found, self.format.connections.get(&kind)) else {
             return;
         };
-        // A name with an expression or a placeholder is not checked.
+        // A name that contains an expression or a placeholder is not checked.
         if name.contains(['@', '[', '#', '{']) || known.contains(&name.to_lowercase()) {
             return;
         }
@@ -197,7 +196,7 @@ impl ActionReader<'_, LogicApps> {
         for also in also.into_iter().filter(|also| *also != connector) {
             others.extend([join(&also, &operation), also]);
         }
-        // The names of all connectors in Power Automate begin with `shared_`.
+        // In Power Automate, the names of all connectors begin with `shared_`.
         if let Some(short) = connector.strip_prefix("shared_") {
             others.extend([join(short, &operation), short.to_owned()]);
         }
@@ -230,7 +229,7 @@ fn text_at<'n>(node: &'n Node, path: &[&str]) -> Option<(&'n str, Span)> {
     Some((node.as_str()?, node.span))
 }
 
-/// Like [`connection`], but returns `None` if an expression computes the name.
+/// Like [`connection`], but returns `None` if the name is computed by an expression.
 fn written_connection(text: &str) -> Option<String> {
     let rest = text.split_once("$connections')")?.1;
     let rest = rest.trim_start_matches('?').strip_prefix("['")?;

@@ -10,14 +10,14 @@ use windlass_model::hir::{Block, Workflow};
 use windlass_model::model::Name;
 use windlass_source::source::Node;
 
-/// A definition with the values of its parameters next to it.
+/// A definition, and what is next to it in its wrapper, such as the values of its parameters.
 struct DefinitionParts<'n> {
     definition: &'n Node,
     values: Option<&'n Node>,
-    /// The targets of its connections, in the form that Power Automate exports.
+    /// The targets of the definition's connections, in the form that Power Automate exports.
     references: Option<&'n Node>,
     name: Option<&'n str>,
-    /// The display name.
+    /// The display name of the workflow.
     title: Option<&'n str>,
     location: Option<&'n str>,
 }
@@ -102,7 +102,7 @@ impl ActionReader<'_, LogicApps> {
             let resource = workflow_resource(name, title, found.location);
             guard = self.trigger(entry, resource, workflow);
         }
-        // A definition without actions is valid.
+        // A definition may have no actions.
         workflow.body = match fields.get("actions") {
             Some(entry) => self.actions(entry),
             None => Block::Dag(Vec::new()),
@@ -117,7 +117,7 @@ impl ActionReader<'_, LogicApps> {
         fields.finish(self);
     }
 
-    /// Records the targets of the connections next to a definition.
+    /// Records the targets of the connections that are next to a definition.
     fn connect(&mut self, found: &DefinitionParts<'_>) {
         let connections = found.values.and_then(|values| {
             let connections = values.get_any_case("$connections")?;
@@ -147,7 +147,8 @@ impl ActionReader<'_, LogicApps> {
     }
 }
 
-/// Finds the definition in its wrapper: bare, `{definition, …}`, or `{properties: {definition, …}}`.
+/// Finds the definition in its wrapper.
+/// It is bare, or in `{definition, …}` or `{properties: {definition, …}}`.
 fn find(node: &Node) -> DefinitionParts<'_> {
     let inner = node.get("properties").unwrap_or(node);
     match inner.get("definition") {

@@ -1,5 +1,6 @@
-//! Warnings about actions that run here but that Logic Apps does not accept (its reference of
-//! actions, "InitializeVariable" and "Response"). This pass reads `hir`, after everything else.
+//! Warnings about actions that Windlass runs and that Logic Apps does not accept (its reference of actions,
+//! "InitializeVariable" and "Response").
+//! This pass reads the tree `hir`, after the whole file was read.
 
 use super::LogicApps;
 use crate::actions::ActionReader;

@@ -1,4 +1,5 @@
-//! The actions of the type `Expression`: each calls the function that `kind` names, and becomes a `compose`.
+//! The actions of the type `Expression`.
+//! Each calls the function that `kind` names, and becomes a `compose` step.
 
 use super::LogicApps;
 use crate::actions::ActionFields;
@@ -39,11 +40,11 @@ impl ActionReader<'_, LogicApps> {
                     let hint = format!("its inputs are {}", one.inputs().join(", "));
                     self.error("missing-key", act.span, what, hint);
                 }
-                // Stop at the first missing argument: a later one would be passed in its place.
+                // Stop at the first missing argument. Otherwise, a later argument would be passed in its position.
                 break;
             };
             let argument = self.template(&entry.value);
-            // The designer allows a number written as text.
+            // The designer of Logic Apps allows a number that is written as text.
             let whole = WHOLE.contains(&entry.key.to_ascii_lowercase().as_str());
             arguments.push(match whole {
                 true => Template::call("int", vec![argument.clone()]).unwrap_or(argument),
@@ -53,7 +54,7 @@ impl ActionReader<'_, LogicApps> {
         if let Some(fields) = fields {
             fields.finish(self);
         }
-        // The call fails if an input is missing, which was already reported.
+        // The call cannot be made if an input is missing. This was already reported.
         Template::call(one.function, arguments).map_or(StepKind::Nothing, Self::computed)
     }
 }
@@ -62,13 +63,13 @@ impl ActionReader<'_, LogicApps> {
 struct FunctionAction {
     kind: &'static str,
     function: &'static str,
-    /// The action's inputs, in the order of the function's arguments. `a|b` is one input with two names.
+    /// The action's inputs, in the order of the function's arguments. `a|b` is one input that has two names.
     keys: &'static [&'static str],
-    /// Number of leading `keys` that are required.
+    /// Number of `keys`, from the first, that are required.
     needed: usize,
 }
 
-/// The inputs that are whole numbers.
+/// The inputs that must be whole numbers.
 const WHOLE: [&str; 5] = ["interval", "startposition", "startindex", "length", "count"];
 
 const FUNCTIONS: [FunctionAction; 9] = [

@@ -1,5 +1,6 @@
-//! Logic Apps definitions (docs/reference/azure.md): their wrappers, triggers, connectors, and the actions and patterns
-//! that only they have. What they share with Loom, such as parameters, is in [`crate::actions`].
+//! Logic Apps definitions (docs/reference/azure.md).
+//! This module has their wrappers, triggers and connectors, and the actions and patterns that only they have. What
+//! they share with Loom, such as parameters, is in [`crate::actions`].
 
 mod asynchronous;
 mod configuration;
@@ -33,17 +34,18 @@ use windlass_source::diagnostic::{Diagnostics, nearest};
 use windlass_source::source::{Entry, Kind, Node, SourceFile, Span};
 use windlass_value::words;
 
-/// The types that Loom does not have, in addition to the connectors.
+/// The types of actions that Loom does not have. The types of connectors are in `connector`.
 const OWN_TYPES: [&str; 3] = ["Response", "Expression", "HttpWebhook"];
 
-/// The types that Logic Apps does not have.
+/// The types of actions that Logic Apps does not have.
 const LOOM_TYPES: [&str; 14] = words! {
     operation workflow while doUntil retry parallel waitForSignal ai activity actor shell appendFile
     setState getState
 };
 
-/// Reads a definition. `siblings` are the trees of the files next to it, each with true if it is for this
-/// definition alone. The workflow is valid only if no error was reported.
+/// Reads a definition. The workflow is valid only if no error was reported.
+/// `siblings` are the trees of the files next to the definition. The flag is true if a file is for this definition
+/// alone.
 pub(super) fn read(
     file: &SourceFile,
     node: &Node,
@@ -63,7 +65,7 @@ pub(super) fn read(
     (workflow, actions.missing_inputs)
 }
 
-/// Returns the name of a workflow by its path. In a Standard app, it is the name of the folder.
+/// Returns the name of a workflow from the path of its file. In a Standard app, this is the name of the folder.
 fn stem_of(path: &str) -> String {
     let own = workflow_name(path);
     let folder = std::path::Path::new(path).parent();
@@ -76,15 +78,15 @@ fn stem_of(path: &str) -> String {
 
 #[derive(Default)]
 struct LogicApps {
-    /// The names of the triggers. A trigger in `runAfter` means that there is nothing to wait for.
+    /// The names of the triggers. `runAfter` with the name of a trigger means that there is nothing to wait for.
     triggers: Vec<Name>,
-    /// Whether the trigger waits for an answer. `None`: the type of the trigger is unknown.
+    /// Whether the caller of the trigger waits for an answer. `None` if the type of the trigger is unknown.
     trigger_awaits_response: Option<bool>,
-    /// The `HttpWebhook` actions, each with true if it unsubscribes.
+    /// The `HttpWebhook` actions. The flag is true if the action unsubscribes.
     webhooks: Vec<(Name, Span, bool)>,
     /// The target of each connection, by the connection's name in lower case.
     connection_targets: BTreeMap<String, String>,
-    /// The names of the connections of each kind, in lower case, if a file or a value has connections.
+    /// The names of the connections of each kind, in lower case. Empty if the connections are not known.
     connections: BTreeMap<ConnectionKind, BTreeSet<String>>,
 }
 
@@ -120,14 +122,15 @@ impl Format for LogicApps {
         words.join(", ")
     }
 
-    /// Returns the type of an action. A handler executes an unknown type.
+    /// Returns the type of an action.
+    /// An unknown type is accepted, because a handler may execute it.
     fn label<'t>(
         actions: &mut ActionReader<'_, Self>,
         text: &'t str,
         entry: &Entry,
         node: &Node,
     ) -> Option<Cow<'t, str>> {
-        // In Logic Apps, `Workflow` is the type of a connector.
+        // `Workflow` is excluded here: in Logic Apps, it is the type of a connector.
         let shared = vocabulary::types().filter(|known| *known != WORKFLOW);
         let own = OWN_TYPES.iter().chain(&connector::TYPES).copied();
         let known: Vec<&str> = shared.chain(own).collect();
@@ -186,7 +189,7 @@ impl Format for LogicApps {
         request.into_body(follow_up, timeout)
     }
 
-    /// Warns of a callback address that is sent to a server.
+    /// Warns if a callback address is sent to a server in the body of a request.
     fn check_body(actions: &mut ActionReader<'_, Self>, body: &Node) {
         match &body.kind {
             Kind::Array(items) => items
@@ -230,14 +233,15 @@ impl Format for LogicApps {
         }
     }
 
-    /// Reads a wait in months. Months have no fixed length, so the wait ends on the same day of a later month.
+    /// Reads a wait in months.
+    /// Months have no fixed length, so the wait ends on the same day of a later month.
     fn wait(actions: &mut ActionReader<'_, Self>, entry: &Entry) -> Option<StepKind> {
         let unit = entry.value.get_any_case("unit").and_then(Node::as_str)?;
         let count = entry.value.get_any_case("count")?;
         if !unit.eq_ignore_ascii_case("month") {
             return None;
         }
-        // A count that is computed may be text.
+        // A count that an expression computes may be text.
         let count = Template::call("int", vec![actions.template(count)]).ok()?;
         let now = Template::call("utcNow", Vec::new()).ok()?;
         let due = Template::call("addToTime", vec![now, count, text("Month")]).ok()?;
@@ -263,7 +267,7 @@ impl Format for LogicApps {
         triggers.any(|trigger| trigger.eq_ignore_ascii_case(name))
     }
 
-    /// A deployment sets these parameters for every definition.
+    /// Returns true for the parameters that a deployment sets for every definition.
     fn is_deployed_parameter(name: &str) -> bool {
         DEPLOYED_PARAMETERS
             .iter()
@@ -277,8 +281,8 @@ impl Format for LogicApps {
     }
 }
 
-/// Returns the policy of a request without one: 4 retries, with waits scaled by 7.5 s, from 5 s to 45 s (Logic Apps
-/// reference, "Default retry policy").
+/// Returns the policy of a request that sets none (Logic Apps reference, "Default retry policy").
+/// There are 4 retries. The waits grow from a base of 7.5 s, and are between 5 s and 45 s.
 fn default_policy(span: Span) -> RetryPolicy {
     RetryPolicy {
         backoff: Backoff::AzureExponential {
@@ -294,7 +298,7 @@ fn default_policy(span: Span) -> RetryPolicy {
     }
 }
 
-/// Converts a type to the case of definitions: `setVariable` becomes `SetVariable`.
+/// Converts a type to the form that definitions have: `setVariable` becomes `SetVariable`.
 fn pascal(word: &str) -> String {
     let mut letters = word.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());

@@ -1,6 +1,6 @@
-//! The pagination policy of an Http action in Logic Apps ("Get more data, items, or records by using
-//! pagination"). The action follows the links to next pages until it has the requested number of rows,
-//! and returns all rows. It becomes a loop, so that no page is read twice after a crash.
+//! The pagination policy of an Http action in Logic Apps ("Get more data, items, or records by using pagination").
+//! The action follows the links to next pages until it has the requested number of rows (the items of all pages), and
+//! returns all rows. It becomes a loop, so that no page is read twice after a crash.
 
 use super::LogicApps;
 use crate::actions::ActionReader;
@@ -15,14 +15,14 @@ use windlass_model::hir::{Block, Call, Keep, Loop, StepKind};
 use windlass_model::model::{CollectMode, Expect, Name, OnLimit, OnRepeat, Pages};
 use windlass_value::time::format_duration;
 
-/// Maximum number of pages; with more, the action fails.
+/// Maximum number of pages. If there are more pages, the action fails.
 const PAGES: u64 = 100_000;
 
-/// The members of a body that can have the link to the next page.
+/// The members of a body that may have the link to the next page.
 const LINKS: [&str; 2] = ["nextLink", "@odata.nextLink"];
 
 impl ActionReader<'_, LogicApps> {
-    /// Reads the number of rows that an action requests. `None` without a pagination policy.
+    /// Reads the number of rows that an action requests. Returns `None` if it has no pagination policy.
     pub(super) fn wanted_rows(&mut self, act: &mut ActionFields<'_>) -> Option<Template> {
         let configuration = act.fields.get("runtimeConfiguration")?;
         let policy = member(configuration, "paginationPolicy")?;
@@ -52,7 +52,7 @@ impl ActionReader<'_, LogicApps> {
         for name in [&page, &count] {
             self.declare(name, act.span);
         }
-        // The step of the page becomes the secure one: values made of its values are secure, too.
+        // The step that reads a page becomes the secure one. Values that are made of its values are then secure, too.
         for secure in self.secure.iter_mut().filter(|one| one.step == act.name) {
             secure.step = page.clone();
         }
@@ -63,7 +63,7 @@ impl ActionReader<'_, LogicApps> {
         };
         let outputs = || Template::binding(Binding::Outputs(page.clone()));
         let next = link(self, &before(&page));
-        // Pages after the first are requested with GET.
+        // All pages after the first are requested with GET.
         let later = [
             (text("method"), text("GET")),
             (text("body"), Template::constant(Value::Null)),
@@ -85,7 +85,7 @@ impl ActionReader<'_, LogicApps> {
         });
         let mut asking = step(page.clone(), "http", asking, act.span);
         asking.retry = request.retry;
-        // Without this check, a page of a proxy that is not JSON would be a last page without rows.
+        // Without this check, the answer of a proxy that is not JSON would count as a last page without rows.
         asking.expect = Some(Expect::Json);
         asking.follow_up = follow_up;
         let rows = outputs().part("body").part("value");
@@ -153,7 +153,7 @@ fn link(reader: &Reader<'_>, response: &Template) -> Template {
     )
 }
 
-/// Makes the template of an expression that reads the given names.
+/// Makes the template of an expression that can read the given names.
 fn scoped<const N: usize>(reader: &Reader<'_>, names: [(&str, Template); N], of: &str) -> Template {
     let names = names.map(|(name, value)| (Name::from(name), value));
     Template::binding(Binding::Scoped(Arc::from(names), expression(reader, of)))

@@ -22,8 +22,9 @@ const DAYS: [&str; 7] = [
 ];
 
 impl ActionReader<'_, LogicApps> {
-    /// Replaces the expressions of a recurrence, which read only parameters, by their values. If this is
-    /// not possible, warns and returns `None`: a deployment may have other values.
+    /// Replaces the expressions of a recurrence by their values.
+    /// The expressions may read only parameters. If an expression has no value here, warns and returns `None`,
+    /// because a deployment may have other values.
     pub(super) fn computed_recurrence<'n>(
         &mut self,
         entry: &'n Entry,
@@ -123,7 +124,8 @@ impl ActionReader<'_, LogicApps> {
         ])
     }
 
-    /// Returns the entry of a key. A key that does not apply to this frequency is reported and ignored.
+    /// Returns the entry of a key.
+    /// If the key has no effect with this frequency, it is reported and ignored.
     fn used_entry<'n>(
         &mut self,
         entry: Option<&'n Entry>,
@@ -139,7 +141,7 @@ impl ActionReader<'_, LogicApps> {
         used.then_some(entry)
     }
 
-    /// Reads a number, or a list of numbers.
+    /// Reads a number, or a list of numbers, each up to `most`.
     fn numbers(&mut self, entry: Option<&Entry>, most: u32) -> Vec<u32> {
         let Some(entry) = entry else {
             return Vec::new();
@@ -172,7 +174,8 @@ impl ActionReader<'_, LogicApps> {
         Frequency::parse(word)
     }
 
-    /// Reads an instant. With `Z` or an offset it is UTC, else local to the time zone.
+    /// Reads an instant.
+    /// With `Z` or an offset, the instant is UTC. Without, it is local to the time zone.
     fn instant(&mut self, entry: &Entry) -> Option<NaiveDateTime> {
         let hint = "for example 2026-11-20T08:00:00Z";
         let text = self.text(entry, hint)?;

@@ -1,4 +1,4 @@
-//! `Response`: the answer of the run to its caller.
+//! `Response`: the answer that the run sends to its caller.
 
 use super::LogicApps;
 use crate::actions::{ActionFields, ActionReader};

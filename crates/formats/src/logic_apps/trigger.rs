@@ -1,5 +1,5 @@
-//! The trigger of a Logic Apps definition: its value in a run, its recurrence, and its conditions. Without these,
-//! the trigger would not have fired.
+//! The trigger of a Logic Apps definition: its value in a run, its recurrence, and its conditions.
+//! In Logic Apps, a trigger fires only if its conditions hold.
 
 use super::LogicApps;
 use super::recurrence::HINT as RECURRENCE;
@@ -14,7 +14,7 @@ use windlass_source::source::Entry;
 /// The code of a run that ends because a condition of its trigger does not hold.
 const CODE: &str = "TriggerConditionNotMet";
 
-/// Makes all other steps run after a step.
+/// Makes all steps of `body` run after the step `guard`.
 pub(super) fn run_first(guard: Step, body: &mut Block) {
     let Block::Dag(steps) = body else { return };
     for first in steps.iter_mut().filter(|one| one.after.is_empty()) {
@@ -34,8 +34,8 @@ pub(super) fn run_first(guard: Step, body: &mut Block) {
 }
 
 impl ActionReader<'_, LogicApps> {
-    /// Reads the first trigger; a run begins as if this trigger had fired. Returns a step that cancels a
-    /// run that the trigger would not have started.
+    /// Reads the first trigger. A run begins as if this trigger had fired.
+    /// Returns a step that cancels the run if the trigger would not have fired.
     pub(super) fn trigger(
         &mut self,
         entry: &Entry,

@@ -1,4 +1,4 @@
-//! Variables of a definition: `InitializeVariable` makes each variable once, and other actions set it.
+//! Variables of a definition. `InitializeVariable` makes each variable once, and other actions set it.
 
 use super::LogicApps;
 use crate::actions::ActionReader;
@@ -8,7 +8,7 @@ use windlass_model::model::Name;
 use windlass_source::source::Span;
 
 impl ActionReader<'_, LogicApps> {
-    /// Records a variable. Warns of a second initialization, which Logic Apps refuses.
+    /// Records a variable. Warns if it was initialized before, which Logic Apps refuses.
     pub(super) fn initializes(&mut self, name: &str, span: Span) {
         if self
             .declared_variables
@@ -25,7 +25,7 @@ impl ActionReader<'_, LogicApps> {
         self.declared_variables.push(Name::from(name));
     }
 
-    /// Checks an action that sets a variable: the value must not read the variable itself.
+    /// Checks an action that sets a variable. Its value must not read the variable itself.
     pub(super) fn sets_initialized(
         &mut self,
         name: &Name,

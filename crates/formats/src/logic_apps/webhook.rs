@@ -1,6 +1,6 @@
-//! `HttpWebhook` of Logic Apps: a request that subscribes with a callback address, a wait for a request to that
-//! address, and a request that unsubscribes if none arrives (Workflow Definition Language reference, "HTTP Webhook
-//! action"). `callbackUrl` makes the address, and the wait is a `waitForSignal`.
+//! `HttpWebhook` of Logic Apps (Workflow Definition Language reference, "HTTP Webhook action").
+//! One request subscribes with a callback address. Then the action waits for a request to that address. If no request
+//! arrives in time, another request unsubscribes. `callbackUrl` makes the address, and the wait is a `waitForSignal`.
 
 use super::LogicApps;
 use crate::actions::ActionReader;
@@ -13,10 +13,10 @@ use windlass_model::hir::{Block, Call, StepKind, Workflow};
 use windlass_model::model::{AwaitedSignal, Name};
 use windlass_source::source::{Entry, Kind, Node};
 
-/// The validity of an address: the maximum duration of a run in Azure.
+/// How long a callback address is valid: the maximum duration of a run in Azure.
 const VALID: &str = "P90D";
 
-/// The call that returns the callback address, in lower case.
+/// The call in expressions that returns the callback address, in lower case.
 const FUNCTION: &str = "listcallbackurl()";
 
 const HINT: &str =
@@ -28,7 +28,7 @@ impl ActionReader<'_, LogicApps> {
         let mut inputs = self.inputs(act, HINT);
         let subscribe = inputs.get(act, self, "subscribe");
         let unsubscribe = inputs.get(act, self, "unsubscribe");
-        // Only the designer uses `schema`.
+        // Only the designer uses `schema`, so it is accepted and ignored.
         let _ = inputs.get(act, self, "schema");
         inputs.finish(self);
         let Some(subscribe) = subscribe else {
@@ -75,7 +75,7 @@ impl ActionReader<'_, LogicApps> {
         };
         let mut first = step(begins.clone(), "http", kind, act.span);
         first.retry = retry;
-        // Without an address, no request to unsubscribe is sent.
+        // Without an address in `unsubscribe`, no request to unsubscribe is sent.
         let unsubscribe = unsubscribe.filter(|entry| {
             entry.value.as_str().is_some() || entry.value.get_any_case("uri").is_some()
         });
@@ -103,8 +103,9 @@ impl ActionReader<'_, LogicApps> {
         }
     }
 
-    /// Refuses webhooks in concurrent items of a foreach: they would have the same address, so the item of a request
-    /// would be unknown. Warns of `unsubscribe` in steps that can run more than once.
+    /// Refuses webhooks in concurrent items of a foreach, and warns of `unsubscribe` in steps that can run more than
+    /// once.
+    /// In concurrent items, all webhooks would have the same address, so a request could not be matched to its item.
     pub(super) fn check_webhooks(&mut self, workflow: &Workflow) {
         let webhooks = std::mem::take(&mut self.format.webhooks);
         if webhooks.is_empty() {
@@ -134,7 +135,8 @@ impl ActionReader<'_, LogicApps> {
     }
 }
 
-/// Finds the steps that several items of a foreach can execute at the same time.
+/// Finds the steps that several items of a foreach can execute at the same time. `at_once` is true inside of such a
+/// foreach.
 fn find_concurrent<'w>(block: &'w Block, at_once: bool, found: &mut Vec<&'w Name>) {
     for step in block.steps() {
         if at_once {
@@ -147,7 +149,7 @@ fn find_concurrent<'w>(block: &'w Block, at_once: bool, found: &mut Vec<&'w Name
     }
 }
 
-/// Converts a text to a request to the address that the text is.
+/// Converts a text, which is an address, to a request to this address.
 fn as_request(node: &Node) -> Node {
     if node.as_str().is_none() {
         return node.clone();

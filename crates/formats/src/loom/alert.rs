@@ -1,4 +1,5 @@
-//! `on_failure` and `on_finish` as an alert: an address alone, or `{webhook, format, text, body, headers}`.
+//! `on_failure` and `on_finish` in the form of an alert.
+//! An alert is an address alone, or `{webhook, format, text, body, headers}`.
 
 use super::Loom;
 use crate::actions::ActionReader;
@@ -12,7 +13,7 @@ use windlass_source::source::{Entry, Kind, Node};
 const HINT: &str =
     "for example on_failure: { webhook: https://hooks.example.org/T1, format: slack }";
 
-/// The format of an alert's body: our own, or the format of a chat service.
+/// The format of an alert's body: Windlass's own, or that of a chat service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     Json,
@@ -26,7 +27,7 @@ const SHAPES: [(&str, Shape); 3] = [
     ("teams", Shape::Teams),
 ];
 
-/// The default of `text`.
+/// The text of an alert that does not set `text`.
 const TEXT: &str = "@{if(equals(variables('failure'), null), \
     concat('Workflow ', workflow().name, ' succeeded (run ', workflow().run.name, ')'), \
     concat('Workflow ', workflow().name, ' ended as ', variables('failure')?.status, ' (run ', workflow().run.name, '): ', \
@@ -38,7 +39,7 @@ fn fixed(text: &str) -> Template {
 }
 
 impl ActionReader<'_, Loom> {
-    /// Returns true if a handler of the end of a run is an alert, not an action.
+    /// Returns true if the value of `on_failure` or `on_finish` is an alert, and false if it has actions.
     pub(super) fn is_alert(node: &Node) -> bool {
         match &node.kind {
             Kind::String(_) => true,
@@ -47,7 +48,7 @@ impl ActionReader<'_, Loom> {
         }
     }
 
-    /// Reads an alert: a POST request that reports which run ended, and how.
+    /// Reads an alert. It becomes a POST request that reports which run ended, and how.
     pub(super) fn alert(&mut self, entry: &Entry) -> Block {
         let mut inputs = vec![("method", builder::text("POST"))];
         if entry.value.as_str().is_some() {
@@ -102,7 +103,7 @@ fn body(shape: Shape, text: Template) -> Template {
         ]),
         // https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
         Shape::Slack => builder::object([("text", text)]),
-        // A message with an adaptive card, the format of webhooks of Teams workflows.
+        // A message with an adaptive card, the format that the webhooks of Teams workflows accept.
         Shape::Teams => {
             let block = builder::object([
                 ("type", builder::text("TextBlock")),

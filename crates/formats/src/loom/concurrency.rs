@@ -1,4 +1,4 @@
-//! `concurrency` of a file: which of its runs must not run at the same time.
+//! `concurrency` of a file: which runs of the workflow must not run at the same time.
 
 use super::Loom;
 use crate::actions::ActionReader;
@@ -15,7 +15,7 @@ const POLICIES: [(&str, ConcurrencyPolicy); 3] = [
     ("replace", ConcurrencyPolicy::Replace),
 ];
 
-/// Maximum of `max`, the number of runs of a key at the same time.
+/// The largest value of `max`, the number of runs with the same key that may run at the same time.
 const MAX: i64 = 100_000;
 
 impl ActionReader<'_, Loom> {
@@ -51,7 +51,7 @@ impl ActionReader<'_, Loom> {
         Some(Concurrency { key, policy, max })
     }
 
-    /// With the policy `queue`, adds a wait before the first action of the workflow.
+    /// With the policy `queue`, adds a step before the first action that waits until the run may proceed.
     pub(super) fn await_turn(&mut self, workflow: &mut Workflow, span: Span) {
         let waits = |of: &Concurrency| of.policy == ConcurrencyPolicy::Queue;
         if !workflow.concurrency.as_ref().is_some_and(waits) {

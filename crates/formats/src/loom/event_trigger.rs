@@ -17,7 +17,8 @@ const SIGNATURES: [(&str, WebhookSignature); 3] = [
     ("standard", WebhookSignature::Standard),
 ];
 
-/// Returns true if the `triggers` of a file are Loom's: each trigger of a Logic Apps definition has a `type`.
+/// Returns true if the `triggers` of a file have Loom's form.
+/// In a Logic Apps definition, each trigger has a `type`.
 pub(crate) fn are_of_loom(triggers: &Node) -> bool {
     let entries = triggers.entries().unwrap_or_default();
     !entries.is_empty()

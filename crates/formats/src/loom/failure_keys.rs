@@ -1,4 +1,5 @@
-//! `catch`, `continue_on_error` and `expect` of an action: when it fails, and how a failure is handled.
+//! `catch`, `continue_on_error` and `expect` of an action.
+//! They determine when the action fails, and how its failure is handled.
 
 use super::Loom;
 use crate::actions::ActionReader;
@@ -10,7 +11,8 @@ use windlass_model::model::{Expect, Name};
 use windlass_source::source::Entry;
 
 impl ActionReader<'_, Loom> {
-    /// Reads the handler of a failure: the actions of `catch`, or no actions with `continue_on_error`.
+    /// Reads how a failure of an action is handled: by the actions of `catch`, or by no actions with
+    /// `continue_on_error`.
     pub(super) fn catch(&mut self, fields: &mut Fields<'_>, name: &Name) -> Option<Block> {
         let continue_on_error = fields.non_null(self, "continue_on_error");
         if let Some(entry) = fields.non_null(self, "catch") {

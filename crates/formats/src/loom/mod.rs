@@ -1,5 +1,6 @@
-//! Loom, the project's own format (docs/reference/loom.md): the file outside of its actions, and the keys and forms of
-//! actions that only Loom has. Everything else about actions is in [`crate::actions`].
+//! Loom, Windlass's own format (docs/reference/loom.md).
+//! This module reads the file outside of its actions, and the keys and forms of actions that only Loom has.
+//! Everything else about actions is in [`crate::actions`].
 
 mod alert;
 mod concurrency;
@@ -29,8 +30,9 @@ use windlass_model::model::{Backoff, Dialect, Jitter, Name, OnLimit, Test};
 use windlass_source::diagnostic::{Diagnostics, nearest};
 use windlass_source::source::{Entry, Node, SourceFile, Span};
 
-/// Reads a Loom file. `siblings` are the trees of the files next to it, each with true if it is for this file alone;
-/// only a file in the form of a definition uses them. The workflow is valid only if no error was reported.
+/// Reads a Loom file. The workflow is valid only if no error was reported.
+/// `siblings` are the trees of the files next to the file. The flag is true if a sibling is for this file alone. Only
+/// a file in the form of a definition uses them.
 pub(super) fn read(
     file: &SourceFile,
     node: &Node,
@@ -76,8 +78,9 @@ impl Format for Loom {
         vocabulary::types().collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the type of an action. A misspelt type of an action that contains actions is reported and then
-    /// read as the nearest type, so that mistakes in the inner actions are reported, too.
+    /// Returns the type of an action.
+    /// If the type of an action that contains actions is misspelt, it is reported and the action is read as the most
+    /// similar type. So mistakes in the inner actions are reported, too.
     fn label<'t>(
         actions: &mut ActionReader<'_, Self>,
         text: &'t str,

@@ -1,4 +1,4 @@
-//! Loops and retries with their keys under `inputs`, as Loom's own files write them (docs/reference/loom.md).
+//! Loops and retries that have their keys under `inputs`, a form that Loom's own files have (docs/reference/loom.md).
 //! They are read as if the keys were next to `type`, but their output has more members.
 
 use super::Loom;
@@ -11,16 +11,17 @@ use windlass_model::model::{CollectMode, Name, Test};
 use windlass_source::source::{Entry, Kind, Node};
 use windlass_value::words;
 
-/// The member of a loop's output with a value of every iteration.
+/// The member of a loop's output that has a value of every iteration.
 const RESULTS: &str = "results";
 const LOOPS: [&str; 3] = ["until", "while", "doUntil"];
-/// The types that no definition of Logic Apps has.
+/// The types of actions that do not occur in a Logic Apps definition.
 const OWN: [&str; 11] = words! {
     operation while doUntil retry parallel actor activity ai shell appendFile waitForSignal
 };
 
 impl ActionReader<'_, Loom> {
-    /// Returns the action with the keys of `inputs` next to its `type`, or `None` if the action is not in this form.
+    /// Returns the action with the keys of `inputs` next to its `type`.
+    /// Returns `None` if the action is not in this form.
     pub(super) fn flat(&mut self, node: &Node) -> Option<Node> {
         let kind = node.get("type")?.as_str()?;
         if !(is_one_of(kind, &LOOPS) || kind.eq_ignore_ascii_case("retry")) {
@@ -44,7 +45,7 @@ impl ActionReader<'_, Loom> {
     }
 }
 
-/// Sets the output of a step in this form, with the names that Loom's own files read.
+/// Sets the output of a step in this form. It has the names that Loom's own files read.
 pub(super) fn as_nested(reader: &Reader<'_>, step: &mut Step) {
     let own = |name: &str| Template::binding(Binding::Root(Name::from("result"))).part(name);
     match &mut step.kind {
@@ -87,7 +88,8 @@ pub(super) fn as_nested(reader: &Reader<'_>, step: &mut Step) {
     }
 }
 
-/// Collects the outputs of the actions of each iteration, as a map. The first action shows whether the iteration ran.
+/// Collects the outputs of the actions of each iteration, as a map.
+/// An iteration in which the first action did not succeed has no value.
 fn every_result(body: &Block) -> Option<Keep> {
     let steps: Vec<&Step> = match body {
         Block::Sequence(steps) => steps.iter().collect(),

@@ -1,5 +1,6 @@
-//! The file as a whole: a workflow or one bare action, its inputs, variables, limits, outputs,
-//! and the handlers of its end.
+//! The file as a whole.
+//! It is a workflow or one bare action. A workflow has inputs, variables, limits, outputs, and steps for the end of
+//! the run.
 
 use super::Loom;
 use crate::actions::Settings;
@@ -54,7 +55,7 @@ impl ActionReader<'_, Loom> {
             workflow.name = Name::from(name);
         }
         self.clean_up(None, workflow);
-        // Without a name, the action is named by its type, and the outputs show this name.
+        // A bare action without a name is named by its type, and the outputs of the run show this name.
         workflow.body = builder::only(Step {
             anonymous: false,
             ..step
@@ -72,7 +73,7 @@ impl ActionReader<'_, Loom> {
         if fields.get("$schema").is_some() {
             fields.allow(&["contentVersion"]);
         }
-        // A file with Loom's actions may have the form and the keys of a Logic Apps definition.
+        // A file with actions of Loom may have the form and the keys of a Logic Apps definition.
         let definition = fields.get("$schema").is_some() && node.get("triggers").is_some();
         if definition {
             fields.allow(&["contentVersion", "triggers", "staticResults"]);
@@ -133,7 +134,7 @@ impl ActionReader<'_, Loom> {
         }
     }
 
-    /// Reads the handlers of the end of the run. They can read the variable [`FAILURE`].
+    /// Reads the steps for the end of the run (`on_failure`, `on_finish`). They can read the variable [`FAILURE`].
     fn endings(&mut self, fields: &mut Fields<'_>, workflow: &mut Workflow) {
         let mut first = None;
         for key in ["on_failure", "on_finish"] {
@@ -153,7 +154,8 @@ impl ActionReader<'_, Loom> {
         self.clean_up(first, workflow);
     }
 
-    /// Warns of inputs without a default, which a schedule cannot provide. A manual start of the file can.
+    /// Warns of inputs without a default, because a schedule cannot provide them. A person who starts the workflow
+    /// can.
     fn scheduled_inputs(&mut self, inputs: &[Input]) {
         for input in inputs.iter().filter(|input| input.default.is_none()) {
             let what = format!(

@@ -1,8 +1,8 @@
-//! `retry.loop`: validate, correct, validate again.
+//! `retry.loop`: validate, correct, and validate again.
 //!
-//! Each iteration begins with the corrector, except for the first, and ends with the validator. The
-//! loop checks whether the last validation succeeded, so n retries are n + 1 iterations. The state
-//! has the four variables of the loop while it runs.
+//! Each iteration except the first begins with the corrector. Each iteration ends with the validator. The loop's
+//! condition is whether the last validation succeeded, so n retries are n + 1 iterations. While the loop runs, the
+//! state has the loop's four variables.
 
 use super::action::action_names;
 use super::builder::{
@@ -19,9 +19,9 @@ use windlass_source::source::{Entry, Kind};
 
 const HINT: &str =
     "for example with: { validate: validate.extraction, correct: fix, max_retries: 2 }";
-/// Maximum number of copies of correctors in a file. Correctors of correctors multiply.
+/// Maximum number of copies of correctors in a file. A corrector with a loop of its own is copied for each use.
 const MAX_COPIES: usize = 500;
-/// Whether the last validation succeeded.
+/// The expression for whether the last validation succeeded.
 const VALID: &str = "state._retry_result.get('valid', false)";
 const CORRECTION_FAILED: &str = "'correction_error' in state._retry_result";
 
@@ -91,7 +91,7 @@ impl<'n> Tea<'_, 'n> {
         ));
         steps.extend(result_steps.after);
         Some(LoweredNode {
-            // The record has only the result, not the parts of the loop.
+            // The record has only the result, not the values of the loop's parts.
             output: Some(expression(self, "state.get('_retry_result')")),
             ..LoweredNode::new("retry.loop", super::builder::block(steps))
         })
@@ -102,7 +102,7 @@ impl<'n> Tea<'_, 'n> {
         self.error("missing-key", named.value.span, message, HINT);
     }
 
-    /// Reads `max_retries`. The maximum number of iterations is one more.
+    /// Reads `max_retries`. The maximum number of iterations is one more than this number.
     fn max_retries(&mut self, entry: Option<&'n Entry>, place: &SourcePosition) -> Option<Retries> {
         let known = |count| {
             Some(Retries {
@@ -112,7 +112,7 @@ impl<'n> Tea<'_, 'n> {
         };
         let Some(entry) = entry else { return known(2) };
         match &entry.value.kind {
-            // Python counts true as 1.
+            // In Python, true is the number 1, so this is one retry.
             Kind::Bool(true) => known(2),
             Kind::Int(retries) if *retries >= 0 => {
                 let count = retries.saturating_add(1);
@@ -157,7 +157,8 @@ impl<'n> Tea<'_, 'n> {
         None
     }
 
-    /// Makes the steps of a validation. A fault of the call is a failed validation, too. The result is in the state.
+    /// Makes the steps of a validation. They store its result in the state.
+    /// A fault of the validator's call counts as a failed validation.
     fn validation(
         &mut self,
         validate: Option<&'n Entry>,
@@ -230,8 +231,8 @@ impl<'n> Tea<'_, 'n> {
         Some(step)
     }
 
-    /// Makes the start of an iteration: the corrector and the wait, except in the first iteration,
-    /// and then the count. If the corrector fails, the loop ends (AC 14).
+    /// Makes the first steps of an iteration: the corrector, the wait, and the count.
+    /// The first iteration has only the count. If the corrector fails, the loop ends (AC 14).
     fn correct_again(
         &mut self,
         corrector: Step,
@@ -276,8 +277,8 @@ impl<'n> Tea<'_, 'n> {
         ))
     }
 
-    /// Makes the steps that store the result of a node that works on the state itself. Either its
-    /// changes stay in the state, or the state is restored and only the target's keys change.
+    /// Makes the steps that store the result of a node whose parts work on the state itself.
+    /// Either their changes stay in the state, or the state is restored and only the keys of the target change.
     pub(super) fn result_steps(
         &mut self,
         target: &ResultTarget,
@@ -308,7 +309,7 @@ impl<'n> Tea<'_, 'n> {
     }
 }
 
-/// The maximum iterations of a loop, and the steps that compute this number.
+/// The maximum number of iterations of a loop, and the steps that compute this number.
 struct Retries {
     count: Template,
     before: Vec<Step>,
@@ -316,12 +317,12 @@ struct Retries {
 
 /// See [`Tea::result_steps`].
 pub(super) struct ResultSteps {
-    /// Saves the state.
+    /// Saves the state, if it must be restored.
     pub before: Option<Step>,
-    /// The place of the step that makes the result from the state.
+    /// The position of the step that makes the result from the state.
     pub result: SourcePosition,
     /// The output of that step.
     pub whole: Option<Template>,
-    /// Restores the state and adds the result.
+    /// Restores the saved state and adds the result to it.
     pub after: Option<Step>,
 }

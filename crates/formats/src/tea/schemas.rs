@@ -1,5 +1,5 @@
-//! The files that a workflow's JSON Schemas refer to by `$ref`: files next to the workflow, and from
-//! one such file to another. Nothing is ever fetched (docs/reference/tea.md).
+//! The files that a workflow's JSON Schemas refer to by `$ref`.
+//! They are files next to the workflow, and may refer to each other. Nothing is ever fetched (docs/reference/tea.md).
 
 use super::Tea;
 use super::dynamic_parallel::{SUBGRAPH, is_file};
@@ -10,7 +10,7 @@ use windlass_expression::{Object, Value};
 use windlass_source::diagnostic::{Diagnostic, Diagnostics};
 use windlass_source::source::{self, Bundle, Kind, Node};
 
-/// Collects the files that a workflow names: in its schemas, and as workflows that run for each item.
+/// Collects the files that a workflow names: in its schemas, and as the workflows that run for each item.
 pub(crate) fn collect_files(workflow: &Node, found: &mut Vec<Found>) {
     collect_schemas(workflow, found);
     if let Some(nodes) = workflow.get("nodes") {
@@ -44,7 +44,7 @@ fn collect_schemas(workflow: &Node, found: &mut Vec<Found>) {
     }
 }
 
-/// Returns the documents that schemas refer to, by their path from the workflow's folder.
+/// Returns the documents that the schemas refer to, by their path from the workflow's folder.
 pub(super) fn documents(bundle: &Bundle, workflow: &Node, diagnostics: &mut Diagnostics) -> Value {
     let mut documents = Object::new();
     let mut found = Vec::new();
@@ -105,7 +105,7 @@ fn collect(schema: &Node, found: &mut Vec<Found>) {
     }
 }
 
-/// Returns true if a reference has a scheme: such a document would have to be fetched.
+/// Returns true if a reference has a scheme such as `https:`. Such a document would have to be fetched.
 fn is_remote(path: &str) -> bool {
     path.contains("://") || path.starts_with("urn:")
 }

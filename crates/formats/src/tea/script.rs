@@ -1,4 +1,4 @@
-//! Code in a node: `run`. The inputs of each language, and what is done with the result.
+//! The code of a node, `run`: the inputs for each language, and what happens with the result.
 
 use super::builder::{executor_result, jinja, merge, object, replace, script_state};
 use super::node::{LoweredNode, ResultTarget};
@@ -78,7 +78,7 @@ impl<'n> Tea<'_, 'n> {
         self.script(language, code, timeout, &ResultTarget::Merge, place)
     }
 
-    /// Reads the language; Python by default.
+    /// Reads the language of the code. The default is Python.
     pub(super) fn language(&mut self, entry: Option<&Entry>) -> Option<Language> {
         let Some(entry) = entry else {
             return Some(Language::Python);
@@ -122,8 +122,8 @@ impl<'n> Tea<'_, 'n> {
         })
     }
 
-    /// Makes the inputs of a script's executor. As in TEA, code in Python is a template; code in the
-    /// other languages is not.
+    /// Makes the inputs of a script's executor.
+    /// As in TEA, code in Python is a template. Code in the other languages is not.
     pub(super) fn code(
         &mut self,
         language: Language,
@@ -159,18 +159,18 @@ impl<'n> Tea<'_, 'n> {
         Some(object(members))
     }
 
-    /// Records code that is not rendered, so that its syntax can be checked.
+    /// Records code that is not a template, so that its syntax can be checked before a run.
     fn remember(&mut self, language: Language, code: &Node, text: &str) {
         let is_template = ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark));
         if language == Language::Python && is_template {
             return;
         }
         let script = self.reader.script(language.executor(), code, text);
-        // A corrector is read once for each loop that uses it.
+        // A corrector is read once for each loop that uses it, but its code is recorded only once.
         keep(&mut self.scripts, script);
     }
 
-    /// Warns of a comment of Jinja in code: it is removed, also if it was meant as code.
+    /// Warns of a comment of Jinja in code, because Jinja removes it even if it was meant as code.
     fn comments(&mut self, code: &Node, text: &str) {
         let Some(start) = text.find("{#").filter(|_| !text.contains("{% raw")) else {
             return;
@@ -185,8 +185,8 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// Reads `run: {type: expression, value}`: a template, or an expression of Python, whose value is
-    /// stored as `result`.
+    /// Reads `run: {type: expression, value}`.
+    /// It is a template, or an expression of Python whose value is stored as `result`.
     fn expression(
         &mut self,
         inner: &mut Fields<'n>,
@@ -214,7 +214,7 @@ impl<'n> Tea<'_, 'n> {
     }
 }
 
-/// Returns true if a text is an expression of Python: it is not a single template.
+/// Returns true if a text is an expression of Python. This is any text that is not a single template.
 fn is_expression(text: &str) -> bool {
     let text = text.trim();
     let is_one = text.starts_with("{{") && text.ends_with("}}") && text.matches("{{").count() == 1;
@@ -225,8 +225,9 @@ pub(super) fn value_of_script() -> Template {
     executor_result().part("result")
 }
 
-/// Returns the template of the value to merge if the node has no `output`. Python: the new locals of code
-/// without `return`, else the returned value, also if it is None. Lua and Prolog: the result, unless it is nil.
+/// Returns the template of the value that is merged into the state if the node has no `output`.
+/// For Python, this is the returned value (also if it is None), or the new local variables of code without `return`.
+/// For Lua and Prolog, it is the result, unless it is nil.
 fn merged(language: Language, in_body: bool) -> &'static str {
     match (language, in_body) {
         (Language::Python, true) => "{{ result.result if result.returned else result.locals }}",

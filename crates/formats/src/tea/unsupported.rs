@@ -1,5 +1,6 @@
-//! Actions of TEA that Windlass does not have, and after which TEA continues (docs/reference/tea.md). TEA does
-//! nothing for `action` on a node, and answers with an error if a service or package is missing.
+//! Actions of TEA that Windlass does not have, and after which TEA continues (docs/reference/tea.md).
+//! TEA does nothing for the key `action` on a node. If a service or package is missing, TEA answers with an error and
+//! continues.
 
 use super::action::{all_names, canonical};
 use super::builder::{assign, expression, object, with_result};
@@ -16,8 +17,8 @@ macro_rules! rows {
     };
 }
 
-/// The answers of TEA if a service or package is missing, by the action's name or a prefix. The
-/// first match is used. `result` has the arguments in [`SEEN`].
+/// The answers of TEA if a service or package is missing. Each is for an action's name or a prefix of names.
+/// The first match is used. In an answer, `result` has the arguments that [`SEEN`] lists.
 const ANSWERS: [(&str, &str); 24] = rows! {
     "web.search" => "{'success': false, 'error': 'PERPLEXITY_API_KEY environment variable not set. Get your API key from https://perplexity.ai', 'error_type': 'configuration'}",
     "web.ai_scrape" => "{'success': false, 'error': 'SCRAPEGRAPH_API_KEY environment variable not set. Get your API key from https://scrapegraphai.com', 'error_type': 'configuration'}",
@@ -52,7 +53,7 @@ const FIRECRAWL: &str = "{'success': false, 'error': 'FIRECRAWL_API_KEY environm
 const DUCKPGQ: &str = "{'success': false, 'error': 'DuckPGQ not available. Install with: pip install duckdb', 'error_type': 'dependency_missing'}";
 const NEO4J: &str = "{'success': false, 'error': 'Neo4j not available. Install with: pip install neo4j', 'error_type': 'dependency_missing'}";
 
-/// Actions that TEA has and Windlass does not, by names or prefixes, and what to write instead.
+/// Actions that TEA has and Windlass does not, by name or prefix, each with what to write instead.
 const INSTEAD: [(&str, &str); 11] = rows! {
     "a2a. agent. plan. reason. learn. textgrad. tools. bmad." => "write it as nodes around `llm.call`",
     "llm.chat llm.stream llm.tools llm.local. llm.similarity" => "use `llm.call` with a server or a command",
@@ -72,11 +73,11 @@ const INSTEAD: [(&str, &str); 11] = rows! {
      validate.input validate.generate_prompt" => "compute it with `run`",
 };
 
-/// The answer of `llm.call` without a question.
+/// The answer of `llm.call` if it has no question.
 const NO_QUESTION: &str =
     "{'error': 'Missing required parameter: prompt or messages', 'success': false}";
 
-/// The arguments that an answer depends on.
+/// The arguments of an action that its answer depends on.
 const SEEN: [&str; 4] = ["file", "schema", "agent_id", "agent_name"];
 
 /// Returns true if `known` is the action's name, or a prefix of it that ends with `.` or `_`.
@@ -97,7 +98,7 @@ pub(super) fn instead(name: &str) -> Option<&'static str> {
     found.map(|(_, hint)| *hint)
 }
 
-/// Returns true if a node has an `action` that Windlass does not have, and that is not a misspelt known one.
+/// Returns true if a node has an `action` that Windlass does not have, unless it is a misspelling of a known action.
 fn is_absent(node: &Node) -> bool {
     let name = node.get("action").and_then(Node::as_str).map(canonical);
     name.is_some_and(|name| {
@@ -109,8 +110,9 @@ fn is_absent(node: &Node) -> bool {
 }
 
 impl<'n> Tea<'_, 'n> {
-    /// Returns true if `action` on a node does nothing, as in TEA. This applies to all nodes of a file
-    /// with an unknown action. Otherwise only a part of its actions would be executed.
+    /// Returns true if `action` on a node does nothing, as in TEA.
+    /// This is so for all nodes of a file that has an unknown action. Otherwise only some of its actions would be
+    /// executed.
     pub(super) fn ignores_actions(&self) -> bool {
         self.nodes.iter().any(|(_, node)| is_absent(node))
     }
@@ -127,7 +129,7 @@ impl<'n> Tea<'_, 'n> {
         self.warning("ignored-action", entry.value.span, what, hint);
     }
 
-    /// Makes a step with the answer of TEA for an action that TEA cannot execute either. Warns of it.
+    /// Makes a step that returns TEA's answer for an action that TEA cannot execute either. Also warns of the action.
     pub(super) fn error_answer(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! `type: while_loop`.
+//! `type: while_loop`: repeats steps while a condition holds.
 
 use super::node::LoweredNode;
 use super::{SourcePosition, Tea};
@@ -9,11 +9,11 @@ use windlass_model::hir::{Block, Loop, Step, StepKind};
 use windlass_model::model::Test;
 use windlass_source::source::{Entry, Kind, Node, Span};
 
-/// Maximum of `max_iterations` (AC-9).
+/// The largest value of `max_iterations` (AC-9).
 const MAX_ITERATIONS: i64 = 1000;
 
 impl<'n> Tea<'_, 'n> {
-    /// Reads a while_loop. Its error messages are TEA's.
+    /// Reads a while_loop. The error messages have the same text as in TEA.
     pub(super) fn while_loop(
         &mut self,
         fields: &mut Fields<'n>,
@@ -56,7 +56,7 @@ impl<'n> Tea<'_, 'n> {
     ) -> Option<(Condition, String)> {
         let hint = "for example condition: \"state.count < 3\"";
         let text = match entry.map(|entry| &entry.value.kind) {
-            // A value that is false in Python is not a condition.
+            // A value that is false in Python does not count as a condition.
             None | Some(Kind::Null | Kind::Bool(false) | Kind::Int(0)) => None,
             Some(Kind::String(text)) if text.text.trim().is_empty() => None,
             Some(Kind::String(text)) => Some(text.text.clone()),

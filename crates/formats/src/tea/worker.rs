@@ -1,5 +1,5 @@
-//! Generators and correctors of `reflection.loop`: an action with its arguments, or code. Code may
-//! return its value or set `result` (docs/reference/tea.md).
+//! The generators and correctors of `reflection.loop`.
+//! Each is an action with its arguments, or code. Code may return its value or set `result` (docs/reference/tea.md).
 
 use super::action::{action_names, canonical};
 use super::builder::{anonymous_step, call, executor_result, recording, replace, script_state};
@@ -27,13 +27,13 @@ impl Role {
     }
 }
 
-/// One call that returns a value.
+/// One call that returns a value to the reflection loop.
 pub(super) struct Worker {
     pub executor: Name,
     pub label: Name,
     pub inputs: Template,
     pub timeout: Option<Template>,
-    /// The template of the value. It reads the executor's result.
+    /// The template of the value, which reads the executor's result.
     pub value: Template,
     /// Further assignments to the state.
     pub then: Vec<Assignment>,
@@ -54,7 +54,7 @@ impl<'n> Tea<'_, 'n> {
         let action = fields.non_null(self, "action");
         let uses = fields.non_null(self, "uses");
         if let Some(action) = action.or(uses) {
-            // The keys next to the action are its arguments.
+            // All other keys next to the action are its arguments.
             let with: Vec<&'n Entry> = fields.rest().collect();
             let name = canonical(self.text(action, hint)?);
             let what = format!("reflection.loop: Unknown {}", role.word());
@@ -107,7 +107,7 @@ impl<'n> Tea<'_, 'n> {
             self.unknown("unknown-action", message, span, &name, action_names());
             return None;
         }
-        // Questions to a model have a timeout of their own.
+        // In an action that asks a model, `timeout` is an argument and not the timeout of the call.
         let is_timeout = |entry: &&'n Entry| entry.key == "timeout" && !asks_model(&name);
         let timeout = with.iter().copied().find(is_timeout);
         let with: Vec<&'n Entry> = with
@@ -169,7 +169,8 @@ pub(super) fn reflected(reader: &Reader<'_>, state: Template) -> Vec<(&'static s
     ]
 }
 
-/// Makes the template of the value of inline code: what it returned, else its `result`, else a changed `output`.
+/// Makes the template of the value of inline code.
+/// It is what the code returned. Without that, it is the code's `result`, or else a changed `output`.
 pub(super) fn value_of(reader: &Reader<'_>, language: Language) -> Template {
     match language {
         Language::Python => expression(
@@ -181,7 +182,8 @@ pub(super) fn value_of(reader: &Reader<'_>, language: Language) -> Template {
     }
 }
 
-/// Makes the assignment of the state that the code changed: Python code works on the live state.
+/// Makes the assignment of the state that the code changed.
+/// Only Python code works on the state itself and not on a copy.
 fn live(language: Language, place: &SourcePosition) -> Vec<Assignment> {
     match language {
         Language::Python => {

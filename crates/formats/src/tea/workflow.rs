@@ -1,4 +1,4 @@
-//! The file as a whole: its keys, its initial state, its constants.
+//! The file as a whole: its keys, its initial state and its constants.
 
 use super::Tea;
 use super::interrupt::INTERRUPTS;
@@ -11,9 +11,9 @@ use windlass_model::model::{Dialect, Name};
 use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Kind, Node};
 
-/// Keys that change the result of a run, and that Windlass does not support.
+/// Keys that would change the result of a run, and that Windlass does not support.
 const UNSUPPORTED: [&str; 1] = ["imports"];
-/// Keys that are arguments of `validate.extraction`.
+/// Keys at the top of the file that are arguments of `validate.extraction`, with the names of the arguments.
 const EXTRACTION: [(&str, &str); 3] = [
     ("extraction_schema", "schema"),
     ("validation_constraints", "constraints"),
@@ -98,7 +98,7 @@ impl<'n> Tea<'_, 'n> {
         workflow
     }
 
-    /// Reports a key that would change the result, unless its value is empty.
+    /// Reports a key that Windlass does not support, unless its value is empty.
     pub(super) fn not_supported(&mut self, entry: &Entry) {
         let nothing = match &entry.value.kind {
             Kind::Null | Kind::Bool(false) => true,
@@ -113,7 +113,7 @@ impl<'n> Tea<'_, 'n> {
         self.error("not-supported", entry.key_span, what, hint);
     }
 
-    /// Warns of a key that is accepted but has no meaning here.
+    /// Warns of a key that is accepted but has no effect.
     pub(super) fn ignored(&mut self, entry: &Entry, why: &str) {
         let what = format!("`{}` is ignored", entry.key);
         self.warning("ignored-key", entry.key_span, what, why);
@@ -124,7 +124,7 @@ impl<'n> Tea<'_, 'n> {
             if self.is_interrupts(entry) {
                 continue;
             }
-            // A misspelt key is an error, because runs would not wait at its nodes.
+            // A misspelt key of `INTERRUPTS` is an error, because runs would not wait at its nodes.
             match nearest(&entry.key, INTERRUPTS) {
                 Some(near) => self.unknown_key("`config`", entry, Some(near), &INTERRUPTS),
                 None => self.ignored(entry, "runs are stored, and faults are errors, in any case"),
@@ -140,7 +140,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// Reads `settings`: the maximum number of nodes, which is returned, and defaults for calls of a model.
+    /// Reads `settings`: defaults for calls of a model, and the maximum number of nodes, which is returned.
     fn settings(&mut self, settings: &'n Entry) -> u32 {
         let entries = settings.value.entries().unwrap_or_default();
         let find = |key: &str| entries.iter().find(|entry| entry.key == key);
@@ -152,7 +152,7 @@ impl<'n> Tea<'_, 'n> {
                 self.llm.push((Name::from(entry.key.as_str()), template));
             }
         }
-        // Providers under `llm` have precedence.
+        // `providers` under `llm` has precedence over this key.
         let has = self.llm.iter().any(|(key, _)| &**key == PROVIDERS);
         if let Some(providers) = find(PROVIDERS).filter(|_| !has) {
             let template = self.template(&providers.value);

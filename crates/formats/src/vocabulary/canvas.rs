@@ -42,7 +42,7 @@ const NODE_DATA: &[Key] = &[
     key("timeout", DURATION, ISO),
 ];
 
-/// Keys in the `data` of each node that have no effect.
+/// Keys that any node's `data` may have and that have no effect.
 pub(crate) const NODE_NOTES: &[Key] = &[
     key("description", TEXT, ""),
     key("icon", Type::Any, IGNORED),
@@ -83,7 +83,7 @@ const DOCK_SLOTS: Type = Type::ListOf(&Type::Map(&Map {
     ]],
     ..OPEN
 }));
-/// Keys of a graph without effect.
+/// Keys of a graph that have no effect.
 pub(crate) const WORKFLOW_NOTES: &[Key] = &[
     key("dialect", Type::Words(&["canvas"]), ""),
     key("id", Type::Any, ""),
@@ -99,7 +99,7 @@ pub(crate) const WORKFLOW_NOTES: &[Key] = &[
     key("interface", Type::Any, ""),
 ];
 
-/// Keys of an edge without effect.
+/// Keys of an edge that have no effect.
 pub(crate) const EDGE_NOTES: &[Key] = &[
     key("id", Type::Any, ""),
     key("type", Type::Any, ""),
@@ -118,7 +118,7 @@ pub(crate) const EDGE_NOTES: &[Key] = &[
     key("interactionWidth", Type::Any, IGNORED),
 ];
 
-/// Keys of drawing tools, which have no effect.
+/// Keys that drawing tools write and that have no effect.
 pub(crate) const DRAWING: &[Key] = &[
     key("position", Type::Any, IGNORED),
     key("positionAbsolute", Type::Any, IGNORED),
@@ -458,11 +458,11 @@ const DEFINITIONS: &[Definition] = &[
     Definition { name: "wire", value: Type::Map(&Map { keys: &[NODE_DATA, NODE_NOTES], ..CLOSED }) },
 ];
 
-/// Keys that name another workflow, and the type of each.
+/// The keys with which a node refers to another workflow, each with the type of its value.
 const REFERENCES: [(&str, &str); 4] =
     [("workflowRef", "string"), ("inlineWorkflow", "object"), ("workflowPath", "string"), ("componentRef", "string")];
 
-/// Makes the rule that one of [`REFERENCES`] is set, and the others are null.
+/// Makes the rule that exactly one of [`REFERENCES`] is set, and that the others are null.
 fn one_reference() -> Json {
     let only = |(name, _): &(&str, &str)| {
         let kind = |(own, kind): &(&str, &'static str)| if own == name { *kind } else { "null" };
@@ -476,7 +476,8 @@ fn component_rules() -> Json {
     json!({ "allOf": [one_reference()] })
 }
 
-/// Makes the rule of a loop. A loop in the form of graph editors does not name another workflow.
+/// Makes the rule of a loop.
+/// A loop in the form of graph editors does not refer to another workflow.
 fn loop_rules() -> Json {
     let conditions = ["continueWhile", "breakWhen"];
     let ends = conditions.map(|name| json!({ "required": [name] }));
@@ -488,7 +489,7 @@ fn map_rules() -> Json {
     either_or_none(json!({ "allOf": [one_reference()] }), &[])
 }
 
-/// Makes the rule that `rule` is true, or that no key of a named workflow is set.
+/// Makes the rule that `rule` holds, or that no key that refers to another workflow is set.
 fn either_or_none(rule: Json, further: &[&str]) -> Json {
     let names = REFERENCES.map(|(name, _)| name).into_iter();
     let names = names.chain(further.iter().copied()).chain(["inputMappings", "outputMappings"]);

@@ -7,12 +7,12 @@ use super::{
 };
 use serde_json::{Value as Json, json};
 
-/// A type of action, or several with the same keys.
+/// A type of action, or several types with the same keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Action {
     pub types: &'static [&'static str],
     pub description: &'static str,
-    /// The keys of the type. The keys of every action are in [`COMMON`] and [`OUTCOME`].
+    /// The keys that only this type has. The keys of every action are in [`COMMON`] and [`OUTCOME`].
     pub map: Map,
 }
 
@@ -33,7 +33,7 @@ const MAP_OR_TEXT: Type = Type::Json(&["object", "string"]);
 const FLAG_OR_TEXT: Type = Type::Json(&["boolean", "string"]);
 const TEXT_OR_NULL: Type = Type::Json(&["string", "null"]);
 
-/// The description of texts with expressions.
+/// The description of a text that may contain expressions.
 const TEMPLATE: &str = "text that may contain @{expressions} or {{ templates }}";
 
 /// The keys that every action has.
@@ -54,7 +54,7 @@ const COMMON: &[Key] = &[
 
 const NAME: Key = key("name", TEXT, "of a variable: its name; else the key of the action");
 
-/// The keys of every action about its outcome.
+/// The keys of every action that concern its outcome.
 const OUTCOME: &[Key] = &[
     key("catch", BLOCK, "done when the action failed for good; the failure counts as handled"),
     key("continue_on_error", FLAG, "a failure of the action counts as handled"),
@@ -555,7 +555,7 @@ const WORKFLOW: &[Key] = &[
     key("state", Type::With(r#"{"propertyNames":{"minLength":1,"maxLength":128}}"#, &OBJECT), "values between runs: names and initial values"),
 ];
 
-/// The pattern of a duration such as `5s`, or in ISO 8601.
+/// The pattern of a duration: the form `5s`, or ISO 8601.
 const DURATIONS: &str =
     r"^\s*(?:P(?=[\dT])(?:\d+W|(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+(?:[.,]\d+)?S)?)?)|(?:\d+(?:\.\d+)?(?:ms|[smhdw]))+)\s*$";
 

@@ -1,6 +1,7 @@
-//! The vocabulary of the formats as plain data: the keys that a map may have, the type of each value, and a line about
-//! it. [`schema`] makes the JSON Schemas from these data. Completion, hover and the editor's panels use the schemas.
-//! A test fails if a reader requests a key that is not here, or if no reader requests a key that is here.
+//! The vocabulary of the formats as plain data.
+//! For each map it lists the keys, the type of each value, and a line about it. [`schema`] makes the JSON Schemas
+//! from these data. Completion, hover and the editor's panels use the schemas. A test fails if a reader requests a
+//! key that is not here, or if no reader requests a key that is here.
 
 #[cfg(feature = "canvas")]
 #[rustfmt::skip]
@@ -21,7 +22,7 @@ use serde_json::{Value as Json, json};
 pub struct Key {
     pub name: &'static str,
     pub value: Type,
-    /// A line about the key. Empty if the name says everything.
+    /// A line about the key. Empty if the name of the key explains it.
     pub description: &'static str,
     /// The default value, as JSON.
     pub default: Option<&'static str>,
@@ -48,7 +49,7 @@ pub const fn required(name: &'static str, value: Type, description: &'static str
 }
 
 impl Key {
-    /// Returns the key with a default, as JSON.
+    /// Returns this key with a default value, which is given as JSON.
     pub const fn or(self, default: &'static str) -> Self {
         Self {
             default: Some(default),
@@ -61,7 +62,7 @@ impl Key {
 #[derive(Clone, Copy, Debug)]
 pub enum Type {
     Any,
-    /// JSON of one of these types: `string`, `number`, `integer`, `boolean`, `array`, `object`, `null`.
+    /// A JSON value of one of these types: `string`, `number`, `integer`, `boolean`, `array`, `object`, `null`.
     Json(&'static [&'static str]),
     /// Text that is not empty.
     Name,
@@ -71,9 +72,9 @@ pub enum Type {
     Integer(i64, Option<i64>),
     /// One of these words.
     Words(&'static [&'static str]),
-    /// One of these words in any case.
+    /// One of these words, in upper or lower case.
     AnyCase(&'static [&'static str]),
-    /// One of these words in any case, or an expression.
+    /// One of these words, in upper or lower case, or an expression.
     Computed(&'static [&'static str]),
     /// This value, as JSON.
     Exactly(&'static str),
@@ -88,7 +89,7 @@ pub enum Type {
     AnyOf(&'static [Type]),
     /// Exactly one of these types.
     OneOf(&'static [Type]),
-    /// A type, with a line about it.
+    /// A type with a line that describes it.
     About(&'static str, &'static Type),
     /// A type with further rules of JSON Schema.
     With(&'static str, &'static Type),
@@ -104,17 +105,17 @@ pub const LIST: Type = Type::Json(&["array"]);
 pub struct Map {
     pub keys: &'static [&'static [Key]],
     pub unknown_keys: UnknownKeys,
-    /// The ways to write the map, each with its required keys.
+    /// The ways in which the map can be written. Each way has its own required keys.
     pub required_sets: RequiredSets,
-    /// Required keys that are declared elsewhere.
+    /// Required keys that another map declares.
     pub required: &'static [&'static str],
-    /// What applies if a key has a certain value.
+    /// Further rules that hold if a key has a certain value.
     pub cases: &'static [Case],
-    /// Further members of the map's schema.
+    /// Makes further members of the map's JSON Schema.
     pub rules: fn() -> Json,
 }
 
-/// What applies to a map in which the key `key` has the value `is`.
+/// The rules `then` for a map in which the key `key` has the value `is`.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     pub key: &'static str,
@@ -125,16 +126,16 @@ pub struct Case {
 /// The keys that a map may have in addition to the known keys.
 #[derive(Clone, Copy, Debug)]
 pub enum UnknownKeys {
-    /// Only the author's own keys, `x-…`.
+    /// Only keys of the form `x-…`, which are for the author's own use.
     Own,
     None,
-    /// Any key, but a misspelling of a known key is an error.
+    /// Any key, except that a misspelling of a known key is an error.
     Any,
-    /// Any key, and the schema states this.
+    /// Any key. The schema says so explicitly.
     Allowed,
 }
 
-/// The required keys in each way to write a map.
+/// The required keys for each way in which a map can be written.
 #[derive(Clone, Copy, Debug)]
 pub enum RequiredSets {
     One,
@@ -142,7 +143,7 @@ pub enum RequiredSets {
     Exactly(&'static [&'static [&'static str]]),
 }
 
-/// A map without keys. It is the base of other constants (`..MAP`).
+/// A map without keys, as the base of other constants (`..MAP`).
 pub const MAP: Map = Map {
     keys: &[],
     unknown_keys: UnknownKeys::Own,
@@ -152,13 +153,13 @@ pub const MAP: Map = Map {
     rules: || json!({}),
 };
 
-/// The base of a map that may have any further keys.
+/// The base of a map that may have any keys in addition to the known ones.
 pub const OPEN: Map = Map {
     unknown_keys: UnknownKeys::Any,
     ..MAP
 };
 
-/// The base of a map without further keys.
+/// The base of a map that may have only the known keys.
 pub const CLOSED: Map = Map {
     unknown_keys: UnknownKeys::None,
     ..MAP

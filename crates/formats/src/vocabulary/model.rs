@@ -37,7 +37,7 @@ pub(crate) const MODEL: &[Key] = &[
     key("logit_bias", Type::Any, SENT),
 ];
 
-/// The timeout of an answer. This key is valid only in `inputs`.
+/// The timeout of an answer. This key is valid only in `inputs` of an action.
 pub(crate) const ANSWER_TIME: Key = key("timeout", Type::Any, "seconds for one answer; default 300");
 
 const SENT: &str = "sent unchanged";

@@ -119,7 +119,7 @@ pub(crate) fn with(schema: Json, more: Json) -> Json {
     }
 }
 
-/// Parses JSON of the vocabulary. An empty text is null.
+/// Parses a JSON text of the vocabulary. An empty text means null.
 fn parsed(text: &str) -> Json {
     serde_json::from_str(text).unwrap_or_default()
 }
@@ -138,17 +138,17 @@ fn any_case(words: &[&str], further: Option<Json>) -> Json {
     json!({ "type": "string", "anyOf": known })
 }
 
-/// Makes the schema of a type of actions.
+/// Makes the schema of the key `type` of an action, with these words.
 pub(crate) fn types(words: &[&str]) -> Json {
     with(json!({ "examples": words }), any_case(words, None))
 }
 
-/// Makes the schema of one word in any case.
+/// Makes the schema of one word, in upper or lower case.
 pub(crate) fn word(word: &str) -> Json {
     json!({ "type": "string", "pattern": format!("^{}$", letters(word)) })
 }
 
-/// Makes a regular expression for a word in any case, because JSON Schema has no flag for this.
+/// Makes a regular expression for a word in upper or lower case. JSON Schema has no flag for this.
 fn letters(word: &str) -> String {
     let letter = |letter: char| match letter.is_ascii_alphabetic() {
         true => format!(
@@ -164,7 +164,7 @@ fn letters(word: &str) -> String {
 /// Maximum length in bytes of a line of a schema's text.
 const WIDTH: usize = 140;
 
-/// Formats a schema as text. A value that fits into a line is written on one line.
+/// Formats a schema as text. A value that fits into one line is written on one line.
 pub(crate) fn text(schema: &Json) -> String {
     let mut text = String::new();
     write(schema, 0, 0, &mut text);

@@ -14,7 +14,7 @@ const TIMEOUT: Key = key("timeout", SECONDS, SECONDS_TEXT);
 const OUTPUT_KEY: Key = key("output_key", TEXT, "The same as output, for one key of the state.");
 const USES: Key = key("uses", Type::Def("actionName"), "The name of an action.");
 
-/// The generator or the corrector of a reflection loop.
+/// The type of the generator or the corrector of a reflection loop.
 const WORK: Type = Type::Map(&Map {
     keys: &[&[key("action", Type::Def("actionName"), "The name of an action."), USES, key("run", TEXT, ""), key("language", LANGUAGES, ""), TIMEOUT]],
     required_sets: RequiredSets::Any(&[&["action"], &["uses"], &["run"]]),
@@ -277,7 +277,8 @@ const DEFINITIONS: &[Definition] = &[
 
 const UNSUPPORTED: &str = r"^(web|graph|neo4j)\.|^(github\.search_issues|llamaextract\.extract|rag\.llamaindex\.create_index|reason\.dspy\.(compile|optimize)|llm\.embed|code\.execute)$";
 
-/// Makes the schema of an action's name. For each name with a dot, TEA has a second name, and a third with its module.
+/// Makes the schema of an action's name.
+/// For each name with a dot, TEA also accepts a second name, and a third one with the name of its module.
 fn action_names(names: &[&str]) -> Json {
     let second = |name: &&str| name.contains('.').then(|| name.replace('.', "_"));
     let second: Vec<String> = names.iter().filter_map(second).collect();
