@@ -1,34 +1,35 @@
-//! Limits the work of evaluations, in units: a unit is about the cost of one node of an expression, or of reading 64
-//! bytes of text. No clock is used, so the same evaluation costs the same number of units everywhere. All evaluations
-//! of one step of a run share one budget.
+//! Limits the work of evaluations.
+//! Work is counted in units. A unit is about the cost of one node of an expression, or of reading 64 bytes of text.
+//! No clock is used, so the same evaluation costs the same number of units everywhere. All evaluations of one step of
+//! a run share one budget.
 
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The maximum work of one step of a run, or of one evaluation for a reader: about a second.
+/// The maximum work of one step of a run, or of one evaluation that a client requests. It lasts about a second.
 pub const MAX_WORK: u64 = 20_000_000;
 
 /// Number of units between two checks for cancellation.
 const SLICE: u64 = 10_000;
 
-/// Number of units for handling the fault of an evaluation that exceeded its budget.
+/// Number of units that are added once for handling the fault of an evaluation that exceeded its budget.
 const RESERVE: u64 = 100_000;
 
 /// The remaining work. It is shared by reference within one thread.
 #[derive(Debug)]
 pub struct Budget {
     limit: u64,
-    /// Remaining units of the current slice.
+    /// Remaining units before the next check for cancellation.
     slice: Cell<u64>,
-    /// Remaining units after the current slice.
+    /// Remaining units in addition to those of the current slice.
     rest: Cell<u64>,
     granted: Cell<u64>,
     /// Whether more units were requested than remained.
     exceeded: Cell<bool>,
-    /// Whether the work after the limit was exceeded has a reserve.
+    /// Whether the reserve may be used after the budget was exceeded.
     recovers: bool,
-    /// Set by the caller that cancels the evaluation.
+    /// A flag that another thread sets to cancel the evaluation.
     called_off: Option<Arc<AtomicBool>>,
 }
 
@@ -51,8 +52,8 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Makes a budget of this number of units. If it is exceeded, the evaluation fails, and the handling of the fault
-    /// has a reserve.
+    /// Makes a budget of this number of units.
+    /// If the budget is exceeded, the evaluation fails. Then a reserve is available once, for handling the fault.
     #[must_use]
     pub fn of(limit: u64) -> Self {
         let slice = limit.min(SLICE);
@@ -67,7 +68,8 @@ impl Budget {
         }
     }
 
-    /// Makes a budget without a reserve. If it is exceeded, all further work fails, and no result is stored.
+    /// Makes a budget without a reserve.
+    /// If the budget is exceeded, all further work fails, and the caller must not store a result.
     #[must_use]
     pub fn to_give_up(limit: u64) -> Self {
         Self {
@@ -76,17 +78,17 @@ impl Budget {
         }
     }
 
-    /// Returns a budget that ends when the flag is set.
+    /// Returns a budget that also ends when the flag `called_off` is set.
     #[must_use]
     pub fn until(mut self, called_off: Arc<AtomicBool>) -> Self {
         self.called_off = Some(called_off);
         self
     }
 
-    /// Counts work before it is done.
+    /// Counts work. Must be called before the work is done.
     ///
     /// # Errors
-    /// Fewer units remain, or the evaluation was called off.
+    /// Fewer units remain, or the evaluation was cancelled.
     #[inline]
     pub fn charge(&self, units: usize) -> Result<(), BudgetExceeded> {
         let units = units as u64;
@@ -99,7 +101,7 @@ impl Budget {
         }
     }
 
-    /// Counts a text that is read once from beginning to end.
+    /// Counts the work of reading a text once from beginning to end.
     ///
     /// # Errors
     /// As [`Budget::charge`].
@@ -133,13 +135,13 @@ impl Budget {
         outcome
     }
 
-    /// Returns true if more units were requested than remained, or if the evaluation was called off.
+    /// Returns true if more units were requested than remained, or if the evaluation was cancelled.
     #[must_use]
     pub fn is_exceeded(&self) -> bool {
         self.exceeded.get()
     }
 
-    /// Returns true if the evaluation was called off.
+    /// Returns true if the evaluation was cancelled.
     #[must_use]
     pub fn is_called_off(&self) -> bool {
         let flag = self.called_off.as_ref();
@@ -156,8 +158,8 @@ impl Budget {
         self.granted.get().saturating_sub(self.remaining())
     }
 
-    /// Returns the remaining units as another budget, for code that cannot hold a reference. [`Budget::settle`] counts
-    /// their use.
+    /// Returns the remaining units as another budget, for code that cannot hold a reference to this one.
+    /// After that, [`Budget::settle`] counts the units that were used of it.
     #[must_use]
     pub fn lend(&self) -> Self {
         Self {
@@ -181,10 +183,12 @@ impl Budget {
     }
 }
 
-/// Number of units for a pattern with look-around or references to groups, because it may backtrack.
+/// Number of units per part of the text for a pattern with look-around or back references, because its search may
+/// backtrack.
 const GOES_BACK: usize = 2_000;
 
-/// Returns about the number of states of a pattern's automaton. Each letter of a text may visit all of them.
+/// Returns about the number of states of a pattern's automaton. A search may visit all of them for each letter of a
+/// text.
 pub(super) fn pattern_weight(pattern: &str) -> usize {
     let mut repeated = 1_usize;
     for braces in pattern.split('{').skip(1) {
@@ -192,7 +196,7 @@ pub(super) fn pattern_weight(pattern: &str) -> usize {
         let counts = inside.split(',').filter_map(|one| one.trim().parse().ok());
         repeated = repeated.saturating_mul(counts.max().unwrap_or(1).max(1));
     }
-    // A Unicode class has hundreds of ranges.
+    // A Unicode class has hundreds of ranges, so it counts as many states.
     let classes = ["\\p", "\\P", "\\w", "\\W"];
     let wide = classes.iter().any(|class| pattern.contains(class));
     let each = if wide { 16 } else { 1 };
@@ -203,7 +207,7 @@ pub(super) fn pattern_weight(pattern: &str) -> usize {
         .min(100_000)
 }
 
-/// Returns the work in units of a search for a pattern in a text.
+/// Returns the work of searching a text for a pattern, in units.
 pub fn pattern_work(pattern: &str, bytes: usize) -> usize {
     let each = 1 + pattern_weight(pattern) / 256;
     let back = ["(?=", "(?!", "(?<=", "(?<!", "\\1", "\\k"];

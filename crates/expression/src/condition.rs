@@ -14,18 +14,19 @@ use windlass_value::did_you_mean;
 pub struct Condition {
     test: Arc<Test>,
     negated: bool,
-    /// How a Jinja value becomes true or false.
+    /// How a value of a Jinja expression becomes true or false.
     reading: ReadMode,
 }
 
-/// How a Jinja value becomes true or false.
+/// How a value of a Jinja expression becomes true or false.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadMode {
-    /// Python's rules. If an operator does not accept its operands, the condition has this result; with `None`, it is
-    /// an error.
+    /// By the rules of Python.
+    /// The field is the result of the condition if an operator does not accept its operands. With `None`, this is an
+    /// error.
     Truth(Option<bool>),
-    /// By its text: empty text and some words are false. If an operator does not accept its operands, the result is
-    /// false.
+    /// By the text of the value: empty text and some words are false.
+    /// If an operator does not accept its operands, the result is false.
     Words,
 }
 
@@ -39,9 +40,10 @@ struct Test {
 enum TestKind {
     /// WDL or a constant, which must return a boolean.
     Template(Template),
-    /// Jinja, by Python's rules. The flag is true if the text was written with `!`, which negates it.
+    /// A Jinja expression, by the rules of Python. The flag is true if the author negated the condition with a
+    /// leading `!`.
     Jinja(Arc<Jinja>, bool),
-    /// The object form.
+    /// WDL's object form.
     Object(Expr),
 }
 
@@ -51,7 +53,7 @@ impl Condition {
         Self::parse_cached(text, syntax, &TemplateCache::default())
     }
 
-    /// As [`Self::parse`], with a cache that the texts of a file share.
+    /// Like [`Self::parse`], with a cache that all texts of a file share.
     pub fn parse_cached(
         text: &str,
         syntax: Syntax,
@@ -67,8 +69,9 @@ impl Condition {
         Ok(Self::of(text.to_owned(), kind))
     }
 
-    /// Makes a condition from a template: WDL's object form, `{and: [{greater: [a, b]}, …]}`, whose leaves are parsed
-    /// already; a boolean; or one template.
+    /// Makes a condition from a template.
+    /// The template is WDL's object form, `{and: [{greater: [a, b]}, …]}`, whose leaves are already parsed; or a
+    /// boolean; or a single template.
     pub fn from_template(template: Template) -> Result<Self, ParseError> {
         let source = template.source();
         let kind = match &*template.0 {
@@ -114,21 +117,22 @@ impl Condition {
         }
     }
 
-    /// Returns the opposite condition. Its text is unchanged.
+    /// Returns the negated condition. Its text, for people, is unchanged.
     #[must_use]
     pub fn negated(mut self) -> Self {
         self.negated = !self.negated;
         self
     }
 
-    /// Sets the result if an operator does not accept its operands, for example in a comparison of none with a number.
+    /// Sets the result for the case that an operator does not accept its operands, such as none in a comparison with
+    /// a number.
     #[must_use]
     pub fn with_ill_typed(mut self, holds: bool) -> Self {
         self.reading = ReadMode::Truth(Some(holds));
         self
     }
 
-    /// Decides by the value's text: empty text and the words false, 0, no and none are false.
+    /// Changes the rules to those for text: empty text and the words false, 0, no and none are false.
     #[must_use]
     pub fn truth_by_words(mut self) -> Self {
         self.reading = ReadMode::Words;
@@ -164,8 +168,8 @@ impl Condition {
         }
     }
 
-    /// Returns what the condition reads from a run, as its author wrote it, with the values. This is for `status`; a
-    /// read that fails is omitted.
+    /// Returns what the condition reads from a run, in the author's words, with the values.
+    /// This is for `status`. A read that fails is omitted.
     #[must_use]
     pub fn reads(&self, env: &dyn Env) -> Vec<(String, Value)> {
         let mut found = Vec::new();
@@ -264,7 +268,7 @@ fn jinja(text: &str, flavor: Flavor, cache: &TemplateCache) -> Result<TestKind, 
     }
 }
 
-/// TEA: a single name is a key of the state; a missing key is false.
+/// Returns true if a text is a single name. In TEA, this is a key of the state, and a missing key is false.
 fn is_key(text: &str) -> bool {
     const CONSTANTS: [&str; 6] = ["true", "false", "none", "True", "False", "None"];
     let starts = |letter: char| letter.is_alphabetic() || letter == '_';
@@ -287,7 +291,7 @@ fn shape(message: String) -> ParseError {
 
 type Call<'t> = (&'t str, Result<Vec<Expr>, ParseError>);
 
-/// Reads `{function: [arguments]}`, a map with one member.
+/// Returns the call that `{function: [arguments]}`, a map with one member, represents.
 fn object_call(members: &[(Template, Template)]) -> Option<Call<'_>> {
     match members {
         [(name, arguments)] => {
@@ -340,7 +344,7 @@ fn node(node: Node) -> Expr {
     }
 }
 
-/// Functions whose arguments are never objects.
+/// Functions whose arguments are never objects as values.
 const TAKE_NO_OBJECT: [&str; 7] = [
     "and",
     "or",
@@ -351,9 +355,9 @@ const TAKE_NO_OBJECT: [&str; 7] = [
     "lessOrEquals",
 ];
 
-/// Returns true if an argument of a function may be an object as a value. Otherwise an object with one member is a
-/// call, so that a misspelt function is reported. `equals` with a number or a text as an argument has no objects: it
-/// would never hold.
+/// Returns true if an argument of this function may be an object as a value.
+/// Otherwise, an object with one member is a call, so a misspelt function is reported. If another argument of
+/// `equals` is a number or a text, an object is not a value either, because then `equals` would never hold.
 fn takes_objects<'v>(of: &str, mut constants: impl Iterator<Item = &'v Value>) -> bool {
     if of.eq_ignore_ascii_case("equals") {
         return constants.all(|value| matches!(value, Value::Object(_) | Value::Null));

@@ -1,5 +1,6 @@
-//! The pure part of `windlass eval`: makes an environment from a JSON context, and evaluates an expression, a template,
-//! a condition or a batch line in it. It reads no file and no clock: the time is an argument.
+//! The pure part of `windlass eval`.
+//! It makes an environment from a JSON context, and evaluates an expression, a template, a condition or a line of a
+//! batch. It reads no file and no clock: the time is an argument.
 
 use super::secret::callback_secret;
 use super::template::{is_jinja, is_wdl};
@@ -30,7 +31,7 @@ pub enum TryError {
     #[error("{error}")]
     Parse {
         error: ParseError,
-        /// The whole string with the mistake, for the caret.
+        /// The whole string with the mistake. It is shown above the caret.
         text: String,
     },
     #[error("{0}")]
@@ -89,10 +90,10 @@ const KEYS: [&str; 20] = [
     LAST_RUN,
 ];
 
-/// Other names of keys, as used in expressions.
+/// Other names of keys, which are the names in expressions.
 const ALIASES: [(&str, &str); 2] = [("variables", "vars"), ("parameters", "params")];
 
-/// Returns the members of a context under the names in [`KEYS`]. An unknown key is refused.
+/// Returns the members of a context under their names in [`KEYS`]. Refuses an unknown key.
 fn known_members(given: &Object) -> Result<Object, TryError> {
     let mut members = Object::with_capacity(given.len());
     for (key, value) in given {
@@ -115,7 +116,7 @@ fn known_members(given: &Object) -> Result<Object, TryError> {
     Ok(members)
 }
 
-/// An environment that is read from a JSON context (docs/reference/expressions.md).
+/// An environment whose values are from a JSON context (docs/reference/expressions.md).
 #[derive(Debug)]
 pub struct Context {
     members: Object,
@@ -172,7 +173,7 @@ impl Context {
         }
     }
 
-    /// Returns a member of a map of the context; the name's case is ignored.
+    /// Returns a member of one of the context's maps, ignoring the case of the name.
     fn look_up(&self, map: &str, name: &str) -> Option<&Value> {
         find_member(self.members.get(map)?.as_object()?, name)
     }
@@ -187,7 +188,7 @@ impl Context {
         self.members.get(name).cloned().unwrap_or_default()
     }
 
-    /// Evaluates `value` as the kind of text that `subject` names.
+    /// Evaluates `value` as `subject`: an expression, a template or a condition.
     pub fn evaluate(&self, subject: Subject, value: &Value) -> Result<Value, TryError> {
         match subject {
             Subject::Expression => match value.as_str() {
@@ -208,8 +209,9 @@ impl Context {
         }
     }
 
-    /// Parses an expression. Text that contains an expression is a template. Other text is WDL; if it cannot be parsed
-    /// as WDL, it is Jinja in mode Loom.
+    /// Parses an expression.
+    /// A text that contains an expression is a template. Any other text is WDL. If it cannot be parsed as WDL and the
+    /// mode is Loom, it is Jinja.
     fn expression(&self, text: &str) -> Result<Template, TryError> {
         let syntax = self.syntax();
         let templated = match syntax {
@@ -271,7 +273,7 @@ fn parse(error: ParseError, text: &str) -> TryError {
     }
 }
 
-/// Parses a template from a JSON value. Every string in it is a template, also the keys of objects.
+/// Parses a template from a JSON value. Every string in it is a template, including the keys of objects.
 fn template(value: &Value, syntax: Syntax) -> Result<Template, TryError> {
     match value {
         Value::String(text) => Template::parse(text, syntax).map_err(|error| parse(error, text)),
@@ -319,8 +321,8 @@ fn view(name: &str, record: &Value) -> ActionView {
     }
 }
 
-/// Returns a member of a loop in `loops: {name: {item, index}}`. Any other value is the item itself; a whole number is
-/// also the index.
+/// Returns a member of an entry in `loops: {name: {item, index}}`.
+/// An entry of another form is the item itself. If it is a whole number, it is also the index.
 fn of_loop(entry: &Value, key: &str) -> Option<Value> {
     let described = entry.as_object().is_some_and(|map| {
         !map.is_empty() && map.keys().all(|key| matches!(&**key, "item" | "index"))

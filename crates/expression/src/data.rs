@@ -1,6 +1,7 @@
-//! The data operations of Logic Apps (select, query, join, table, parseJson) as templates. Each element is `item()`
-//! during the evaluation for this element (Logic Apps reference, "Perform operations on data"). The operations are pure
-//! and limited like every other template.
+//! The data operations of Logic Apps (select, query, join, table, parseJson) as templates (Logic Apps reference,
+//! "Perform operations on data").
+//! While a template is evaluated for an element, `item()` returns the element. The operations are pure and limited
+//! like every other template.
 
 use super::Value;
 use super::error::wrong;
@@ -41,7 +42,7 @@ pub(super) enum Data {
     Table {
         from: Template,
         format: TableFormat,
-        /// Headers and values; `None` uses the keys of the first element.
+        /// The header and the value of each column. `None` means that the keys of the first element are the columns.
         columns: Option<Vec<(Template, Template)>>,
     },
     ParseJson {
@@ -51,13 +52,13 @@ pub(super) enum Data {
 }
 
 impl Template {
-    /// Maps each element of `from` to `select`, with the element as `item()`.
+    /// Makes the list of the values of `select` for each element of `from`.
     #[must_use]
     pub fn select(from: Self, select: Self) -> Self {
         Self::data(Data::Select { from, select })
     }
 
-    /// Filters the elements of `from` by `when`, with the element as `item()`.
+    /// Makes the list of those elements of `from` for which `when` holds.
     #[must_use]
     pub fn query(from: Self, when: Condition) -> Self {
         Self::data(Data::Query { from, when })
@@ -69,8 +70,8 @@ impl Template {
         Self::data(Data::Join { from, with })
     }
 
-    /// Makes a table with the elements of `from` as rows. Columns are headers with values, which are evaluated with the
-    /// element as `item()`. Without columns, the keys of the first element are used.
+    /// Makes a table whose rows are the elements of `from`.
+    /// Each column has a header and a value. Without columns, the keys of the first element are used.
     #[must_use]
     pub fn table(from: Self, format: TableFormat, columns: Option<Vec<(Self, Self)>>) -> Self {
         Self::data(Data::Table {
@@ -80,7 +81,8 @@ impl Template {
         })
     }
 
-    /// Parses JSON text. Other content is the value itself. The value is checked against a JSON Schema.
+    /// Parses JSON text. Content that is not text is returned unchanged.
+    /// In both cases the result is checked against the JSON Schema, if there is one.
     ///
     /// # Errors
     /// The reason why the schema is not valid.
@@ -118,7 +120,7 @@ impl Template {
         Ok(Self(Arc::new(Kind::Whole(Arc::from(name), call))))
     }
 
-    /// Returns the constant text of a member, if this is an object with that member.
+    /// Returns the text of a member if this template is a map and the member is a constant text.
     #[must_use]
     pub fn member(&self, key: &str) -> Option<&str> {
         match &*self.0 {
@@ -129,7 +131,7 @@ impl Template {
         }
     }
 
-    /// Returns the template of a member, if this is a map of templates with that member.
+    /// Returns the template of a member if this template is a map and has the member.
     #[must_use]
     pub fn part_of(&self, key: &str) -> Option<&Self> {
         let Kind::Object(members) = &*self.0 else {
@@ -171,7 +173,7 @@ impl Data {
         }
     }
 
-    /// Returns the source; it omits columns and the schema.
+    /// Returns the operation as its author wrote it, without columns and schema.
     pub(super) fn source(&self) -> Value {
         let pairs = match self {
             Self::Select { from, select } => {
@@ -259,7 +261,7 @@ fn bounded(bytes: usize) -> Result<(), EvalError> {
     Ok(())
 }
 
-/// Returns the elements of a value, which must be an array.
+/// Returns the elements of the value of `from`. It is an error if the value is not an array.
 fn elements(what: &str, from: &Template, env: &dyn Env) -> Result<Arc<Vec<Value>>, EvalError> {
     match from.eval(env)? {
         Value::Array(items) => Ok(items),
@@ -270,7 +272,7 @@ fn elements(what: &str, from: &Template, env: &dyn Env) -> Result<Arc<Vec<Value>
     }
 }
 
-/// Values and the size in bytes of their text.
+/// Rows and the total size in bytes of their text.
 #[derive(Default)]
 struct CollectedRows {
     items: Vec<Value>,
@@ -380,7 +382,8 @@ fn html(rows: &[Vec<String>]) -> Result<String, EvalError> {
     Ok(out)
 }
 
-/// Escapes text like .NET's `HtmlEncode`: also U+00A0 to U+00FF, and characters beyond 16 bits, as numbers.
+/// Escapes text like .NET's `HtmlEncode`.
+/// It also writes U+00A0 to U+00FF, and characters beyond 16 bits, as numbers.
 fn html_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -422,7 +425,7 @@ fn parse(content: &Value, schema: Option<&Schema>, budget: &Budget) -> Result<Va
     Ok(value)
 }
 
-/// An environment with one element as `item()`.
+/// An environment in which `item()` returns one element.
 struct WithItem<'a> {
     env: &'a dyn Env,
     item: &'a Value,

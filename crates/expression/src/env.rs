@@ -1,34 +1,35 @@
-//! What an expression may read: one trait, implemented by a run and by `windlass eval`. Cloning a [`Value`] is cheap,
-//! so lookups return values, not references.
+//! What an expression may read: one trait, implemented by a run and by `windlass eval`.
+//! Lookups return values and not references, because cloning a [`Value`] is cheap.
 
 use super::{Budget, Value};
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 
-/// The rules of evaluation where Loom and Azure differ (docs/reference/loom.md, docs/reference/expressions.md).
+/// The mode of evaluation, for the rules in which Loom and Logic Apps differ (docs/reference/loom.md,
+/// docs/reference/expressions.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
 pub enum Mode {
-    /// A nested `@` is accepted. `body('x')` of an action without a body is its whole output.
+    /// Loom. A nested `@` is accepted. If an action has no body, `body('x')` is its whole output.
     #[default]
     Loom,
     /// A Logic Apps definition.
     Azure,
 }
 
-/// The members of [`Env::schedule`]: the scheduled time of the run, and those before and after it.
+/// The members of [`Env::schedule`]: the scheduled time of the run, and the scheduled times before and after it.
 pub const SCHEDULE_MEMBERS: [&str; 3] = ["time", "previousTime", "nextTime"];
 
 /// The result of a lookup of an action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lookup<T> {
     Found(T),
-    /// The action exists in the workflow and has not run at this point.
+    /// The action exists in the workflow, and has not run yet.
     NotRun,
-    /// The name does not exist; the existing names are for the hint.
+    /// The action does not exist. The names of the existing actions are for the hint.
     Unknown(Vec<String>),
 }
 
-/// The record of one action as `actions('x')` shows it.
+/// The record of one action, as `actions('x')` returns it.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct ActionView {
     pub name: String,
@@ -36,17 +37,17 @@ pub struct ActionView {
     pub status: String,
     /// A status code such as `OK` or `NotFound`, if there is one.
     pub code: Value,
-    /// The rendered inputs.
+    /// The evaluated inputs.
     pub inputs: Value,
     pub outputs: Value,
     /// The error: `{kind, code, message}`, or null.
     pub error: Value,
-    /// When it started and ended, as RFC 3339 text, or null.
+    /// The time when the action started, as RFC 3339 text, or null. The next field is the time when it ended.
     pub start_time: Value,
     pub end_time: Value,
-    /// `trackingId`: the idempotency key, which the callee receives; null without a run.
+    /// `trackingId`: the idempotency key, which is sent to the called service. Null outside of a run.
     pub tracking_id: Value,
-    /// `clientTrackingId`: the run.
+    /// `clientTrackingId`: the id of the run.
     pub client_tracking_id: Value,
 }
 
@@ -69,34 +70,36 @@ impl ActionView {
     }
 }
 
-/// The environment of an evaluation. Every method is pure within one evaluation, except [`Env::random`], which advances
-/// a seeded generator, so that a run can be replayed.
+/// The environment of an evaluation.
+/// Within one evaluation, every method returns the same value for the same arguments. The exception is
+/// [`Env::random`], which advances a seeded generator, so that a run can be replayed.
 pub trait Env {
-    /// Returns the enclosing environment, which answers what this one does not.
+    /// Returns the enclosing environment. It is used for everything that this environment does not define.
     fn outer(&self) -> Option<&dyn Env> {
         None
     }
     fn mode(&self) -> Mode {
         self.outer().map_or(Mode::Loom, |outer| outer.mode())
     }
-    /// Returns a workflow variable, or a loop variable such as `loopIndex` or `outer_loopIndex`; the case is ignored.
+    /// Returns a variable of the workflow, or of a loop such as `loopIndex` or `outer_loopIndex`, ignoring the case
+    /// of the name.
     fn variable(&self, name: &str) -> Option<Value> {
         self.outer()?.variable(name)
     }
-    /// Returns the names of [`Env::variable`], for hints.
+    /// Returns the names that [`Env::variable`] knows, for hints.
     fn variable_names(&self) -> Vec<String> {
         self.outer()
             .map(|outer| outer.variable_names())
             .unwrap_or_default()
     }
-    /// Returns the record of an action; the name's case is ignored.
+    /// Returns the record of an action, ignoring the case of the name.
     fn action(&self, name: &str) -> Lookup<ActionView> {
         let unknown = || Lookup::Unknown(Vec::new());
         self.outer()
             .map_or_else(unknown, |outer| outer.action(name))
     }
-    /// Returns only the outputs of an action, for `body('x')` and `outputs('x')`. Override this if the whole record is
-    /// expensive.
+    /// Returns only the outputs of an action, for `body('x')` and `outputs('x')`.
+    /// Implement this if making the whole record is expensive.
     fn action_outputs(&self, name: &str) -> Lookup<Value> {
         if let Some(outer) = self.outer() {
             return outer.action_outputs(name);
@@ -107,22 +110,22 @@ pub trait Env {
             Lookup::Unknown(known) => Lookup::Unknown(known),
         }
     }
-    /// Returns true if the outputs of an action are the list of its outputs in the iterations of a foreach.
+    /// Returns true if a reference to an action evaluates to the list of its outputs in the iterations of a foreach.
     fn is_iterated(&self, name: &str) -> bool {
         self.outer().is_some_and(|outer| outer.is_iterated(name))
     }
-    /// Returns a value that is stored between the runs of the workflow. If the workflow declares none, returns a
-    /// variable.
+    /// Returns a value that the workflow stores between its runs.
+    /// If the workflow declares no such values, returns a variable.
     fn state(&self, name: &str) -> Option<Value> {
         self.outer()?.state(name)
     }
-    /// Returns the names of [`Env::state`], for hints.
+    /// Returns the names that [`Env::state`] knows, for hints.
     fn state_names(&self) -> Vec<String> {
         self.outer()
             .map(|outer| outer.state_names())
             .unwrap_or_default()
     }
-    /// Returns the last run of the workflow that succeeded, or null.
+    /// Returns the last successful run of the workflow, or null if there was none.
     fn last_run(&self) -> Value {
         self.outer()
             .map(|outer| outer.last_run())
@@ -142,52 +145,55 @@ pub trait Env {
     fn iteration_index(&self, of: &str) -> Option<i64> {
         self.outer()?.iteration_index(of)
     }
-    /// Returns the output of an action in the previous iteration: of the named enclosing loop, or of the innermost loop
-    /// with a previous iteration. Returns `None` if the action did not run in it.
+    /// Returns the output of an action in the previous iteration of the named enclosing loop.
+    /// Without a name, the loop is the innermost one that has a previous iteration. Returns `None` if the action did
+    /// not run in that iteration.
     fn previous(&self, action: &str, of: Option<&str>) -> Option<Value> {
         self.outer()?.previous(action, of)
     }
-    /// `result('scope')`: returns an array with the records of the actions directly inside a scope.
+    /// Implements `result('scope')`: returns an array with the records of the actions directly inside a scope.
     fn result(&self, scope: &str) -> Lookup<Value> {
         let unknown = || Lookup::Unknown(Vec::new());
         self.outer()
             .map_or_else(unknown, |outer| outer.result(scope))
     }
-    /// Returns the trigger's record: `{name, status, inputs, outputs: {headers, body}}`, or null.
+    /// Returns the trigger's record, `{name, status, inputs, outputs: {headers, body}}`, or null if there is no
+    /// trigger.
     fn trigger(&self) -> Value {
         self.outer()
             .map(|outer| outer.trigger())
             .unwrap_or_default()
     }
-    /// `workflow()`: returns `{name, id, run: {name, id}, …}`.
+    /// Implements `workflow()`: returns `{name, id, run: {name, id}, …}`.
     fn workflow(&self) -> Value {
         self.outer()
             .map(|outer| outer.workflow())
             .unwrap_or_default()
     }
-    /// `schedule('time')`: returns `{time, previousTime, nextTime}`, each null in a run that no schedule started.
+    /// Implements `schedule('time')`: returns `{time, previousTime, nextTime}`.
+    /// Each is null in a run that no schedule started.
     fn schedule(&self) -> Value {
         self.outer()
             .map(|outer| outer.schedule())
             .unwrap_or_default()
     }
-    /// `action()`: returns the record of the action whose inputs or conditions are being evaluated.
+    /// Implements `action()`: returns the record of the action whose inputs or conditions are being evaluated.
     fn current_action(&self) -> Option<ActionView> {
         self.outer()?.current_action()
     }
-    /// Returns the value of any other top-level name in a Jinja template: `state`, `loop`, `loops`, `variables`,
-    /// `inputs`, a key of the state, a port.
+    /// Returns the value of a top-level name in a Jinja template that the other methods do not define.
+    /// Such a name is `state`, `loop`, `loops`, `variables`, `inputs`, a key of the state, or a port.
     fn root(&self, name: &str) -> Option<Value> {
         self.outer()?.root(name)
     }
-    /// Returns the names of [`Env::root`], for hints.
+    /// Returns the names that [`Env::root`] knows, for hints.
     fn root_names(&self) -> Vec<String> {
         self.outer()
             .map(|outer| outer.root_names())
             .unwrap_or_default()
     }
-    /// Returns true if a missing member below this top-level name is None (TEA). Otherwise, and for a member that
-    /// begins with `_`, it is an error.
+    /// Returns true if a missing member below this top-level name evaluates to None, as in TEA.
+    /// If false, it is an error. A missing member whose name begins with `_` is always an error.
     fn absent_is_none(&self, root: &str) -> bool {
         let of_state = root == "state";
         self.outer()
@@ -201,24 +207,26 @@ pub trait Env {
     fn attempts_of(&self, action: &str) -> u32 {
         self.outer().map_or(0, |outer| outer.attempts_of(action))
     }
-    /// `env('NAME')`: returns a variable of the operator's environment, if the engine allows the variable.
+    /// Implements `env('NAME')`: returns a variable of the operator's environment, if the engine allows reading it.
     fn env_var(&self, name: &str) -> Option<String> {
         self.outer()?.env_var(name)
     }
-    /// `secret('NAME')`: returns a placeholder that only an action resolves; never the secret itself.
+    /// Implements `secret('NAME')`: returns a placeholder, never the secret. Only an action replaces the placeholder.
     fn secret(&self, name: &str) -> Option<Value> {
         self.outer()?.secret(name)
     }
-    /// `callbackUrl('SIGNAL')`: returns a placeholder, which only an action resolves, for an address that is valid for
-    /// the duration `valid`.
+    /// Implements `callbackUrl('SIGNAL')`: returns a placeholder for an address. Only an action replaces the
+    /// placeholder.
+    /// The address is valid for the duration `valid`.
     fn callback_url(&self, signal: &str, valid: Duration) -> Option<Value> {
         self.outer()?.callback_url(signal, valid)
     }
-    /// Returns true inside a loop's condition, where the record of an action that has not run is null.
+    /// Returns true inside the condition of a loop. There, the record of an action that has not run is null instead
+    /// of an error.
     fn missing_as_null(&self) -> bool {
         self.outer().is_some_and(|outer| outer.missing_as_null())
     }
-    /// Returns the remaining work of the evaluation. Nested environments have the same budget.
+    /// Returns the budget of the evaluation. An environment inside another one has the same budget.
     fn budget(&self) -> &Budget;
     /// Returns the time of the event that caused this evaluation.
     fn now(&self) -> DateTime<Utc>;

@@ -5,9 +5,9 @@
 #[error("{message}")]
 pub struct ParseError {
     pub message: String,
-    /// The position in bytes from the start of the given string.
+    /// The position of the mistake, in bytes from the start of the parsed string.
     pub offset: usize,
-    /// The length in bytes of the wrong part; at least 1.
+    /// The length of the mistake in bytes; at least 1.
     pub length: usize,
     pub hint: Option<String>,
 }
@@ -18,17 +18,17 @@ pub struct ParseError {
 pub struct EvalError {
     /// The message in one line, with the names and kinds of the values involved.
     pub message: String,
-    /// The position in bytes from the start of the template's string.
+    /// The position of the error, in bytes from the start of `text`.
     pub offset: usize,
-    /// The length in bytes of the wrong part; at least 1.
+    /// The length of the wrong part in bytes; at least 1.
     pub length: usize,
-    /// The template string with the error.
+    /// The string of the template in which the error occurred.
     pub text: String,
-    /// The missing value that the evaluation read, if that is the reason.
+    /// The missing value that was read, if this is the reason for the error.
     pub missing: Option<Box<Missing>>,
 }
 
-/// Makes an error without a position, which the caller adds.
+/// Makes an error without a position. The caller adds the position.
 pub(crate) fn wrong(message: String) -> EvalError {
     EvalError {
         message,
@@ -42,8 +42,9 @@ pub(crate) fn wrong(message: String) -> EvalError {
 /// A missing member or element that an evaluation read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// The path as in the expression: `body.done`.
+    /// The path of the missing value, as in the expression: `body.done`.
     pub path: String,
-    /// The object without this member, as in the expression, and the object's members; `None` if they are not known.
+    /// The object that lacks the member, as in the expression, and the names of its members. `None` if they are not
+    /// known.
     pub object: Option<(String, Vec<String>)>,
 }

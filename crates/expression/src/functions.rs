@@ -1,5 +1,6 @@
-//! The functions of WDL, and the filters, tests and functions of Jinja, for people: each with its signature, an
-//! example, and the value of the example. The examples of WDL are from `docs/reference/expressions.md`.
+//! A list of functions for people: the functions of WDL, and the filters, tests and functions of Jinja.
+//! Each has its signature, an example, and the value of the example. The examples of WDL are from
+//! `docs/reference/expressions.md`.
 
 use super::jinja::{JINJA_NAMES, JinjaName};
 use std::sync::LazyLock;
@@ -11,9 +12,9 @@ pub struct Function {
     /// The call with its parameters: `substring(text, start, length?)`.
     pub signature: &'static str,
     pub example: &'static str,
-    /// The value of the example as JSON; empty if it is not documented.
+    /// The value of the example, as JSON. Empty if it is not documented.
     pub gives: &'static str,
-    /// A further note; may be empty.
+    /// A further note. Empty if there is no note.
     pub about: &'static str,
 }
 
@@ -48,7 +49,7 @@ static WDL: LazyLock<Vec<Function>> = LazyLock::new(|| {
     SIGNATURES.lines().filter_map(function).collect()
 });
 
-/// Returns the cells of a row: name, example, value, note.
+/// Returns the cells of a line of the reference's tables: name, example, value, note.
 fn row(line: &'static str) -> Option<[&'static str; 4]> {
     let mut cells = line.strip_prefix("| ")?.strip_suffix('|')?.split(" | ");
     let mut cell = || cells.next().map(|cell| cell.trim().trim_matches('`'));
@@ -56,13 +57,13 @@ fn row(line: &'static str) -> Option<[&'static str; 4]> {
     Some([name, example, gives, cell().unwrap_or_default()])
 }
 
-/// Returns the functions of WDL, in the groups of the reference.
+/// Returns the functions of WDL, in the order and groups of the reference.
 #[must_use]
 pub fn wdl_functions() -> &'static [Function] {
     &WDL
 }
 
-/// Returns the names of WDL's functions, each with its least and greatest number of arguments.
+/// Returns the names of WDL's functions, each with its minimum and maximum number of arguments.
 pub fn wdl_arities() -> impl Iterator<Item = (&'static str, usize, usize)> {
     super::wdl::functions::arities()
 }

@@ -1,8 +1,8 @@
 //! The two languages that compute values: WDL (the Logic Apps language) and Jinja.
 //!
 //! A [`Template`] is text of a file in one of the languages, or a structure that contains such texts. A [`Condition`]
-//! is a template whose value decides. A [`Binding`] reads a value by a path, without a language. Expressions read
-//! everything through an [`Env`]. All of it is pure, and limited by a [`Budget`] of work.
+//! is a template whose value is true or false. A [`Binding`] reads a value by a path, without a language. Expressions
+//! read everything through an [`Env`]. Evaluations are pure, and a [`Budget`] limits their work.
 //!
 //! This crate never reads a clock, a random source or a file. Only text of the workflow file is parsed as an expression
 //! (docs/reference/expressions.md).
@@ -11,7 +11,7 @@
 //!
 //! Test it alone with `cargo test -p windlass-expression`.
 
-// No stable API: an item whose name says everything has no comment.
+// Not a stable API, so an item whose name explains it has no comment.
 #![allow(missing_docs)]
 
 mod binding;

@@ -1,18 +1,19 @@
-//! What a condition reads, with the values: `status` uses this to show why a loop continues. It evaluates parts of an
-//! expression and never decides anything.
+//! Finds what a condition reads, and the values. `status` uses this to show why a loop continues.
+//! This evaluates parts of an expression, and never decides anything.
 
 use super::wdl::ast::{Expr, Node};
 use super::wdl::eval::Ctx;
 use super::{Env, Lookup, Reference, Value};
 use windlass_value::words;
 
-/// The functions whose value is from the run.
+/// The functions that read a value of the run.
 const READERS: [&str; 18] = words! {
     action actionBody actionOutputs actions body inputs item items iterationIndexes outputs
     parameters result schedule trigger triggerBody triggerOutputs variables workflow
 };
 
-/// Adds each read of a WDL expression with its value, without duplicates. A read that fails is omitted.
+/// Adds everything that a WDL expression reads, with its value and without duplicates.
+/// A read that fails is omitted.
 pub(super) fn of_wdl(expr: &Expr, env: &dyn Env, found: &mut Vec<(String, Value)>) {
     match &expr.node {
         Node::Literal(_) => {}
@@ -47,7 +48,9 @@ fn read(expr: &Expr, env: &dyn Env, found: &mut Vec<(String, Value)>) {
     }
 }
 
-/// Returns `remaining` for `variables('remaining')`, with the path after it. Otherwise, returns the printed expression.
+/// Returns the name under which a read is shown.
+/// For `variables('remaining')` this is `remaining`, with the path after it. For other reads it is the printed
+/// expression.
 fn name(expr: &Expr) -> String {
     match &expr.node {
         Node::Path(base, steps) => {
@@ -65,7 +68,7 @@ fn name(expr: &Expr) -> String {
     }
 }
 
-/// Adds the values that Jinja reads by literal names.
+/// Adds the values that a Jinja expression reads by names in its text.
 pub(super) fn of_references(
     references: &[Reference],
     env: &dyn Env,

@@ -1,4 +1,4 @@
-//! What an expression reads by a literal name: for linking, lints and hints.
+//! What an expression reads by names that are in its text, for checks and hints.
 
 use super::secret::callback_secret;
 use super::wdl::ast::{AstSpan, Expr, Node, RefusedCall};
@@ -6,12 +6,13 @@ use super::wdl::ast::{AstSpan, Expr, Node, RefusedCall};
 /// The top-level name in Jinja templates for `lastRun()`.
 pub const LAST_RUN: &str = "lastRun";
 
-/// A thing that an expression reads by a literal name.
+/// Something that an expression reads by a name that is in its text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reference {
     /// `variables('x')`, Jinja `variables.x`.
     Variable(String),
-    /// `state('x')`, Jinja `state.x`: a value between runs if the workflow declares such values, else a variable.
+    /// `state('x')`, Jinja `state.x`.
+    /// It is a value that the workflow stores between runs, or a variable if the workflow declares no such values.
     State(String),
     /// `body('x')`, `outputs('x')`, `actions('x')`, Jinja `actions.x`.
     Action(String),
@@ -21,15 +22,15 @@ pub enum Reference {
     Input(String),
     /// `iterationIndexes('loop')`, Jinja `loops.x`.
     Loop(String),
-    /// Jinja `loop.index`, `loops.x.index`; it holds the member.
+    /// A member of a loop: Jinja `loop.index`, `loops.x.index`. It has the name of the member.
     LoopMember(String),
     /// `items('foreach')`.
     Items(String),
     /// `parameters('x')`.
     Parameter(String),
-    /// `secret('x')`, `secrets.x`; empty if the name is computed.
+    /// `secret('x')`, `secrets.x`. The name is empty if it is computed.
     Secret(String),
-    /// `env('X')`, `env.X`; empty if the name is computed.
+    /// `env('X')`, `env.X`. The name is empty if it is computed.
     Environment(String),
     Item,
     /// Any other top-level name in Jinja.
@@ -39,7 +40,7 @@ pub enum Reference {
 }
 
 impl Reference {
-    /// Returns the top-level name in Jinja, unless a run defines this name.
+    /// Returns the top-level name in Jinja. Returns `None` for a name that every run defines.
     #[must_use]
     pub fn root(&self) -> Option<&str> {
         match self {
@@ -50,7 +51,7 @@ impl Reference {
     }
 }
 
-/// Adds what a WDL expression reads by literal names.
+/// Adds what a WDL expression reads by names in its text.
 pub(super) fn collect(expr: &Expr, found: &mut Vec<Reference>) {
     match &expr.node {
         Node::Literal(_) => {}
@@ -81,7 +82,7 @@ pub(super) fn collect(expr: &Expr, found: &mut Vec<Reference>) {
     }
 }
 
-/// Adds the calls whose function does not accept the arguments.
+/// Adds the calls whose functions do not accept the arguments.
 pub(super) fn collect_refused<'e>(expr: &'e Expr, found: &mut Vec<(&'e RefusedCall, AstSpan)>) {
     match &expr.node {
         Node::Literal(_) | Node::Template(_) => {}

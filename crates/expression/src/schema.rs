@@ -1,4 +1,5 @@
-//! JSON Schema for parseJson. Nothing is fetched: a `$ref` must be inside the schema.
+//! JSON Schema for parseJson.
+//! Nothing is fetched, so a `$ref` must refer to a place inside the schema.
 
 use super::schema_work::{Documents, MAX_CHECKS_TO_LIST_ERRORS};
 use super::{Budget, Value};
@@ -6,7 +7,7 @@ use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use std::fmt;
 use windlass_value::shortened;
 
-/// Maximum number of characters of a validator's message, because it quotes the value.
+/// Maximum number of characters of a message. It is limited because the validator's message quotes the value.
 const MAX_MESSAGE: usize = 300;
 
 /// A compiled schema.
@@ -16,7 +17,7 @@ pub struct Schema {
     validator: Validator,
 }
 
-/// Two schemas are equal if their authors wrote the same.
+/// Two schemas are equal if their sources are equal.
 impl PartialEq for Schema {
     fn eq(&self, other: &Self) -> bool {
         self.source == other.source
@@ -37,12 +38,13 @@ impl Schema {
     pub fn read(source: &Value) -> Result<Self, String> {
         let schema = json(source)?;
         Documents::new(vec![("", &schema)]).check_patterns()?;
-        // With this engine, the time of a match is proportional to the text for every pattern.
+        // With this regular expression engine, the time of a match is proportional to the text, whatever the pattern
+        // is.
         let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
         let validator = options.build(&schema).or_else(|error| {
-            // Designers write keywords of draft 4 without `$schema`.
+            // The designer of Logic Apps writes keywords of draft 4 without `$schema`, so draft 4 is tried as well.
             let fourth = options.clone().with_draft(Draft::Draft4);
-            // Later drafts do not validate formats by default, either.
+            // Formats are not validated, as is the default in later drafts.
             let fourth = fourth.should_validate_formats(false);
             let has_draft = schema.get("$schema").is_some();
             let fourth = (!has_draft).then(|| fourth.build(&schema).ok()).flatten();
@@ -64,7 +66,7 @@ impl Schema {
     /// Checks that a value is valid.
     ///
     /// # Errors
-    /// The first mismatch with its path, or that the check would need more work than the budget has.
+    /// The first mismatch with its path, or that the check would exceed the budget.
     pub fn check(&self, value: &Value, budget: &Budget) -> Result<(), String> {
         let charged = budget.charge(value.nodes());
         charged.map_err(|exceeded| exceeded.to_string())?;

@@ -1,8 +1,9 @@
-//! Replaces `schema` in a build without the feature `schema`: a schema is refused, with the reason.
+//! Replaces `schema` in a build without the feature `schema`.
+//! Every schema is refused, with the reason.
 
 use super::{Budget, Value};
 
-/// A type without values: this build has no schemas.
+/// A type without values, because this build cannot make a schema.
 #[derive(Debug, PartialEq)]
 pub enum Schema {}
 

@@ -1,27 +1,28 @@
-//! Estimates the work of checking a value against a JSON Schema. The work is counted before the check, because the
-//! library cannot be interrupted. A schema of a few definitions that refer to each other may need practically unlimited
-//! time. The estimate follows the same paths as the check, and each visit costs a unit or more.
+//! Estimates the work of checking a value against a JSON Schema.
+//! The work is counted before the check, because the library cannot be interrupted. A schema with a few definitions
+//! that refer to each other may need practically unlimited time. The estimate visits the same parts as the check, and
+//! each visit costs at least one unit.
 
 use super::budget::{pattern_weight, pattern_work};
 use super::{Budget, BudgetExceeded};
 use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, HashMap};
 
-/// The cost in units of one visit of the library.
+/// The cost of one visit of the library, in units.
 const LOOK: usize = 4;
 
-/// The maximum depth of references and nested schemas, because the library recurses.
+/// The maximum depth of references and nested schemas. It is limited because the library recurses.
 const MAX_DEPTH: usize = 500;
 
-/// If schema and value have at most this many pairs of nodes, no estimate is made, unless the schema may repeat checks
-/// or the value has a long text.
+/// If schema and value have at most this many pairs of nodes, no estimate is made.
+/// There are two exceptions: the schema may repeat checks, or the value has a long text.
 const FEW: usize = 100_000;
 
-/// Maximum weight of all patterns of a schema.
+/// Maximum weight of all patterns of a schema together: see [`pattern_weight`].
 const MAX_PATTERNS: usize = 1_000_000;
 
-/// Maximum number of units of a check after which mismatches are listed. Otherwise the errors of all alternatives could
-/// fill the memory.
+/// Maximum number of units of a check for which mismatches are listed.
+/// After a longer check, the errors of all alternatives could fill the memory.
 pub const MAX_CHECKS_TO_LIST_ERRORS: u64 = 50_000;
 
 /// The reason why a value is not checked.
@@ -35,14 +36,14 @@ pub enum SchemaRefusal {
 
 type CheckResult<T = ()> = Result<T, SchemaRefusal>;
 
-/// A schema and the other documents, by their paths.
+/// A schema, and the other documents that it may refer to, by their paths.
 pub struct Documents<'a> {
     all: Vec<(&'a str, &'a Json)>,
-    /// The parts with a name of their own, by the last part of the name.
+    /// The parts of documents that have a name of their own (such as `$id`), by the last part of the name.
     named: BTreeMap<&'a str, Vec<SchemaPath<'a>>>,
     nodes: usize,
     repeats: bool,
-    /// The weight of all patterns.
+    /// The total weight of all patterns.
     patterns: usize,
 }
 
@@ -54,7 +55,7 @@ struct SchemaPath<'a> {
 }
 
 impl<'a> Documents<'a> {
-    /// Makes the index of the documents. The first document is the schema.
+    /// Makes an index of the documents. The first document is the schema.
     pub fn new(all: Vec<(&'a str, &'a Json)>) -> Self {
         let mut documents = Self {
             all: Vec::new(),
@@ -102,7 +103,7 @@ impl<'a> Documents<'a> {
         self.patterns = self.patterns.saturating_add(pattern_weight(pattern));
     }
 
-    /// Checks that the patterns can be compiled in a short time.
+    /// Checks that all patterns can be compiled in a short time.
     ///
     /// # Errors
     /// The patterns are too large.
@@ -115,10 +116,10 @@ impl<'a> Documents<'a> {
         }
     }
 
-    /// Counts the work of a check, and returns its number of units.
+    /// Counts the work of a check against the budget, and returns its number of units.
     ///
     /// # Errors
-    /// The budget does not suffice, or the library would recurse too deep.
+    /// The budget is not sufficient, or the library would recurse too deep.
     pub fn charge(&self, instance: &Json, budget: &Budget) -> CheckResult<u64> {
         let before = budget.spent();
         let nodes = nodes(instance);
@@ -140,7 +141,7 @@ impl<'a> Documents<'a> {
         Ok(budget.spent().saturating_sub(before))
     }
 
-    /// Returns all parts that a reference may lead to.
+    /// Returns all parts of documents that a reference may refer to.
     fn targets(&self, from: usize, reference: &'a str) -> Vec<SchemaPath<'a>> {
         let (path, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let mut roots: Vec<SchemaPath<'a>> = Vec::new();
@@ -160,7 +161,7 @@ impl<'a> Documents<'a> {
         match fragment {
             "" => roots,
             pointer if pointer.starts_with('/') => {
-                // A pointer may start from any named part that encloses the reference.
+                // A pointer may start from any named part that encloses the reference, so all of them are tried.
                 let named = self.named.values().flatten().copied();
                 let decoded = percent_encoding::percent_decode_str(pointer).decode_utf8_lossy();
                 let all = roots.into_iter().chain(named);
@@ -175,7 +176,8 @@ impl<'a> Documents<'a> {
     }
 }
 
-/// Returns the last part of a name, because documents and parts may be named by an address or by its last part.
+/// Returns the last part of a name.
+/// A document or a part may be named by a whole address or by its last part.
 fn end_of(name: &str) -> &str {
     let name = name.trim_end_matches('#');
     name.rsplit(['/', '#']).next().unwrap_or(name)
@@ -234,7 +236,7 @@ impl<'a> WorkEstimate<'a, '_> {
                     continue;
                 }
             };
-            // To find out what is not evaluated, the library checks everything again.
+            // To find out which members are not evaluated, the library checks everything again.
             for _ in 0..if again { 3 } else { 1 } {
                 for target in &in_place {
                     self.check(*target, instance, depth + 1)?;
@@ -252,7 +254,7 @@ impl<'a> WorkEstimate<'a, '_> {
             .clone()
     }
 
-    /// Checks a keyword that applies to the value itself or to its members.
+    /// Counts the work of a keyword that applies to the value itself or to its members.
     fn below(
         &mut self,
         key: &str,
@@ -420,7 +422,7 @@ mod tests {
             value = json!({"next": value});
         }
         assert!(work(&schema, &value).is_ok_and(|units| units < 3_000));
-        // A schema that refers to itself with the same value has no end.
+        // A schema that refers to itself for the same value has no end.
         let itself = json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"});
         assert_eq!(work(&itself, &json!(1)), Err(SchemaRefusal::Deep));
     }

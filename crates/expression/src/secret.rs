@@ -1,63 +1,65 @@
-//! Secrets in expressions: `secret('NAME')`, `{{ secrets.NAME }}` and `${secret:NAME}` return a mark in the place of
-//! the secret. Only an action replaces the mark with the secret, just before it runs. This crate never handles a secret
-//! itself.
+//! Secrets in expressions.
+//! `secret('NAME')`, `{{ secrets.NAME }}` and `${secret:NAME}` return a mark, a placeholder for the secret. Only an
+//! action replaces the mark by the secret, just before the action runs. This crate never handles a secret itself.
 
 use super::template::is_jinja;
 use super::{Object, Secure, Syntax, Value};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Private-use characters, so that text written by people contains no mark by accident. The rendering of an action's
-/// inputs checks that data contains none on purpose.
+/// The beginning of a mark.
+/// It has a private-use character, so that text written by people does not contain a mark by accident. When the
+/// inputs of an action are rendered, data that contains a mark on purpose is refused.
 const OPEN: &str = "\u{E0F0}secret:";
 const CLOSE: char = '\u{E0F1}';
 
-/// The separator after the name in a mark, before a default: the default for an unset variable, or for an unset or
-/// empty variable.
+/// The separator between the name and a default in a mark.
+/// This one means a default for an unset variable. The one below means a default for an unset or empty variable.
 const DEFAULT_IF_UNSET: char = '\u{E0F2}';
 const DEFAULT_IF_EMPTY: char = '\u{E0F3}';
 
 /// The maximum length in bytes of a secret's name.
 const MAX_NAME: usize = 128;
 
-/// Returns true if a secret can have this name, which can also be the name of a file.
+/// Returns true if a secret can have this name. The name can also be the name of a file.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     !name.is_empty() && name.len() <= MAX_NAME && !name.starts_with('.') && name.chars().all(fits)
 }
 
-/// The prefix of a secret's name that means a variable of the environment. Names of other secrets contain no colon.
+/// The prefix of a secret's name that means an environment variable. Names of other secrets have no colon.
 const ENVIRONMENT: &str = "env:";
 
-/// Returns the secret's name for a variable of the environment.
+/// Returns the name of the secret that means an environment variable.
 #[must_use]
 pub fn environment_secret(variable: &str) -> String {
     format!("{ENVIRONMENT}{variable}")
 }
 
-/// Returns the variable of the environment that a secret's name means, if it means one.
+/// Returns the environment variable that a secret's name means. Returns `None` for the name of another secret.
 #[must_use]
 pub fn of_environment(secret: &str) -> Option<&str> {
     secret.strip_prefix(ENVIRONMENT)
 }
 
-/// The prefix of a secret's name that means the address of a callback. The signal's name follows.
+/// The prefix of a secret's name that means the address of a callback. The name of the signal follows.
 const CALLBACK: &str = "callback:";
 
-/// Returns the secret's name for the address of a signal's callback.
+/// Returns the name of the secret that means the address of a signal's callback.
 #[must_use]
 pub fn callback_secret(signal: &str) -> String {
     format!("{CALLBACK}{signal}")
 }
 
-/// Returns the signal whose callback address a secret's name means, if it means one.
+/// Returns the signal of the callback address that a secret's name means. Returns `None` for the name of another
+/// secret.
 #[must_use]
 pub fn of_callback(secret: &str) -> Option<&str> {
     secret.strip_prefix(CALLBACK)
 }
 
-/// Returns the mark of a callback's address, with the claim for the address.
+/// Returns the mark of a callback's address. `claim` is what the address contains in addition to the signal.
 #[must_use]
 pub fn callback_mark(signal: &str, claim: &str) -> String {
     format!("{OPEN}{CALLBACK}{signal}{DEFAULT_IF_UNSET}{claim}{CLOSE}")
@@ -68,8 +70,8 @@ pub fn secret_mark(name: &str) -> String {
     format!("{OPEN}{name}{CLOSE}")
 }
 
-/// Adds a default to the mark of a variable of the environment (`env.X | default('else')`). With `or_empty`, the
-/// default also replaces an empty value. Returns `None` unless the text is exactly such a mark.
+/// Adds a default to the mark of an environment variable (`env.X | default('else')`).
+/// With `or_empty`, the default also replaces an empty value. Returns `None` if the text is not exactly such a mark.
 pub(super) fn with_fallback(text: &str, fallback: &str, or_empty: bool) -> Option<String> {
     let own = |c: char| matches!(c, '\u{E0F0}'..='\u{E0F3}');
     let name = text.strip_prefix(OPEN)?.strip_suffix(CLOSE)?;
@@ -88,14 +90,14 @@ pub(super) fn with_fallback(text: &str, fallback: &str, or_empty: bool) -> Optio
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SecretMark<'m> {
     pub name: &'m str,
-    /// The default, if the secret is missing.
+    /// The default, which is used if the secret is missing.
     pub fallback: Option<&'m str>,
     /// Whether the default also replaces an empty secret.
     pub or_empty: bool,
 }
 
 impl<'m> SecretMark<'m> {
-    /// Parses the text between the ends of a mark.
+    /// Parses the text of a mark without its beginning and end.
     #[must_use]
     pub fn of(inside: &'m str) -> Self {
         let end = inside.find([DEFAULT_IF_UNSET, DEFAULT_IF_EMPTY]);
@@ -107,7 +109,7 @@ impl<'m> SecretMark<'m> {
         }
     }
 
-    /// Returns the value for an evaluation in which every secret is empty.
+    /// Returns the value of the mark in an evaluation in which every secret is empty.
     #[must_use]
     pub fn blank(self) -> &'m str {
         match self.fallback {
@@ -117,12 +119,14 @@ impl<'m> SecretMark<'m> {
     }
 }
 
-/// Replaces every mark in a value, also in the names of members. If `with` returns `None`, the mark is unchanged.
+/// Replaces every mark in a value, including the names of members.
+/// If `with` returns `None`, the mark stays unchanged.
 pub fn replace_secret_marks(value: &Value, with: &mut dyn FnMut(&str) -> Option<String>) -> Value {
     map_texts(value, &mut |text| replaced(text, with))
 }
 
-/// Changes the texts in a value, also the names of members. If `change` returns `None`, the text is unchanged.
+/// Changes the texts in a value, including the names of members.
+/// If `change` returns `None`, the text stays unchanged.
 pub fn map_texts(value: &Value, change: &mut dyn FnMut(&str) -> Option<String>) -> Value {
     match value {
         Value::String(text) => change(text).map_or_else(|| value.clone(), Value::text),
@@ -169,7 +173,8 @@ fn replaced(text: &str, with: &mut dyn FnMut(&str) -> Option<String>) -> Option<
     any.then_some(out)
 }
 
-/// Replaces every mark in the debug form of a value with `mask`. If a mark has no end, the rest is removed.
+/// Replaces every mark by `mask` in text that `Debug` printed.
+/// If a mark has no end, the rest of the text is removed.
 #[must_use]
 pub fn mask_printed_marks(printed: &str, mask: &str) -> String {
     let (open, close) = (OPEN.escape_debug(), CLOSE.escape_debug());
@@ -184,21 +189,22 @@ pub fn mask_printed_marks(printed: &str, mask: &str) -> String {
     out + rest
 }
 
-/// Text whose `${secret:NAME}` is rewritten in the language of the text, with a map to positions in the author's text.
+/// A text whose `${secret:NAME}` was rewritten to the language of the text. Positions can be mapped to the author's
+/// text.
 pub(super) struct Shorthand {
     pub text: String,
-    /// Sorted by position.
+    /// The replacements, sorted by position.
     replacements: Vec<Replacement>,
 }
 
-/// A range of the new text, and the range of the author's text that it replaces.
+/// A range of the rewritten text, and the range of the author's text that it replaces.
 struct Replacement {
     new: Range<usize>,
     old: Range<usize>,
 }
 
 impl Shorthand {
-    /// Rewrites a text. Returns `None` if it has no shorthand.
+    /// Rewrites a text. Returns `None` if the text has no `${secret:NAME}`.
     pub fn of(text: &str, syntax: Syntax) -> Option<Self> {
         const START: &str = "${secret:";
         if !text.contains(START) {
@@ -238,7 +244,8 @@ impl Shorthand {
         })
     }
 
-    /// Maps a range to the author's text. Inside a replacement, the range is extended to the whole shorthand.
+    /// Maps a range to the author's text.
+    /// A range inside of a replacement becomes the range of the whole `${secret:NAME}`.
     pub fn back(&self, place: Range<usize>) -> Range<usize> {
         let start = self.offset(place.start, |inside| inside.old.start);
         let end = self.offset(place.end, |inside| inside.old.end);
@@ -300,7 +307,8 @@ mod tests {
             assert_eq!(seen, [("env:KEY".to_owned(), Some("else".to_owned()))]);
         }
         assert_eq!(SecretMark::of("NAME").fallback, None);
-        // Text and marks of other secrets cannot have a default.
+        // Only the mark of an environment variable can have a default: not other text, and not the mark of another
+        // secret.
         assert_eq!(with_fallback("text", "else", false), None);
         assert_eq!(with_fallback(&format!("{mark}!"), "else", false), None);
         assert_eq!(with_fallback(&secret_mark("NAME"), "else", false), None);

@@ -1,16 +1,18 @@
-//! Evaluation of expressions that read secure values: a value that was computed from one is secure, too.
+//! Evaluates expressions that read secure values.
+//! A value that was computed from a secure value is secure, too.
 
 use super::template::{Kind, key_text};
 use super::{ActionView, Budget, Condition, Env, EvalError, Lookup, Object, Template, Value};
 use chrono::{DateTime, Utc};
 use std::cell::Cell;
 
-/// The message of a failed evaluation that read secure values, because the original message may contain them.
+/// The message if an evaluation that read secure values fails. The original message may contain these values.
 const FAILED: &str = "an expression that reads secure values failed";
 
 impl Template {
-    /// Evaluates this template in an environment with secure values. A value that was computed from a secure value is
-    /// secure, too. In a map or a list, only those members are secure that read one.
+    /// Evaluates this template in an environment with secure values.
+    /// A value that was computed from a secure value is secure, too. In a map or a list, only those members become
+    /// secure that were computed from one.
     pub fn eval_secure(&self, env: &dyn Env) -> Result<Value, EvalError> {
         match &*self.0 {
             Kind::Array(items) => {
@@ -62,7 +64,7 @@ fn hidden(error: EvalError) -> EvalError {
     }
 }
 
-/// An environment that returns the plain values of secure values, and records that one was read.
+/// An environment that returns the content of secure values, and records that a secure value was read.
 struct RevealingEnv<'a> {
     env: &'a dyn Env,
     read: Cell<bool>,
@@ -77,7 +79,7 @@ impl<'a> RevealingEnv<'a> {
     }
 
     fn open(&self, value: Value) -> Value {
-        // If this exceeds the budget, the next charge of the evaluation fails.
+        // The result is ignored: if this exceeds the budget, the next charge of the evaluation fails.
         let _ = self.env.budget().charge(value.nodes() / 4);
         if !value.has_secure() {
             return value;

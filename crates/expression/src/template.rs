@@ -1,5 +1,5 @@
-//! Templates: any JSON value whose strings may be expressions. A template is parsed once when the workflow is loaded,
-//! and evaluated many times. A clone is cheap.
+//! Templates: any JSON value whose strings may be expressions.
+//! A template is parsed once when the workflow is loaded, and evaluated many times. A clone is cheap.
 
 use super::binding::Binding;
 use super::data::Data;
@@ -14,17 +14,17 @@ use super::{reads, reference};
 use std::sync::Arc;
 use windlass_value::first_chars;
 
-/// How the text of a template is read (docs/reference/expressions.md).
+/// In which language the text of a template is written (docs/reference/expressions.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
 pub enum Syntax {
-    /// WDL if the text begins with `@` or contains `@{`; Jinja if it contains `{{` or `{%`.
+    /// WDL if the text begins with `@` or contains `@{`. Jinja if it contains `{{` or `{%`.
     #[default]
     Loom,
-    /// WDL only; `{{` is plain text. A Logic Apps definition.
+    /// WDL only, for Logic Apps definitions. `{{` is plain text.
     Azure,
-    /// Jinja only; `@` is plain text. TEA.
+    /// Jinja only, for TEA. `@` is plain text.
     Jinja,
-    /// As [`Self::Jinja`], but values are written as JSON. Canvas.
+    /// Like [`Self::Jinja`], but values inside of a text are written as JSON. For canvas.
     Graph,
 }
 
@@ -58,7 +58,7 @@ impl Template {
         Self::parse_cached(text, syntax, &TemplateCache::default())
     }
 
-    /// As [`Self::parse`], with a cache that the texts of a file share.
+    /// Like [`Self::parse`], with a cache that all texts of a file share.
     pub fn parse_cached(
         text: &str,
         syntax: Syntax,
@@ -87,13 +87,13 @@ impl Template {
         }
     }
 
-    /// Makes a template that is always this value; nothing in the value is parsed.
+    /// Makes a template that always has this value. Nothing in the value is parsed.
     #[must_use]
     pub fn constant(value: Value) -> Self {
         Self(Arc::new(Kind::Constant(value)))
     }
 
-    /// Makes a list of templates. If all are constants, the list is a constant.
+    /// Makes a list of templates. If all of them are constants, the list is a constant.
     #[must_use]
     pub fn array(items: Vec<Template>) -> Self {
         let constants: Option<Vec<Value>> = items
@@ -106,8 +106,9 @@ impl Template {
         }
     }
 
-    /// Makes a map of templates. A key may itself be a template that returns text. If everything is constant, the map
-    /// is a constant; of equal keys, the last is used.
+    /// Makes a map of templates.
+    /// A key may be a template that returns text. If all keys and values are constants, the map is a constant; of
+    /// equal keys, the last one is used.
     #[must_use]
     pub fn object(members: Vec<(Template, Template)>) -> Self {
         let constants: Option<Object> = members
@@ -157,7 +158,7 @@ impl Template {
         self.source().to_text()
     }
 
-    /// Returns the value as its author wrote it: every expression as its text.
+    /// Returns the template as its author wrote it: every expression is its text.
     #[must_use]
     pub fn source(&self) -> Value {
         match &*self.0 {
@@ -186,7 +187,7 @@ impl Template {
     }
 
     /// Returns the calls that fail whenever they are evaluated, because the function does not accept the arguments.
-    /// Each has the reason, a hint, and the position in the text.
+    /// Each is returned with the reason, a hint, and its position in the text.
     #[must_use]
     pub fn refused_calls(&self) -> Vec<ParseError> {
         let mut found = Vec::new();
@@ -215,8 +216,9 @@ impl Template {
         found.into_iter().map(error).collect()
     }
 
-    /// Returns the members of a top-level name that the template reads. Returns none if the members are computed or the
-    /// name is not read. Only Jinja texts, and lists and maps of them, are searched.
+    /// Returns the members of a top-level name that the template reads.
+    /// Returns an empty list if the name of a member is computed or the top-level name is not read. Only Jinja texts,
+    /// and lists and maps of them, are searched.
     #[must_use]
     pub fn members_of(&self, root: &str) -> Vec<String> {
         let mut found = match &*self.0 {
@@ -241,8 +243,8 @@ impl Template {
         found
     }
 
-    /// Returns true if the template reads this variable of `env` without a default. Only Jinja texts, and lists and
-    /// maps of them, are searched.
+    /// Returns true if the template reads this environment variable without a default.
+    /// Only Jinja texts, and lists and maps of them, are searched.
     #[must_use]
     pub fn needs_variable(&self, name: &str) -> bool {
         match &*self.0 {
@@ -262,7 +264,7 @@ impl Template {
         }
     }
 
-    /// Adds what the template reads from a run, with the values.
+    /// Adds everything that the template reads from a run, with the values.
     pub(super) fn reads(&self, env: &dyn Env, found: &mut Vec<(String, Value)>) {
         match &*self.0 {
             Kind::Constant(_) => {}
@@ -343,13 +345,14 @@ impl Template {
     }
 }
 
-/// Returns true if a text in Loom is WDL: it begins with one `@`, or contains `@{`.
+/// Returns true if a text in Loom is WDL: it begins with a single `@`, or contains `@{`.
 pub(super) fn is_wdl(text: &str) -> bool {
     let one_at = text.starts_with('@') && !text.starts_with("@@");
     one_at || (text.contains("@{") && !text.starts_with("@@"))
 }
 
-/// Returns true if a text is a Jinja template. A comment `{#` does not count, because shells use `${#list}`.
+/// Returns true if a text is a Jinja template.
+/// A comment `{#` alone does not make it one, because shells use `${#list}`.
 pub(super) fn is_jinja(text: &str) -> bool {
     text.contains("{{") || text.contains("{%")
 }
@@ -368,7 +371,7 @@ fn jinja(text: &str, flavor: Flavor, cache: &TemplateCache) -> Result<Template, 
     Ok(Template(Arc::new(Kind::Jinja(compiled))))
 }
 
-/// Returns a hint for text that follows a whole expression.
+/// Returns a hint about text that follows an expression which should end the string.
 fn after_an_expression(rest: &str, or_jinja: bool) -> String {
     let rest = rest.trim_start();
     let instead = [
@@ -405,7 +408,7 @@ fn after_an_expression(rest: &str, or_jinja: bool) -> String {
 }
 
 fn wdl(text: &str, nested_at: bool) -> Result<Template, ParseError> {
-    // A single `@` is the letter, because there is nothing to evaluate.
+    // A single `@` is the letter itself, because it is not followed by an expression.
     if text == "@" {
         return Ok(Template::constant(Value::text(text)));
     }
@@ -505,7 +508,7 @@ fn render(ctx: &mut Ctx<'_>, parts: &[TemplatePart]) -> Result<Value, Box<Fail>>
     Ok(Value::text(out))
 }
 
-/// Makes the error of a failure in a string.
+/// Makes the error of a template from a failure in one of its strings.
 pub(super) fn blame(fail: Fail, text: &str) -> EvalError {
     if let Some(foreign) = fail.foreign {
         return *foreign;

@@ -1,5 +1,5 @@
-//! Converts the answer of a program or a model to named outputs (docs/reference/canvas.md). JSON fills them by name;
-//! text is the only output.
+//! Converts the answer of a program or a model to named outputs (docs/reference/canvas.md).
+//! JSON sets several outputs by name; text is the value of the only output.
 
 use super::port::{Port, excerpt};
 use crate::{Object, Value};
@@ -9,16 +9,20 @@ use windlass_value::nearest;
 /// The parsed answer.
 pub(super) struct ModelAnswer {
     pub outputs: Object,
-    /// The conversation that the answer belongs to, if it has a session.
+    /// The id of the conversation (session) that the answer belongs to, if it has one.
     pub session: Option<Value>,
 }
 
-/// Fills ports from the answer of a program.
+/// Sets the outputs from the answer of a program.
 ///
-/// A JSON object fills the ports by name. A map with a text `result` and without any port's name is an envelope, as
-/// command-line agents print it: the text in `result` is the answer. Text around an object, or a code fence, is ignored
-/// if the outputs cannot be plain text. Text that is not an object is the only declared output; if no output is
-/// declared, it is `response`.
+/// A JSON object sets the ports by name. Text around the object, or a code fence, is ignored if the outputs cannot be
+/// plain text.
+///
+/// Command-line agents print an envelope: a map with a text `result` and without the name of any port. Then the text
+/// in `result` is the answer.
+///
+/// Text that is not an object is the value of the only declared output. If no output is declared, it is the output
+/// `response`.
 ///
 /// # Errors
 /// An output is missing or has the wrong kind; the message has its name and line.
@@ -65,7 +69,8 @@ fn session_of(map: &Object) -> Option<Value> {
     named.filter(|value| !value.is_null()).cloned()
 }
 
-/// Checks for a misspelt name. A name may be missing, because a nil in Lua is not a member.
+/// Checks the members of a returned map for misspelt names of ports.
+/// A name may be missing without an error, because nil in Lua is not a member.
 ///
 /// # Errors
 /// A port has no value, and another member has nearly its name.
@@ -121,7 +126,7 @@ fn single_output(answer: &Value, port: &Port) -> Result<Object, String> {
     Ok(Object::from_iter([(Arc::clone(&port.name), value)]))
 }
 
-/// Returns the object in a code fence, or from the first brace to the last.
+/// Returns the JSON object in a code fence. Without a fence, returns the object from the first brace to the last.
 fn object_inside(text: &str, ports: &[Port]) -> Option<Object> {
     let named = |text: &str| {
         let Ok(Value::Object(map)) = Value::from_json(text.trim()) else {
@@ -130,7 +135,7 @@ fn object_inside(text: &str, ports: &[Port]) -> Option<Object> {
         let one = ports.iter().any(|port| map.contains_key(&*port.name));
         one.then(|| Arc::unwrap_or_clone(map))
     };
-    // The last fence is the answer; text before it is the model's reasoning.
+    // The last fence has the answer. Text before it is the model's reasoning.
     let fenced = text.split("```").skip(1).step_by(2).filter_map(|block| {
         let (language, body) = block.split_once('\n')?;
         let language = language.trim();

@@ -1,5 +1,6 @@
-//! Extracts one value from a text: by a regular expression, or by a path in its JSON. Both are parsed once, when the
-//! workflow is loaded.
+//! Extracts one value from a text.
+//! This is done by a regular expression, or by a path in the text's JSON. Both are parsed once, when the workflow is
+//! loaded.
 
 use crate::Value;
 use crate::budget::pattern_work;
@@ -13,7 +14,7 @@ const MAX_PATTERN: usize = 1 << 20;
 /// How to extract a value.
 #[derive(Clone, Debug)]
 pub enum Extract {
-    /// By the pattern: the first group of the first match, or the whole match if the pattern has no group.
+    /// By a pattern. The value is the first group of the first match, or the whole match if the pattern has no group.
     Regex(Regex),
     /// The whole text, without white space at its ends.
     Full,
@@ -54,7 +55,8 @@ impl Extract {
             .map_err(|error| match error {
                 regex::Error::CompiledTooBig(_) => String::from("the pattern is too large"),
                 other => {
-                    // The last line has the reason; the lines before it draw the position.
+                    // The last line of the message has the reason. The lines before it show the position in the
+                    // pattern.
                     let text = other.to_string();
                     let last = text.lines().last().unwrap_or_default();
                     last.trim_start_matches("error: ").to_owned()
@@ -78,7 +80,7 @@ impl Extract {
         Ok(Self::Path(hops.into()))
     }
 
-    /// Returns the work in units of the extraction.
+    /// Returns the work of the extraction, in units of the budget.
     pub(super) fn work(&self, from: &Value) -> usize {
         match (self, from.as_str()) {
             (Self::Regex(regex), Some(text)) => pattern_work(regex.as_str(), text.len()),
@@ -88,7 +90,7 @@ impl Extract {
         }
     }
 
-    /// Returns the value in a text, or null if it is not found.
+    /// Returns the extracted value, or null if it is not found.
     #[must_use]
     pub fn find(&self, text: &str) -> Value {
         match self {
@@ -106,7 +108,7 @@ impl Extract {
         }
     }
 
-    /// Returns the value in a value that is not text. A pattern is matched against the value's JSON.
+    /// Returns the value that is extracted from a value of any type. A pattern is matched against the value's JSON.
     #[must_use]
     pub fn find_in(&self, value: &Value) -> Value {
         match self {
@@ -117,7 +119,7 @@ impl Extract {
         }
     }
 
-    /// Returns about the text that the author wrote.
+    /// Returns the text of the pattern or path, nearly as the author wrote it.
     #[must_use]
     pub fn source(&self) -> String {
         match self {

@@ -1,5 +1,6 @@
-//! Bindings: values that are read by a path instead of computed by a text, for the ports of a graph
-//! (docs/reference/canvas.md). A binding is a template like any other: pure, and parsed once.
+//! Bindings: templates that read a value by a path instead of computing it by a text.
+//! They are used for the ports of a graph (docs/reference/canvas.md). A binding is a template like any other: pure,
+//! and parsed once.
 
 mod answer;
 mod compare;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 
 type Name = Arc<str>;
 
-/// The source of a value, and its conversion.
+/// Where a value is read from, and how it is converted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Binding {
     /// A top-level name of a template.
@@ -32,8 +33,9 @@ pub enum Binding {
     Outputs(Name),
     /// The status and the error of an action; null if it did not run.
     Record(Name),
-    /// The outputs of an action in the previous iteration: of the named loop, or of the innermost loop with a previous
-    /// iteration. Null if the action did not run in it.
+    /// The outputs of an action in the previous iteration of the named loop.
+    /// Without a name, the loop is the innermost one that has a previous iteration. The value is null if the action
+    /// did not run in that iteration.
     Previous(Name, Option<Name>),
     /// The current item of the named foreach; null outside of it.
     Item(Name),
@@ -43,30 +45,32 @@ pub enum Binding {
     Attempt,
     /// The number of attempts of an action; 0 if it did not run.
     Attempts(Name),
-    /// One template in the first iteration of the named loop, another in all later ones.
+    /// The first template in the first iteration of the named loop, the second template in all later iterations.
     First(Name, Template, Template),
     /// A member of a value; null if the member is missing.
     Member(Template, Name),
-    /// For every element of an array, a member of a member.
+    /// For every element of an array, the second named member of its first named member.
     Each(Template, [Name; 2]),
-    /// The collected values of several pages as one answer. Its body omits the members that lead to a next page.
+    /// The values of several pages, joined to one answer. Its body omits the named members, which lead to a next
+    /// page.
     Paged(Template, [Name; 2]),
-    /// Templates that are evaluated first, only for their errors; then the value itself.
+    /// A value. Before it, templates are evaluated only because they may fail.
     Checked(Vec<Template>, Template),
-    /// A value with more top-level names.
+    /// A template that can read further top-level names.
     Scoped(Arc<[(Name, Template)]>, Template),
-    /// A value as the port accepts it.
+    /// A value after the conversion by a port.
     Port(Template, Port),
-    /// A map's members as the ports accept them. Any other value is for the only port.
+    /// The members of a map after the conversion by the ports. A value that is not a map is for the only port.
     Ports(Template, Arc<[Port]>),
-    /// As [`Self::Ports`], for the value that a function returned; a misspelt name is an error.
+    /// Like [`Self::Ports`], for the value that a function returned. A misspelt name of a port is an error.
     Returned(Template, Arc<[Port]>),
-    /// A program's answer as the outputs that the ports accept. If there is a template for the session that the program
-    /// continued, the output `session_id` is the session in the answer, or else the template's value.
+    /// The answer of a program, converted to outputs by the ports.
+    /// The last field is a template for the session that the program continued. With it, there is also an output
+    /// `session_id`: the session in the answer, or else the value of this template.
     Answer(Template, Arc<[Port]>, Option<Template>),
-    /// A part of a text or of another value; null if it is not found.
+    /// A part that is extracted from a value. Null if it is not found.
     Extract(Template, Extract),
-    /// The result of a comparison with another value. The name is for messages.
+    /// The result of a comparison with another value. The name describes the first value in messages.
     Compare(Template, Comparison, Value, Name),
 }
 
@@ -77,7 +81,7 @@ impl Template {
         Self(Arc::new(Kind::Binding(Box::new(binding))))
     }
 
-    /// Returns a part of this value, or null if the value has no part of that name.
+    /// Returns a template for a member of this template's value. It is null if there is no such member.
     #[must_use]
     pub fn part(self, name: &str) -> Self {
         Self::binding(Binding::Member(self, Name::from(name)))
@@ -181,7 +185,7 @@ impl Binding {
         }
     }
 
-    /// Returns the template with this value, if the binding only adds names or checks to it.
+    /// Returns the inner template that has the same value, if the binding only adds names or checks to it.
     pub(super) fn body(&self) -> Option<&Template> {
         match self {
             Self::Scoped(_, body) | Self::Checked(_, body) => Some(body),
@@ -189,7 +193,7 @@ impl Binding {
         }
     }
 
-    /// Returns the name and the value of what a comparison reads, as its author wrote it.
+    /// Returns the value that a comparison reads, and its name as the author wrote it.
     pub(super) fn read(&self, env: &dyn Env) -> Option<(String, Value)> {
         match self {
             Self::Compare(of, ..) => {

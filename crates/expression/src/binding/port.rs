@@ -1,5 +1,5 @@
-//! Ports: the values that a port accepts, and their conversion (docs/reference/canvas.md). A port does not depend on
-//! the source of a value.
+//! Ports: which values a port accepts, and how it converts them (docs/reference/canvas.md).
+//! A port does not depend on where a value is from.
 
 use crate::Value;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use windlass_value::shortened;
 /// The kind of value that a port accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortKind {
-    /// Text; any other value is converted to its JSON text.
+    /// Text. Any other value is converted to its JSON text.
     String,
     /// A number, or text that contains one.
     Number,
     /// A boolean, or the text `true` or `false`.
     Boolean,
-    /// Any value; text is parsed as JSON.
+    /// Any value. A text is parsed as JSON.
     Json,
     /// Any value, unchanged.
     Any,
@@ -40,7 +40,7 @@ impl PortKind {
         }
     }
 
-    /// Returns true if some value of this kind can be converted to the other kind.
+    /// Returns true if at least one value of this kind can be converted to the other kind.
     #[must_use]
     pub fn may_become(self, to: Self) -> bool {
         !matches!(
@@ -88,21 +88,21 @@ impl PortKind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Port {
     pub name: Arc<str>,
-    /// The name in messages: "input `task` of `coder` (line 12)".
+    /// The description of the port in messages: "input `task` of `coder` (line 12)".
     pub shown: Arc<str>,
     /// The kind of its value.
     pub kind: PortKind,
-    /// Whether null is an error.
+    /// Whether null is an error. If not, null is accepted.
     pub required: bool,
     /// The value that replaces null.
     pub default: Option<Value>,
 }
 
 impl Port {
-    /// Converts a value for this port.
+    /// Converts a value to the port's kind.
     ///
     /// # Errors
-    /// The reason, with the port's name and line.
+    /// The reason why the port does not accept the value, with the port's name and line.
     pub fn accept(&self, value: &Value) -> Result<Value, String> {
         let value = match (&self.default, value) {
             (Some(default), Value::Null) => default,

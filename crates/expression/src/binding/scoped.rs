@@ -1,5 +1,6 @@
-//! An environment with more top-level names for templates. Each value is computed when it is first read, at most once.
-//! Its errors are errors of the template that reads it.
+//! An environment with further top-level names for templates.
+//! The value of a name is computed when it is first read, at most once. If this fails, the template that reads the
+//! name fails.
 
 use super::Name;
 use crate::{Budget, Env, EvalError, Template, Value};
@@ -25,7 +26,7 @@ impl<'a> ScopedEnv<'a> {
 
     pub fn eval(&self, body: &Template) -> Result<Value, EvalError> {
         let value = body.eval(self);
-        // The error of a name is the cause of the error of its reader.
+        // If the value of a name failed, its error is reported, because it is the cause of the reader's error.
         match self.mistake.take() {
             Some(mistake) => Err(mistake),
             None => value,

@@ -1,5 +1,5 @@
-//! Compiles equal templates of one file only once. Aliases may repeat a template a hundred thousand times, and a
-//! compiled template needs several kilobytes.
+//! Compiles equal templates of a file only once.
+//! Aliases in YAML may repeat a template a hundred thousand times, and a compiled template needs several kilobytes.
 
 use super::{Flavor, Jinja};
 use crate::ParseError;
@@ -7,7 +7,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Measured memory in bytes of a compiled template: the base, and for each byte of its text.
+/// Measured memory of a compiled template, in bytes: a fixed part. The next constant is the part for each byte of its
+/// text.
 const EACH: usize = 9_000;
 const BYTE: usize = 40;
 /// Maximum memory in bytes of the templates of one file.
@@ -19,7 +20,7 @@ pub struct TemplateCache(RefCell<Compiled>);
 
 #[derive(Default)]
 struct Compiled {
-    /// By text, flavor, and whether the whole text is one expression.
+    /// The compiled templates. The key is the text, the flavor, and whether the whole text is one expression.
     known: HashMap<(Arc<str>, Flavor, bool), Arc<Jinja>>,
     memory: usize,
 }
@@ -31,7 +32,7 @@ impl TemplateCache {
         self.0.borrow().memory > MOST
     }
 
-    /// Returns the compiled template. `bare`: the whole text is one expression.
+    /// Returns the compiled template of a text. If `bare` is true, the whole text is one expression.
     pub(crate) fn compile(
         &self,
         text: &str,

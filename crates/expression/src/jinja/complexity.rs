@@ -4,15 +4,15 @@ use minijinja::machinery::{Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Error, ErrorKind};
 
-/// Maximum number of operators that one expression may chain and nest.
+/// Maximum number of operators that may be chained or nested in one expression.
 const MAX_CHAIN: usize = 300;
 /// Maximum number of `elif`s of a template.
 const MAX_BRANCHES: usize = 100;
 pub(super) const TOO_COMPLEX: &str = "the template is too complex";
 
-/// Checks the complexity of a template. The parser, the compiler and the drop of a tree recurse as deep as operators
-/// are chained, and the parser does not limit all of these. So this function counts, before the parser runs, the
-/// operators since the last comma in every open bracket.
+/// Checks the complexity of a template, before the parser runs.
+/// The parser, the compiler and the destruction of a tree recurse as deep as operators are chained, and the parser
+/// does not limit all of these. So this function counts the operators since the last comma in every open bracket.
 pub(super) fn check(source: &str, in_expression: bool, syntax: SyntaxConfig) -> Result<(), Error> {
     let mut open: Vec<usize> = vec![0];
     let mut total = 0;

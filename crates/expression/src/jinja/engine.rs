@@ -1,4 +1,5 @@
-//! The settings of the Jinja engine: strict names, Python's methods, limits. Also rewrites its errors as our messages.
+//! Configures the Jinja engine: strict names, Python's methods, limits.
+//! It also rewrites the engine's errors as messages of Windlass.
 
 use super::free_variables::{self, FreeVariable};
 use super::{filters, operators, python};
@@ -9,7 +10,7 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 use std::sync::LazyLock;
 use windlass_value::did_you_mean;
 
-/// The name of the only template of an engine.
+/// The name of the template in an engine, which has only one.
 pub(super) const SOURCE_NAME: &str = "template";
 /// Maximum number of instructions of one evaluation.
 const FUEL: u64 = 500_000;
@@ -36,7 +37,7 @@ pub(super) static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
     engine
 });
 
-/// Sets the formatter for graph editors: values are written as JSON without spaces, and text as it is.
+/// Sets the formatter for canvases: values are written as JSON without spaces, and texts are written unchanged.
 pub(super) fn write_json(engine: &mut Environment<'static>) {
     engine.set_formatter(|out, _state, value| {
         let text = match value.as_str() {
@@ -47,7 +48,7 @@ pub(super) fn write_json(engine: &mut Environment<'static>) {
             })?,
         };
         super::session::bytes(text.len())?;
-        // A whole number has no fraction, even if it was computed as a float.
+        // A whole number is written without a fraction, even if it was computed as a float.
         let text = match value.is_number() {
             true => text.strip_suffix(".0").unwrap_or(&text),
             false => &text,
@@ -56,7 +57,7 @@ pub(super) fn write_json(engine: &mut Environment<'static>) {
     });
 }
 
-/// Returns the syntax of TEA: text is unchanged, including the newline at its end.
+/// Returns the syntax settings of TEA: a text stays unchanged, including the newline at its end.
 pub(super) fn syntax() -> SyntaxConfig {
     SyntaxConfig::builder()
         .keep_trailing_newline(true)
@@ -64,7 +65,7 @@ pub(super) fn syntax() -> SyntaxConfig {
         .unwrap_or_default()
 }
 
-/// Returns the engine's message without the position.
+/// Returns the message of the engine without the position.
 pub(super) fn plain(error: &Error) -> String {
     match (error.kind(), error.detail()) {
         (_, None) => error.kind().to_string(),
@@ -73,7 +74,7 @@ pub(super) fn plain(error: &Error) -> String {
     }
 }
 
-/// Returns a hint for an unintended comment: a shell's `${#list}` in a template.
+/// Returns a hint if a comment is probably not intended: a shell's `${#list}` begins one in a template.
 pub(super) fn comment_hint(error: &Error) -> Option<String> {
     let open = error
         .detail()
@@ -85,7 +86,7 @@ pub(super) fn comment_hint(error: &Error) -> Option<String> {
     })
 }
 
-/// Returns a hint for text that is not Jinja but looks like WDL.
+/// Returns a hint for a text that is not valid Jinja and appears to be WDL.
 pub(super) fn parse_hint(text: &str) -> Option<String> {
     let trimmed = text.trim();
     let name = trimmed.split('(').next().unwrap_or_default().trim();
@@ -93,8 +94,9 @@ pub(super) fn parse_hint(text: &str) -> Option<String> {
     wdl.then(|| format!("did you mean `@{trimmed}`?"))
 }
 
-/// Returns the message for an error of an evaluation, and the missing value that was read, if that is the reason. For
-/// an unknown name, the message has the nearest known one. `piece` is the text where the error occurred.
+/// Returns the message for an error of an evaluation.
+/// Also returns the missing value, if this is the reason. For an unknown name, the message contains the most similar
+/// known name. `piece` is the part of the text in which the error occurred.
 pub(super) fn describe(
     error: &Error,
     text: &str,
@@ -103,7 +105,7 @@ pub(super) fn describe(
     env: &dyn Env,
 ) -> (String, Option<Missing>) {
     let plain = plain(error);
-    // Use the member in the message, or else the piece.
+    // The missing member is the one that the message quotes. If it quotes none, it is `piece`.
     let member = || {
         let path = plain.split('`').nth(1).unwrap_or(piece).trim();
         let unnamed = || Missing {
@@ -129,7 +131,7 @@ pub(super) fn describe(
                 (message, Some(missing))
             }
         },
-        // An operator or a filter got an undefined value: the engine's message names the operand.
+        // An operator or a filter received an undefined value. The message of the engine already names the operand.
         ErrorKind::InvalidOperation if mentions_undefined(&plain) => {
             let (_, missing) = member();
             (plain, Some(missing))
@@ -143,7 +145,7 @@ pub(super) fn describe(
     }
 }
 
-/// Returns true if a message is about an undefined value. Quoted text does not count.
+/// Returns true if a message is about an undefined value. Text in quotes is ignored.
 fn mentions_undefined(message: &str) -> bool {
     let unquoted = message.split(['`', '\'', '"']).step_by(2);
     unquoted.into_iter().any(|part| part.contains("undefined"))

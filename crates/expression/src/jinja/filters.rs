@@ -1,4 +1,5 @@
-//! Filters and methods: those of TEA, those of Jinja2 that the engine lacks, and limited versions of those whose result
+//! Filters and methods for Jinja.
+//! They are those of TEA, those of Jinja2 that the engine does not have, and limited versions of those whose result
 //! may be much larger than their input.
 
 use super::operators::size;
@@ -11,7 +12,7 @@ use ring::digest::{SHA256, digest};
 use std::sync::LazyLock;
 use windlass_value::hex;
 
-/// The engine's own filters, which our versions call.
+/// The engine's own filters, which the limited versions call.
 static BUILTIN: LazyLock<Environment<'static>> = LazyLock::new(Environment::new);
 
 pub(super) fn register(engine: &mut Environment<'static>) {
@@ -49,7 +50,7 @@ pub(super) fn register(engine: &mut Environment<'static>) {
             bounded(name, args, kwargs)
         });
     }
-    // The list that these filters return uses memory, so it is charged.
+    // The list that these filters return needs memory, so its elements are counted.
     for name in [
         "list", "sort", "unique", "reverse", "items", "split", "lines",
     ] {
@@ -68,7 +69,7 @@ pub(super) fn register(engine: &mut Environment<'static>) {
         session::work(range.len().unwrap_or(0))?;
         Ok::<_, Error>(range)
     });
-    // `debug` would print every existing name.
+    // `debug` is removed, because it would print every existing name.
     engine.remove_global("debug");
     engine.set_unknown_method_callback(method);
 }
@@ -151,7 +152,7 @@ fn dictsort(args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
     call("dictsort", first, Kwargs::from_iter(named))
 }
 
-/// Shortens a text. The arguments are positional or named: length, killwords, end, leeway.
+/// Implements `truncate`. The arguments are positional or named: length, killwords, end, leeway.
 fn truncate(args: Rest<Value>, kwargs: Kwargs) -> Result<String, Error> {
     let text = python::str(required_argument(args.first())?)?;
     let argument = |index: usize, name: &str| match args.get(index) {
@@ -172,14 +173,16 @@ fn truncate(args: Rest<Value>, kwargs: Kwargs) -> Result<String, Error> {
     Ok(text::truncate(&text, length, kill, end, leeway))
 }
 
-/// Returns the argument of a filter. An undefined name or member is an error here, too.
+/// Returns the argument of a filter. An undefined name or member is an error, although the engine would accept it
+/// here.
 fn required_argument(value: Option<&Value>) -> Result<&Value, Error> {
     value
         .filter(|value| !value.is_undefined())
         .ok_or_else(|| Error::from(ErrorKind::UndefinedError))
 }
 
-/// Returns the whole number of a number or at the beginning of a text, else the default.
+/// Returns a value as a whole number.
+/// A text may begin with the number. If there is no number, returns the default.
 fn int(
     value: Value,
     default: Option<Value>,
@@ -212,7 +215,7 @@ fn no_kwargs() -> Kwargs {
     Kwargs::from_iter(Vec::<(&str, Value)>::new())
 }
 
-/// Counts the maximum size of a filter's result before the filter runs.
+/// Counts the maximum size of a filter's result, before the filter runs.
 fn bounded(name: &str, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
     let length = text_length(args.first());
     let number = |value: Option<&Value>| value.and_then(Value::as_usize).unwrap_or(0);
@@ -281,7 +284,8 @@ fn joined(items: Option<&Value>, delimiter: usize) -> Result<usize, Error> {
     Ok(total)
 }
 
-/// Returns the maximum size: the largest number in the pattern, and all arguments, once for each directive.
+/// Returns the maximum size of a formatted text.
+/// Each directive may write the largest number in the pattern (as a width) and all arguments.
 fn formatted(pattern: &str, args: Option<&[Value]>) -> usize {
     let mut widest = 0_usize;
     let mut number = 0_usize;

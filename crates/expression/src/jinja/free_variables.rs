@@ -1,4 +1,5 @@
-//! The top-level names of a template: found when it is parsed, looked up when it is evaluated.
+//! The top-level names of a template.
+//! They are found when the template is parsed, and their values are read when it is evaluated.
 
 use super::object::to_jinja;
 use super::{Flavor, operators};
@@ -9,18 +10,19 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use windlass_value::{did_you_mean, members};
 
-/// Functions of the engine.
+/// The functions that the engine defines.
 pub(super) const GLOBALS: [&str; 5] = ["range", "dict", "namespace", "cycler", "joiner"];
 
-/// The top-level name whose members are the variables of the environment.
+/// The top-level name whose members are the environment variables.
 pub(super) const ENVIRONMENT: &str = "env";
 
-/// One top-level name, and its members that are read; `None` if a member is computed.
+/// A top-level name, and the names of its members that are read.
+/// The members are `None` if the name of a member is computed.
 #[derive(Debug)]
 pub(super) struct FreeVariable {
     name: Arc<str>,
     members: Option<Vec<String>>,
-    /// Only for `loops`: the members of its members that are read.
+    /// For `loops` only: the names of the members of its members that are read.
     inner: Vec<String>,
 }
 
@@ -66,14 +68,14 @@ pub(super) fn collect(paths: &HashSet<String>) -> Vec<FreeVariable> {
     free
 }
 
-/// Sets the members of the environment that a template reads, if it reads the environment.
+/// Sets which environment variables a template reads. Does nothing if it does not read `env`.
 pub(super) fn environment(free: &mut [FreeVariable], members: Option<Vec<String>>) {
     if let Some(root) = free.iter_mut().find(|root| &*root.name == ENVIRONMENT) {
         root.members = members;
     }
 }
 
-/// Returns the members of a top-level name that are read.
+/// Returns the names of a top-level name's members that are read.
 pub(super) fn members_of_root<'r>(free: &'r [FreeVariable], name: &str) -> &'r [String] {
     let root = free.iter().find(|root| *root.name == *name);
     root.and_then(|root| root.members.as_deref())
@@ -114,7 +116,7 @@ impl FreeVariable {
         }
     }
 
-    /// Returns true if missing members of this name are None.
+    /// Returns true if a missing member of this name evaluates to None.
     pub(super) fn lenient(&self, flavor: Flavor) -> bool {
         match &*self.name {
             "state" => true,
@@ -156,7 +158,8 @@ impl FreeVariable {
         Some(to_jinja(&value, lenient))
     }
 
-    /// Makes an object of the members that the template reads, or of all known members if one is computed.
+    /// Makes an object with the members that the template reads.
+    /// If the name of a member is computed, the object has all known members.
     fn object(&self, known: &[String], look_up: impl Fn(&str) -> Option<Value>) -> Value {
         let names = self.members.as_deref().unwrap_or(known);
         let pairs = names
@@ -173,7 +176,7 @@ fn action_names(env: &dyn Env) -> Vec<String> {
     }
 }
 
-/// The context of one evaluation: only the names that the template reads.
+/// The variables of one evaluation: only the names that the template reads.
 #[derive(Debug)]
 struct Context {
     values: Vec<(Arc<str>, Jinja)>,
@@ -203,7 +206,7 @@ pub(super) fn context(free: &[FreeVariable], env: &dyn Env, flavor: Flavor) -> J
     Jinja::from_object(Context { values })
 }
 
-/// Returns the first unknown name, and the names that the author may have meant.
+/// Returns the first name that is unknown, and names that the author may have meant.
 pub(super) fn unknown(free: &[FreeVariable], env: &dyn Env) -> Option<(String, Vec<String>)> {
     for root in free {
         let Some(value) = root.value(env, Flavor::Strict) else {

@@ -1,5 +1,6 @@
-//! Jinja templates and expressions, through minijinja with Python's methods. Values are passed to the engine only when
-//! they are read, so the cost of a read does not depend on the size of the state.
+//! Jinja templates and expressions, evaluated by minijinja with Python's methods.
+//! A value is converted for the engine only when it is read, so the cost of a read does not depend on the size of the
+//! state.
 
 mod cache;
 mod complexity;
@@ -28,35 +29,35 @@ use rewrite::{RewriteError, RewrittenTemplate};
 use session::Evaluation;
 use std::sync::Arc;
 
-/// The rules of evaluation of a format.
+/// The rules of evaluation, which differ between formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Flavor {
     /// A missing member is an error, except in `state`.
     Strict,
-    /// TEA: a missing member of TEA's own names is None.
+    /// TEA: a missing member of one of TEA's own names evaluates to None.
     Tea,
-    /// As [`Self::Tea`], but values in a text are written as JSON.
+    /// Like [`Self::Tea`], but values inside of a text are written as JSON.
     Graph,
 }
 
 pub(crate) struct Jinja {
-    /// The whole string.
+    /// The whole string that the author wrote.
     text: Arc<str>,
-    /// Offset and length in bytes of the compiled source in the string.
+    /// Offset and length in bytes of the compiled part of the string.
     offset: usize,
     length: usize,
     flavor: Flavor,
     free: Vec<FreeVariable>,
     body: Body,
-    /// Maps the compiled text to the source; empty if the template reads nothing.
+    /// Maps positions in the compiled text to the author's text. Empty if the template reads nothing.
     rewritten: RewrittenTemplate,
 }
 
 enum Body {
-    /// One expression: its value, whatever its type.
+    /// A single expression, whose value may have any type.
     Value(Expression<'static, 'static>),
-    /// Any other template, which returns text. The compiled template is owned by an engine of its own, but the filters
-    /// are shared.
+    /// Any other template. It returns text.
+    /// The compiled template belongs to its own engine, but all engines share the filters.
     Text(Environment<'static>),
 }
 
@@ -74,7 +75,8 @@ impl PartialEq for Jinja {
 }
 
 impl Jinja {
-    /// Compiles a text. `bare`: the whole text is one expression. Otherwise a single `{{ … }}` returns a value of any
+    /// Compiles a text.
+    /// If `bare` is true, the whole text is one expression. Otherwise, a single `{{ … }}` returns a value of any
     /// type, and any other text returns text.
     fn compile(text: &str, flavor: Flavor, bare: bool) -> Result<Self, ParseError> {
         let all = (0, text.len());
@@ -133,12 +135,12 @@ impl Jinja {
             .collect()
     }
 
-    /// Returns the variables of `env` that are read without a default.
+    /// Returns the environment variables that are read without a default.
     pub(crate) fn env_vars_without_default(&self) -> &[String] {
         &self.rewritten.without_default
     }
 
-    /// Returns the members of this top-level name that are read by a literal name.
+    /// Returns the members of this top-level name that are read by a name in the text.
     pub(crate) fn members_of(&self, root: &str) -> &[String] {
         free_variables::members_of_root(&self.free, root)
     }
@@ -167,7 +169,7 @@ impl Jinja {
         }
     }
 
-    /// Returns true if an undefined result is None: in TEA, if the top-level names are known.
+    /// Returns true if an undefined result evaluates to None. This is so in TEA, if all top-level names are known.
     fn absent_is_none(&self) -> bool {
         let source = self.text.get(self.offset..self.offset + self.length);
         let lenient = |root: &FreeVariable| root.lenient(self.flavor);
@@ -176,8 +178,8 @@ impl Jinja {
             && source.is_some_and(|source| source.contains(['.', '[']))
     }
 
-    /// Returns true if the value is true by the rules of `reading`. In Python's rules, empty values, zero and None are
-    /// false.
+    /// Returns true if the value is true by the rules of `reading`.
+    /// By the rules of Python, empty values, zero and None are false.
     pub(crate) fn is_true(&self, env: &dyn Env, reading: ReadMode) -> Result<bool, EvalError> {
         let Body::Value(expression) = &self.body else {
             let text = self.eval(env)?;
@@ -215,7 +217,8 @@ impl Jinja {
         let source = self.text.get(self.offset..).unwrap_or_default();
         let (offset, length) = match place {
             Some(range) if range.end <= self.length => {
-                // The engine's ranges include the opening bracket before a piece.
+                // The range that the engine reports includes an opening bracket before the piece, which is removed
+                // here.
                 let piece = source.get(range.clone()).unwrap_or_default();
                 let open = piece.matches('(').count();
                 let closed = piece.matches(')').count();
@@ -237,7 +240,7 @@ impl Jinja {
     }
 }
 
-/// A buffer that fails beyond the maximum size of an evaluation's result.
+/// A buffer for the result of an evaluation. It fails if the result exceeds the maximum size.
 struct LimitedBuffer(Vec<u8>);
 
 impl std::io::Write for LimitedBuffer {
@@ -262,7 +265,7 @@ fn single_expression(text: &str) -> Option<(usize, usize)> {
     let closed = inner.strip_prefix('-').unwrap_or(inner);
     let body = closed.strip_suffix('-').unwrap_or(closed);
     let first = start + 2 + (inner.len() - closed.len());
-    // `{{ a }} {{ b }}` also begins and ends with braces, so check that they do not close before the end.
+    // `{{ a }} {{ b }}` also begins and ends with braces. So check that no braces close before the end.
     let mut quote = None;
     let mut escaped = false;
     let mut depth = 0_i32;

@@ -1,5 +1,5 @@
-//! Names of the engine's filters, tests and functions, as opposed to names of data. A misspelt name is found when the
-//! file is loaded.
+//! Checks the names of filters, tests and functions, in contrast to the names of data.
+//! So a misspelt name is found when the file is loaded.
 
 use super::engine::ENGINE;
 pub(super) use super::free_variables::{ENVIRONMENT, GLOBALS};
@@ -10,8 +10,8 @@ use minijinja::machinery::ast::{CallArg, Expr, Filter, Stmt};
 use std::ops::Range;
 use windlass_value::did_you_mean;
 
-/// Returns the variable of the environment that an expression reads by a literal name: `env.X`, `env['X']` or
-/// `env.get('X')`.
+/// Returns the environment variable that an expression reads, if the text contains its name.
+/// The expression is `env.X`, `env['X']` or `env.get('X')`.
 pub(super) fn environment<'e>(expr: &'e Expr<'_>) -> Option<&'e str> {
     let text = |expr: &'e Expr<'_>| match expr {
         Expr::Const(constant) => constant.value.as_str(),
@@ -32,7 +32,7 @@ pub(super) fn environment<'e>(expr: &'e Expr<'_>) -> Option<&'e str> {
     }
 }
 
-/// Returns the variable that `env.X | default(…)` reads, with the filter's arguments.
+/// Returns the environment variable that `env.X | default(…)` reads, and the arguments of the filter.
 pub(super) fn defaulted<'e, 's>(filter: &'e Filter<'s>) -> Option<(&'e str, &'e [CallArg<'s>])> {
     let inner = filter.expr.as_ref()?;
     let plain = match inner {
@@ -73,7 +73,7 @@ fn range(expr: &Expr<'_>) -> Range<usize> {
     span.start_offset as usize..span.end_offset as usize
 }
 
-/// Returns an unknown name that this expression itself uses, not its parts.
+/// Returns an unknown name that this expression uses itself. Its parts are not checked.
 pub(super) fn check(expr: &Expr<'_>, assigned: &[String]) -> Option<UnknownName> {
     let (what, name, known) = match expr {
         Expr::Filter(filter) => {
@@ -102,7 +102,7 @@ pub(super) fn check(expr: &Expr<'_>, assigned: &[String]) -> Option<UnknownName>
         }
         _ => return None,
     };
-    // This list is only for hints: the engine decides whether a filter exists.
+    // The hint is only a suggestion. The engine decides whether a filter exists.
     let mut hint = known.and_then(|kind| did_you_mean(name, names_of(kind)));
     if what == "function" {
         let wdl = crate::wdl::functions::find(name);

@@ -1,5 +1,5 @@
-//! Converts values to the engine's values and back. Arrays and objects are wrapped, not converted, so reading one
-//! member costs only that member.
+//! Converts values to values of the engine and back.
+//! Arrays and objects are wrapped and not converted, so reading one member costs only that member.
 
 use super::{python, session};
 use crate::secret::with_fallback;
@@ -14,8 +14,9 @@ use std::sync::Arc;
 #[derive(Debug)]
 struct List(Arc<Vec<Value>>);
 
-/// A wrapped map. A lenient one is TEA's `DotDict`: a missing key is None unless it begins with `_`. A map that is read
-/// from a lenient one with a dot is lenient, too.
+/// A wrapped map.
+/// A lenient map is like TEA's `DotDict`: a missing key evaluates to None, unless it begins with `_`. A map that is
+/// read from a lenient map with a dot is also lenient.
 #[derive(Debug)]
 struct Members {
     map: Arc<Map>,
@@ -47,7 +48,8 @@ pub(super) fn is_ours(value: &Jinja) -> bool {
     is_list(value) || value.downcast_object_ref::<Members>().is_some()
 }
 
-/// Returns true if a map has a key. A lenient map does not have the missing keys that it reads as None.
+/// Returns true if a map really has a key.
+/// For a lenient map, a missing key that would evaluate to None does not count.
 pub(super) fn has_key(map: &Jinja, key: &Jinja) -> Result<bool, Error> {
     match map.downcast_object_ref::<Members>() {
         Some(members) => Ok(key_of(key).is_some_and(|key| members.map.contains_key(&*key))),
@@ -70,7 +72,7 @@ impl Object for List {
     }
 }
 
-/// Returns the key as text, because all keys are text, also those that a file writes as numbers.
+/// Returns a key as text. All keys are text, including those that a file contains as numbers.
 fn key_of(key: &Jinja) -> Option<Cow<'_, str>> {
     match key.kind() {
         ValueKind::String => key.as_str().map(Cow::Borrowed),
@@ -109,7 +111,8 @@ impl Object for Members {
         Some(self.map.len())
     }
 
-    /// Answers `get` here, because the engine would see None for a missing key of a lenient map.
+    /// Implements the method `get`.
+    /// The engine's own implementation would return None for a missing key of a lenient map, and not the default.
     fn call_method(
         self: &Arc<Self>,
         _state: &mut minijinja::State<'_, '_>,
@@ -145,10 +148,10 @@ impl Object for Members {
     }
 }
 
-/// The method that replaces `env.X | default(…)`.
+/// The name of the method that replaces `env.X | default(…)`.
 pub(super) const DEFAULT: &str = "__default";
 
-/// Returns the mark of a variable with its default.
+/// Returns the mark (placeholder) of an environment variable, extended by its default.
 fn marked(text: &str, default: &Jinja, or_empty: bool) -> Result<Option<String>, Error> {
     match default.kind() {
         ValueKind::String | ValueKind::Number | ValueKind::Bool => {

@@ -1,5 +1,5 @@
-//! The operations that [`super::rewrite`] inserts: Python's semantics, with limits. The last two arguments are the
-//! names of the operands, for errors.
+//! The operations that [`super::rewrite`] inserts into templates.
+//! They work as in Python, and are limited. Their last two arguments are the names of the operands, for errors.
 
 use super::{python, session};
 use crate::MAX_DEPTH;
@@ -7,7 +7,7 @@ use minijinja::value::{Tuple, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State};
 use std::cmp::Ordering;
 
-/// Returns true if an order fulfils an operator.
+/// A test of an order, such as `<=`.
 type OrderTest = fn(Ordering) -> bool;
 
 pub(super) fn register(engine: &mut Environment<'static>) {
@@ -48,7 +48,7 @@ pub(super) fn register(engine: &mut Environment<'static>) {
         session::work(size(&value))?;
         Ok::<_, Error>(value)
     });
-    // Charges a loop for each element, and a macro for each call.
+    // Counts the work of a loop (for each element) or of a macro (for each call).
     engine.add_filter("__loop", |value: Value, each: usize| {
         session::spend(size(&value).saturating_mul(each))?;
         Ok::<_, Error>(value)
@@ -64,7 +64,7 @@ pub(super) fn register(engine: &mut Environment<'static>) {
     });
     engine.add_filter("__raw", |value: Value| value);
     engine.add_filter("__slice", slice);
-    // The builtin test would query a lenient map, which seems to have every key.
+    // The built-in test would ask a lenient map for attributes, and such a map seems to have every key.
     for name in ["eq", "equalto", "=="] {
         engine.add_test(name, |a: Value, b: Value| {
             compared(&a, &b)?;
@@ -94,7 +94,8 @@ pub(super) fn register(engine: &mut Environment<'static>) {
     engine.add_test("in", |item: Value, all: Value| contains(&item, &all));
 }
 
-/// Implements `value[start:stop:step]`. The engine's own slice fails on an empty value if the step is negative.
+/// Implements `value[start:stop:step]`.
+/// The engine's own implementation fails on an empty value if the step is negative.
 fn slice(
     value: &Value,
     start: Option<i64>,
@@ -156,7 +157,7 @@ fn places(
     .filter_map(|at| usize::try_from(at).ok())
 }
 
-/// Returns true if an operation did not accept its operands: Python's `TypeError`.
+/// Returns true if an operation did not accept the types of its operands, which is a `TypeError` in Python.
 pub(super) fn is_ill_typed(error: &Error) -> bool {
     let words = ["` does not compare ", "` does not accept ", "`in` looks "];
     let says = |detail: &str| words.iter().any(|word| detail.contains(word));
@@ -167,7 +168,7 @@ fn invalid(message: String) -> Error {
     Error::new(ErrorKind::InvalidOperation, message)
 }
 
-/// Returns the number of elements to inspect.
+/// Returns the number of elements that an operation on the value inspects.
 pub(super) fn size(value: &Value) -> usize {
     match value.kind() {
         ValueKind::String => value.as_str().map_or(0, str::len) / 16,
@@ -197,7 +198,7 @@ pub(super) fn kind_of(value: &Value) -> String {
     }
 }
 
-/// Returns the name and the kind of an operand, or only its kind if it has no name.
+/// Returns the name and the kind of an operand for a message. Without a name, returns only the kind.
 fn named(value: &Value, name: &str) -> String {
     let kind = kind_of(value);
     if name.is_empty() {
@@ -207,7 +208,7 @@ fn named(value: &Value, name: &str) -> String {
     }
 }
 
-/// Returns a value for a comparison: Python's booleans are the numbers 1 and 0.
+/// Returns a value in the form for a comparison, because Python's booleans equal the numbers 1 and 0.
 fn comparable(value: &Value) -> Value {
     match value.kind() {
         ValueKind::Bool => Value::from(i64::from(value.is_true())),
@@ -241,7 +242,7 @@ fn equal(a: &Value, b: &Value, x: &str, y: &str) -> Result<bool, Error> {
     Ok(comparable(a) == comparable(b))
 }
 
-/// Charges a comparison of two values: at most the smaller one is compared.
+/// Counts the work of comparing two values. Not more than the smaller one is compared.
 fn compared(a: &Value, b: &Value) -> Result<(), Error> {
     let nests = |value: &Value| {
         matches!(
@@ -256,7 +257,7 @@ fn compared(a: &Value, b: &Value) -> Result<(), Error> {
     charge_nested(if left <= right { a } else { b }, 0)
 }
 
-/// Charges everything in a value.
+/// Counts all elements in a value, at any depth.
 fn charge_nested(value: &Value, depth: usize) -> Result<(), Error> {
     session::work(size(value))?;
     let map = value.kind() == ValueKind::Map;
@@ -302,7 +303,8 @@ fn contains(item: &Value, all: &Value) -> Result<bool, Error> {
     }
 }
 
-/// Converts a lazy sequence to a list, for a variable. Lazy sequences of lazy sequences would recurse.
+/// Converts a lazy sequence to a list when it is assigned to a variable.
+/// Otherwise, lazy sequences could contain each other so deep that evaluating them recurses too deep.
 fn listed(value: Value) -> Result<Value, Error> {
     let known = !matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable)
         || value.is_tuple()
@@ -316,7 +318,7 @@ fn listed(value: Value) -> Result<Value, Error> {
     Ok(Value::from(items))
 }
 
-/// Refuses a value that nests too deep: dropping it would recurse too deep.
+/// Refuses a value that is nested too deep, because dropping it would recurse too deep.
 fn nesting(value: &Value) -> Result<(), Error> {
     let mut level = vec![value.clone()];
     for _ in 0..=MAX_DEPTH {
@@ -324,7 +326,8 @@ fn nesting(value: &Value) -> Result<(), Error> {
         for container in level {
             let map = container.kind() == ValueKind::Map;
             let nests = map || matches!(container.kind(), ValueKind::Seq | ValueKind::Iterable);
-            // Values from outside of the template are checked by the file or the store.
+            // Values from outside of the template were already checked when they were read from the file or the
+            // store.
             if !nests || super::object::is_ours(&container) {
                 continue;
             }
@@ -367,7 +370,7 @@ fn float(value: &Value) -> Option<f64> {
     }
 }
 
-/// Returns the result of a calculation; more than 64 bits are refused.
+/// Returns the result of a calculation with whole numbers. A result of more than 64 bits is an error.
 fn whole(value: Option<i128>) -> Result<Value, Error> {
     let fitting = value.and_then(|value| i64::try_from(value).ok());
     fitting
@@ -443,7 +446,8 @@ fn multiply(a: Value, b: Value, x: &str, y: &str) -> Result<Value, Error> {
     Ok(Value::from(vec![once; times].concat()))
 }
 
-/// Returns the remainder, with the sign of the divisor. For a text, formats it as Python does.
+/// Implements `%`. For numbers, the remainder has the sign of the divisor. A text on the left is formatted as in
+/// Python.
 fn remainder(
     state: &mut State<'_, '_>,
     a: Value,

@@ -1,4 +1,5 @@
-//! Writes values as Python's `str`, `repr` and `json.dumps` do. The written bytes are charged.
+//! Writes values as Python's `str`, `repr` and `json.dumps` do.
+//! The written bytes are counted against the limits of the evaluation.
 
 use super::session;
 use crate::MAX_DEPTH;
@@ -89,7 +90,8 @@ fn number(out: &mut String, value: &Value) {
     }
 }
 
-/// Appends `repr(float)`: the shortest digits, with an exponent from 1e16 on and below 0.0001.
+/// Appends `repr(float)`.
+/// It has the shortest digits, and an exponent if the number is 1e16 or above, or below 0.0001.
 fn float(out: &mut String, float: f64) {
     let magnitude = float.abs();
     if float.is_nan() {
@@ -137,9 +139,9 @@ pub fn quoted(text: &str) -> String {
 /// The style of JSON.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Json {
-    /// As the filter `tojson`: `< > & '` are `\u003c` and so on, and keys are sorted.
+    /// As the filter `tojson` writes JSON: `< > & '` are written as `\u003c` and so on, and keys are sorted.
     pub html: bool,
-    /// Number of spaces for each level, on several lines; `None` writes one line.
+    /// Number of spaces for each level of nesting. `None` writes everything on one line.
     pub indent: Option<usize>,
 }
 
@@ -228,7 +230,7 @@ fn dump(out: &mut String, value: &Value, style: Json, depth: usize) -> Result<()
     Ok(())
 }
 
-/// Appends text in ASCII as `json.dumps` does.
+/// Appends a JSON text in ASCII, as `json.dumps` does.
 fn json_text(out: &mut String, text: &str, html: bool) -> Result<(), Error> {
     session::bytes(text.len())?;
     out.push('"');

@@ -2,10 +2,10 @@
 
 use crate::JinjaKind;
 
-/// A name of the engine, as opposed to a name of data.
+/// A name that the engine defines, in contrast to a name of data.
 pub(crate) struct JinjaName {
     pub kind: JinjaKind,
-    /// The call with its parameters; for a filter the part after `|`, for a test the part after `is`.
+    /// The call with its parameters. For a filter, the part after `|`. For a test, the part after `is`.
     pub signature: &'static str,
     pub example: &'static str,
 }

@@ -1,5 +1,6 @@
-//! The limits of one evaluation, and the texts that it has passed to minijinja. The state belongs to the thread during
-//! an evaluation, because minijinja calls our objects and filters without a context of ours.
+//! The limits of one evaluation, and the texts that it has passed to minijinja.
+//! During an evaluation, this state belongs to the thread, because minijinja calls the objects and filters without a
+//! context of the caller.
 
 use crate::{Budget, BudgetExceeded};
 use minijinja::{Error, ErrorKind};
@@ -14,16 +15,17 @@ const MAX_WORK: usize = 5_000_000;
 /// Length in bytes above which a text is copied only once for the engine.
 const LONG_TEXT: usize = 512;
 
-/// Number of units of each check of the session, for the engine's instructions around the check.
+/// Number of units that each check of the session counts, for the instructions of the engine around it.
 const LOOK: usize = 8;
 
 #[derive(Default)]
 struct Session {
-    /// The remaining budget, lent by the caller of the evaluation.
+    /// The remaining budget. The caller of the evaluation has lent it.
     budget: Option<Budget>,
     bytes: usize,
     work: usize,
-    /// By address. The first of the pair keeps the address valid.
+    /// The converted texts by the address of the original. The original is in the pair, so that its address stays
+    /// valid.
     texts: HashMap<usize, (Arc<String>, Arc<str>)>,
 }
 
@@ -31,10 +33,10 @@ thread_local! {
     static SESSION: RefCell<Session> = RefCell::default();
 }
 
-/// A guard: while it exists, its thread evaluates one template.
+/// A guard for the evaluation of one template by this thread.
 pub(super) struct Evaluation<'b> {
     budget: &'b Budget,
-    /// The session of the enclosing evaluation, which reads a name with a template of its own.
+    /// The session of the enclosing evaluation. An evaluation is nested if it reads a name whose value is a template.
     around: Session,
 }
 
@@ -73,7 +75,7 @@ fn exceeded(exceeded: BudgetExceeded) -> Error {
     Error::new(ErrorKind::InvalidOperation, exceeded.to_string())
 }
 
-/// Charges bytes before they are made.
+/// Counts bytes. Must be called before they are written.
 pub(super) fn bytes(count: usize) -> Result<(), Error> {
     SESSION.with_borrow_mut(|session| {
         session.bytes = session.bytes.saturating_add(count);
@@ -85,7 +87,7 @@ pub(super) fn bytes(count: usize) -> Result<(), Error> {
     })
 }
 
-/// Charges elements before they are inspected.
+/// Counts elements. Must be called before they are inspected.
 pub(super) fn work(count: usize) -> Result<(), Error> {
     SESSION.with_borrow_mut(|session| {
         session.work = session.work.saturating_add(count);
@@ -97,12 +99,12 @@ pub(super) fn work(count: usize) -> Result<(), Error> {
     })
 }
 
-/// Charges instructions of the engine before they are executed.
+/// Counts instructions of the engine. Must be called before they are executed.
 pub(super) fn spend(units: usize) -> Result<(), Error> {
     SESSION.with_borrow(|session| session.charge(units))
 }
 
-/// Converts a text for the engine. A long text is copied once in an evaluation.
+/// Converts a text to a value of the engine. A long text is copied only once in an evaluation.
 pub(super) fn text(text: &Arc<String>) -> minijinja::Value {
     if text.len() <= LONG_TEXT {
         return minijinja::Value::from(text.as_str());

@@ -1,5 +1,5 @@
-//! Methods of Python's text and filters of Jinja2 that the engine lacks, or implements otherwise. They are pure
-//! functions of text; their callers limit the size of the results with [`grows_to`].
+//! Methods of Python's text and filters of Jinja2 that the engine does not have, or implements differently.
+//! They are pure functions of text. Their callers use [`grows_to`] to limit the size of the results.
 
 use minijinja::value::{Tuple, Value};
 use minijinja::{Error, ErrorKind};
@@ -21,7 +21,8 @@ fn width(args: &[Value], method: &str) -> Result<usize, Error> {
     }
 }
 
-/// Returns the maximum length in bytes of a method's result. Most results are not longer than the text.
+/// Returns the maximum length in bytes of a method's result. The results of most methods are not longer than the
+/// text.
 pub(super) fn grows_to(text: &str, name: &str, args: &[Value]) -> usize {
     let first = args.first().and_then(Value::as_usize);
     match name {
@@ -61,7 +62,8 @@ pub(super) fn method(text: &str, name: &str, args: &[Value]) -> Option<Result<Va
         "zfill" => width(args, name).map(|width| Value::from(zfill(text, width))),
         "ljust" => padded(text, args, name, |_| 0),
         "rjust" => padded(text, args, name, |missing| missing),
-        // As in Python: of an odd number of fill characters, the extra one is on the left if the width is odd.
+        // As in Python: if an odd number of fill characters is missing and the width is odd, the extra one is on the
+        // left.
         "center" => {
             let odd = width(args, name).unwrap_or(0) % 2;
             padded(text, args, name, move |missing| {
@@ -155,7 +157,7 @@ fn from_the_end(text: &str, args: &[Value]) -> Result<Value, Error> {
     Ok(Value::from(pieces))
 }
 
-/// Returns the position of a text in another, in characters. It is an error if the text is not found.
+/// Returns the position of a text in another one, in characters. If the text is not found, this is an error.
 fn position(
     text: &str,
     args: &[Value],
@@ -176,7 +178,7 @@ fn zfill(text: &str, width: usize) -> String {
     format!("{sign}{}{digits}", "0".repeat(missing))
 }
 
-/// Pads a text to a width; `left` returns how many of the missing characters go before it.
+/// Pads a text to a width. `left` returns how many of the missing characters are added before the text.
 fn padded(
     text: &str,
     args: &[Value],
@@ -223,7 +225,7 @@ fn expanded(text: &str, size: usize) -> String {
 
 // ── filters ─────────────────────────────────────────────────────────────────────────────────
 
-/// `truncate(length=255, killwords=false, end='...', leeway=5)` of Jinja2.
+/// Implements `truncate(length=255, killwords=false, end='...', leeway=5)` of Jinja2.
 pub(super) fn truncate(text: &str, length: usize, kill: bool, end: &str, leeway: usize) -> String {
     let letters: Vec<char> = text.chars().collect();
     if letters.len() <= length.saturating_add(leeway) {
@@ -254,7 +256,8 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// Returns the whole number in a text, as Jinja2's `int` does: a fraction is dropped, and other text is `None`.
+/// Returns the whole number in a text, as `int` of Jinja2 does.
+/// A fraction is dropped. Returns `None` for text that is not a number.
 #[allow(clippy::cast_possible_truncation)] // Within the bounds that are checked.
 pub(super) fn int(text: &str, base: u32) -> Option<i128> {
     let text = text.trim().replace('_', "");

@@ -1,6 +1,7 @@
-//! Rewrites a template before it is compiled. The compiled text is the same program, but operations that minijinja
-//! implements without limits, or otherwise than Python, are calls of our own. Positions in it are mapped to positions
-//! in the author's text.
+//! Rewrites a template before it is compiled.
+//! The compiled text is the same program. But operations that minijinja implements without limits, or not as Python
+//! does, become calls of functions of this crate. Positions in the compiled text are mapped to positions in the
+//! author's text.
 
 mod statements;
 
@@ -15,7 +16,7 @@ use minijinja::{Error, ErrorKind};
 use std::fmt::Write;
 use std::ops::Range;
 
-/// Maximum ratio of the length of the compiled text to the author's text.
+/// Maximum length of the compiled text, as a multiple of the length of the author's text.
 const GROWTH: usize = 64;
 
 /// The text to compile, with the map of its positions to the author's text.
@@ -23,16 +24,17 @@ const GROWTH: usize = 64;
 pub(super) struct RewrittenTemplate {
     pub text: String,
     places: Vec<(Range<usize>, Range<usize>)>,
-    /// Names in slices: the engine does not list them among the names that are read.
+    /// The names that are read in slices. They are collected here because the engine does not list them.
     pub sliced: Vec<String>,
-    /// The variables of `env` that are read; `None` if a name is computed.
+    /// The environment variables that are read. `None` if the name of one is computed.
     pub environment: Option<Vec<String>>,
-    /// The variables of `env` that are read at least once without a default.
+    /// The environment variables that are read at least once without a default.
     pub without_default: Vec<String>,
 }
 
 impl RewrittenTemplate {
-    /// Returns the range in the author's text: that of the smallest enclosing piece.
+    /// Maps a range of the compiled text to the author's text.
+    /// The result is the range of the smallest piece that encloses it.
     pub(super) fn original(&self, range: &Range<usize>) -> Option<Range<usize>> {
         self.places
             .iter()
@@ -76,27 +78,27 @@ pub(super) fn template(
     writer.finish()
 }
 
-/// The reads of `env` in a template.
+/// How a template reads environment variables.
 #[derive(Default)]
 struct Environment {
     named: Vec<String>,
-    /// The named variables that have no default.
+    /// The environment variables that are read without a default.
     without_default: Vec<String>,
     /// Number of occurrences of the name `env`.
     seen: usize,
 }
 
 impl Environment {
-    /// Records what an expression itself reads, before its parts are visited.
+    /// Records what an expression reads itself. Called before its parts are visited.
     fn see(&mut self, expr: &Expr<'_>) {
         if matches!(expr, Expr::Var(var) if var.id == names::ENVIRONMENT) {
             self.seen += 1;
         }
-        // Any other method of `env` may read any variable.
+        // The call of any other method of `env` may read any variable.
         if names::is_environment_call(expr) && names::environment(expr).is_none() {
             self.seen += 1;
         }
-        // In `env.get('X')`, the part `env.get` is visited, too, and names no variable.
+        // In `env.get('X')`, the part `env.get` is also visited. It is not a read of a variable `get`.
         if let Some(name) = names::environment(expr).filter(|name| *name != "get") {
             self.named.push(name.to_owned());
             if !matches!(expr, Expr::Call(call) if call.args.len() > 1) {
@@ -105,7 +107,7 @@ impl Environment {
         }
     }
 
-    /// Records a read with a default, whose parts are not visited.
+    /// Records the read of an environment variable with a default. The parts of this read are not visited.
     fn see_defaulted(&mut self, name: &str) {
         self.seen += 1;
         self.named.push(name.to_owned());
@@ -122,7 +124,7 @@ struct Writer {
     limit: usize,
     /// Number of enclosing loops and macros.
     depth: usize,
-    /// Why the template cannot be rewritten.
+    /// Why the template cannot be rewritten, if it cannot.
     trouble: Option<&'static str>,
     /// Names that the template itself defines.
     assigned: Vec<String>,
@@ -163,7 +165,8 @@ impl Writer {
             places: self.places,
             sliced: self.sliced,
             without_default: self.environment.without_default.clone(),
-            // If a template assigns a value to `env`, the name may mean that value or the environment.
+            // If a template assigns a value to `env`, `env` may mean that value or the environment. So any variable
+            // may be read.
             environment: match self.assigned.iter().any(|name| name == names::ENVIRONMENT) {
                 true => None,
                 false => self.environment.names(),
@@ -185,7 +188,7 @@ impl Writer {
     }
 
     fn expr(&mut self, expr: &Expr<'_>) {
-        // Chained comparisons write operands twice, so unlimited growth is refused.
+        // A chained comparison writes operands twice. So the text could grow without a limit.
         if self.out.len() > self.limit {
             self.trouble = Some(TOO_COMPLEX);
             return;
@@ -320,7 +323,7 @@ impl Writer {
         self.places.push((start..self.out.len(), old));
     }
 
-    /// Writes an expression in brackets, unless it cannot be split by the surrounding text.
+    /// Writes an expression in brackets, unless the text around it cannot change how the expression is parsed.
     fn wrapped(&mut self, expr: &Expr<'_>) {
         let whole = match expr {
             Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) | Expr::Call(_) | Expr::List(_) => {
@@ -338,7 +341,7 @@ impl Writer {
         }
     }
 
-    /// Writes `(left|name(right, 'left', 'right'))`; the names are for errors.
+    /// Writes `(left|name(right, 'left', 'right'))`. The two quoted texts are the operands' names for errors.
     fn operation(&mut self, name: &str, left: &Expr<'_>, right: &Expr<'_>) {
         self.push("(");
         self.wrapped(left);
@@ -384,7 +387,8 @@ impl Writer {
         }
     }
 
-    /// Writes an equality. With a short constant it is cheap, so it needs no call.
+    /// Writes an equality.
+    /// If one operand is a short constant, the comparison is cheap, and the engine's operator is used.
     fn equality(&mut self, name: &str, op: &str, left: &Expr<'_>, right: &Expr<'_>) {
         let scalar = |expr: &Expr<'_>| match expr {
             Expr::Const(constant) => matches!(
@@ -400,7 +404,8 @@ impl Writer {
         }
     }
 
-    /// Writes `a < b < c` as `a < b and b < c`, which is equal because operands have no effects.
+    /// Writes `a < b < c` as `a < b and b < c`.
+    /// Both are equal, because evaluating an operand has no effects.
     fn compare(&mut self, compare: &ast::Compare<'_>) {
         let mut left = &compare.expr;
         self.push("(");
@@ -428,8 +433,9 @@ impl Writer {
         self.push(")");
     }
 
-    /// Writes `env.X | default(…)` as a call, because the filter would never see an unset variable: it is None, and a
-    /// set one is a mark. Returns false for any other filter.
+    /// Writes `env.X | default(…)` as a call of a method. Returns false for any other filter.
+    /// The filter itself could not work: a variable that is set is only a mark (placeholder) here, and one that is
+    /// not set is None.
     fn defaulted(&mut self, filter: &ast::Filter<'_>) -> bool {
         let own = !self.assigned.iter().any(|name| name == names::ENVIRONMENT);
         let Some((name, arguments)) = names::defaulted(filter).filter(|_| own) else {
@@ -497,7 +503,7 @@ impl Writer {
             ValueKind::Number => {
                 let _ = write!(self.out, "{value}");
             }
-            // The parser makes no other constants.
+            // The parser does not make any other constants.
             _ => self.trouble = Some(TOO_COMPLEX),
         }
     }
@@ -522,7 +528,7 @@ impl Writer {
     }
 }
 
-/// Returns `a.b[0]` as it was written, for errors.
+/// Returns the path `a.b[0]` as the author wrote it, for errors.
 fn path(expr: &Expr<'_>) -> Option<String> {
     match expr {
         Expr::Var(var) => Some(var.id.to_owned()),

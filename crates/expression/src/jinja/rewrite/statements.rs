@@ -1,14 +1,14 @@
-//! Rewrites the statements of a template: tags and the text between them.
+//! Rewrites the statements of a template: the tags and the text between them.
 
 use super::Writer;
 use minijinja::machinery::ast::{self, Expr, Stmt};
 
-/// Returns about the work in units of the statements in a text of this extent.
+/// Returns about the work, in units, of the statements in a range of the text.
 fn work_of(start: u32, end: u32) -> u32 {
     1 + end.saturating_sub(start) / 16
 }
 
-/// Length in bytes above which a text between tags in a loop is charged.
+/// Length in bytes above which the work of writing a text between tags is counted, if the text is in a loop.
 const LONG_RAW: usize = 32;
 
 impl Writer {
@@ -118,7 +118,7 @@ impl Writer {
         }
     }
 
-    /// Writes the target of an assignment: names, which are never rewritten.
+    /// Writes the target of an assignment. It consists of names, which are never rewritten.
     fn target(&mut self, target: &Expr<'_>) {
         match target {
             Expr::List(list) => self.targets(&list.items),
@@ -197,12 +197,13 @@ impl Writer {
         self.end("endmacro");
     }
 
-    /// Writes a call that only charges work and outputs nothing.
+    /// Writes a call that only counts work and outputs nothing.
     fn tick(&mut self, work: u32) {
         self.push(&format!("{{{{ ''|__tick({work}) }}}}"));
     }
 
-    /// Writes the text between tags. In a loop, a long text is an expression, so that the formatter charges it.
+    /// Writes the text between tags.
+    /// In a loop, a long text is written as an expression, so that the formatter counts its bytes.
     fn raw(&mut self, text: &str) {
         if self.depth > 0 && text.len() > LONG_RAW {
             self.push("{{ ");
