@@ -1,5 +1,6 @@
-//! Determines the position in an expression: the language, the enclosing call, and whether it is in a text or a word.
-//! This reads single characters, because an expression that is being typed cannot be parsed yet.
+//! Determines what is at a position in an expression: the language, the enclosing call, and whether the position is
+//! in a text or a word.
+//! This module reads single characters, because an expression that is being typed cannot be parsed yet.
 
 use super::sketch::{Scalar, Style};
 use std::ops::Range;
@@ -11,10 +12,10 @@ pub(super) enum Language {
     Jinja,
 }
 
-/// A text without escapes: each character with the offset of its byte in the file.
+/// A text whose escapes are resolved: each character with the offset of its first byte in the file.
 pub(super) struct UnescapedText(Vec<(usize, char)>);
 
-/// An expression in a text, as ranges of characters.
+/// An expression in a text, as ranges of character indexes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Region {
     pub language: Language,
@@ -32,11 +33,11 @@ pub(super) enum TypedToken {
         number: usize,
         start: usize,
     },
-    /// A name; in WDL, of a function.
+    /// A name. In WDL, it is the name of a function.
     Name {
         start: usize,
     },
-    /// A member: in WDL of a call's result, in Jinja of names.
+    /// A member after a dot. In WDL, it is a member of a call's result; in Jinja, of the names before it.
     Member {
         of: Vec<String>,
         start: usize,
@@ -111,7 +112,8 @@ impl UnescapedText {
         None
     }
 
-    /// Returns the expression that contains a character. `bare`: the whole text is an expression if it has no markers.
+    /// Returns the expression that contains a character.
+    /// If `bare` is true and the text has no markers, the whole text is an expression.
     pub fn region(&self, at: usize, dialect: Dialect, bare: bool) -> Option<Region> {
         let length = self.0.len();
         let wdl = matches!(dialect, Dialect::Loom | Dialect::Azure);
@@ -223,7 +225,7 @@ impl UnescapedText {
         TypedToken::Name { start: word }
     }
 
-    /// Returns the call that ends before a `.` or `?.`, as its name and `()`.
+    /// Returns the call that ends before a `.` or `?.` at `dot`, as its name and `()`.
     fn call_before(&self, from: usize, dot: usize) -> Option<String> {
         let mut index = dot;
         if index > from && self.char(index - 1) == Some('?') {
@@ -314,7 +316,7 @@ impl UnescapedText {
         quote.is_some()
     }
 
-    /// Returns the word that contains a character, or ends before it.
+    /// Returns the word that contains a character, or that ends before the character.
     pub fn word(&self, region: &Region, at: usize) -> Range<usize> {
         let start = self.word_start(region.inner.start, at);
         let mut end = at;
@@ -324,8 +326,8 @@ impl UnescapedText {
         start..end
     }
 
-    /// Returns the call or name at a character, with its arguments and the members after it. This is an expression
-    /// whose value can be shown.
+    /// Returns the call or name at a character, with its arguments and with the members after it.
+    /// This is the part of an expression whose value can be shown.
     pub fn operand(&self, region: &Region, at: usize) -> Option<Range<usize>> {
         let word = self.word(region, at);
         let first = self.char(word.start).filter(|_| !word.is_empty())?;
@@ -334,7 +336,7 @@ impl UnescapedText {
         }
         let mut start = word.start;
         if region.language == Language::Jinja {
-            // Extend to the member under the cursor, with the names before it.
+            // Extend the range to the member at the cursor and the names before it.
             while start > region.inner.start && self.char(start - 1) == Some('.') {
                 let before = self.word_start(region.inner.start, start - 1);
                 if before == start - 1 {
@@ -390,7 +392,7 @@ impl UnescapedText {
     }
 }
 
-/// Returns true for the characters of names. The mark counts as a part of a name.
+/// Returns true for the characters of names. [`MARK`] counts as one of them.
 fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '_' | super::MARK)
 }

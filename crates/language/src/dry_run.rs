@@ -1,4 +1,5 @@
-//! A dry run of one action: returns the request that it would send, or its result. Nothing is sent.
+//! A dry run of one action.
+//! It returns the request that the action would send, or the action's result. Nothing is sent.
 
 use super::iteration_context::IterationContext;
 use serde::{Deserialize, Serialize};
@@ -25,14 +26,14 @@ pub struct DryRunResult {
     pub error: Option<String>,
 }
 
-/// Values that an action reads, in addition to those of a run's iteration.
+/// The values that an action reads in a dry run. They are used in addition to those of a run's iteration.
 #[derive(Clone, Debug, Default)]
 pub struct DryRunInput {
-    /// Inputs by name, in addition to those of the iteration.
+    /// Inputs by name. They replace those of the iteration.
     pub inputs: Option<Value>,
-    /// Variables by name, in addition to those of the iteration.
+    /// Variables by name. They replace those of the iteration.
     pub variables: Option<Value>,
-    /// Outputs by action.
+    /// Outputs by the name of the action. They replace those of the iteration.
     pub outputs: Option<Value>,
 }
 
@@ -104,7 +105,7 @@ pub fn try_action(
     }))
 }
 
-/// Creates the context: the iteration's context, with the values of `given` in place of its own.
+/// Makes the context of the dry run: that of the iteration, in which the values of `given` replace its own.
 fn dry_run_context(
     workflow: &Workflow,
     past: Option<&IterationContext>,
@@ -145,7 +146,7 @@ fn dry_run_context(
         );
         members.insert(Name::from(member), Value::object(all));
     }
-    // Secrets are not read for a dry run.
+    // A dry run reads no secrets, so each is replaced by `***`.
     let hidden = secrets
         .iter()
         .map(|name| (name.clone(), Value::text("***")));

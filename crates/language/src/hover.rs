@@ -1,5 +1,5 @@
-//! The description of a position: of a key, a name or a function, and the value of an expression in an iteration that
-//! has ended.
+//! The description of what is at a position: a key, a name or a function.
+//! With an iteration that has ended, it includes the value of the expression at the position.
 
 use super::complete::{describe_function, is_bare};
 use super::cursor::{Language, Region, TypedToken, UnescapedText};
@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use windlass_engine::{Bundle, Dialect};
 use windlass_expression::{JinjaKind, Value, jinja_functions, wdl_functions};
 
-/// Maximum number of words of a schema to list.
+/// Maximum number of words that are listed if a schema allows many.
 const MAX_WORDS: usize = 40;
 
 /// Description of a position of a text.
@@ -33,7 +33,8 @@ pub struct Hover {
     pub error: Option<String>,
 }
 
-/// Describes a position in the first file. With an iteration, includes the value of the expression at the position.
+/// Describes what is at a position in the first file of a bundle.
+/// With an iteration, the description includes the value of the expression at the position.
 #[must_use]
 pub fn hover(
     bundle: &Bundle,
@@ -171,7 +172,7 @@ impl HoverRequest<'_> {
         let bytes =
             |range: &Range<usize>| meant.byte(range.start, limit)..meant.byte(range.end, limit);
         let Some(region) = meant.region(index, self.dialect, is_bare(&location.keys())) else {
-            // The value is a name of an action, as in `runAfter` or an edge.
+            // The value itself is the name of an action, as in `runAfter` or in an edge.
             let word = self.text.get(scalar.inner.clone())?.trim();
             let action = self.names.action(word)?;
             return Some((scalar.inner.clone(), self.of_action(action), None));
@@ -180,7 +181,7 @@ impl HoverRequest<'_> {
         let typed = meant.typed(&region, index);
         let description = self.of_word(&meant, &region, &word, &typed);
         let call = match &typed {
-            // The call that has the text as its argument.
+            // If the position is in a text, describe the call that has the text as an argument.
             TypedToken::Argument {
                 function,
                 start,
@@ -254,7 +255,7 @@ impl HoverRequest<'_> {
         }
     }
 
-    /// Describes a name in the text.
+    /// Describes something in the text by its name, such as an action or a variable.
     fn of_name(&self, name: &str) -> Option<String> {
         if let Some(action) = self.names.action(name) {
             return Some(self.of_action(action));

@@ -1,4 +1,4 @@
-//! The context that expressions had in an iteration that has ended, restored from the store.
+//! The context in which expressions were evaluated in an iteration that has ended. It is restored from the store.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,13 +12,13 @@ use windlass_expression::{
 };
 use windlass_model::model::Name;
 
-/// Maximum size of a shown value, in bytes of JSON.
+/// Maximum size of a value that is shown, in bytes of JSON.
 const MAX_SHOWN: usize = 64 << 10;
 
-/// The context of expressions in an iteration that has ended.
+/// The context in which expressions were evaluated in an iteration that has ended.
 pub struct IterationContext {
     context: Context,
-    /// The value from which the context was created.
+    /// The value from which `context` was made.
     pub(super) seen: Value,
     syntax: Syntax,
     /// Whether the store has all values of the iteration.
@@ -56,7 +56,7 @@ pub fn load_iteration_context(
 }
 
 impl IterationContext {
-    /// Replaces the budget.
+    /// Sets the budget of later evaluations.
     #[must_use]
     pub fn with_budget(self, budget: Budget) -> Self {
         Self {
@@ -68,8 +68,8 @@ impl IterationContext {
     /// Evaluates a template. Fails if its value is too large to be shown.
     ///
     /// # Errors
-    /// A message if the text is not a template, its evaluation fails with the iteration's stored data, or its value is
-    /// too large.
+    /// The text is not a valid template, its evaluation fails with the iteration's stored data, or its value is too
+    /// large.
     pub fn value(&self, template: &str) -> Result<Value, String> {
         let template = Template::parse(template, self.syntax);
         let template = template.map_err(|error| error.to_string())?;
@@ -82,7 +82,8 @@ impl IterationContext {
     }
 }
 
-/// Creates the context of an iteration: its variables, the results of its actions, and its position.
+/// Makes the value of an iteration's context: its variables, the results of its actions, and its position in the
+/// loops.
 fn iteration_value(report: &IterationReport, input: Value, dialect: Dialect) -> Value {
     let variables = report
         .variables
@@ -149,10 +150,10 @@ fn iteration_value(report: &IterationReport, input: Value, dialect: Dialect) -> 
     ])
 }
 
-/// A condition that is evaluated in the stored iterations of a loop.
+/// A condition that is evaluated for the stored iterations of a loop.
 enum Test {
     Parsed(Condition),
-    /// An object of a workflow definition.
+    /// The object form of WDL.
     Object(Value),
 }
 
@@ -188,16 +189,17 @@ pub struct TestedIteration {
     pub values: BTreeMap<String, Value>,
 }
 
-/// Maximum number of iterations that are checked, and that are listed.
+/// Maximum number of iterations in which the condition is checked. The next constant limits how many are listed.
 const MAX_TRIED: u64 = 2_000;
 const MAX_LISTED: usize = 100;
 
-/// Evaluates a condition in the iterations of a loop, such as `outer#2/inner`, up to the first iteration after which
-/// the loop would have stopped. `stops_when` is the value that stops the loop. By default this is false for a loop that
-/// continues while its condition holds, and true for any other loop.
+/// Evaluates a condition in the iterations of a loop, such as `outer#2/inner`.
+/// It stops after the first iteration after which the loop would have stopped. `stops_when` is the value that stops
+/// the loop. By default this is false for a loop that continues while its condition holds, and true for any other
+/// loop.
 ///
 /// # Errors
-/// Errors of the store, also if the run or the loop does not exist. The condition is not valid.
+/// Errors of the store, also if the run or the loop does not exist, or the error of a condition that is not valid.
 pub fn test_condition(
     inspector: &Inspector,
     run: &str,
@@ -264,7 +266,7 @@ pub fn test_condition(
 }
 
 impl IterationContext {
-    /// Parses a condition as its format writes it.
+    /// Parses a condition in the notation of the workflow's format.
     fn read(&self, written: &Value) -> Result<Test, String> {
         if let Some(text) = written.as_str() {
             let condition = Condition::parse(text, self.syntax);

@@ -1,8 +1,9 @@
-//! The requests of an editor about a workflow's text. They are pure functions of the text, and also answer for a text
-//! with mistakes. Positions are those of the Language Server Protocol.
+//! The requests of an editor about a workflow's text.
+//! They are pure functions of the text, and also work for a text with mistakes. Positions are those of the Language
+//! Server Protocol.
 //!
-//! `sketch` reads any text into a tree. `names` finds the names that expressions can use, `schema` the keys and values
-//! that are allowed at a position, and `cursor` what is being typed in an expression.
+//! `sketch` reads any text into a tree. `names` finds the names that expressions can use. `schema` finds the keys and
+//! values that are allowed at a position. `cursor` finds what is being typed in an expression.
 //!
 //! This crate stores and starts nothing, and does not depend on a server.
 //!
@@ -39,7 +40,7 @@ use serde_json::Value;
 use sketch::{Kind, SketchNode};
 use windlass_engine::{Bundle, Dialect, dialect_of};
 
-/// The properties of a text's format that completion and hover need.
+/// What completion and hover need to know about the format of a text.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
     /// The dialect that determines names and expressions.
@@ -55,7 +56,8 @@ impl From<Dialect> for Format {
     }
 }
 
-/// Marks the position in a text where something is being typed. No file contains this character.
+/// A character that is inserted where something is being typed, to mark the position. No file contains this
+/// character.
 const MARK: char = '\u{e000}';
 
 /// Returns the format of a text, even if the text has mistakes.

@@ -1,4 +1,5 @@
-//! The names of a workflow: its actions, loops, variables, inputs and ports, from a tolerant tree.
+//! The names of a workflow: its actions, loops, variables, inputs and ports.
+//! They are found in the tolerant tree of [`super::sketch`], so the text may have mistakes.
 
 use super::sketch::{Kind, SketchNode};
 use std::ops::Range;
@@ -11,25 +12,25 @@ const MAX_DEPTH: usize = 64;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Action {
     pub name: String,
-    /// Its type as written; empty if it has no type.
+    /// The type of the action, as the text has it. Empty if it has no type.
     pub kind: String,
-    /// Its title for people.
+    /// The display name of the action.
     pub title: Option<String>,
-    /// The range of its name.
+    /// The range of the action's name in the text.
     pub selection: Range<usize>,
     pub range: Range<usize>,
-    /// The index of the enclosing loop or action in the list of actions.
+    /// The index of the enclosing loop or action in [`Names::actions`].
     pub parent: Option<usize>,
-    /// The input and output ports of a canvas's node.
+    /// The input ports of a canvas node. The next field has its output ports.
     pub inputs: Vec<String>,
     pub outputs: Vec<String>,
 }
 
-/// A name with a value.
+/// A name that has a value, such as a variable or an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NamedValue {
     pub name: String,
-    /// The type, if one is written.
+    /// The type of the value, if the text has it.
     pub kind: Option<String>,
     pub description: Option<String>,
 }
@@ -39,7 +40,7 @@ pub(super) struct NamedValue {
 pub(super) struct Names {
     pub actions: Vec<Action>,
     pub variables: Vec<NamedValue>,
-    /// Values between runs.
+    /// The values that the workflow stores between its runs.
     pub state: Vec<NamedValue>,
     pub inputs: Vec<NamedValue>,
     pub parameters: Vec<NamedValue>,
@@ -82,7 +83,7 @@ impl Names {
         finder.names
     }
 
-    /// Returns the actions that enclose a byte, the innermost first.
+    /// Returns the actions that enclose a byte of the text, the innermost first.
     pub fn enclosing_actions(&self, at: usize) -> Vec<&Action> {
         let holds = |action: &&Action| action.range.start <= at && at <= action.range.end;
         let mut next = self.actions.iter().rfind(holds);
@@ -126,7 +127,7 @@ impl NameFinder<'_> {
         Some(word.to_owned()).filter(|word| !word.is_empty())
     }
 
-    /// Returns the members by name, with their `type` and `description`.
+    /// Returns the members of a map as names, with their `type` and `description`.
     fn named(&self, part: Option<&SketchNode>) -> Vec<NamedValue> {
         let members = part.map(SketchNode::members).unwrap_or_default().iter();
         let named = members.map(|member| NamedValue {
@@ -165,13 +166,13 @@ impl NameFinder<'_> {
         }
         self.actions(root, None, 0);
         if root.get("actions").is_none() && root.get("type").is_some() {
-            // The text is a single action.
+            // The text is a single action and not a workflow.
             let name = self.word(root, "name").unwrap_or_default();
             self.action(&name, 0..0, root, None, 0);
         }
     }
 
-    /// Finds the actions at any depth inside of a part.
+    /// Finds the actions in a part of the tree, at any depth.
     fn actions(&mut self, part: &SketchNode, parent: Option<usize>, depth: usize) {
         if depth > MAX_DEPTH {
             return;
@@ -182,7 +183,7 @@ impl NameFinder<'_> {
                     let named = member.name.eq_ignore_ascii_case("actions");
                     let inner = member.value.members();
                     if !named || inner.is_empty() {
-                        // `branches: { a: {…} }`, `else: {…}`: search inside of them.
+                        // `branches: { a: {…} }` or `else: {…}`: these are not actions, so search inside of them.
                         if !matches!(&*member.name, "inputs" | "metadata" | "variables" | "state") {
                             self.actions(&member.value, parent, depth + 1);
                         }
@@ -289,7 +290,7 @@ impl NameFinder<'_> {
         }
     }
 
-    /// Finds the nodes of a canvas, and of the workflows inside of its nodes.
+    /// Finds the nodes of a canvas, and those of the workflows inside of its nodes.
     fn nodes(&mut self, part: &SketchNode, parent: Option<usize>, depth: usize) {
         if depth > MAX_DEPTH {
             return;

@@ -1,5 +1,5 @@
-//! Finds which keys and values a format's JSON Schema allows at a position in a tolerant tree. Supports only those
-//! parts of JSON Schema that this project's schemas use; all other parts allow everything.
+//! Finds which keys and values the JSON Schema of a format allows at a position in a tolerant tree.
+//! It supports only the parts of JSON Schema that this project's schemas use. All other parts allow everything.
 
 use super::sketch::{Kind, SketchNode, Step};
 use regex::Regex;
@@ -21,7 +21,8 @@ static TEA: LazyLock<Value> = LazyLock::new(|| parsed(json_schema(Dialect::Tea))
 static CANVAS: LazyLock<Value> = LazyLock::new(|| parsed(json_schema(Dialect::Canvas)));
 static PATTERNS: LazyLock<Mutex<HashMap<String, Option<Regex>>>> = LazyLock::new(Mutex::default);
 
-/// Returns the schema of a format; none for Logic Apps definitions, whose actions differ from those of Loom.
+/// Returns the schema of a format.
+/// Returns `None` for Logic Apps definitions, whose actions differ from those of Loom.
 pub(super) fn root(dialect: Dialect) -> Option<Rule> {
     match dialect {
         Dialect::Loom => Some(&LOOM),
@@ -76,7 +77,7 @@ impl<'t> Schema<'t> {
         self.root.pointer(reference.strip_prefix('#')?)
     }
 
-    /// Adds a schema, and all schemas that it applies to a part.
+    /// Adds a schema to `found`, and all schemas that it applies to the same part of the tree.
     fn expand(self, rule: Rule, part: &SketchNode, depth: usize, found: &mut Vec<Rule>) {
         if depth > MAX_DEPTH || !self.is_possible(rule, part) {
             return;
@@ -110,19 +111,19 @@ impl<'t> Schema<'t> {
         }
     }
 
-    /// Returns true if what is written so far does not contradict a schema.
+    /// Returns true if the part that is written so far does not contradict a schema.
     fn is_possible(self, rule: Rule, part: &SketchNode) -> bool {
         let of_kind = match (rule.get("type").map(types), &part.kind) {
             (None, _) | (_, Kind::Nothing) => true,
             (Some(types), Kind::Map(_)) => types.contains(&"object"),
             (Some(types), Kind::List(_)) => types.contains(&"array"),
-            // A word that is still being typed may become anything.
+            // A word may still be typed, so it may become a value of any type.
             (Some(_), Kind::Text(_)) => true,
         };
         of_kind && self.fits(rule, part)
     }
 
-    /// Returns true if the existing members have words that `properties` allows.
+    /// Returns true if the existing members of a map have values that `properties` allows.
     fn fits(self, rule: Rule, part: &SketchNode) -> bool {
         let Some(properties) = rule.get("properties").and_then(Value::as_object) else {
             return true;
@@ -162,7 +163,7 @@ impl<'t> Schema<'t> {
         either.is_none_or(|either| either.iter().any(|rule| self.is_word(rule, word)))
     }
 
-    /// Returns true if a condition of the schema holds. As in JSON Schema, only required members must exist.
+    /// Returns true if a condition (`if`) of the schema holds. As in JSON Schema, only required members must exist.
     fn holds(self, rule: Rule, part: &SketchNode) -> bool {
         let required = rule.get("required").and_then(Value::as_array);
         let there = |key: &Value| key.as_str().is_some_and(|key| part.get(key).is_some());
@@ -201,7 +202,7 @@ impl<'t> Schema<'t> {
         let Some(branch) = branches.find(of_kind).and_then(|branch| branch.get("then")) else {
             return Vec::new();
         };
-        // If there are several ways to write the action, the first one is used.
+        // If the schema allows several ways of writing the action, the first one is used.
         let first = branch.pointer("/anyOf/0/required");
         let needed = branch.get("required").or(first).and_then(Value::as_array);
         let needed = needed.into_iter().flatten().filter_map(Value::as_str);
@@ -240,7 +241,7 @@ pub(super) fn types(types: &'static Value) -> Vec<&'static str> {
     }
 }
 
-/// Returns the schemas of the part one step inside.
+/// Returns the schemas that apply to the part of the tree that is one step inside.
 fn inside(rule: Rule, step: &Step) -> Vec<Rule> {
     match step {
         Step::Key(key) => {

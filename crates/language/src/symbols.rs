@@ -29,7 +29,8 @@ pub struct Symbol {
     pub children: Vec<Symbol>,
 }
 
-/// Returns the symbols of the first file. For a valid text, `graph` provides their kinds and paths.
+/// Returns the actions and nodes of the first file as a tree.
+/// For a valid text, `graph` provides their kinds and paths.
 #[must_use]
 pub fn symbols(bundle: &Bundle, explicit: Option<Dialect>, graph: Option<&Graph>) -> Vec<Symbol> {
     let Some(file) = bundle.file(0) else {
@@ -40,7 +41,7 @@ pub fn symbols(bundle: &Bundle, explicit: Option<Dialect>, graph: Option<&Graph>
     let names = Names::of(&root, text, dialect(bundle, explicit, &root, text));
     let lines = Lines::new(text);
     let nodes = graph.map(|graph| &graph.nodes).into_iter().flatten();
-    // A diamond has the name of the node that it belongs to, so it is left out.
+    // A diamond (choice) has the same name as the node to which it belongs, so it is left out.
     let nodes = nodes.filter(|node| node.kind != "choice" && node.file.is_none());
     let drawn: HashMap<(&str, u32), (&str, &str)> = nodes
         .filter_map(|node| Some(((&*node.name, node.line?), (&*node.kind, &*node.path))))
@@ -61,7 +62,7 @@ pub fn symbols(bundle: &Bundle, explicit: Option<Dialect>, graph: Option<&Graph>
 struct SymbolTree<'a> {
     names: &'a Names,
     lines: &'a Lines<'a>,
-    /// Kind and path by name and line.
+    /// The kind and the path of a drawn node, by its name and line.
     drawn: HashMap<(&'a str, u32), (&'a str, &'a str)>,
     children: HashMap<Option<usize>, Vec<usize>>,
 }
@@ -92,7 +93,7 @@ impl SymbolTree<'_> {
     }
 }
 
-/// Returns the kind of node as which a type is drawn.
+/// Returns the kind of graph node as which an action of this type is drawn.
 fn kind_of(action: &Action) -> &'static str {
     if action.is_foreach() {
         return "foreach";

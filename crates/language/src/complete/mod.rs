@@ -1,5 +1,6 @@
-//! Completions at a position: keys and values of the format's schema, names in the text, and in an expression the
-//! functions and everything that the expression can read.
+//! Completions at a position.
+//! They are keys and values of the format's schema, and names in the text. In an expression, they are functions and
+//! everything that the expression can read.
 
 mod expression;
 
@@ -103,7 +104,7 @@ impl CompletionItem {
     }
 }
 
-/// Keys whose text is an expression without any marker.
+/// Keys whose text is an expression without any marker such as `@` or braces.
 const CONDITIONS: [&str; 8] = [
     "condition",
     "when",
@@ -115,13 +116,13 @@ const CONDITIONS: [&str; 8] = [
     "while",
 ];
 
-/// Returns true if the text under these keys is an expression without a marker.
+/// Returns true if a text under these keys (the path to it) is an expression without a marker.
 pub(super) fn is_bare(keys: &[&str]) -> bool {
     let last = keys.last().map(|key| key.to_lowercase());
     last.is_some_and(|key| CONDITIONS.contains(&&*key))
 }
 
-/// Returns completions for a position in the first file.
+/// Returns the completions for a position in the first file of a bundle.
 #[must_use]
 pub fn complete(bundle: &Bundle, format: Option<Format>, at: Position) -> Completion {
     let Some(file) = bundle.file(0) else {
@@ -144,7 +145,7 @@ pub fn complete(bundle: &Bundle, format: Option<Format>, at: Position) -> Comple
         json: text.trim_start().starts_with(['{', '[']),
     };
     let (range, items) = request.items();
-    // The text without the mark is shorter, so positions after the mark must be moved back.
+    // The real text is shorter, because it does not have the mark. So positions after the mark are moved back.
     let place = |byte: usize| match byte > at {
         true => byte.saturating_sub(MARK.len_utf8()).max(at),
         false => byte,
@@ -157,7 +158,7 @@ pub fn complete(bundle: &Bundle, format: Option<Format>, at: Position) -> Comple
 
 struct CompletionRequest<'a> {
     bundle: &'a Bundle,
-    /// The text with the mark.
+    /// The text with the mark ([`MARK`]) at the position.
     text: &'a str,
     root: &'a SketchNode,
     at: usize,
@@ -203,7 +204,7 @@ impl CompletionRequest<'_> {
                     }
                 }
                 let mut items = self.values(&location, scalar);
-                // A word alone on its line may become a key.
+                // A word that is alone on its line may also become a key.
                 let line = self.own_line(part.range.start);
                 if scalar.style == Style::Plain && line && !self.json {
                     items.extend(self.keys(&location, false, false, true));
@@ -299,7 +300,7 @@ impl CompletionRequest<'_> {
                 items.push(item);
             }
         }
-        // Required keys are first.
+        // Required keys are listed first.
         items.sort_by_key(|item| item.kind == Is::Key && !required.contains(&*item.label));
         if keys.last() == Some(&"actions") && self.dialect == Dialect::Loom && line && !self.json {
             items.extend(self.whole_actions(schema, map));
@@ -307,7 +308,7 @@ impl CompletionRequest<'_> {
         items
     }
 
-    /// Returns a whole action of each type, with its required keys.
+    /// Returns a completion for each type of action: a whole action with the required keys of the type.
     fn whole_actions(&self, schema: Schema<'_>, map: &SketchNode) -> Vec<CompletionItem> {
         let words = schema.words(&["$defs", "action", "properties", "type", "examples"]);
         let free = |name: &str| {
@@ -337,7 +338,7 @@ impl CompletionRequest<'_> {
         words.into_iter().map(snippet).collect()
     }
 
-    /// Returns the names of the actions next to the one with this `runAfter`.
+    /// Returns the names of the other actions in the scope of the action that has this `runAfter`.
     fn siblings(&self, path: &[(&SketchNode, Step)]) -> Vec<String> {
         let from_end = |steps: usize| path.len().checked_sub(steps).and_then(|at| path.get(at));
         let (Some((actions, Step::Key(own))), Some(_)) = (from_end(2), from_end(1)) else {
@@ -369,7 +370,7 @@ impl CompletionRequest<'_> {
         items
     }
 
-    /// Returns the possible values if a value refers to a name in the text.
+    /// Returns the names that a value can have if it refers to something in the text.
     fn references(&self, location: &SketchLocation<'_>) -> Vec<CompletionItem> {
         let keys = location.keys();
         let Some(last) = keys.last().copied() else {
@@ -433,7 +434,8 @@ impl CompletionRequest<'_> {
     ) -> Vec<CompletionItem> {
         let around = names.enclosing_actions(self.at);
         let within = around.first().copied();
-        // The nodes of the graph that contains an edge, or of the loop that contains a mapping.
+        // The nodes to choose from are those of the graph that contains the edge, or of the loop that contains the
+        // mapping.
         let graph = |owner: Option<&Action>| {
             let owner = owner.map(|owner| owner.selection.clone());
             let nodes = names.actions.iter().filter(move |node| {
@@ -517,7 +519,7 @@ fn required(rule: Rule) -> impl Iterator<Item = &'static str> {
     required.into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// Returns true if YAML would read a word without quotes as something else than this text.
+/// Returns true if YAML would read a word without quotes as something else than a text.
 fn needs_quotes(word: &str) -> bool {
     let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.' | '/');
     word.is_empty()

@@ -5,13 +5,14 @@ use super::{Document, remove, set};
 use serde_json::{Map, Value};
 use windlass_engine::Dialect;
 
-/// One end of a connection.
+/// One end of a connection: a node and its port.
 struct End {
     node: String,
     port: Option<String>,
 }
 
-/// Returns the pointer of the graph that an edit is about: the top graph, or the graph inside of a loop.
+/// Returns the pointer of the graph that an edit changes.
+/// It is the graph at the top, or the graph inside of the loop at the path `inside`.
 fn graph_of(document: &Document, inside: &str) -> Result<String, String> {
     if document.dialect != Dialect::Canvas {
         return Err(String::from(
@@ -25,12 +26,12 @@ fn graph_of(document: &Document, inside: &str) -> Result<String, String> {
     let inner = format!("{}/data/inlineWorkflow", found.pointer);
     match document.at(&inner) {
         Some(_) => Ok(inner),
-        // The nodes of a drawn loop are in the list of the loop itself.
+        // In a loop that is drawn with its nodes around it (`parentId`), the nodes are in the same list as the loop.
         None => Ok(found.among.trim_end_matches("/nodes").to_owned()),
     }
 }
 
-/// Splits a text into a node's id and its port. An id may contain dots.
+/// Splits a text such as `node.port` into the id of a node and its port. The id may contain dots.
 fn end(document: &Document, graph: &str, text: &str) -> Result<End, String> {
     let nodes = document
         .at(&format!("{graph}/nodes"))
@@ -70,7 +71,7 @@ fn edge_of(from: &End, to: &End) -> Value {
     Value::Object(edge)
 }
 
-/// Converts a port to a handle; a handle (`dock:i:output`) remains unchanged.
+/// Converts the name of a port to a handle. A text that is already a handle (`dock:i:output`) is returned unchanged.
 fn handle(side: &str, port: &str) -> Value {
     match port.contains(':') {
         true => Value::from(port),
@@ -181,7 +182,7 @@ pub(super) fn place(document: &mut Document, node: &str, x: f64, y: f64) -> Resu
     document.become_value(value)
 }
 
-/// Removes nodes from a graph, and everything that refers to them.
+/// Removes nodes from a graph, and everything in the graph that refers to them.
 pub(super) fn without(value: &mut Value, among: &str, gone: &[String]) {
     let is_gone = |name: &str| gone.iter().any(|one| one == name);
     if let Some(nodes) = value.pointer_mut(among).and_then(Value::as_array_mut) {

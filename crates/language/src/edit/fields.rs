@@ -1,4 +1,5 @@
-//! The fields of a panel with their values. A form can show them without knowing the format.
+//! The fields of a panel, with their values.
+//! A form can show the fields without knowing the format of the workflow.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -150,7 +151,7 @@ impl Field {
         self
     }
 
-    /// Sets the field's pointer, and the value at that pointer.
+    /// Returns the field with its pointer set, and with the value at that pointer.
     pub(super) fn at(mut self, document: &Value, pointer: String) -> Self {
         self.value = document.pointer(&pointer).cloned().unwrap_or_default();
         self.pointer = pointer;

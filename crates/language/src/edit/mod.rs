@@ -1,6 +1,6 @@
-//! Small edits of a workflow's text, for the panels and the canvas of an editor. Each edit changes the tree of values.
-//! Then the text is changed only where the tree has changed. Before the new text is returned, its value is compared
-//! with the intended one.
+//! Small edits of a workflow's text, for the panels and the canvas of an editor.
+//! An edit first changes the tree of values. Then the text is changed only where the tree has changed. Before the new
+//! text is returned, its value is compared with the intended value.
 
 mod canvas;
 mod fields;
@@ -146,10 +146,10 @@ pub struct Edited {
     pub node: Option<String>,
 }
 
-/// Edits the first file of a bundle.
+/// Applies edits to the first file of a bundle.
 ///
 /// # Errors
-/// A message why an edit is not possible.
+/// A message that says why an edit is not possible.
 pub fn edit(bundle: &Bundle, dialect: Option<Dialect>, edits: &[Edit]) -> Result<Edited, String> {
     if edits.len() > MANY {
         return Err(format!("at most {MANY} edits are made at a time"));
@@ -216,7 +216,7 @@ impl Document {
         self.value.pointer(pointer)
     }
 
-    /// Returns the first error of the workflow, as its author reads it.
+    /// Returns the message of the workflow's first error.
     fn mistake(&self) -> Option<String> {
         let (_, found) = windlass_formats::read(&self.bundle, Some(self.dialect), &Caps::default());
         let sorted = found.sorted();
@@ -229,7 +229,7 @@ impl Document {
         Some(format!("line {}: {}{hint}", first.span.line, first.message))
     }
 
-    /// Changes the text so that it has another value.
+    /// Changes the text so that its value is `value`.
     fn become_value(&mut self, value: Value) -> Result<(), String> {
         if value == self.value {
             return Ok(());
@@ -241,7 +241,7 @@ impl Document {
     fn become_text(&mut self, text: String, meant: &Value) -> Result<(), String> {
         let mut bundle = self.bundle.clone();
         if let Some(file) = bundle.files.first_mut() {
-            // Retain the byte order mark before the content.
+            // The byte order mark before the content is retained.
             let mark = file.text.len() - file.content().len();
             file.text.truncate(mark);
             file.text.push_str(&text);
@@ -281,7 +281,7 @@ impl Document {
         self.become_text(text, &meant)
     }
 
-    /// Applies one edit. Returns the path of a new node.
+    /// Applies one edit. Returns the path of the node if the edit adds or renames one.
     fn apply(&mut self, edit: &Edit) -> Result<Option<String>, String> {
         match edit {
             Edit::Set {
@@ -397,7 +397,7 @@ fn index(key: &str) -> Option<usize> {
     key.parse().ok().filter(|_| is_plain)
 }
 
-/// Sets the value at a pointer, and creates missing maps. `-` appends to a list.
+/// Sets the value at a pointer and creates missing maps. The key `-` appends to a list.
 fn set(document: &mut Value, pointer: &str, value: Value) -> Result<(), String> {
     let mut at = document;
     for key in keys(pointer)? {
@@ -462,7 +462,8 @@ fn written_at<'w>(root: &'w WrittenText, pointer: &str) -> Option<&'w WrittenTex
         })
 }
 
-/// Returns the changes between two texts: as few lines as possible, and as few characters of each line as possible.
+/// Returns the changes between two texts.
+/// They contain as few lines as possible, and as few characters of each line as possible.
 fn difference(before: &str, after: &str) -> Vec<TextEdit> {
     let lines = source::Lines::new(before);
     let diff = TextDiff::from_lines(before, after);

@@ -1,5 +1,5 @@
-//! Finds the actions and nodes of a workflow in its text, by name and path. Only the tree of values is needed, so this
-//! works for a text with mistakes, too.
+//! Finds the actions and nodes of a workflow in its text, by name and path.
+//! Only the tree of values is needed, so this also works for a text with mistakes.
 
 use serde_json::Value;
 use windlass_engine::Dialect;
@@ -10,15 +10,15 @@ pub(super) struct AuthoredNode {
     pub name: String,
     /// The names of the enclosing loops and the node's name, separated by slashes.
     pub path: String,
-    /// The node's position: a JSON pointer.
+    /// The position of the node in the text, as a JSON pointer.
     pub pointer: String,
-    /// The pointer of its container: a map of actions, or a list of nodes.
+    /// The pointer of the map of actions or the list of nodes that contains the node.
     pub among: String,
-    /// Its type as it is written.
+    /// The type of the node, as the text has it.
     pub kind: String,
 }
 
-/// Maximum depth at which actions are searched in other actions.
+/// Maximum depth of actions in other actions. Deeper actions are not found.
 const MAX_DEPTH: usize = 128;
 
 /// The keys under which an action of Loom and Logic Apps contains further actions.
@@ -111,7 +111,7 @@ fn actions(value: &Value, at: &str, path: &str, depth: usize, found: &mut Vec<Au
                     actions(action, &pointer, path, depth + 1, found);
                 }
             }
-            // The keys in these maps are names of cases and branches, not of actions.
+            // The keys in these maps are the names of cases and branches, not the names of actions.
             Some(named) if ["cases", "branches"].contains(&key.as_str()) => {
                 for (name, case) in named {
                     let at = format!("{at}/{}", escaped(name));
@@ -169,7 +169,7 @@ fn graph(value: &Value, at: &str, path: &str, depth: usize, found: &mut Vec<Auth
         .flatten()
         .collect();
     let around = |node: &Value| {
-        // A drawn loop is the parent of the nodes inside.
+        // In a drawn loop, the loop is the parent (`parentId`) of the nodes inside.
         let mut path = Vec::new();
         let mut parent = word(node, "parentId");
         while !parent.is_empty() && path.len() < MAX_DEPTH {

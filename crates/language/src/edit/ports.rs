@@ -1,4 +1,5 @@
-//! The ports of a canvas's nodes that the text declares or implies. A panel offers them.
+//! The ports of the nodes of a canvas, which a panel offers.
+//! They are declared in the text, or implied by it.
 
 use super::fields::{Choice, Column, Field, FieldKind};
 use super::nodes::word;
@@ -139,7 +140,7 @@ pub(super) fn ports_of_graph(graph: &Value, path: &str) -> Vec<PortOf> {
     given.chain(taken).collect()
 }
 
-/// Returns the table field of the ports that a node declares on one side.
+/// Returns a field that is a table of the ports that a node declares on one side.
 pub(super) fn table_of(id: &str, label: &str) -> Field {
     let column = |(id, label, kind): (&str, &str, FieldKind)| Column {
         id: id.to_owned(),

@@ -1,4 +1,4 @@
-//! Renames a node, and updates the references to it in the text.
+//! Renames a node, and changes the references to it in the text.
 
 use super::nodes::{AuthoredNode, find, word};
 use super::{Document, keys};
@@ -6,7 +6,7 @@ use regex::{Captures, Regex};
 use serde_json::Value;
 use windlass_engine::Dialect;
 
-/// The functions of expressions with an action's name as argument.
+/// The functions in expressions that have the name of an action as an argument.
 const READERS: &str = "actions|body|outputs|result|items|iterationIndexes|actionBody|actionOutputs|\
                        formDataValue|formDataMultiValues|multipartBody";
 
@@ -36,7 +36,7 @@ pub(super) fn rename(document: &mut Document, node: &str, name: &str) -> Result<
     find(&document.nodes(), &path).map(|found| found.path)
 }
 
-/// Calls `change` for every string in a value, except for keys.
+/// Calls `change` for every string in a value. Keys of maps are not included.
 fn texts(value: &mut Value, change: &mut impl FnMut(&mut String)) {
     match value {
         Value::String(text) => change(text),
@@ -53,7 +53,8 @@ fn pattern(text: &str) -> Result<Regex, String> {
 }
 
 fn loom(document: &mut Document, found: &AuthoredNode, name: &str) -> Result<(), String> {
-    // All `runAfter` keys first: these pointers remain valid, because the keys that contain them do not change yet.
+    // The `runAfter` keys are changed first. These pointers stay valid, because the keys that contain them are
+    // changed later.
     let mut after = Vec::new();
     let actions = document.at(&found.among).and_then(Value::as_object);
     for (action, own) in actions.into_iter().flatten() {
@@ -70,7 +71,7 @@ fn loom(document: &mut Document, found: &AuthoredNode, name: &str) -> Result<(),
     document.rename_key(&found.among, &found.name, name)?;
     let old_name = &found.name;
     let old = regex::escape(old_name);
-    // The parts of an action are named after it: `batch.status` is a part of the operation `batch`.
+    // The parts of an action have names that begin with its name: `batch.status` is a part of the operation `batch`.
     let part = r"(?P<part>(?:\.[^'\x22]*)?)";
     let called = pattern(&format!(
         r"(?i)\b(?P<reader>{READERS})(?P<open>\(\s*)'{old}{part}'"
@@ -152,7 +153,7 @@ fn canvas(document: &mut Document, found: &AuthoredNode, name: &str) -> Result<(
     let mut value = document.value.clone();
     let old = found.name.clone();
     let among = keys(&found.among)?;
-    // The graph of the node; for an inner graph, the loop that contains it.
+    // The pointer of the node's graph. For an inner graph, it is the pointer of the loop that contains the graph.
     let mut around = among.clone();
     around.pop();
     if around.last().is_some_and(|key| key == "inlineWorkflow") {
@@ -186,7 +187,8 @@ fn canvas(document: &mut Document, found: &AuthoredNode, name: &str) -> Result<(
                             *text =
                                 format!("{name}.{}", text.get(point.len()..).unwrap_or_default());
                         }
-                        // Another graph has names of its own.
+                        // An inner workflow is another graph, whose nodes have names of their own. So it is not
+                        // changed.
                         member if key != "inlineWorkflow" => refer(member, old, name),
                         _ => {}
                     }

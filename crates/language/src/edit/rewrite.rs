@@ -1,5 +1,5 @@
-//! Changes a text so that it has another value, with as few changes as possible. Unchanged parts retain their quotes,
-//! layout and comments.
+//! Changes a text so that it has another value, with as few changes as possible.
+//! Unchanged parts retain their quotes, layout and comments.
 
 use serde_json::{Map, Value};
 use std::ops::Range;
@@ -8,24 +8,24 @@ use windlass_source::write::{
     WriteStyle, block, double, item_text, line, lines, scalar, value_after_key,
 };
 
-/// Changes of a text, by byte ranges.
+/// The changes to a text. Each replaces a range of bytes.
 pub(super) struct Rewrite<'t> {
     text: &'t str,
     json: bool,
     patches: Vec<(Range<usize>, String)>,
 }
 
-/// The context of a value in the text.
+/// Where a value is in the text, as far as the format of a new value depends on it.
 #[derive(Clone, Copy)]
 struct InsertPoint {
-    /// Whether the value is inside of brackets.
+    /// Whether the value is inside of brackets (flow style in YAML).
     flow: bool,
-    /// The indentation of the value's key or dash.
+    /// The indentation of the key or the dash before the value.
     indent: usize,
     key_end: Option<usize>,
 }
 
-/// Returns the text with the value `new` in place of `old`.
+/// Returns the text in which the value `new` replaces `old`.
 pub(super) fn rewrite(
     text: &str,
     written: &WrittenText,
@@ -47,7 +47,7 @@ pub(super) fn rewrite(
     rewrite.into_text()
 }
 
-/// Returns the text with another key.
+/// Returns the text in which an entry has another key.
 pub(super) fn with_key(text: &str, entry: &WrittenEntry, json: bool, key: &str) -> String {
     let manner = WriteStyle {
         json,
@@ -63,7 +63,7 @@ pub(super) fn with_key(text: &str, entry: &WrittenEntry, json: bool, key: &str) 
 
 impl<'t> Rewrite<'t> {
     fn into_text(mut self) -> String {
-        // A stable sort: insertions at the same place remain in their order.
+        // The sort is stable, so several insertions at the same position stay in their order.
         self.patches.sort_by_key(|(range, _)| range.start);
         let mut out = String::with_capacity(self.text.len());
         let mut from = 0;
@@ -92,13 +92,13 @@ impl<'t> Rewrite<'t> {
         self.patches.push((range, new));
     }
 
-    /// Returns the start of the line with this byte.
+    /// Returns the start of the line that contains this byte.
     fn line_start(&self, at: usize) -> usize {
         let before = self.text.get(..at).unwrap_or_default();
         before.rfind('\n').map_or(0, |at| at + 1)
     }
 
-    /// Returns the end of the line with this byte, without the line break.
+    /// Returns the end of the line that contains this byte, without the line break.
     fn line_end(&self, at: usize) -> usize {
         let rest = self.text.get(at..).unwrap_or_default();
         let end = rest.find('\n').map_or(self.text.len(), |end| at + end);
@@ -145,7 +145,8 @@ impl<'t> Rewrite<'t> {
         }
     }
 
-    /// Changes a map entry by entry. If this is not possible, changes nothing and returns false.
+    /// Changes a map entry by entry.
+    /// If this is not possible, nothing is changed and the function returns false.
     fn map(
         &mut self,
         written: &WrittenText,
@@ -186,7 +187,7 @@ impl<'t> Rewrite<'t> {
                 (None, Some(_)) => {}
             }
         }
-        // The entry after which the next new entry is inserted.
+        // The index of the entry after which the next new entry is inserted.
         let mut behind_entry: Option<usize> = None;
         for (key, value) in after {
             let place = entries.iter().position(|entry| entry.key == *key);
@@ -260,7 +261,7 @@ impl<'t> Rewrite<'t> {
             }
         }
         let last = (head + pairs).checked_sub(1);
-        // New items have the form of the existing ones.
+        // New items are written in the form of the existing ones.
         let is_flow = |item: &WrittenText| {
             matches!(
                 item.form,
@@ -287,8 +288,9 @@ impl<'t> Rewrite<'t> {
         true
     }
 
-    /// Formats a value inside of brackets: on one line, or on several lines if the other values have lines of their
-    /// own.
+    /// Formats a value inside of brackets.
+    /// It is written on several lines if the other values in the brackets have lines of their own. Otherwise it is on
+    /// one line.
     fn in_flow(&self, value: &Value, spans: &[Range<usize>], written: &WrittenText) -> String {
         match spans.first() {
             Some(first) if self.json && self.has_lines(written, first) => {
@@ -309,7 +311,8 @@ impl<'t> Rewrite<'t> {
         before.rfind('-').unwrap_or(item)
     }
 
-    /// Removes an entry or an item. Returns false if it is the only one, or shares a line with others.
+    /// Removes an entry or an item.
+    /// Returns false and removes nothing if it is the only one, or shares a line with others.
     fn remove(&mut self, spans: &[Range<usize>], index: usize, flow: bool) -> bool {
         let Some(span) = spans.get(index).cloned() else {
             return false;
@@ -352,8 +355,8 @@ impl<'t> Rewrite<'t> {
         }
     }
 
-    /// Returns the end of an entry in brackets: after its comma, and after a comment on the same line. Comments below
-    /// belong to the next entry.
+    /// Returns the end of an entry in brackets: after its comma and a comment on the same line.
+    /// A comment on a later line belongs to the next entry.
     fn end_behind_comma(&self, end: usize, next: usize) -> usize {
         let between = self.text.get(end..next).unwrap_or_default();
         let Some(comma) = between.find(',') else {
@@ -367,7 +370,7 @@ impl<'t> Rewrite<'t> {
         next - rest.trim_start().len()
     }
 
-    /// Returns true if a comment follows on the line.
+    /// Returns true if a comment follows on the same line.
     fn has_comment_behind(&self, end: usize) -> bool {
         let rest = self.text.get(end..self.line_end(end)).unwrap_or_default();
         rest.trim_start().starts_with('#')
@@ -414,7 +417,7 @@ impl<'t> Rewrite<'t> {
         {
             return self.put(range, quoted);
         }
-        // The lines of a block value would begin after the comment, so the value must stay on one line.
+        // The lines of a block value would begin after the comment. So the new value must stay on the line.
         let stays_on_line = !current.contains('\n') && self.has_comment_behind(range.end);
         if place.flow || stays_on_line {
             let column = self.column(self.line_start(range.start));
@@ -436,7 +439,7 @@ impl<'t> Rewrite<'t> {
         let between = self.text.get(key_end..range.start).unwrap_or_default();
         let colon = between.find(':').map_or(range.start, |at| key_end + at + 1);
         let text = value_after_key(new, manner, place.indent);
-        // Anchors and comments before the value remain.
+        // Anchors and comments between the key and the value are retained.
         let between = self.text.get(colon..range.start).unwrap_or_default();
         if text.starts_with(' ') && !between.contains('\n') {
             let gap = if between.is_empty() { " " } else { "" };
@@ -450,7 +453,7 @@ impl<'t> Rewrite<'t> {
         line.len() - line.trim_start_matches(' ').len()
     }
 
-    /// Formats a text in the style of the current value, if possible.
+    /// Formats a text in the style of the current value, if this is possible for the new text.
     fn in_style(
         &self,
         style: Style,
@@ -470,7 +473,8 @@ impl<'t> Rewrite<'t> {
                     .find(|line| !line.trim().is_empty())?;
                 let indent = first.len() - first.trim_start_matches(' ').len();
                 let new = block(text, indent.max(place.indent + 1), self.manner(false))?;
-                // Retain the header with its comment, unless the new text needs another header.
+                // The header of a block text (`|` or `>`) is retained with its comment, unless the new text needs
+                // another header.
                 let own = new.lines().next().unwrap_or_default();
                 match header.split_whitespace().next() == Some(own) {
                     true => Some(format!("{header}{}", new.get(own.len()..)?)),

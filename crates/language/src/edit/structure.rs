@@ -1,11 +1,12 @@
-//! Adds and removes nodes, and updates the edges of the nodes next to them.
+//! Adds and removes nodes.
+//! The edges and orders of the nodes next to them are changed, too.
 
 use super::nodes::{AuthoredNode, word};
 use super::{Document, Edit, Where, keys, remove, set, types};
 use serde_json::{Map, Value, json};
 use windlass_engine::Dialect;
 
-/// Adds a node. Returns its path.
+/// Adds a node. Returns the path of the new node.
 pub(super) fn add(document: &mut Document, edit: &Edit) -> Result<String, String> {
     let Edit::Add {
         place,
@@ -78,7 +79,7 @@ pub(super) fn add(document: &mut Document, edit: &Edit) -> Result<String, String
                 && among.ends_with("/nodes")
                 && !among.contains(&format!("{}/data/", anchor.pointer))
             {
-                // The nodes of a drawn loop are in the same list as the loop.
+                // The nodes inside of a drawn loop are in the same list as the loop, and name it as `parentId`.
                 prepend(&mut new, "parentId", Value::from(anchor.name.clone()));
             }
             add_item(&mut value, &among, anchor.as_ref(), *place, new)?;
@@ -92,7 +93,8 @@ pub(super) fn add(document: &mut Document, edit: &Edit) -> Result<String, String
     Ok(found.map_or(name, |found| found.path.clone()))
 }
 
-/// Sets unique names for the inner nodes of a new node. For a `retry.loop`, sets an existing node as corrector.
+/// Sets unique names for the inner nodes of a new node.
+/// In a new `retry.loop`, an existing node becomes the corrector.
 fn assign_inner_names(document: &Document, new: &mut Value, name: &str) {
     for inside in ["/actions", "/default/actions"] {
         if let Some(actions) = new.pointer_mut(inside).and_then(Value::as_object_mut) {
@@ -254,7 +256,8 @@ fn add_item(
     Ok(())
 }
 
-/// Redirects the edges of an agent through the new node. Without edges, the order of the list determines the order.
+/// Redirects the edges of a file of The Edge Agent, so that they lead through the new node.
+/// If the file has no edges, the order of the list is the order of the nodes.
 fn order_tea(value: &mut Value, anchor: &str, name: &str, place: Where) {
     let Some(edges) = value.get_mut("edges").and_then(Value::as_array_mut) else {
         return;
@@ -320,7 +323,7 @@ pub(super) fn delete(document: &mut Document, node: &str) -> Result<(), String> 
                 .and_then(Value::as_array)
                 .cloned();
             let nodes = nodes.unwrap_or_default();
-            // The nodes inside of a drawn loop are removed together with it.
+            // The nodes inside of a drawn loop are removed together with the loop.
             while let Some(more) = nodes.iter().find(|node| {
                 gone.iter().any(|name| word(node, "parentId") == name)
                     && !gone.iter().any(|name| word(node, "id") == name)
@@ -333,7 +336,7 @@ pub(super) fn delete(document: &mut Document, node: &str) -> Result<(), String> 
     document.become_value(value)
 }
 
-/// Redirects the edges that end at a node to the node that follows it.
+/// Redirects the edges that end at a removed node to the node that follows it.
 fn redirect_edges(value: &mut Value, name: &str) {
     let Some(edges) = value.get_mut("edges").and_then(Value::as_array_mut) else {
         return;

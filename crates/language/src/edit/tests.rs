@@ -1,12 +1,12 @@
-//! Every value of many files is set, put back and taken away: what the text says is what was meant, and
-//! nothing else of it changes.
+//! Every value of many files is set, set back and removed.
+//! The text must then have the intended value, and nothing else in it may change.
 
 use super::{Document, Edit, edit, panel, remove, set};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use windlass_engine::Bundle;
 
-/// Number of values to try in each file.
+/// Number of values in each file that are tried.
 const TRIED: usize = 10;
 
 fn files() -> Vec<PathBuf> {
@@ -41,7 +41,7 @@ fn read(path: &Path) -> Option<Document> {
     Document::read(Bundle::single(path.to_string_lossy(), text), None).ok()
 }
 
-/// The pointers of all values, some of them where there are many.
+/// Returns the pointers of the values. If there are many, returns only some of them.
 fn pointers(value: &Value) -> Vec<String> {
     fn all(value: &Value, at: &str, found: &mut Vec<String>) {
         match value {
@@ -90,7 +90,7 @@ fn other(value: &Value) -> Value {
     }
 }
 
-/// Whether a text has what an edit may refuse: parts that stand for others.
+/// Returns true if a text has anchors and aliases, which an edit may refuse to change.
 fn is_shared(text: &str) -> bool {
     text.contains("<<:") || text.contains(": &") || text.contains("- &") || text.contains(": *")
 }
@@ -113,7 +113,7 @@ fn every_value_is_set_and_put_back() {
             let mut meant = document.value.clone();
             set(&mut meant, &pointer, other(&old)).unwrap();
             let mut edited = read(&path).unwrap();
-            // What the text says then is compared inside.
+            // `become_value` itself compares the value of the new text with the intended value.
             match edited.become_value(meant) {
                 Ok(()) => {}
                 Err(_) if is_shared(&before) => continue,
@@ -145,7 +145,7 @@ fn every_value_is_set_and_put_back() {
     }
     println!("{seen} files, {tried} values set, {back} put back to the same text");
     assert!(seen > 100 && tried > 800, "{seen} {tried}");
-    // The others were in a notation of their own: folded texts, numbers such as `1e3`.
+    // The remaining texts had a special notation, such as folded texts or numbers in the form `1e3`.
     assert!(back * 100 >= tried * 97, "{back} of {tried}");
 }
 
@@ -196,7 +196,7 @@ fn fields_of_every_panel_are_set_and_put_back() {
                     Err(_) if is_shared(&before) => continue,
                     Err(why) => panic!("{}: {} {}: {why}", path.display(), node.path, field.id),
                 }
-                // A type is what the panel is made by.
+                // Changing the type would change the panel itself, so the old panel may not be available.
                 let Ok(old) =
                     super::panel::with_field(&edited, &node.path, &field.id, &field.value)
                 else {

@@ -1,12 +1,13 @@
-//! Reads lists and maps in brackets: all of JSON, and a part of YAML.
+//! Reads lists and maps in brackets.
+//! In JSON, these are all lists and maps. In YAML, they are a part of the language.
 
 use super::reader::{MAX_DEPTH, Reader};
 use super::{Kind, Member, Scalar, SketchNode, Style};
 use std::ops::Range;
 
 impl Reader<'_> {
-    /// Reads a list or map in brackets. In YAML it ends, even without its closing bracket, at a line that is indented
-    /// by `indent` or less.
+    /// Reads a list or map in brackets.
+    /// In YAML it ends at a line that is indented by `indent` or less, even if its closing bracket is missing.
     pub(super) fn flow(&mut self, indent: Option<usize>) -> SketchNode {
         let start = self.at;
         let is_map = self.byte(start) == Some(b'{');
@@ -27,7 +28,7 @@ impl Reader<'_> {
                 _ if is_map => members.push(self.flow_member(indent)),
                 _ => items.push(self.flow_value(indent)),
             }
-            // Advance, so that the loop ends.
+            // Move on by at least one character, so that the loop ends.
             if self.at <= at {
                 self.at = self.after(at);
             }
@@ -48,12 +49,12 @@ impl Reader<'_> {
         (at + width).min(self.text.len())
     }
 
-    /// Moves to the next character inside of brackets; none at their end.
+    /// Moves to the next character inside of brackets. Returns `None` at their end.
     fn flow_next(&mut self, indent: Option<usize>) -> Option<usize> {
         let before = self.at;
         loop {
             let at = self.next()?;
-            // Comments in JSON.
+            // In JSON, `//` begins a comment.
             if indent.is_none() && self.rest(at).starts_with("//") {
                 self.at = self.line_end(at);
                 continue;
@@ -126,7 +127,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a word in brackets.
+    /// Reads a word without quotes in brackets.
     fn flow_plain(&mut self, key: bool) -> Range<usize> {
         let start = self.at;
         let line = self

@@ -1,5 +1,6 @@
-//! A tolerant reader of YAML and JSON: any text results in a tree, even with mistakes. It uses indentation and
-//! brackets, and stores ranges of bytes instead of values. The strict readers report mistakes.
+//! A tolerant reader of YAML and JSON, which makes a tree of any text, even with mistakes.
+//! It uses indentation and brackets, and stores ranges of bytes instead of values. Other, strict readers report the
+//! mistakes.
 
 mod flow;
 mod reader;
@@ -11,7 +12,7 @@ use std::ops::Range;
 /// A part of the tree.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SketchNode {
-    /// The range of its bytes, including quotes and brackets.
+    /// The range of the part's bytes, including quotes and brackets.
     pub range: Range<usize>,
     pub kind: Kind,
 }
@@ -46,7 +47,7 @@ pub(super) struct Member {
     /// The range of the name's bytes, without quotes.
     pub key: Range<usize>,
     pub quoted: bool,
-    /// Whether a colon follows. A name without a colon is still being typed.
+    /// Whether a colon follows the name. Without a colon, the name is still being typed.
     pub complete: bool,
     pub value: SketchNode,
 }
@@ -87,7 +88,7 @@ impl SketchNode {
         found.map(|member| &member.value)
     }
 
-    /// Returns a scalar as it is written, without quotes.
+    /// Returns a scalar as the text has it, without quotes.
     pub fn text<'t>(&self, text: &'t str) -> Option<&'t str> {
         match &self.kind {
             Kind::Text(scalar) => text.get(scalar.inner.clone()),
@@ -108,15 +109,15 @@ pub(super) enum Step {
     Index(usize),
 }
 
-/// The location of a byte in the tree.
+/// Where a byte is in the tree.
 pub(super) struct SketchLocation<'p> {
-    /// The steps from the root, each with the part that it starts from.
+    /// The steps from the root to the innermost part. Each has the part from which the step starts.
     pub path: Vec<(&'p SketchNode, Step)>,
     pub at: LocationKind<'p>,
 }
 
 pub(super) enum LocationKind<'p> {
-    /// In the name of a member of the last part.
+    /// The byte is in the name of a member of the innermost part.
     Key(&'p Member),
     Value(&'p SketchNode),
 }
@@ -132,7 +133,8 @@ impl SketchLocation<'_> {
     }
 }
 
-/// Returns the location of a byte: the innermost part, or the enclosing part if the byte is between two parts.
+/// Returns where a byte is: in the innermost part that contains it. If it is between two parts, this is the enclosing
+/// part.
 pub(super) fn locate(root: &SketchNode, at: usize) -> SketchLocation<'_> {
     let mut path = Vec::new();
     let mut part = root;
@@ -145,7 +147,7 @@ pub(super) fn locate(root: &SketchNode, at: usize) -> SketchLocation<'_> {
                     let at = LocationKind::Key(member);
                     return SketchLocation { path, at };
                 }
-                // If a part begins where another one ends, the beginning one is used.
+                // If one part ends and another one begins at the byte, the one that begins is used.
                 let mut found = members.iter().rev();
                 match found.find(|member| covers(&member.value.range)) {
                     Some(member) => {

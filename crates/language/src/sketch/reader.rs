@@ -1,11 +1,11 @@
-//! Reads block-style YAML by its indentation.
+//! Reads YAML in block style by its indentation.
 
 use super::{Kind, Member, Scalar, SketchNode, Style};
 use std::ops::Range;
 
 /// Maximum depth of the tree. Deeper parts are read as text.
 pub(super) const MAX_DEPTH: usize = 128;
-/// Maximum number of lines to search for the end of a quoted text.
+/// Maximum number of lines in which the end of a quoted text is searched.
 const MAX_QUOTED: usize = 200;
 
 pub(crate) fn read(text: &str) -> SketchNode {
@@ -140,7 +140,7 @@ impl Reader<'_> {
         Some((at..at + name.len(), false, at + colon + 1))
     }
 
-    /// Returns the range between a quote and its closing quote before `end`.
+    /// Returns the range between the quote at `at` and its closing quote before `end`.
     fn closed(&self, at: usize, end: usize) -> Option<Range<usize>> {
         let quote = self.byte(at)?;
         let mut next = at + 1;
@@ -160,7 +160,7 @@ impl Reader<'_> {
         None
     }
 
-    /// Reads what begins here or on a later line, if it is indented by at least `least`.
+    /// Reads the part that begins here or on a later line, if it is indented by at least `least`.
     fn block(&mut self, least: usize) -> SketchNode {
         let Some(at) = self.next() else {
             return SketchNode::nothing(self.at);
@@ -183,7 +183,8 @@ impl Reader<'_> {
         part
     }
 
-    /// Returns true if the keys of a map follow a word: then the word is the map's next key, still without a colon.
+    /// Returns true if the next line has a key of a map.
+    /// Then the word at `at` is a key of this map, too, whose colon is not typed yet.
     fn key_follows(&mut self, at: usize) -> bool {
         let word = self.text.get(at..self.line_end(at)).unwrap_or_default();
         if word.starts_with(['"', '\'', '{', '[', '|', '>', '*', '&', '!', '@']) {
@@ -208,7 +209,8 @@ impl Reader<'_> {
                 break;
             }
             if column > indent || self.is_dash(at) {
-                // Indented differently than anything before: the value of the last key, or more keys.
+                // The line has an indentation that no line before had. So it is the value of the last key, or it has
+                // more keys.
                 let part = match self.is_dash(at) {
                     true => self.list(column),
                     false => self.block(column),
@@ -262,7 +264,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads the value after the colon of a key at this column.
+    /// Reads the value after the colon of a key. `indent` is the column of the key.
     fn member_value(&mut self, indent: usize) -> SketchNode {
         let after = self.at;
         self.skip_blanks();
@@ -289,7 +291,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Skips `&name` and `!tag`.
+    /// Skips the properties `&name` and `!tag` before a value.
     fn skip_properties(&mut self) {
         while matches!(self.byte(self.at), Some(b'&' | b'!')) {
             while !matches!(self.byte(self.at), None | Some(b' ' | b'\n')) {
@@ -360,7 +362,7 @@ impl Reader<'_> {
             _ => {
                 let start = self.at;
                 let part = self.plain(indent);
-                // Keys below a plain text: it is not finished, and a key is being typed there.
+                // Keys are below a plain text. So the text is a key that is still being typed.
                 let below = self.next().filter(|next| {
                     let below = self.column(*next) > indent;
                     let within = self.column(start) >= column && self.column(*next) > indent;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use windlass_engine::Dialect;
 use windlass_source::source;
 
-/// Keys of a node's `data` that have no meaning for a run.
+/// Keys of a node's `data` that have no effect on a run.
 const DRAWN: [&str; 9] = [
     "nodeType",
     "description",
@@ -33,7 +33,7 @@ impl View<'_> {
         self.document.at(graph).unwrap_or(&Value::Null)
     }
 
-    /// Returns the graph inside of the node, from the text or from a file that the text names.
+    /// Returns the graph inside of the node. It is in the text, or in a file that the text names.
     fn inner(&self) -> Value {
         if let Some(inner) = self.own.pointer("/data/inlineWorkflow") {
             return inner.clone();
@@ -46,7 +46,7 @@ impl View<'_> {
         if let Some(node) = file.and_then(|file| source::parse(bundle, file).0) {
             return value_of(&node);
         }
-        // The nodes of a drawn loop are in the same graph as the loop.
+        // The nodes inside of a drawn loop are in the same graph as the loop.
         let nodes = nodes_of(self.enclosing_graph())
             .filter(|node| word(node, "parentId") == self.found.name);
         json!({ "nodes": nodes.cloned().collect::<Vec<_>>() })
@@ -187,13 +187,13 @@ impl View<'_> {
         let data = self.own.get("data").and_then(Value::as_object);
         let skipped = ["inlineWorkflow", "inputMappings", "inputs", "outputs"];
         let fields = self.by_schema(schema, rule, data, "/data", &skipped);
-        // Fields that only drawing tools use are shown only if they are set.
+        // Fields that only drawing tools use are shown only if they have a value.
         let drawn = |field: &Field| DRAWN.contains(&field.label.as_str()) && field.value.is_null();
         let fields = fields.into_iter().filter(|field| !drawn(field)).collect();
         vec![section("Settings", fields), self.ports()]
     }
 
-    /// Returns the section with the ports that a node declares.
+    /// Returns the section of the panel with the ports that the node declares.
     fn ports(&self) -> Section {
         let tables = [("inputs", "Inputs"), ("outputs", "Outputs")];
         let tables = tables.map(|(id, label)| self.at(table_of(id, label), &format!("/data/{id}")));

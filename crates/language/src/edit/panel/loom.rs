@@ -10,7 +10,7 @@ use serde_json::Value;
 use windlass_engine::Dialect;
 
 impl View<'_> {
-    /// Returns where the keys of the action's type are: next to `type`, or under `inputs`.
+    /// Returns the pointer below which the keys of the action's type are: next to `type`, or under `inputs`.
     fn under(&self) -> &'static str {
         let inputs = self.own.get("inputs").and_then(Value::as_object);
         let known = ["condition", "limit", "actions", "expression"];

@@ -1,4 +1,4 @@
-//! Converts the mappings of a canvas loop to rows of a table, and rows to mappings.
+//! Converts the mappings of a canvas loop to rows of a table in the panel, and rows back to mappings.
 
 use crate::edit::fields::{Choice, Column, Field, FieldKind};
 use crate::edit::nodes::word;
@@ -14,7 +14,7 @@ pub(super) fn builtins<'b>(names: &'b [&'b str]) -> impl Iterator<Item = Choice>
     names.iter().map(one)
 }
 
-/// Returns the possible sources of an input.
+/// Returns the sources from which an input can have its value.
 pub(super) fn sources(outer: &[Port], given: &[Port], previous: bool) -> Vec<Choice> {
     let outer = outer.iter().map(|port| Choice {
         kind: Some(port.kind.clone()),
@@ -115,7 +115,8 @@ pub(super) fn output_mapping(row: &Value) -> Result<Value, String> {
     Ok(json!({ "source": source, "target": word(row, "target"), "take": take }))
 }
 
-/// Converts rows to mappings. An unchanged mapping remains as it was written.
+/// Converts the rows of the panel's table to mappings.
+/// A mapping that is not changed stays as the author wrote it.
 pub(super) fn mappings(
     old: Option<&Value>,
     rows: &Value,

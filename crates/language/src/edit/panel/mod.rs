@@ -1,4 +1,5 @@
-//! The panel of a node: its fields, created from the format, for a form that does not know the format.
+//! The panel of a node.
+//! Its fields are made from the format, for a form that does not know the format.
 
 mod canvas;
 mod loom;
@@ -47,7 +48,8 @@ pub struct Section {
     pub fields: Vec<Field>,
 }
 
-/// Returns the panel of a node. `cap` is the maximum number of iterations that the operator allows.
+/// Returns the panel of a node.
+/// `cap` is the maximum number of iterations that the operator allows for a loop.
 ///
 /// # Errors
 /// A message if the node does not exist.
@@ -115,7 +117,7 @@ fn of(document: &Document, node: &str, cap: Option<u64>) -> Result<Panel, String
     })
 }
 
-/// Returns the document's value with a field of a node's panel set.
+/// Returns the value of the document after a field of a node's panel is set.
 pub(super) fn with_field(
     document: &Document,
     node: &str,
@@ -158,7 +160,7 @@ struct View<'d> {
 }
 
 impl View<'_> {
-    /// Sets a field's pointer below the node's pointer, and its value.
+    /// Sets the pointer of a field, relative to the node's pointer, and the field's value.
     fn at(&self, field: Field, below: &str) -> Field {
         let pointer = format!("{}{below}", self.found.pointer);
         field.at(&self.document.value, pointer)

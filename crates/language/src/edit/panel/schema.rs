@@ -1,4 +1,4 @@
-//! Creates fields from a format's JSON Schema.
+//! Makes fields from the JSON Schema of a format.
 
 use super::View;
 use crate::edit::fields::{Choice, Field, FieldKind};
@@ -6,7 +6,7 @@ use crate::edit::nodes::{escaped, word};
 use serde_json::{Map, Value};
 
 impl View<'_> {
-    /// Returns the fields of a map: the properties of the schema, then all other members.
+    /// Returns the fields of a map: one for each property of the schema, then one for each other member.
     pub(super) fn by_schema(
         &self,
         schema: &Value,
@@ -52,14 +52,14 @@ impl View<'_> {
     }
 }
 
-/// Resolves a schema that is a reference.
+/// Returns the schema that a `$ref` refers to. A schema without `$ref` is returned itself.
 fn resolved<'s>(schema: &'s Value, rule: &'s Value) -> &'s Value {
     let reference = word(rule, "$ref").strip_prefix('#');
     let found = reference.and_then(|pointer| schema.pointer(pointer));
     found.unwrap_or(rule)
 }
 
-/// Returns the first alternative of a schema that is a map.
+/// Returns the first alternative of a schema that allows a map.
 pub(super) fn object_of<'s>(schema: &'s Value, rule: &'s Value) -> &'s Value {
     let rule = resolved(schema, rule);
     let any = rule
