@@ -1,4 +1,6 @@
-//! Simplifies a tree of boxes: bare boxes dissolve, frames close, wrappers join what they wrap.
+//! Simplifies the tree of boxes of a drawing.
+//! A bare box (without a frame) is replaced by its content, frames are closed, and a wrapper is joined with the box
+//! inside.
 
 use super::{BoxId, BoxShape, Detail, DrawnBox, Line, LineKind, ScopeDrawing, ScopeEnd};
 use std::collections::{HashMap, HashSet};
@@ -6,7 +8,7 @@ use windlass_model::model::Name;
 
 impl ScopeDrawing {
     /// Replaces bare boxes by their content.
-    /// A line to a bare box then leads to what begins in the box, and a line from it starts at what ends in the box.
+    /// Then a line to a bare box leads to the first boxes in it, and a line from it starts at the last boxes in it.
     pub(super) fn without_bare(mut self) -> Self {
         let mut boxes = Vec::new();
         let mut lines = std::mem::take(&mut self.lines);
@@ -27,7 +29,7 @@ impl ScopeDrawing {
         Self { boxes, lines }
     }
 
-    /// Closes the frames below this level of detail.
+    /// Closes the frames that are deeper than the level of detail allows.
     pub(super) fn close(self, detail: Detail) -> Self {
         let boxes = self.boxes.into_iter().map(|drawn| match drawn.shape {
             BoxShape::Frame(_)
@@ -74,9 +76,9 @@ impl ScopeDrawing {
         }
     }
 
-    /// Joins boxes as people think of them.
-    /// A retry or a time limit belongs to the step that it encloses. A frame with only a graph in it has the content
-    /// of the graph. A condition that is always true is not written next to a line.
+    /// Joins boxes that an author thinks of as one.
+    /// A retry or a time limit is joined with the step that it encloses. A frame that contains only a graph has the
+    /// content of the graph. A condition that is always true is not written next to its line.
     pub(super) fn joined(mut self) -> Self {
         let mut renamed = HashMap::new();
         for drawn in &mut self.boxes {
@@ -106,7 +108,7 @@ impl ScopeDrawing {
                 line.label.clear();
             }
         }
-        // If nothing follows a node, the scope ends.
+        // If no line leads from a node to another one, the scope ends after it.
         let leads_on = |line: &&Line| line.kind != LineKind::Previous;
         let leads_on = self.lines.iter().filter(leads_on);
         let leads_on: HashSet<BoxId> = leads_on.filter_map(|line| line.from).collect();
@@ -117,7 +119,7 @@ impl ScopeDrawing {
         self
     }
 
-    /// Returns the tree of a whole program, joined, with its ports.
+    /// Returns the drawing of a whole program, with joined boxes and with ports.
     pub(super) fn into_program_drawing(self) -> Self {
         let mut inside = self.joined();
         inside = match inside.only_box() {
@@ -128,7 +130,7 @@ impl ScopeDrawing {
         inside
     }
 
-    /// Notes at each box which ports are wired to it and from it, outside and inside.
+    /// Records for each box which of its ports are connected, outside and inside.
     fn find_ports(&mut self) {
         let mut at = HashMap::new();
         for (place, drawn) in self.boxes.iter_mut().enumerate() {
@@ -165,7 +167,7 @@ impl ScopeDrawing {
         }
     }
 
-    /// Returns a drawing with only this box; for a graph, the content of the graph.
+    /// Returns a drawing with only this box. If the box is a graph, returns the content of the graph.
     fn unwrap_graph(drawn: DrawnBox, ends: ScopeEnd) -> Self {
         match drawn.shape {
             BoxShape::Frame(graph) if drawn.facts.kind == "graph" => graph.ending(ends),
@@ -173,8 +175,8 @@ impl ScopeDrawing {
         }
     }
 
-    /// Removes and returns the only box, with how the line from it ends. Returns `None` if there are
-    /// other boxes, or labels at its lines.
+    /// Removes and returns the only box, and what ends after it.
+    /// Returns `None` if there are other boxes, or if its lines have labels.
     fn only_box(&mut self) -> Option<(DrawnBox, ScopeEnd)> {
         let [first, second] = &*self.lines else {
             return None;
@@ -202,7 +204,7 @@ impl ScopeDrawing {
         }
     }
 
-    /// Sets how the lines to the end of the scope end.
+    /// Sets what ends with the scope, for all lines to the end of the scope.
     fn ending(mut self, ends: ScopeEnd) -> Self {
         for line in self.lines.iter_mut().filter(|line| line.to.is_none()) {
             line.ends = ends;
@@ -210,7 +212,7 @@ impl ScopeDrawing {
         self
     }
 
-    /// Returns its boxes at any depth, outer ones first.
+    /// Returns the boxes of the drawing at any depth. An outer box is before its inner boxes.
     pub(super) fn all(&self) -> Vec<&DrawnBox> {
         let mut all: Vec<&DrawnBox> = Vec::new();
         let mut left: Vec<&DrawnBox> = self.boxes.iter().rev().collect();
@@ -223,7 +225,7 @@ impl ScopeDrawing {
         all
     }
 
-    /// Removes a frame; returns the closed frame and its content.
+    /// Removes a frame from the drawing. Returns the frame, now closed, and its content.
     pub(super) fn into_inside_of(self, id: BoxId) -> (Option<DrawnBox>, Self) {
         let mut left = self.boxes;
         while let Some(drawn) = left.pop() {
@@ -241,7 +243,7 @@ impl ScopeDrawing {
 }
 
 impl DrawnBox {
-    /// Returns true if a step may follow it.
+    /// Returns true if a step may follow the box.
     fn leads_on(&self) -> bool {
         !["raise", "terminate"].contains(&self.facts.kind)
     }
@@ -253,9 +255,10 @@ fn note(ports: &mut Vec<Name>, port: &Name) {
     }
 }
 
-/// Returns the lines outside a bare box, connected to what is in it.
+/// Returns the lines outside of a bare box, connected to the boxes inside of it.
 fn through(id: BoxId, inside: &ScopeDrawing, outer: Vec<Line>) -> Vec<Line> {
-    // A box that leads only to the handler of its failure is an end, too. A box that ends the run is not.
+    // A box from which only a line for its failure leads is one of the last boxes, too. A box that ends the run is
+    // not.
     let successful = inside
         .lines
         .iter()

@@ -1,9 +1,9 @@
-//! Draws a program as a diagram: one box for a step, one frame for a scope, as an author thinks of them.
-//! The machine's own states (the end of a body, a visit) are drawn as lines. Lines of a canvas are labelled with the
-//! ports that they connect, and the inside of its nodes is drawn only on demand.
+//! Draws a program as a diagram: one box for a step and one frame for a scope, as an author thinks of them.
+//! Some states exist only for the machine (the end of a body, a visit) and are drawn as lines. Lines of a canvas are
+//! labelled with the ports that they connect. The inside of a canvas node is drawn only on demand.
 //!
-//! `tree` makes the boxes and lines, `fold` closes and joins boxes.
-//! Mermaid and Graphviz place boxes themselves; `layout` places them for the API and for SVG.
+//! `tree` makes the boxes and lines. `fold` closes and joins boxes.
+//! Mermaid and Graphviz compute the positions of boxes themselves. `layout` computes them for the API and for SVG.
 //!
 //! The crate knows only programs: no run, no file and no server.
 //!
@@ -30,15 +30,15 @@ use windlass_machine::program::{ScopeId, StateId};
 use windlass_model::model::Name;
 use windlass_value::{fitted, one_line};
 
-/// Maximum number of characters in a label: a diagram is not a listing.
+/// Maximum number of characters in a label. It is small, because a diagram does not replace the text of the workflow.
 const LABEL: usize = 100;
 
 /// How much of a program is drawn.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Detail {
-    /// Whether the inside of a canvas's nodes is drawn, too.
+    /// Whether the inside of canvas nodes is drawn, too.
     pub expand: bool,
-    /// Maximum number of open scopes inside each other; `None`: all.
+    /// Maximum depth of open scopes. `None` means that all scopes are open.
     pub depth: Option<u32>,
 }
 
@@ -49,7 +49,8 @@ struct ScopeDrawing {
     lines: Vec<Line>,
 }
 
-/// The id of a box: the same for the same part of a program, however much is drawn.
+/// The id of a box.
+/// The same part of a program has the same id, whatever else is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum BoxId {
     Scope(ScopeId),
@@ -77,53 +78,53 @@ enum BoxShape {
     /// A box whose inside is not drawn.
     Closed,
     Frame(ScopeDrawing),
-    /// A box that is drawn as its content, without a frame.
+    /// A box of which only the content is drawn, without a frame.
     Bare(ScopeDrawing),
 }
 
-/// The facts that are shown about a box.
+/// The facts about a box that are shown or returned.
 #[derive(Default)]
 struct Facts {
     kind: &'static str,
-    /// Its name in status and history.
+    /// The name of the box's step in status and history.
     name: Name,
-    /// The name of its action, if that is another one.
+    /// The name of the action, if it differs from `name`.
     action: Option<Name>,
     title: Option<Name>,
-    /// Its type as written.
+    /// The type, as the file has it.
     label: Option<Name>,
-    /// Its path in a run, without numbers of iterations.
+    /// The path in a run, without the numbers of iterations.
     path: String,
     line: u32,
     file: u16,
-    /// What it does, in one line.
+    /// What the step does, in one line.
     summary: String,
-    /// Its line in diagrams of text, when it is open and when it is closed.
+    /// The text of the box in Mermaid and Graphviz if it is open. The next field is the text if it is closed.
     text: String,
     closed_text: String,
-    /// Whether it is drawn closed unless its inside is requested.
+    /// Whether the box is closed unless its inside is requested.
     closed: bool,
     condition: Option<String>,
     limits: NodeLimits,
-    /// For a canvas's node: the ports that are wired to it, and from it.
+    /// For a canvas node, the input ports that are connected. The next field has the output ports.
     inputs: Vec<Name>,
     outputs: Vec<Name>,
 }
 
-/// A line. `from` and `to` are boxes of the same scope; `None`: the start or the end of the scope.
+/// A line. `from` and `to` are boxes of the same scope. `None` means the start or the end of the scope.
 #[derive(Clone)]
 struct Line {
     from: Option<BoxId>,
     to: Option<BoxId>,
     label: String,
     kind: LineKind,
-    /// What ends with the scope, if the line leads to its end.
+    /// If the line leads to the end of the scope, what ends there.
     ends: ScopeEnd,
-    /// The ports of a canvas that it connects.
+    /// The pairs of ports in a canvas that the line connects.
     wires: Vec<Wire>,
 }
 
-/// What ends with the end of a scope.
+/// What ends at the end of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ScopeEnd {
     Scope,
@@ -144,17 +145,17 @@ impl ScopeEnd {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineKind {
     Next,
-    /// Out of a choice.
+    /// A line out of a choice.
     Branch,
-    /// If the step before it did not succeed.
+    /// A line that is followed if the step before it did not succeed.
     Failed,
-    /// A value from port to port.
+    /// A value that is passed from port to port.
     Data,
-    /// A value of the iteration before.
+    /// A value from the previous iteration that is passed from port to port.
     Previous,
 }
 
-/// A value from an output to an input.
+/// A connection from an output port to an input port.
 #[derive(Clone)]
 struct Wire {
     output: Name,

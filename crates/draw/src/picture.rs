@@ -1,4 +1,5 @@
-//! A program as nodes and edges with positions: the API returns it, and SVG is drawn from it.
+//! A program as nodes and edges with positions.
+//! The API returns this graph, and the SVG image is drawn from it.
 
 use super::{BoxId, BoxShape, DrawnBox, Facts, ScopeDrawing, layout, tree};
 use serde::{Deserialize, Serialize};
@@ -172,25 +173,25 @@ pub enum Open {
 pub struct View {
     /// Which frames are open.
     pub open: Open,
-    /// The id or path of a node: only its inside is drawn.
+    /// The id or path of a node. If it is set, only the inside of this node is drawn.
     pub root: Option<String>,
 }
 
-/// The error of a view that names a node with an inside that does not exist.
+/// The error if a view names a node that does not exist, or that has no inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoNode {
     /// The requested id or path.
     pub name: String,
-    /// Whether the node exists, but has no inside.
+    /// Whether the node exists but has no inside.
     pub flat: bool,
-    /// The paths of the nodes with an inside.
+    /// The paths of all nodes that have an inside.
     pub known: Vec<String>,
 }
 
 /// Returns the graph of a program.
 ///
 /// # Errors
-/// The view names a node that does not exist, or has no inside.
+/// The view names a node that does not exist or has no inside.
 pub fn graph(program: &Program, view: &View) -> Result<Graph, NoNode> {
     let inside = tree::drawing(program).into_program_drawing();
     let find = |name: &String| inside.find(name);
@@ -212,7 +213,8 @@ pub fn graph(program: &Program, view: &View) -> Result<Graph, NoNode> {
 }
 
 impl ScopeDrawing {
-    /// Finds a frame by its id, else by its path: loops and foreaches first, then the outermost frame.
+    /// Finds a frame by its id or else by its path.
+    /// If several frames have the path, a loop or foreach is preferred, then the outermost frame.
     fn find(&self, name: &str) -> Result<BoxId, NoNode> {
         let all = self.all();
         let plain = plain(name);
@@ -244,7 +246,7 @@ fn plain(path: &str) -> String {
     names.collect::<Vec<_>>().join("/")
 }
 
-/// Returns a box as a node without its position.
+/// Converts a box to a node that has no position yet.
 pub(super) fn node(drawn: &DrawnBox) -> Node {
     let Facts {
         kind,

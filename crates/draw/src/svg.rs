@@ -1,4 +1,5 @@
-//! Draws a graph as SVG: one file without scripts, light or dark like the reader's screen.
+//! Draws a graph as SVG.
+//! The file has no scripts. It is light or dark according to the settings of the viewer's screen.
 
 use super::layout::{EDGE_TEXT, NODE_TEXT, does, layout};
 use super::picture::{Edge, Graph, Node};
@@ -37,7 +38,7 @@ pub fn svg(program: &Program, detail: Detail) -> String {
     picture(&graph, &program.name)
 }
 
-/// Draws a graph that has its positions.
+/// Draws a graph whose nodes and edges have positions.
 #[must_use]
 pub fn picture(graph: &Graph, name: &str) -> String {
     let mut out = String::new();
@@ -97,7 +98,7 @@ fn text(class: &str, x: i64, y: i64, text: &str, most: usize, out: &mut String) 
     );
 }
 
-/// Returns the sign of a node that repeats or branches.
+/// Returns the sign that marks a node which repeats or branches.
 fn sign(node: &Node) -> &'static str {
     match node.kind.as_str() {
         "loop" => "↻ ",
@@ -112,7 +113,7 @@ fn titled(node: &Node) -> String {
     format!("{}{title}", sign(node))
 }
 
-/// Writes the tooltip of a node, with what the node cannot show.
+/// Writes the tooltip of a node, with the text for which the node itself has no room.
 fn tip(node: &Node, out: &mut String) {
     let text = format!("{}\n{}", node.path, does(node));
     let _ = writeln!(out, "<title>{}</title>", escaped(text.trim()));
@@ -145,7 +146,7 @@ fn step(node: &Node, out: &mut String) {
     let _ = writeln!(out, "<g class=\"{}\">", node.kind);
     tip(node, out);
     if node.foldable {
-        // A second sheet behind it shows that there is more.
+        // A second rectangle behind the node shows that it has an inside.
         rect(node, "f own", 4, 8, out);
         rect(node, "b own", 0, 8, out);
     } else {
@@ -255,13 +256,13 @@ fn label(edge: &Edge, out: &mut String) {
 
 // ── text ────────────────────────────────────────────────────────────────────────────────────────
 
-/// Returns how many characters of this size, in tenths of a pixel, fit.
+/// Returns how many characters fit into a width. `size` is the width of a character in tenths of a pixel.
 fn characters(width: i64, size: i64) -> usize {
     usize::try_from(width * 10 / size).unwrap_or(0)
 }
 
-/// Escapes text for XML, so that it shows what it contains: no markup, no control characters, nothing that changes
-/// the direction of writing.
+/// Escapes text for XML, so that it is shown as it is.
+/// The result has no markup, no control characters, and no characters that change the direction of writing.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

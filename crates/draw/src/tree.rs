@@ -21,7 +21,7 @@ pub(super) fn drawing(program: &Program) -> ScopeDrawing {
             states.push(StateId::from_index(index));
         }
     }
-    // A follow-up is drawn as a part of its call.
+    // The follow-up of a call (the steps that follow as a part of it) is drawn as a part of the call's box.
     let parts = program.states.iter().filter_map(|state| match state.op {
         Op::FollowUp { to, .. } => Some(to),
         _ => None,
@@ -45,7 +45,7 @@ struct Tree<'p> {
 }
 
 impl Tree<'_> {
-    /// Returns the content of a scope; `path` is the path of the enclosing loops.
+    /// Returns the content of a scope. `path` is the path of the enclosing loops.
     fn inside(&self, id: ScopeId, path: &str) -> ScopeDrawing {
         let mut drawn = ScopeDrawing::default();
         let Some(scope) = self.program.scope(id) else {
@@ -140,7 +140,7 @@ impl Tree<'_> {
     fn draw(&self, id: StateId, state: &State, path: &str, drawn: &mut ScopeDrawing) {
         let me = BoxId::State(id);
         match &state.op {
-            // These states are drawn as the lines that lead to them.
+            // These states have no box. They are drawn as the lines that lead to them.
             Op::Repeat
             | Op::Break
             | Op::Leave
@@ -389,7 +389,7 @@ impl Tree<'_> {
     }
 }
 
-/// Returns the value that a choice tests, if it tests only one.
+/// Returns the value that a choice tests. Returns `None` if it tests several values.
 fn tested_value(state: &State) -> Option<String> {
     match &state.op {
         Op::Branch(arms) => match &**arms {
@@ -410,12 +410,12 @@ fn titled(action: &Action) -> &Name {
     action.title.as_ref().unwrap_or(&action.name)
 }
 
-/// Returns the display name of a scope's action; without a title, the scope's own name.
+/// Returns the display name of a scope's action. If the action has no title, returns `name`.
 fn titled_or<'a>(name: &'a Name) -> impl Fn(&'a Action) -> &'a Name {
     move |action| action.title.as_ref().unwrap_or(name)
 }
 
-/// Returns the facts that an action adds to a box with this name.
+/// Returns the facts that an action adds to a box. `name` is the name of the box.
 fn of_action(action: Option<&Action>, name: &Name) -> Facts {
     let Some(action) = action else {
         return Facts::default();
@@ -435,7 +435,7 @@ fn below(path: &str, name: &Name) -> String {
     }
 }
 
-/// Returns the box at which a line to this state ends; `None`: the end of the scope.
+/// Returns the box at which a line to this state ends. `None` means the end of the scope.
 fn end(program: &Program, to: StateId) -> Option<BoxId> {
     let mut at = to;
     loop {
@@ -443,7 +443,7 @@ fn end(program: &Program, to: StateId) -> Option<BoxId> {
         return match &state.op {
             Op::Repeat | Op::Break | Op::Leave | Op::Join | Op::Succeed => None,
             Op::Enter(scope) => Some(BoxId::Scope(*scope)),
-            // A visit only counts; a check and a follow-up belong to the state before them.
+            // A visit only counts. A check and a follow-up belong to the box of the state before them.
             Op::Visit | Op::Expect(..) | Op::FollowUp { .. } if state.next != at => {
                 at = state.next;
                 continue;

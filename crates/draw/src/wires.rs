@@ -1,5 +1,5 @@
-//! The lines of a canvas with their ports: between nodes, from and to the enclosing scope, and from the iteration
-//! before.
+//! Draws the lines of a canvas with their ports.
+//! They connect nodes of a scope, the enclosing scope, and the previous iteration.
 
 use super::{BoxId, Line, LineKind, ScopeDrawing, Wire};
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ impl Wire {
     }
 }
 
-/// The links of each node.
+/// For each node, the links that lead to it, and the links that pass its outputs out of the scope.
 pub(super) struct Links<'p> {
     to: HashMap<&'p Name, Vec<&'p Link>>,
     results: HashMap<&'p Name, Vec<&'p Link>>,
@@ -48,7 +48,7 @@ impl<'p> Links<'p> {
     }
 }
 
-/// Draws the lines between nodes; `entry` returns the box of a node.
+/// Draws the lines between nodes. `entry` returns the box at which a line to a node ends.
 pub(super) fn wires(
     program: &Program,
     links: &Links<'_>,

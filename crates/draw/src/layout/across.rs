@@ -1,18 +1,19 @@
-//! Horizontal positions of the vertices: below and above their neighbours, as far as the order of the layer and the
+//! Computes the horizontal positions of the vertices.
+//! Each vertex is placed below or above its neighbours in the other layers, as far as the order of its layer and the
 //! gaps allow.
 
 use super::layers::{Layers, Vertex};
 use super::order::Order;
 
-/// Number of passes over the layers.
+/// Number of passes over all layers.
 const PASSES: usize = 8;
-/// Gap between two boxes; then the gap between a box and a line, or two lines.
+/// Gap between two boxes. The next constant is the gap between a box and a line, or between two lines.
 const GAP: i64 = 32;
 const LINE_GAP: i64 = 12;
-/// Lines that miss each other by at most this distance are aligned.
+/// Two parts of a line whose positions differ by at most this distance are aligned.
 const NEAR: u64 = 10;
 
-/// Returns the left side of each vertex; the leftmost is at 0.
+/// Returns the position of the left side of each vertex. The smallest position is 0.
 pub(super) fn across(layers: &mut Layers, order: &Order) -> Vec<i64> {
     let mut x = vec![0; layers.vertices.len()];
     for layer in order {
@@ -30,7 +31,7 @@ pub(super) fn across(layers: &mut Layers, order: &Order) -> Vec<i64> {
         }
     }
     for pass in 0..PASSES {
-        // The last pass goes down.
+        // The direction of the first pass is such that the last pass goes down.
         let down = pass % 2 == PASSES % 2 + 1;
         let sides = if down { &above } else { &below };
         let count = order.len();
@@ -55,7 +56,7 @@ fn put(x: &mut [i64], layer: &[usize], places: &[i64]) {
     }
 }
 
-/// Returns the left sides if the vertices of a layer are as close together as allowed.
+/// Returns the left sides of a layer's vertices if they are as close together as allowed, beginning at 0.
 fn offsets(layers: &Layers, layer: &[usize]) -> Vec<i64> {
     let mut at = 0;
     let mut before: Option<&Vertex> = None;
@@ -74,8 +75,9 @@ fn offsets(layers: &Layers, layer: &[usize]) -> Vec<i64> {
     layer.iter().filter_map(offset).collect()
 }
 
-/// Returns the left sides that are nearest to the position that each vertex wishes for.
-/// Vertices that wish for the same position share it, as a block around the middle of their wishes.
+/// Returns the left sides of a layer's vertices. Each is as near as possible to the position that its neighbours
+/// suggest (its wish).
+/// If several vertices cannot all have their wishes, they form a block around the average of these wishes.
 fn place_vertices(
     layers: &mut Layers,
     layer: &[usize],
@@ -83,9 +85,9 @@ fn place_vertices(
     x: &[i64],
 ) -> Vec<i64> {
     let offsets = offsets(layers, layer);
-    // The position of the layer's leftmost vertex that each vertex wishes for.
+    // The wish of each vertex, converted to a position of the leftmost vertex of the layer.
     let mut wished: Vec<i64> = Vec::with_capacity(layer.len());
-    // For each block: the sum of wishes times weights, the sum of weights, and the number of vertices.
+    // For each block: the sum of its wishes times weights, the sum of the weights, and the number of vertices.
     let mut blocks: Vec<(i64, i64, usize)> = Vec::new();
     let middle = |block: &(i64, i64, usize)| block.0.div_euclid(block.1.max(1));
     for (vertex, offset) in layer.iter().zip(&offsets) {
@@ -126,7 +128,7 @@ fn place_vertices(
     for (index, block) in blocks.iter().enumerate() {
         let most = blocks.get(index + 1).map_or(i64::MAX, middle);
         let at = middle(block);
-        // A line that is nearly straight is made straight.
+        // A line that is nearly straight becomes straight.
         let near = members
             .by_ref()
             .take(block.2)

@@ -1,12 +1,13 @@
-//! Assigns items and links to layers: which links lead back, which layer each item is in, and the vertices at which a
-//! link passes the layers between its ends.
+//! Assigns items (boxes) and links (lines between them) to layers from top to bottom.
+//! It decides which links lead back, in which layer each item is, and at which vertices a link passes the layers
+//! between its ends.
 
 /// An item to place: a box with a size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item {
     pub width: i64,
     pub height: i64,
-    /// Whether it is in the last layer, after all others.
+    /// Whether the item is in the last layer, below all others.
     pub last: bool,
 }
 
@@ -15,16 +16,17 @@ pub(super) struct Item {
 pub(super) struct Link {
     pub from: usize,
     pub to: usize,
-    /// Distances from the left where it leaves the lower side, and where it meets the upper side.
+    /// Distance from the left side of the upper item at which the link starts. The next field is the distance at
+    /// which it ends at the lower item.
     pub from_at: i64,
     pub to_at: i64,
-    /// Width of its label; 0: it has no label.
+    /// Width of the link's label. 0 means that it has no label.
     pub label: i64,
-    /// Whether it is known to lead back.
+    /// Whether the caller knows that the link leads back.
     pub back: bool,
 }
 
-/// A place in a layer: an item, or a link that passes.
+/// A place in a layer: an item, or a link that passes the layer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vertex {
     pub layer: usize,
@@ -33,7 +35,7 @@ pub(super) struct Vertex {
     pub passes: bool,
 }
 
-/// A part of a link, from one layer to the next.
+/// The part of a link from one layer to the next.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hop {
     pub from: usize,
@@ -42,29 +44,29 @@ pub(super) struct Hop {
     pub to_at: i64,
 }
 
-/// How a link reaches its end.
+/// How a link is drawn from its start to its end.
 #[derive(Clone, Debug)]
 pub(super) enum LinkRoute {
-    /// Down from layer to layer: its hops, and the vertex with its label.
+    /// Down from layer to layer. The fields are the link's hops, and the vertex that has its label.
     Hops(Vec<usize>, Option<usize>),
-    /// Around at the side; true if it leads back.
+    /// In a lane at the side. The flag is true if the link leads back.
     Lane(bool),
 }
 
 pub(super) struct Layers {
-    /// The items first, in their order.
+    /// The vertices. The first ones are the items, in their order.
     pub vertices: Vec<Vertex>,
     pub hops: Vec<Hop>,
     pub routes: Vec<LinkRoute>,
     pub layers: usize,
-    /// Number of executed steps of inner loops.
+    /// Number of steps of inner loops, as a measure of the work.
     pub steps: u64,
 }
 
-/// The width for a line that passes, and the position of the line in it.
+/// The width that a passing line has in a layer. The next constant is the position of the line in it.
 pub(super) const PASS: i64 = 12;
 pub(super) const PASS_AT: i64 = 6;
-/// The height for a label.
+/// The height of a layer for a label.
 const LABEL_HEIGHT: i64 = 20;
 
 impl Layers {
@@ -132,14 +134,16 @@ impl Layers {
     }
 }
 
-/// Returns the number of layers between the ends of a link, plus one; 0 for a link that does not lead down.
+/// Returns the number of layers that a link goes down.
+/// Returns 0 for a link that does not lead down.
 fn span(link: &Link, layer_of: &[usize]) -> usize {
     let at = |item: usize| layer_of.get(item).copied().unwrap_or(0);
     at(link.to).saturating_sub(at(link.from))
 }
 
-/// Returns the maximum span of a link that is drawn through layers. It limits how many layers all links pass
-/// together, so that the work is in proportion to the graph. Longer links go around at the side.
+/// Returns the maximum span of a link that is drawn through layers. Longer links are drawn at the side.
+/// This limits the number of layers that all links pass together, so that the work is proportional to the size of the
+/// graph.
 fn max_span(links: &[Link], back: &[bool], layer_of: &[usize]) -> usize {
     let forward = links.iter().zip(back).filter(|(_, back)| !**back);
     let mut spans: Vec<usize> = forward.map(|(link, _)| span(link, layer_of)).collect();
@@ -153,7 +157,7 @@ fn max_span(links: &[Link], back: &[bool], layer_of: &[usize]) -> usize {
     spans.iter().take_while(fits).last().copied().unwrap_or(0)
 }
 
-/// Returns the links out of each item.
+/// Returns for each item the indexes of the links that start at it.
 fn outgoing(items: usize, links: &[Link]) -> Vec<Vec<usize>> {
     let mut out = vec![Vec::new(); items];
     for (index, link) in links.iter().enumerate() {
@@ -164,11 +168,11 @@ fn outgoing(items: usize, links: &[Link]) -> Vec<Vec<usize>> {
     out
 }
 
-/// Finds the links that lead back to an item on the path to them.
+/// Finds the links that lead back: those to an item on the path that leads to the link.
 fn leading_back(items: usize, links: &[Link], steps: &mut u64) -> Vec<bool> {
     let mut back: Vec<bool> = links.iter().map(|link| link.back).collect();
     let out = outgoing(items, links);
-    // Per item: not seen, on the path to the current one, done.
+    // The state of each item: 0 is not seen, 1 is on the path to the current item, 2 is done.
     let mut seen = vec![0_u8; items];
     for root in 0..items {
         let mut way = vec![(root, 0)];
@@ -201,8 +205,8 @@ fn leading_back(items: usize, links: &[Link], steps: &mut u64) -> Vec<bool> {
     back
 }
 
-/// Assigns each item to the highest layer below all items that lead to it.
-/// An item to which no other leads is just above the items that it leads to.
+/// Assigns each item to the highest layer that is below all items that lead to it.
+/// An item to which no other item leads is just above the items that it leads to.
 fn layering(items: &[Item], links: &[Link], back: &[bool], steps: &mut u64) -> Vec<usize> {
     let out = outgoing(items.len(), links);
     let forward = |index: &usize| back.get(*index) == Some(&false);
@@ -234,7 +238,7 @@ fn layering(items: &[Item], links: &[Link], back: &[bool], steps: &mut u64) -> V
             }
         }
     }
-    // Not the first item, where the scope starts.
+    // The first item is skipped, because the scope starts there and it stays at the top.
     for item in order.iter().take(free).filter(|item| **item != 0).rev() {
         let all = out.get(*item).into_iter().flatten().filter(|l| forward(l));
         let before = all.filter_map(|index| {
@@ -252,7 +256,7 @@ fn layering(items: &[Item], links: &[Link], back: &[bool], steps: &mut u64) -> V
     layer
 }
 
-/// Returns the minimum number of layers from one end to the other; a label has a layer of its own.
+/// Returns the minimum number of layers from one end of a link to the other. A label needs a layer of its own.
 fn min_layers(link: &Link) -> usize {
     if link.label > 0 { 2 } else { 1 }
 }

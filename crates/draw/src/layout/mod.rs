@@ -1,5 +1,6 @@
-//! Positions of nodes and edges, from the inside out. The inside of a frame is a graph in layers from top to bottom,
-//! and determines the size of the frame. All numbers are integers, so a graph looks the same everywhere.
+//! Computes the positions of nodes and edges, from the inside out.
+//! The inside of a frame is a graph in layers from top to bottom, and determines the size of the frame. All numbers
+//! are integers, so a graph has the same layout everywhere.
 
 mod across;
 mod layers;
@@ -13,19 +14,19 @@ use route::Positions;
 use std::collections::HashMap;
 use windlass_model::model::Name;
 
-/// Padding inside a frame, and of the whole graph.
+/// Padding inside of a frame, and around the whole graph.
 const PAD: i64 = 20;
-/// Size of the point where a scope starts or ends, and of a choice.
+/// Size of the point at which a scope starts or ends, and of the diamond of a choice.
 const POINT: i64 = 16;
 const CHOICE: i64 = 32;
 /// Height of a line of text in a node.
 const TEXT: i64 = 18;
-/// Maximum number of characters: in the label of an edge, in a node, and in a frame.
+/// Maximum number of characters in the label of an edge. The next constants are those in a node and in a frame.
 pub(super) const EDGE_TEXT: usize = 36;
 pub(super) const NODE_TEXT: usize = 40;
 const FRAME_TEXT: usize = 56;
 
-/// Returns a graph, and the number of steps of inner loops that its layout took.
+/// Returns the graph of a drawing, and the number of steps of inner loops that its layout needed.
 pub(super) fn layout(inside: &ScopeDrawing, around: Option<&DrawnBox>) -> (Graph, u64) {
     let mut steps = 0;
     let mut level = level(inside, around, &mut steps);
@@ -35,7 +36,8 @@ pub(super) fn layout(inside: &ScopeDrawing, around: Option<&DrawnBox>) -> (Graph
     (level, steps)
 }
 
-/// Returns the width of a text that is cut to `most` characters, with `size` tenths of a pixel for each.
+/// Returns the width of a text after it is cut to `most` characters.
+/// `size` is the width of a character in tenths of a pixel.
 pub(super) fn text_width(text: &str, most: usize, size: i64) -> i64 {
     let wide = |c: char| if u32::from(c) >= 0x1100 { 17 } else { 10 };
     let tenths: i64 = text.chars().take(most).map(wide).sum();
@@ -48,7 +50,7 @@ fn place_of(layers: &mut Layers, items: &[Item], links: &[Link]) -> Positions {
     route::route(items, links, layers, &order, &x)
 }
 
-/// The nodes of a level with their sizes, before they have positions.
+/// The nodes of one frame (or of the top) with their sizes, before they have positions.
 struct Level<'a> {
     inside: &'a ScopeDrawing,
     nodes: Vec<Node>,
@@ -102,7 +104,7 @@ fn level(inside: &ScopeDrawing, around: Option<&DrawnBox>, steps: &mut u64) -> G
     graph
 }
 
-/// An edge with the link that is laid out for it.
+/// An edge, and the link by which it is laid out.
 struct Drawing {
     edge: Edge,
     link: Link,
@@ -150,7 +152,7 @@ impl<'a> Level<'a> {
         level
     }
 
-    /// Returns the edges of this level: one for each wire, or one for each line.
+    /// Returns the edges of this frame: one for each connected pair of ports, or one for each line without ports.
     fn edges(&self, repeats: bool) -> Vec<Drawing> {
         let mut edges = Vec::with_capacity(self.inside.lines.len() + 1);
         for line in &self.inside.lines {
@@ -190,8 +192,8 @@ impl<'a> Level<'a> {
     ) -> Option<Drawing> {
         let (a, b) = (self.nodes.get(from)?, self.nodes.get(to)?);
         let back = kind == "again" || kind == "previous" || from == to;
-        // A line that goes up enters a node at its side, and the line of a failure leaves it there;
-        // other lines use the centre.
+        // A line that leads up enters a node near its side, and the line of a failure leaves a node there. Other
+        // lines use the centre.
         let side = |node: &Node, apart: bool| match apart && node.width > 3 * POINT {
             true => node.width - POINT,
             false => node.width / 2,
@@ -244,7 +246,7 @@ impl Line {
         }
     }
 
-    /// Returns what the ports at its ends do not show.
+    /// Returns the label of a wire: what the ports at its ends do not already show.
     fn label_of(&self, wire: &Wire) -> String {
         let name = match (self.from, self.to) {
             (None, _) => &*wire.output,
@@ -262,7 +264,7 @@ impl Line {
 
 // ── sizes ───────────────────────────────────────────────────────────────────────────────────────
 
-/// Describes in one line what a node does and what limits it.
+/// Describes in one line what a node does and which limits it has.
 pub(super) fn does(node: &Node) -> String {
     let cut = node.limits.deadline.as_ref();
     let cut = cut.map(|after| format!("cut after {after}"));
@@ -297,7 +299,7 @@ fn measure(node: &mut Node, drawn: &DrawnBox, within: Option<&Graph>) {
     let (inputs, outputs) = (&drawn.facts.inputs, &drawn.facts.outputs);
     let (into, out) = (ports(inputs), ports(outputs));
     let width = width.max(into.0 * into.1).max(out.0 * out.1);
-    // Both halves are even, so a line to the middle is straight.
+    // The width is a multiple of 4, so a line to the middle is straight.
     node.width = width.div_euclid(4) * 4 + 4 * i64::from(width % 4 > 0);
     let rows = i64::from(into.1 > 0) + i64::from(out.1 > 0);
     node.height = height + rows * TEXT;
@@ -314,7 +316,7 @@ fn measure(node: &mut Node, drawn: &DrawnBox, within: Option<&Graph>) {
     }
 }
 
-/// Returns the height above the content of a frame: its title, what it does, and its inputs.
+/// Returns the height of the part of a frame above its content: the title, what it does, and its inputs.
 fn header(node: &Node) -> i64 {
     let does = i64::from(!does(node).is_empty());
     let inputs = i64::from(node.ports.iter().any(|port| port.side == "in"));
@@ -340,7 +342,7 @@ impl Graph {
 mod tests {
     use super::{Item, Layers, Link, place_of};
 
-    /// Lays out `count` items, each linked from some that come before it, within `near` of it.
+    /// Lays out `count` items. Each is linked from some earlier items that are at most `near` items away.
     fn steps(count: usize, near: usize) -> u64 {
         let item = |place: usize| Item {
             width: 180,

@@ -1,18 +1,19 @@
-//! Orders each layer so that few lines cross: sweeps move every vertex to the middle of its neighbours.
+//! Orders the vertices of each layer so that few lines cross.
+//! Each sweep moves every vertex to the middle of its neighbours in the next layer.
 
 use super::layers::Layers;
 
-/// Maximum number of sweeps, and of sweeps without an improvement.
+/// Maximum number of sweeps. The next constant is the maximum number of sweeps without an improvement.
 const SWEEPS: usize = 12;
 const STALE: usize = 4;
 
 /// The vertices of each layer from left to right.
 pub(super) type Order = Vec<Vec<usize>>;
 
-/// Number of steps in one place, so that ports of the same vertex are ordered, too.
+/// Number of positions within a vertex, so that lines to different ports of the same vertex are ordered as well.
 const PLACE: usize = 1_024;
 
-/// The vertices at the other end of each vertex's hops, and the position of the hop at that vertex.
+/// For each vertex, the vertices at the other end of its hops, and the position of the hop at that vertex.
 struct Neighbors {
     above: Vec<Vec<(usize, usize)>>,
     below: Vec<Vec<(usize, usize)>>,
@@ -34,7 +35,7 @@ impl Neighbors {
     }
 }
 
-/// Returns the distance of a position from the left of a vertex, in steps of its place.
+/// Returns the distance of a position from the left side of a vertex, in units of 1/[`PLACE`] of the vertex.
 fn part(layers: &Layers, vertex: usize, at: i64) -> usize {
     let width = layers
         .vertices
@@ -67,7 +68,8 @@ pub(super) fn order(layers: &mut Layers) -> Order {
     best
 }
 
-/// Orders the vertices as they are reached from the first one on. In a tree, nothing crosses then.
+/// Orders the vertices in the order in which they are reached from the first one.
+/// If the graph is a tree, no lines cross in this order.
 fn first(layers: &mut Layers, neighbours: &Neighbors) -> Order {
     let mut order = vec![Vec::new(); layers.layers];
     let mut seen = vec![false; layers.vertices.len()];
@@ -90,7 +92,7 @@ fn first(layers: &mut Layers, neighbours: &Neighbors) -> Order {
     order
 }
 
-/// Returns the place of each vertex within its layer.
+/// Returns the index of each vertex within its layer.
 fn places(vertices: usize, order: &Order) -> Vec<usize> {
     let mut places = vec![0; vertices];
     for layer in order {
@@ -147,7 +149,8 @@ fn crossings(layers: &mut Layers, order: &Order) -> u64 {
     let mut crossings = 0;
     for (pairs, layer) in between.iter_mut().zip(order) {
         pairs.sort_unstable();
-        // A binary indexed tree over the places below: how many hops end there so far.
+        // A binary indexed tree over the vertices of the layer below. It counts how many of the hops so far end at
+        // each.
         let mut tree = vec![0_u64; layer.len() + 1];
         for (sofar, (_, to)) in pairs.iter().enumerate() {
             let mut before = 0;

@@ -1,5 +1,6 @@
-//! Paths of lines. Between two layers is a channel with tracks: a line goes down to its track, along it, and down
-//! again. A line that leads back or too far goes up or down a lane at the right side.
+//! Computes the paths of lines.
+//! Between two layers is a channel with horizontal tracks: a line goes down to its track, along the track, and down
+//! again. A line that leads back, or over too many layers, goes up or down in a vertical lane at the right side.
 
 use super::layers::{Item, Layers, Link, LinkRoute, PASS_AT};
 use super::order::Order;
@@ -7,12 +8,13 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Distance between two tracks, and between two lanes.
 const TRACK: i64 = 10;
-/// Distance between a layer and the first track; the minimum height of a channel is twice this.
+/// Distance between a layer and the first track. The minimum height of a channel is twice this distance.
 const MARGIN: i64 = 14;
-/// Maximum number of nets of a channel that are ordered; with more, each uses a free track.
+/// Maximum number of nets in a channel for which the best order is searched. If there are more, each uses a free
+/// track.
 const MANY: usize = 48;
 
-/// The positions of everything.
+/// The positions of all items and lines.
 #[derive(Default)]
 pub(super) struct Positions {
     pub width: i64,
@@ -30,19 +32,20 @@ pub(super) struct Route {
     pub back: bool,
 }
 
-/// A part of a line in a channel, from a position above to a position below.
-/// A lane counts as above if the line leaves the lane, and as below if the line enters the lane.
+/// The part of a line in a channel, from a position above to a position below.
+/// A position in a lane counts as above if the line leaves the lane, and as below if the line enters the lane.
 #[derive(Clone, Copy)]
 struct Run {
     channel: usize,
     above: i64,
     below: i64,
-    /// Where it starts and ends, each with the position there: runs with the same start or end may share a track.
+    /// Where the run starts, with the position there. The next field is where it ends. Runs with the same start or
+    /// end may share a track.
     source: (usize, i64),
     target: (usize, i64),
 }
 
-/// Runs on the same track.
+/// Runs that share a track.
 #[derive(Default)]
 struct Net {
     runs: Vec<usize>,
@@ -52,14 +55,14 @@ struct Net {
     to: i64,
 }
 
-/// The position of a link at the side, and the runs at its ends.
+/// The lane of a link that is drawn at the side, and the runs at both of its ends.
 struct Lane {
     x: i64,
     out: usize,
     into: usize,
 }
 
-/// A link at the side: the channels at its ends.
+/// A link that is drawn at the side, with the channels at both of its ends.
 struct SideLink {
     high: usize,
     low: usize,
@@ -71,7 +74,7 @@ struct Router<'a> {
     links: &'a [Link],
     x: &'a [i64],
     runs: Vec<Run>,
-    /// The track of each run, and how many tracks each channel has.
+    /// The track of each run. The next field has the number of tracks of each channel.
     track: Vec<i64>,
     tracks: Vec<i64>,
 }
@@ -106,7 +109,7 @@ pub(super) fn route(
             .filter_map(|one| router.layers.vertices.get(*one));
         heights.map(|vertex| vertex.height).max().unwrap_or(0)
     };
-    // The upper side of each layer and of each channel; channel n is above layer n.
+    // The vertical position of the upper side of each layer and of each channel. Channel n is above layer n.
     let mut tops = Vec::with_capacity(count);
     let mut channels = Vec::with_capacity(count + 1);
     let mut y = 0;
@@ -187,7 +190,7 @@ pub(super) fn route(
     places
 }
 
-/// Removes the points on a straight line between their neighbours.
+/// Removes the points that are on a straight line between the points before and after them.
 fn straight(points: &[[i64; 2]]) -> Vec<[i64; 2]> {
     let mut corners: Vec<[i64; 2]> = Vec::with_capacity(points.len());
     for point in points {
@@ -211,7 +214,7 @@ impl Router<'_> {
         self.x.get(vertex).copied().unwrap_or(0)
     }
 
-    /// Adds a run for each hop, with the same index.
+    /// Adds a run for each hop. The run has the same index as the hop.
     fn hops(&mut self) {
         for hop in &self.layers.hops {
             self.runs.push(Run {
@@ -224,7 +227,7 @@ impl Router<'_> {
         }
     }
 
-    /// Assigns lanes to the links at the side: short ones inside of long ones.
+    /// Assigns lanes to the links at the side. Short links are nearer to the graph than long links.
     fn lanes(&mut self, width: i64) -> (HashMap<usize, Lane>, i64) {
         let layer = |item: usize| self.layers.vertices.get(item).map_or(0, |item| item.layer);
         let side = |(index, way): (usize, &LinkRoute)| {
@@ -322,7 +325,9 @@ impl Router<'_> {
         }
     }
 
-    /// Groups the runs of a channel that need a track: runs from the same source, else runs to the same target.
+    /// Groups the runs of a channel that need a track into nets.
+    /// A net has the runs from the same source. A run that is alone at its source is grouped with others to the same
+    /// target.
     fn nets(&mut self, runs: &[usize]) -> Vec<Net> {
         let mut leaving: HashMap<(usize, i64), usize> = HashMap::new();
         for run in runs.iter().filter_map(|run| self.runs.get(*run)) {
@@ -360,7 +365,7 @@ impl Router<'_> {
         nets
     }
 
-    /// Assigns tracks to nets, so that few of them cross and none is on another.
+    /// Assigns tracks to nets in an order in which few of them cross and none covers another one.
     fn in_order(&mut self, nets: &[Net]) -> Vec<i64> {
         let mut left: Vec<usize> = (0..nets.len()).collect();
         let mut costs = vec![0_i64; nets.len()];
@@ -375,7 +380,7 @@ impl Router<'_> {
         }
         let mut tracks = vec![0_i64; nets.len()];
         let mut placed: Vec<usize> = Vec::with_capacity(nets.len());
-        // The next net is the one with the lowest cost above all nets that are left.
+        // The next net is the one that costs least if it is above all nets that remain.
         while let Some(at) = least(&left, &costs) {
             let next = left.remove(at);
             let Some(net) = nets.get(next) else { continue };
@@ -398,7 +403,7 @@ impl Router<'_> {
         tracks
     }
 
-    /// Assigns tracks to many nets: each gets the first free track, from the left.
+    /// Assigns tracks to many nets. From left to right, each net uses the first track that is free.
     fn first_free_tracks(&mut self, nets: &[Net]) -> Vec<i64> {
         let mut by_start: Vec<usize> = (0..nets.len()).collect();
         by_start.sort_by_key(|net| nets.get(*net).map_or(0, |net| net.from));
@@ -430,7 +435,7 @@ impl Router<'_> {
     }
 }
 
-/// Returns the index of the net with the lowest cost; of equal nets, the first.
+/// Returns the index of the net with the lowest cost. If several have this cost, returns the first of them.
 fn least(left: &[usize], costs: &[i64]) -> Option<usize> {
     let cost = |(_, net): &(usize, &usize)| costs.get(**net).copied().unwrap_or(0);
     let least = left.iter().enumerate().min_by_key(cost);
@@ -438,7 +443,8 @@ fn least(left: &[usize], costs: &[i64]) -> Option<usize> {
 }
 
 impl Net {
-    /// Returns the cost of this net above the other: crossings, and lines on top of each other.
+    /// Returns the cost if this net is above the other one: the number of crossings, and of lines that cover each
+    /// other.
     fn over(&self, other: &Self) -> i64 {
         let within = |x: &&i64, net: &Self| net.from < **x && **x < net.to;
         let down = self.below.iter().filter(|x| within(x, other)).count();
