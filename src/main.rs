@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-/// glibc's allocator retains memory that many threads freed, and musl's allocator is slow with several threads.
+/// jemalloc replaces the allocator: glibc's retains memory that many threads freed, and musl's is slow with several
+/// threads.
 #[cfg(all(target_os = "linux", feature = "jemalloc"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -1,4 +1,5 @@
-//! The source of a store's data: a server, the process that owns the store, or, without an owner, the store itself.
+//! Where a command reads a store's data: from a server, from the owner (the process that has opened the store), or
+//! from the store itself if it has no owner.
 
 use super::args::Global;
 use super::exit::Failure;
@@ -10,14 +11,14 @@ use tokio::time::Instant;
 use windlass_engine::{Engine, EngineBuilder, EngineError, Inspector, StoreError};
 use windlass_server::client::{Client, ClientError};
 
-/// How long a command retries: an owner may be about to listen, or about to exit.
+/// How long a command repeats a failed attempt. The owner may be about to listen or about to exit.
 pub const RETRY_TIME: Duration = Duration::from_secs(5);
 
 /// The time between two attempts.
 pub const RETRY_EVERY: Duration = Duration::from_millis(20);
 
 pub enum OwnerOrStore<T> {
-    /// The process that owns the store.
+    /// The owner of the store, over its control socket.
     Owner(Client),
     /// This process, which has opened the store.
     Here(T),
@@ -30,7 +31,8 @@ pub async fn owner_or<T>(
 ) -> Result<OwnerOrStore<T>, Failure> {
     let deadline = Instant::now() + RETRY_TIME;
     loop {
-        // The socket may be left over from a killed process of another user. In that case, the store has no owner.
+        // A killed process of another user may have left the socket behind. Then the store has no owner, and is
+        // opened here.
         let barred = match Client::for_state_dir(state).await {
             Ok(Some(client)) => return Ok(OwnerOrStore::Owner(client)),
             Ok(None) => None,
@@ -52,7 +54,8 @@ pub async fn owner_or<T>(
     }
 }
 
-/// Returns the server to use instead of the store. For a local store, checks its database against `--store`.
+/// Returns the client of the server that is used instead of the store, if there is one.
+/// For a local store, checks that its database is the one that `--store` names.
 pub fn remote(global: &Global) -> Result<Option<Client>, Failure> {
     let Some(url) = &global.server else {
         check_store_kind(global)?;
@@ -71,13 +74,14 @@ fn check_store_kind(global: &Global) -> Result<(), Failure> {
     }
 }
 
-/// Returns whether another process owns the store, or a server is used.
+/// Returns whether another process owns the store, or a server is used instead of it.
 pub async fn is_owned(global: &Global) -> Result<bool, Failure> {
     check_store_kind(global)?;
     Ok(global.server.is_some() || Client::for_state_dir(&global.state).await?.is_some())
 }
 
-/// Sends a request to the server or the owner, else does the work here. Retries errors that `is_passing` accepts.
+/// Sends a request to the server or the owner. Without both, does the work in this process.
+/// An error of the request for which `is_passing` returns true is followed by another attempt.
 async fn answer<S, T>(
     global: &Global,
     mut open: impl FnMut() -> Result<S, EngineError>,
@@ -104,7 +108,8 @@ async fn answer<S, T>(
     }
 }
 
-/// Inspects a store. The server, the owner or this process makes the report.
+/// Inspects a store.
+/// The report is made by the server or the owner, or by this process if there is neither.
 pub async fn inspect<T>(
     global: &Global,
     ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
@@ -120,7 +125,9 @@ pub async fn inspect<T>(
     answer(global, open, ask, read, ClientError::is_gone).await
 }
 
-/// Sends a command to a run. The server or the owner carries it out, or this process, which does not execute the run.
+/// Sends a command to a run.
+/// The server or the owner executes the command, or this process if there is neither. This process does not continue
+/// the run.
 pub async fn command<T>(
     global: &Global,
     ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
@@ -132,7 +139,7 @@ pub async fn command<T>(
     .await
 }
 
-/// Does the same, and creates the store if it does not exist.
+/// Like [`command`], but creates the store if it does not exist.
 pub async fn command_or_create<T>(
     global: &Global,
     ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
@@ -170,7 +177,7 @@ async fn command_in<T>(
     if global.engine.is_some() {
         return Ok(here(&open()?).await?);
     }
-    // A server that restarts is soon available again, and commands can be repeated.
+    // A server that restarts is available again soon, and these commands can be repeated.
     let is_passing =
         |error: &ClientError| error.is_gone() || matches!(error, ClientError::Unreachable(_));
     answer(global, open, ask, here, is_passing).await

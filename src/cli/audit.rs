@@ -1,4 +1,4 @@
-//! `windlass audit`, and the audit log of commands that open the store themselves.
+//! `windlass audit`, and the entries in the audit log for commands that open the store themselves.
 
 use super::access::remote;
 use super::args::{AuditArgs, Global};
@@ -16,7 +16,7 @@ pub async fn run(global: &Global, screen: Screen, args: &AuditArgs) -> Result<Ex
         since: args.since.map(|since| since.0),
         limit: args.limit.limit(),
     };
-    // The files can be read while another process writes them.
+    // Without a server the files are read directly, because they can be read while another process writes them.
     let report = match remote(global)? {
         Some(client) => client.audit(&filter).await?,
         None => audit(&global.state, &filter)?,
@@ -45,14 +45,14 @@ pub async fn run(global: &Global, screen: Screen, args: &AuditArgs) -> Result<Ex
     Ok(Exit::Succeeded)
 }
 
-/// Carries out a command on the store of this process, and records its start and its result in the audit log.
+/// Executes a command on the store of this process. Records its start and its result in the audit log.
 pub async fn audited<T>(
     global: &Global,
     action: &str,
     target: Option<&str>,
     work: impl Future<Output = Result<T, EngineError>>,
 ) -> Result<T, EngineError> {
-    // Temporal itself stores the histories of its runs, with the identity of their clients.
+    // Temporal itself stores the histories of its runs and the identities of its clients, so no entry is written.
     if global.engine.is_some() {
         return work.await;
     }

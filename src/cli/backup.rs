@@ -1,5 +1,6 @@
-//! `windlass backup` copies the store, also while a process owns it, and `windlass restore` makes a store from such a
-//! copy. `windlass migrate` replaces the store with a copy in another database.
+//! `windlass backup`, `windlass restore` and `windlass migrate`.
+//! A backup is a copy of the store, also while a process owns it. A restore makes a store from such a copy. A
+//! migration replaces the store by a copy in another database.
 
 use super::access::{command, is_owned};
 use super::args::{BackupArgs, Global, MigrateArgs, RestoreArgs};
@@ -10,7 +11,7 @@ use windlass_engine::{BackedUp, EngineError, ErrorCode, migrate as migrated, res
 
 pub async fn backup(global: &Global, args: &BackupArgs) -> Result<Exit, Failure> {
     check_no_server(global, "backup")?;
-    // The owner may have another working directory.
+    // The path is made absolute, because the owner may have another working directory.
     let dir = std::path::absolute(&args.dest).map_err(Failure::Machine)?;
     let copied = command(
         global,
@@ -34,7 +35,7 @@ pub async fn restore(global: &Global, args: &RestoreArgs) -> Result<Exit, Failur
             "a process owns the store to replace: stop it first",
         )));
     }
-    // A copy has the same database as its original.
+    // A copy has the same database as its original, so `--store` must name this one.
     if let Some(kind) = global.store {
         kind.check(&args.source).map_err(EngineError::from)?;
     }
@@ -44,7 +45,7 @@ pub async fn restore(global: &Global, args: &RestoreArgs) -> Result<Exit, Failur
 
 pub async fn migrate(global: &Global, args: &MigrateArgs) -> Result<Exit, Failure> {
     check_no_server(global, "migrate")?;
-    // `--store` names the database of new stores, so it is not compared with the store to migrate.
+    // `--store` names the database of a new store. So it is not compared with the database of the store to migrate.
     let any = Global {
         store: None,
         ..global.clone()

@@ -1,5 +1,6 @@
-//! Completion in shells. The script of a shell calls this program with the words of the line, so that commands,
-//! options and the ids of runs are up to date.
+//! Completion in shells.
+//! The script of a shell calls this program with the words of the command line. So commands, options and the ids of
+//! runs are up to date.
 
 use super::args::{self, CompletionsArgs, Global};
 use super::exit::{Exit, Failure};
@@ -12,13 +13,13 @@ use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 use windlass_engine::report::ListFilter;
 
-/// The environment variable with the name of the shell, which the shell's script sets.
+/// The environment variable with the name of the shell. The script of the shell sets it.
 const VARIABLE: &str = "_WINDLASS_COMPLETE";
 
-/// Maximum number of ids that are offered. These are the newest ones.
+/// Maximum number of run ids that are offered. If there are more, the newest ones are offered.
 const MAX_IDS: usize = 200;
 
-/// Maximum time that a shell waits for ids.
+/// Maximum time that a shell waits for run ids.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Prints the script of a shell (`windlass completions`).
@@ -53,7 +54,8 @@ fn with_runs(command: Command) -> Command {
         .mut_subcommands(with_runs)
 }
 
-/// Returns the run ids with this beginning; none without a store, or if the store cannot be read.
+/// Returns the run ids with this beginning.
+/// Returns an empty list if there is no store, or if it cannot be read.
 fn ids(begin: &OsStr) -> Vec<CompletionCandidate> {
     let filter = ListFilter {
         prefix: begin.to_str().map(str::to_owned),
@@ -81,7 +83,7 @@ fn ids(begin: &OsStr) -> Vec<CompletionCandidate> {
     .collect()
 }
 
-/// Returns the global options of the line, as far as the line is written.
+/// Returns the global options on the command line, as far as they are already typed.
 fn global() -> Option<Global> {
     let words = std::env::args_os().skip_while(|word| word != "--").skip(1);
     let words: Vec<OsString> = words.collect();

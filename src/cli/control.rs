@@ -1,5 +1,5 @@
-//! `windlass pause`, `cancel` and `signal`: a command to one run, or to many runs. Without an owner, a run is changed
-//! in the store and not executed.
+//! `windlass pause`, `cancel` and `signal`: a command to one run, or to many runs.
+//! If no process owns the store, a run is changed in the store and not continued.
 
 use super::access::command;
 use super::args::{Global, Lasting, ManyArgs, Output, RunArg, SignalArgs};
@@ -42,7 +42,7 @@ pub async fn cancel(global: &Global, screen: Screen, args: &RunArg) -> Result<Ex
     if !status.is_final() {
         let ends = format!("`{run}` ends when what it started elsewhere is cancelled");
         let resume = format!("`windlass resume{} {run}`", target_flag(global));
-        // The run or the process that executed it may have ended meanwhile.
+        // The error is ignored: the run, or the process that executed it, may have ended meanwhile.
         let report = report(global, run).await.ok();
         screen.say(match report.as_ref().and_then(parked) {
             Some(missing) => format!("{ends}, which waits: {missing}. Then {resume}"),
@@ -52,8 +52,8 @@ pub async fn cancel(global: &Global, screen: Screen, args: &RunArg) -> Result<Ex
     print(run, status, &args.output)
 }
 
-/// Returns the ids of the selected runs, newest first. Without `--status`, these are only runs that the verb can be
-/// applied to.
+/// Returns the ids of the selected runs, newest first.
+/// Without `--status`, only those runs are selected to which the verb can be applied.
 pub async fn select_runs(
     global: &Global,
     verb: BulkVerb,
@@ -80,7 +80,7 @@ pub async fn select_runs(
     Ok(listed.runs.into_iter().map(|row| row.summary.run).collect())
 }
 
-/// Prints the runs that the command would change.
+/// Prints which runs the command would change (`--dry-run`).
 pub fn print_dry_run(screen: Screen, runs: &[String], output: &Output) -> Result<Exit, Failure> {
     match output.output {
         Format::Table => {
@@ -132,7 +132,7 @@ async fn run_bulk(
     })
 }
 
-/// Changes runs in a store without an owner. These runs are not executed.
+/// Changes runs in a store without an owner. The runs are not continued.
 async fn each(global: &Global, engine: &Engine, verb: BulkVerb, runs: &[String]) -> BulkReport {
     let mut report = BulkReport::default();
     for run in runs {
@@ -181,7 +181,8 @@ pub async fn signal(global: &Global, screen: Screen, args: &SignalArgs) -> Resul
             (name, payload, received)
         }
     };
-    // If the answer of an owner is lost, the next owner receives the request again, with the same id.
+    // If the answer of an owner is lost, the next owner receives the same request. The id makes the repetition
+    // harmless.
     let id = args.id.clone().unwrap_or_else(|| new_id("signal"));
     let signal = api::Signal {
         name,
@@ -212,20 +213,21 @@ pub async fn signal(global: &Global, screen: Screen, args: &SignalArgs) -> Resul
 #[derive(Clone)]
 struct Awaited {
     name: String,
-    /// The question that the signal answers.
+    /// The question that the signal answers. `None` if the run asks no question.
     question: Option<QuestionReport>,
-    /// `received` of the report; none while the run does not wait for the signal.
+    /// The member `received` of the report. `None` while the run does not wait for the signal.
     received: Option<u64>,
 }
 
-/// Returns the signal to send: `name`, or the one that the run waits for.
+/// Returns the signal to send: the one called `name`, or the one that the run waits for.
 async fn awaited(global: &Global, run: &str, name: Option<&str>) -> Result<Awaited, Failure> {
     let later = |name: &str| Awaited {
         name: name.to_owned(),
         question: None,
         received: None,
     };
-    // A signal may be sent before the run waits for it.
+    // A signal may be sent before the run waits for it. So a report that cannot be read is not an error if `name` is
+    // known.
     let report = match (report(global, run).await, name) {
         (Ok(report), _) => report,
         (Err(_), Some(name)) => return Ok(later(name)),

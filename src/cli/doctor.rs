@@ -1,4 +1,4 @@
-//! `windlass doctor`: checks the store and what it needs of the machine, and repairs a store.
+//! `windlass doctor`: checks the store and what it needs from the machine, and repairs a store.
 
 use super::access::{is_owned, remote};
 use super::args::{DoctorArgs, Global};
@@ -15,11 +15,11 @@ use windlass_engine::report::{ListFilter, RepairReport, StoreReport};
 use windlass_engine::{EngineError, StoreError, doctor};
 use windlass_server::client::Client;
 
-/// Less free space on the disk than this, in bytes, is a warning.
+/// If the disk has less free space than this, in bytes, the check is a warning.
 const LOW_DISK_BYTES: u64 = 512 << 20;
-/// Less free space on the disk than this, in bytes, is bad.
+/// If the disk has less free space than this, in bytes, the check fails.
 const NO_DISK_BYTES: u64 = 16 << 20;
-/// A limit of fewer open files than this is a warning: each request and each script needs some.
+/// If fewer files than this may be open, the check is a warning. Each request and each script needs some open files.
 const FEW_FILES: u64 = 256;
 /// Maximum length of a socket's path in bytes. A longer path needs `/proc`.
 const SOCKET_PATH: usize = 103;
@@ -119,7 +119,7 @@ pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<E
     print_report(&report, screen, args)
 }
 
-/// Checks whether a remote server accepts work, and whether it accepts requests of this client.
+/// Checks whether a server (`--server`) accepts work, and whether it accepts requests from this client.
 async fn of_server(remote: &Client) -> Result<Check, Failure> {
     remote.ready().await?;
     let filter = ListFilter {
@@ -142,7 +142,8 @@ fn print_report(report: &Report, screen: Screen, args: &DoctorArgs) -> Result<Ex
         }
         format => output::document(format, report)?,
     }
-    // A repair that lost data fails even if all runs were recovered: their last reports or steps may be missing.
+    // A repair that lost data counts as failed even if all runs were recovered, because their last reports or steps
+    // may be missing.
     let whole = report.repair.as_ref().is_none_or(|repair| {
         repair.lost.is_empty() && repair.unreadable.is_empty() && !repair.stand_still
     });
@@ -185,7 +186,7 @@ fn check_machine(state: &Path, checks: &mut Vec<Check>) {
     checks.push(interpreter("swipl", "scripts in Prolog"));
 }
 
-/// Checks whether a file can be written here and made durable.
+/// Checks whether a file can be written in this directory and made durable.
 fn writes(place: &Path) -> Check {
     let name = place.join(format!(".windlass-doctor-{}", std::process::id()));
     let tried = std::fs::File::create_new(&name).and_then(|mut file| {

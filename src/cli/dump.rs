@@ -12,14 +12,15 @@ use windlass_value::words;
 
 /// Maximum number of characters of a value on a line.
 const VALUE: usize = 160;
-/// Size in bytes above which each member of a part of a state has its own line.
+/// If a part of a state is larger than this, in bytes of text, each of its members has its own line.
 const LINE: usize = 100;
-/// The members of a state that hold data of the run.
+/// The members of a state that contain data of the run, such as variables.
 const DATA: [&str; 10] = words! {
     input variables response signals environment items item inputs output collected
 };
 
-/// Runs the command. Data that cannot be read is also reported on standard error, with exit code 8.
+/// Runs the command.
+/// If some data cannot be read, this is also reported on standard error, and the exit code is 8.
 pub async fn run(global: &Global, screen: Screen, args: &DumpArgs) -> Result<Exit, Failure> {
     if args.raw {
         return raw(global, args).await;
@@ -36,7 +37,8 @@ pub async fn run(global: &Global, screen: Screen, args: &DumpArgs) -> Result<Exi
     );
     let mut damaged = false;
     let report = match read.await {
-        // The store cannot be opened, but its rows can still be read, at least in part.
+        // The store is damaged and cannot be opened, but its rows (keys and records) may still be read, at least in
+        // part.
         Err(Failure::Engine(EngineError::Store(StoreError::Corrupt { what })))
             if global.server.is_none() =>
         {
@@ -78,7 +80,7 @@ pub async fn run(global: &Global, screen: Screen, args: &DumpArgs) -> Result<Exi
     })
 }
 
-/// Prints the stored rows (`--raw`).
+/// Prints the stored rows: keys and decoded records (`--raw`).
 async fn raw(global: &Global, args: &DumpArgs) -> Result<Exit, Failure> {
     if is_owned(global).await? {
         return Err(Failure::Taken(String::from(
@@ -223,8 +225,9 @@ fn a_run(run: &RunDump, limit: Option<usize>) -> String {
     out
 }
 
-/// Writes a member of a state. If its value does not fit on one line, each of its own members has a line. Each member
-/// of the run's data is cut to one line.
+/// Writes a member of a state.
+/// If its value does not fit on one line, each of the value's members has its own line. A member with data of the run
+/// is cut to one line.
 fn write_tree(out: &mut String, indent: usize, name: &str, value: &Value, is_data: bool) {
     let holds_data = DATA.contains(&name);
     let members: Vec<(String, &Value)> = match value {

@@ -37,7 +37,8 @@ pub fn eval(screen: Screen, args: &EvalArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// Returns what kind of text it is, and the text itself: as JSON where a template or a condition can be JSON.
+/// Returns the kind of the text, and its value.
+/// A template or a condition may be JSON. Then the value is the parsed JSON.
 fn subject(args: &EvalArgs, text: &str) -> (Subject, Value) {
     let structured = |keep: fn(&Value) -> bool| {
         let value = Value::from_json(text).ok().filter(keep);
@@ -68,7 +69,7 @@ fn batch() -> Result<Exit, Failure> {
     Ok(Exit::Succeeded)
 }
 
-/// Returns the seed of `rand` and `guid`, which is another number each time.
+/// Returns the seed of `rand` and `guid`. It is different at each call.
 pub(super) fn seed() -> u64 {
     let time = u64::try_from(now().0).unwrap_or_default();
     time.rotate_left(20) ^ u64::from(std::process::id())

@@ -1,4 +1,5 @@
-//! Exit codes, and the failures of commands. A failure is typed here, and rendered only in `main`.
+//! Exit codes, and the failures of commands.
+//! A failure has a type here, and becomes text only in `main`.
 
 use nix::errno::Errno;
 use std::io;
@@ -8,12 +9,14 @@ use windlass_engine::{EngineError, ErrorCode, LoadError, ScheduleError, Status, 
 use windlass_server::ServeError;
 use windlass_server::client::ClientError;
 
-/// How a process ends (docs/reference/cli.md). The order is from best to worst; of several, the worst counts.
+/// How a process ends (docs/reference/cli.md).
+/// The variants are ordered from the best to the worst. If several runs end differently, the worst one determines the
+/// exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// The command did what was requested.
     Succeeded,
-    /// The run has not ended: it is paused, or the user stopped following it.
+    /// The run has not ended, because it is paused or because the user stopped following it.
     Unfinished,
     Cancelled,
     Timeout,
@@ -72,7 +75,7 @@ pub enum Failure {
     /// The command line is invalid.
     #[error("{0}")]
     Usage(String),
-    /// A workflow was not loaded.
+    /// A workflow could not be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
     #[error(transparent)]
@@ -101,7 +104,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Returns the engine's code of this failure, if it has one.
+    /// Returns the engine's code for this failure, if there is one.
     pub fn code(&self) -> Option<ErrorCode> {
         match self {
             Self::Load(error) => Some(error.code()),
@@ -157,7 +160,7 @@ impl Failure {
 
 /// Returns a hint about a server that cannot be reached.
 fn unreachable(why: &str) -> &'static str {
-    // What rustls reports about the certificate that `openssl req -x509` makes by default.
+    // This is the error of rustls for a certificate as `openssl req -x509` makes it by default.
     if why.contains("CaUsedAsEndEntity") {
         "its certificate is one of an authority: make it with `openssl req -x509 … -addext \
          basicConstraints=critical,CA:FALSE`"

@@ -28,7 +28,8 @@ text-align:left;vertical-align:top;overflow-wrap:anywhere}caption,.soft{color:va
 text-align:left}summary{cursor:pointer}.ok{fill:var(--ok)}.bad{fill:var(--bad)}.cut{fill:var(--cut)}\
 .none{fill:var(--rule)}";
 
-/// Width and height of a drawn strip, and the part of the height that durations use.
+/// The width of a drawn strip of iterations. The next constants are its height, and the part of the height that shows
+/// durations.
 const WIDTH: u64 = 1_000;
 const HEIGHT: u64 = 48;
 const ROOM: u64 = 40;
@@ -47,7 +48,8 @@ pub async fn run(global: &Global, args: &ExportArgs) -> Result<Exit, Failure> {
     Ok(Exit::Succeeded)
 }
 
-/// Escapes text for HTML. Characters that control a terminal or the direction of text become visible.
+/// Escapes text for HTML.
+/// Characters that control a terminal or the direction of text are made visible.
 fn text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in visible(text).chars() {
@@ -63,7 +65,7 @@ fn text(text: &str) -> String {
     out
 }
 
-/// Returns the hash of a style sheet for the page's content security policy.
+/// Returns the hash of a style sheet, for the content security policy of the page.
 fn hash(style: &str) -> String {
     let digest = sha256(style.as_bytes());
     format!("'sha256-{}'", BASE64_STANDARD.encode(digest))
@@ -153,14 +155,14 @@ fn of_loop(out: &mut String, one: &LoopExport, now: Timestamp) {
     }
 }
 
-/// Returns the counts that are not 0, in words.
+/// Returns the counts that are not 0, each with its word.
 fn nonzero_counts(counts: &[(u64, &str)]) -> Vec<String> {
     let some = counts.iter().filter(|(count, _)| *count > 0);
     some.map(|(count, word)| format!("{count} {word}"))
         .collect()
 }
 
-/// Draws durations, with a mark below each cell in which something failed.
+/// Draws the durations of a strip. A cell in which something failed has a mark below it.
 fn strip(out: &mut String, report: &StripReport) {
     let longest = report.cells.iter().filter_map(|cell| cell.max_ms).max();
     let longest = longest.unwrap_or(0).max(1);

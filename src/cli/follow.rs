@@ -1,5 +1,6 @@
-//! Follows runs until they end or pause, or a signal arrives. Progress and errors go to standard error, events and
-//! results to standard output. A signal stops the process, not a run.
+//! Follows runs until they end or pause, or until a Unix signal arrives.
+//! Progress and errors are written to standard error, events and results to standard output. A Unix signal stops the
+//! process, not a run.
 
 use super::args::{EventArgs, Global, HandlerArgs, Output, OwnerArgs};
 use super::exit::{Exit, Failure};
@@ -25,45 +26,47 @@ use windlass_value::one_line;
 /// Interval at which the lines of a terminal are redrawn.
 const TICK: Duration = Duration::from_millis(500);
 
-/// Interval of the checks that the store is still there.
+/// Interval of the checks that the directory of the store still exists.
 const STORE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Maximum number of runs whose waits a log reports.
+/// Maximum number of runs for which the log lists what they wait for. Further runs are only counted.
 const MAX_WAITING: usize = 20;
 
-/// How often in a row a run's connection may be lost because its owner has ended.
+/// How many times in a row the connection of a run may be lost because its owner has ended.
 const MAX_LOST: u32 = 20;
 
-/// The same for a remote server, which may need two minutes until it is available again.
+/// The same maximum for a server (`--server`), which may need two minutes until it is available again.
 const MAX_LOST_REMOTE: u32 = 240;
 
-/// Number of lost connections in a row after which the user is informed.
+/// Number of lost connections in a row after which this is reported to the user.
 const REPORT_AFTER_LOSSES: u32 = 2;
 
-/// Time after which the same failed attempt is reported again.
+/// Time after which a failed attempt is reported again, if it is the same as before.
 const AGAIN: Duration = Duration::from_secs(60);
 
 /// Interval of the log lines that say what a run waits for.
 const WAITING: Duration = Duration::from_secs(60);
 
-/// Maximum number of lines of commands that are remembered.
+/// Maximum number of printed lines of commands that are remembered.
 const SHOWN: usize = 1_000;
 
-/// How long to wait for the notice of an end that is already durable.
+/// How long to wait for the notice that a run has ended, if its end is already durable.
 const END_NOTICE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How to show runs.
+/// What is shown of the followed runs.
 pub struct View {
-    /// The flag that names the store or the server, for commands that are printed.
+    /// The flag that selects the store or the server. It is a part of the commands that are suggested to the user.
     pub target: String,
-    /// ` --handlers FILE` and similar flags, as far as they were set, for commands that are printed.
+    /// Flags such as ` --handlers FILE`, as far as the user set them. They are a part of the commands that are
+    /// suggested to the user.
     needs: String,
     screen: Screen,
     /// The format of results.
     format: Format,
     /// Whether events are printed.
     events: bool,
-    /// Whether the runs are of a one-line command. A result that is text is then printed as plain text.
+    /// Whether the runs are of a one-line command such as `poll`. Then a result that is text is printed as plain
+    /// text.
     plain: bool,
     /// Whether results are printed.
     results: bool,
@@ -89,7 +92,7 @@ impl View {
         }
     }
 
-    /// Returns the same view, but results are not printed.
+    /// Returns this view, with results that are not printed.
     pub fn without_result(self) -> Self {
         Self {
             results: false,
@@ -97,7 +100,7 @@ impl View {
         }
     }
 
-    /// Returns the same view for the run of a one-line command.
+    /// Returns this view for the run of a one-line command such as `poll`.
     pub fn plain(self) -> Self {
         Self {
             plain: true,
@@ -106,7 +109,8 @@ impl View {
     }
 }
 
-/// Follows existing runs of the store. `begin` resumes or starts the runs and returns their ids.
+/// Follows existing runs of the store.
+/// `begin` resumes or starts the runs and returns their ids.
 pub async fn follow_existing(
     global: &Global,
     screen: Screen,
@@ -125,7 +129,7 @@ pub async fn follow_existing(
     exit
 }
 
-/// If a run waits for its turn, prints which other run it waits for.
+/// If a run waits because its workflow limits the number of concurrent runs, prints which run must end first.
 pub async fn say_awaited(session: &Session, view: &View, run: &str) {
     if let Some(awaited) = session.awaited_run(run).await {
         let turn = awaited_text(&awaited, &view.target);
@@ -187,7 +191,7 @@ pub async fn follow(
 struct UnfinishedRun {
     /// The number of the last event that was printed.
     event: u64,
-    /// How often the connection was lost since the last notice.
+    /// Number of lost connections since the last notice about the run.
     lost: u32,
 }
 
@@ -197,14 +201,14 @@ struct Following<'a> {
     unfinished: BTreeMap<String, UnfinishedRun>,
     progress: Progress,
     worst: Exit,
-    /// The last lines of commands that were shown.
+    /// The last lines of commands that were shown, at most [`SHOWN`].
     shown: VecDeque<String>,
-    /// The failed attempt that was reported last, and when.
+    /// The failed attempt that was reported last, and the time of the report.
     last_attempt: Option<(String, Timestamp)>,
 }
 
 impl Following<'_> {
-    /// Returns how to follow a run whose events up to this number were printed.
+    /// Returns how to follow a run. The events up to number `event` were already printed.
     fn follow_mode(&self, event: u64) -> FollowMode {
         match self.view.events {
             true => FollowMode::Events(event),
@@ -261,7 +265,8 @@ impl Following<'_> {
         }
     }
 
-    /// Shows a line that a command printed: for a one-line command as it is, for other runs only with `-v`.
+    /// Shows a line that a command of a run printed.
+    /// For a one-line command it is shown unchanged. For other runs it is shown only with `-v`.
     fn printed(&mut self, action: &str, text: String) {
         if self.view.plain {
             self.progress.say(text.clone());
@@ -274,8 +279,8 @@ impl Following<'_> {
         }
     }
 
-    /// Reports that an attempt failed and that another follows. A log has every failure; otherwise, the same failure
-    /// is reported once a minute.
+    /// Reports that an attempt failed and that another one follows.
+    /// A log has every failure. Otherwise, the same failure is reported once a minute.
     fn failed_attempt(&mut self, run: &str, retry: Retry) {
         let Retry {
             action,
@@ -300,7 +305,7 @@ impl Following<'_> {
         self.last_attempt = Some((what, now));
     }
 
-    /// Writes to the log what the runs wait for.
+    /// Writes to the log what each run waits for.
     async fn say_waiting(&self, session: &Session) {
         for run in self.unfinished.keys().take(MAX_WAITING) {
             if let Some(report) = session.status(run).await {
@@ -313,12 +318,12 @@ impl Following<'_> {
         }
     }
 
-    /// Returns whether the run is of a one-line command. The user may have chosen the id of such a run.
+    /// Returns whether the run belongs to a one-line command, even if the user chose the run's id.
     fn is_of_a_line(&self, run: &str) -> bool {
         self.view.plain || is_line(run)
     }
 
-    /// Returns whether the result equals the last lines that were shown on the same terminal.
+    /// Returns whether the result is the same as the last lines that were already shown on this terminal.
     fn was_shown(&self, result: &str) -> bool {
         let lines: Vec<&str> = result.lines().collect();
         let all = self.shown.iter().map(String::as_str);
@@ -328,7 +333,8 @@ impl Following<'_> {
                 .eq(lines)
     }
 
-    /// Follows the run at the next owner, or here, after its owner has ended.
+    /// Follows the run again after its owner has ended.
+    /// This is done at the next owner, or in this process if it becomes the owner.
     async fn reattach(
         &mut self,
         run: &str,
@@ -413,7 +419,7 @@ impl Following<'_> {
         self.print(run, &outcome)
     }
 
-    /// Prints the result on standard output.
+    /// Prints the result of a run on standard output.
     fn print(&self, run: &str, outcome: &OutcomeReport) -> Result<(), Failure> {
         let document = outcome.document();
         if self.view.events {
@@ -473,8 +479,9 @@ impl Following<'_> {
         format!("windlass {verb}{} {run}", self.view.target)
     }
 
-    /// Handles a signal: the process exits, and the runs stay unfinished. Runs of another process continue there.
-    /// Runs of this process are left as after a crash, except that effects in flight have some time to end.
+    /// Handles a Unix signal: the process exits, and the runs stay unfinished.
+    /// Runs that another process executes continue there. Runs of this process are left as after a crash, except that
+    /// effects in flight have some time to end.
     async fn handle_signal(
         &mut self,
         session: &mut Session,
@@ -505,7 +512,7 @@ impl Following<'_> {
                 }
             }
         }
-        // If a run has ended meanwhile, its end is still reported.
+        // If a run has ended while the effects ended, its end is still reported.
         while self.unfinished.keys().any(|run| session.has_ended(run)) {
             match tokio::time::timeout(END_NOTICE_TIMEOUT, items.recv()).await {
                 Ok(Some((run, item))) => self.show_item(&run, item)?,
@@ -525,7 +532,7 @@ impl Following<'_> {
     }
 }
 
-/// Returns ` --state DIR` or ` --server URL`, quoted for a shell; empty for the default.
+/// Returns ` --state DIR` or ` --server URL`, quoted for a shell. Returns an empty text for the default store.
 pub fn target_flag(global: &Global) -> String {
     match &global.server {
         Some(url) => flag("--server", url),
@@ -534,7 +541,7 @@ pub fn target_flag(global: &Global) -> String {
     }
 }
 
-/// Returns the flags for the handlers, secrets and stubs that a run needs to continue, quoted for a shell.
+/// Returns the flags with the handlers, secrets and stubs that a run needs to continue, quoted for a shell.
 fn handler_flags(args: &HandlerArgs) -> String {
     let given = [
         ("--handlers", &args.handlers),
@@ -553,7 +560,7 @@ fn flag(flag: &str, shown: &str) -> String {
     format!(" {flag} {}", quoted(shown))
 }
 
-/// Quotes an argument for a shell, if needed.
+/// Quotes an argument for a shell if this is necessary.
 pub fn quoted(shown: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@:,".contains(c);
     match !shown.is_empty() && shown.chars().all(plain) {

@@ -27,7 +27,7 @@ pub fn until(at: Timestamp, now: Timestamp) -> String {
         return String::from("now");
     }
     let left = at.since(now);
-    // Rounded up: an instant in the near future must not be shown as now.
+    // The time is rounded up, so that an instant in the near future is not shown as `now`.
     let step = match left.as_millis() {
         0..1_000 => 100,
         _ => 1_000,
@@ -45,7 +45,8 @@ pub fn ago(at: Timestamp, now: Timestamp) -> String {
 /// Whether instants are shown in the time zone of this machine. If not, they are shown in UTC, with a `Z`.
 static LOCAL: AtomicBool = AtomicBool::new(false);
 
-/// Sets the time zone of the flags, or else the local one for a terminal and UTC for other outputs.
+/// Selects the time zone that the flags set. Without flags, it is the local one on a terminal, and UTC for other
+/// outputs.
 pub fn begin(local: bool, utc: bool) {
     let local = local || (!utc && std::io::stdout().is_terminal());
     LOCAL.store(local, Ordering::Relaxed);
@@ -59,7 +60,8 @@ fn shown(at: Timestamp, format: &str) -> String {
     }
 }
 
-/// Formats an instant: `2026-11-20 14:02:11Z`. Local times have no `Z`, here and in the functions below.
+/// Formats an instant: `2026-11-20 14:02:11Z`.
+/// A local time has no `Z`. This is also true for the functions below.
 pub fn date(at: Timestamp) -> String {
     shown(at, "%Y-%m-%d %H:%M:%S")
 }

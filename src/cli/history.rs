@@ -58,7 +58,7 @@ pub async fn report(
     .await
 }
 
-/// Returns messages about the parts of the history that are no longer stored.
+/// Returns messages about those parts of the history that are no longer stored.
 pub fn missing_parts(report: &HistoryReport) -> Vec<String> {
     let counts = [
         (report.forgotten, "iterations"),
@@ -133,8 +133,8 @@ fn table(report: &HistoryReport, now: Timestamp) -> String {
     text
 }
 
-/// Returns a table for one loop of a canvas, with a column for each output of its nodes; none if the iterations are
-/// of several loops, or if there are too many columns to read.
+/// Returns a table for one loop of a canvas, with a column for each output of its nodes.
+/// Returns `None` if the iterations are of several loops, or if there are too many columns to read.
 fn one_loop(report: &HistoryReport, now: Timestamp) -> Option<String> {
     const COLUMNS: usize = 12;
     let path = &report.iterations.first()?.path;

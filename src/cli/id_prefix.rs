@@ -1,5 +1,6 @@
-//! Prefixes of run ids. For an id that Windlass made, the beginning is enough if no other run's id has the same
-//! beginning. For an id that a user chose, it is not: a command for `backfill-1` must not find `backfill-12`.
+//! Prefixes of run ids.
+//! For an id that Windlass made, its beginning is sufficient if no other run has an id with the same beginning. For
+//! an id that a user chose, the whole id is necessary: a command for `backfill-1` must not find `backfill-12`.
 
 use super::access::inspect;
 use super::args::{Command, Global};
@@ -7,7 +8,7 @@ use super::exit::Failure;
 use windlass_engine::report::{ListFilter, list};
 use windlass_engine::{ErrorCode, made_name};
 
-/// Maximum number of ids that a message about a common beginning names.
+/// Maximum number of run ids that a message lists if several begin with the given prefix.
 const NAMED: usize = 10;
 
 impl Command {
@@ -63,10 +64,10 @@ pub fn is_unknown(failure: &Failure) -> bool {
     failure.code() == Some(ErrorCode::UnknownRun)
 }
 
-/// Returns the run whose id begins with `short`; none if no run has such an id.
+/// Returns the id that begins with `short`, or `None` if no run has such an id.
 ///
 /// # Errors
-/// [`Failure::Usage`] if there are several such runs, and errors of reading the list.
+/// [`Failure::Usage`] if several runs have such ids, and errors of reading the list.
 pub async fn expand(global: &Global, short: &str) -> Result<Option<String>, Failure> {
     let filter = ListFilter {
         prefix: Some(short.to_owned()),
@@ -94,7 +95,7 @@ pub async fn expand(global: &Global, short: &str) -> Result<Option<String>, Fail
     )))
 }
 
-/// Returns whether `short` is the beginning of an id that Windlass made, `NAME-ULID`, and longer than the name.
+/// Returns whether `short` abbreviates an id that Windlass made, `NAME-ULID`. It must be longer than `NAME`.
 fn is_cut(id: &str, short: &str) -> bool {
     made_name(id).is_some_and(|name| id.starts_with(short) && short.len() > name.len() + 1)
 }

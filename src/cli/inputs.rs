@@ -1,4 +1,4 @@
-//! Reads what a command is given: inputs, labels, handlers, and the options for loading a workflow.
+//! Reads what the user passes to a command: inputs, labels, handlers, and the options for loading a workflow.
 
 use super::args::{Global, HandlerArgs, InputArgs, LoadArgs};
 use super::exit::Failure;
@@ -68,7 +68,7 @@ pub fn engine(options: &LoadOptions, untrusted: &UntrustedArgs) -> EngineBuilder
     builder
 }
 
-/// Sets the database that `--store` names.
+/// Sets the database that `--store` names, if it names one.
 pub fn with_store_kind(builder: EngineBuilder, kind: Option<StoreKind>) -> EngineBuilder {
     match kind {
         Some(kind) => builder.store(kind),
@@ -76,10 +76,11 @@ pub fn with_store_kind(builder: EngineBuilder, kind: Option<StoreKind>) -> Engin
     }
 }
 
-/// The name of the systemd credential with the key of the state.
+/// The name of the systemd credential with the key that encrypts secure values in the store.
 const STATE_KEY: &str = "windlass.state-key";
 
-/// Returns the key that encrypts secure values: from the file of `--state-key`, or from a systemd credential.
+/// Returns the key that encrypts secure values in the store.
+/// It is in the file of `--state-key`, or in a systemd credential.
 pub fn state_key(global: &Global) -> Result<Option<StateKey>, Failure> {
     let credential = || {
         let directory = std::env::var_os("CREDENTIALS_DIRECTORY")?;
@@ -94,7 +95,7 @@ pub fn state_key(global: &Global) -> Result<Option<StateKey>, Failure> {
         .map_err(|error| Failure::Usage(format!("--state-key: {error}")))
 }
 
-/// Returns the directory of `--secrets`. A directory that does not exist is an error.
+/// Returns the directory of `--secrets`. It is an error if the directory does not exist.
 fn secrets(args: &HandlerArgs) -> Result<Option<PathBuf>, Failure> {
     match &args.secrets {
         Some(path) if !path.is_dir() => {
@@ -105,8 +106,8 @@ fn secrets(args: &HandlerArgs) -> Result<Option<PathBuf>, Failure> {
     }
 }
 
-/// Returns the working directory of the command. Relative paths of a run's actions begin there, even if the run
-/// continues in another process.
+/// Returns the working directory of the command.
+/// The relative paths in a run's actions refer to it, even if the run continues in another process.
 fn folder() -> Option<String> {
     std::env::current_dir().ok()?.to_str().map(str::to_owned)
 }
@@ -130,13 +131,13 @@ pub fn handlers(args: &HandlerArgs) -> Result<Vec<(String, HandlerTarget)>, Fail
     Ok(found)
 }
 
-/// Returns the input in the file of stubs, for a run without other inputs.
+/// Returns the input in the file of stubs. It is used for a run that has no other inputs.
 pub fn stub_input(args: &HandlerArgs) -> Result<Option<Value>, Failure> {
     let stubs = args.stub.as_deref().map(read_stubs).transpose()?;
     Ok(stubs.and_then(|stubs| stubs.input))
 }
 
-/// Returns the signals in the file of stubs, for a test.
+/// Returns the signals in the file of stubs. `windlass test` sends them.
 pub fn stub_signals(args: &HandlerArgs) -> Result<Object, Failure> {
     let stubs = args.stub.as_deref().map(read_stubs).transpose()?;
     Ok(stubs.map(|stubs| stubs.signals).unwrap_or_default())
@@ -148,7 +149,7 @@ fn read_stubs(path: &Path) -> Result<Stubs, Failure> {
     stubs.map_err(|message| Failure::Usage(format!("{name}: {message}")))
 }
 
-/// Returns the values in the file of stubs for a definition's parameters and app settings.
+/// Returns the values in the file of stubs for the parameters and app settings of a definition.
 fn stub_values(args: &HandlerArgs) -> Result<Vec<SourceFile>, Failure> {
     let stubs = args.stub.as_deref().map(read_stubs).transpose()?;
     Ok(stubs.map(|stubs| stubs.values).unwrap_or_default())
@@ -161,7 +162,7 @@ struct HandlerEntry {
     url: Option<String>,
 }
 
-/// A file of handlers inside `handlers:`. The handlers can also be at the top level of a file.
+/// A file whose handlers are inside of `handlers:`. They can also be at the top of a file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HandlerFile {
@@ -186,7 +187,7 @@ fn read_handlers(path: &Path) -> Result<Vec<(String, HandlerTarget)>, Failure> {
     entries.into_iter().map(target).collect()
 }
 
-/// Returns the inputs of a file, with those of the flags added or replaced.
+/// Returns the inputs in a file, together with the inputs of the flags. A flag replaces an input of the same name.
 pub fn inputs(file: Option<&Path>, flags: &[String]) -> Result<Value, Failure> {
     let mut map = match file {
         None if flags.is_empty() => return Ok(Value::Null),
@@ -223,7 +224,7 @@ pub fn id_and_labels(
     Ok((id, labels))
 }
 
-/// Parses labels. A value that is not text becomes its JSON.
+/// Parses labels. A value that is not text is converted to its JSON.
 pub fn labels(flags: &[String]) -> Result<BTreeMap<String, String>, Failure> {
     let mut map = Object::new();
     for flag in flags {
@@ -239,7 +240,7 @@ pub fn labels(flags: &[String]) -> Result<BTreeMap<String, String>, Failure> {
         .collect())
 }
 
-/// Parses `NAME=TEXT`, `NAME:=JSON`, or a JSON object with several.
+/// Parses a flag: `NAME=TEXT`, `NAME:=JSON`, or a JSON object with several values.
 fn pairs(flag: &str, which: &str, into: &mut Object) -> Result<(), Failure> {
     if flag.trim_start().starts_with('{') {
         let value = Value::from_json(flag)
@@ -274,7 +275,7 @@ fn no_json(which: &str, name: &str, text: &str, error: &impl std::fmt::Display) 
     )
 }
 
-/// Checks the id that a user chose.
+/// Checks a run id that a user chose, and returns it.
 pub fn run_id(id: &str) -> Result<String, Failure> {
     check_run_id(id).map_err(|error| Failure::Usage(error.to_string()))?;
     Ok(id.to_owned())
@@ -283,8 +284,8 @@ pub fn run_id(id: &str) -> Result<String, Failure> {
 /// The environment variable that holds the token itself.
 const TOKEN: &str = "WINDLASS_TOKEN";
 
-/// Reads the token of a file, or of the environment. An empty token is an error, because otherwise a missing token
-/// would not be noticed.
+/// Reads the token in a file, or in the environment variable.
+/// An empty token is an error, so that the user notices that the token is missing.
 pub fn token(file: Option<&Path>) -> Result<Option<String>, Failure> {
     let text = match file {
         Some(path) => std::fs::read_to_string(path).map_err(|error| Failure::Unreadable {
@@ -314,9 +315,10 @@ pub fn token(file: Option<&Path>) -> Result<Option<String>, Failure> {
     }
 }
 
-/// Reads a file's text; `-` is standard input.
+/// Reads the text of a file. `-` means standard input.
 pub fn read(path: &Path) -> Result<String, Failure> {
-    // A pipe, as a shell makes for `<(command)`, can be read once, but stubs are read for several purposes.
+    // A pipe, such as a shell makes for `<(command)`, can be read only once. Stubs are read several times, so the
+    // text is stored.
     static PIPES: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
     let mut pipes = PIPES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(text) = pipes.get(path) {
@@ -336,13 +338,15 @@ pub fn read(path: &Path) -> Result<String, Failure> {
     }
 }
 
-/// Parses JSON, or YAML if the file name or a pipe's text shows that. Values that need too much memory are refused.
+/// Parses JSON or YAML.
+/// The file is YAML if its name says so, or if it is a pipe whose text does not begin like JSON. Values that would
+/// need too much memory are refused.
 pub fn parse(path: &Path, text: &str) -> Result<Value, Failure> {
     let bad = |error: String| Failure::Usage(format!("{}: {error}", path.display()));
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let ending = path.extension();
     let is_yaml = ending.is_some_and(|ending| ending == "yaml" || ending == "yml");
-    // The name of a pipe does not show the format.
+    // The name of a pipe does not contain the format, so its text decides.
     let is_pipe = path.starts_with("/dev/fd");
     let yaml = is_yaml || (is_pipe && !text.trim_start().starts_with(['{', '[']));
     let weight = match yaml {

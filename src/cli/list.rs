@@ -22,7 +22,7 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
         since: args.since.map(|since| since.0),
         until: args.until.map(|until| until.0),
         stuck_since: args.stuck.map(Lasting::ago),
-        // Whether to read what each run waits for. For all runs of a store, that would be too much.
+        // For the details, it is read what each run waits for. For all runs of a store, this would need too long.
         detail: matches!(args.output.output, Format::Table) && args.limit.limit().is_some(),
         ..ListFilter::default()
     };
@@ -38,7 +38,7 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
             },
         );
         let report = match read.await {
-            // The default store may be created later. A store that the user names must exist.
+            // The default store may not exist yet, and counts as empty. A store that the user names must exist.
             Err(Failure::Engine(EngineError::NoStore(path))) if path == Path::new(STATE) => {
                 ListReport::default()
             }
@@ -87,7 +87,7 @@ pub fn statuses(words: &[String]) -> Result<Vec<StatusFilter<RunStatus>>, Failur
     words.iter().map(status).collect()
 }
 
-/// Returns what a run waits for: a signal, or a time.
+/// Returns what a run waits for: a signal or a time.
 fn next(row: &RunRow, now: Timestamp) -> String {
     let waits = row.detail.waits_for.as_ref();
     let signal = waits.and_then(|doing| doing.signal.as_deref());

@@ -1,6 +1,7 @@
-//! The log on standard error. By default a command logs nothing; a server logs the starts and ends of runs,
-//! changes by clients, and what prevents its runs from continuing. `-v` adds warnings and what scripts print, `-vv`
-//! what the engine does. `WINDLASS_LOG` sets the filter (`warn,script=info`).
+//! The log on standard error.
+//! By default, most commands log nothing. A server logs the starts and ends of runs, the changes by clients, and what
+//! prevents its runs from continuing. `-v` adds warnings and what scripts print, `-vv` adds what the engine does.
+//! `WINDLASS_LOG` sets the filter (`warn,script=info`).
 
 use super::args::LogFormat;
 use super::output::Screen;
@@ -17,33 +18,33 @@ use windlass_engine::{TerminalText, drives_terminals, now};
 const SERVER: &str = "run=info,audit=info,windlass_server=info,windlass_engine=warn,windlass_actions=warn,\
                       windlass_temporal=warn";
 
-/// Maximum number of lines of a server that wait for standard error. Further lines are lost, because a reader that
-/// stalls must not delay runs.
+/// Maximum number of a server's log lines that wait to be written.
+/// Further lines are lost, because a reader of standard error that stalls must not delay runs.
 const MAX_WAITING: usize = 8_192;
 
-/// How long to wait for the last lines of a server.
+/// How long a server waits at its end until the last lines are written.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// The channel to the thread that writes the lines of a server.
+/// The channel to the thread that writes the log lines of a server.
 static LINES: OnceLock<SyncSender<Line>> = OnceLock::new();
 
-/// Number of lines that were lost since the last line that was not lost.
+/// Number of lines that were lost since the last written line.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
 enum Line {
     Text(Vec<u8>),
-    /// Answered when the earlier lines are written.
+    /// Answered when all earlier lines are written.
     Flush(SyncSender<()>),
 }
 
-/// Starts the log of a server, or of another command.
+/// Starts the log of a server (`serves`) or of another command.
 pub(super) fn begin(screen: Screen, serves: bool, format: LogFormat) {
     let wanted = std::env::var("WINDLASS_LOG").unwrap_or_default();
     let filter = match (wanted.as_str(), screen.verbose) {
         ("", 0) if serves => EnvFilter::new(SERVER),
         ("", 0) => return,
         ("", 1) if serves => EnvFilter::new(format!("warn,script=info,{SERVER}")),
-        // The command itself reports the end of its runs.
+        // The command itself reports how its runs ended, so the log does not.
         ("", 1) => EnvFilter::new("warn,script=info,run=off"),
         ("", _) => EnvFilter::new("info,windlass=debug"),
         (wanted, _) => EnvFilter::new(wanted),
@@ -51,17 +52,18 @@ pub(super) fn begin(screen: Screen, serves: bool, format: LogFormat) {
     if serves {
         let (lines, waiting) = mpsc::sync_channel(MAX_WAITING);
         let thread = std::thread::Builder::new().name(String::from("log"));
-        // If the thread cannot start, each thread writes its own lines.
+        // If the thread cannot start, each thread writes its own lines itself.
         if thread.spawn(move || write_all(format, &waiting)).is_ok() {
             let _ = LINES.set(lines);
         }
     }
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        // Otherwise, an error of writing a line would be reported on standard error, which panics if that is closed.
+        // Otherwise, an error of writing a line would be reported on standard error. If standard error is closed,
+        // this panics.
         .log_internal_errors(false)
         .with_ansi(false);
-    // This fails if a log was already set.
+    // The result is ignored: this fails only if a log was already set.
     let _ = match format {
         LogFormat::Text => log.without_time().with_writer(|| Visible).try_init(),
         LogFormat::Json => log
@@ -74,7 +76,7 @@ pub(super) fn begin(screen: Screen, serves: bool, format: LogFormat) {
     };
 }
 
-/// Waits until the lines of a server are written, but not longer than [`LAST_LINES`].
+/// Waits until the log lines of a server are written, at most for [`LAST_LINES`].
 pub(super) fn flush() {
     let (done, written) = mpsc::sync_channel(1);
     if let Some(lines) = LINES.get()
@@ -102,7 +104,7 @@ fn write_all(format: LogFormat, lines: &Receiver<Line>) {
     }
 }
 
-/// Writes a line, or sends it to the thread of a server's log.
+/// Writes a line, or sends it to the thread that writes a server's log.
 fn write(text: Vec<u8>) -> io::Result<()> {
     let Some(lines) = LINES.get() else {
         return io::stderr().lock().write_all(&text);
@@ -113,7 +115,7 @@ fn write(text: Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes to standard error without characters that control a terminal. Each line is one write.
+/// A writer to standard error that removes characters which control a terminal. Each line is one write.
 struct Visible;
 
 impl Write for Visible {
@@ -128,7 +130,7 @@ impl Write for Visible {
     }
 }
 
-/// Does the same for lines of JSON.
+/// Like [`Visible`], for lines of JSON.
 struct Escaped;
 
 impl Write for Escaped {
@@ -169,7 +171,7 @@ pub(super) fn message(level: &str, text: &str) -> String {
     escape(&line.to_string())
 }
 
-/// Hides panics of the database, unless `-v` is set: such panics are caught and become errors of the store.
+/// Hides the panics of the database, unless `-v` is set. Such panics are caught and become errors of the store.
 pub(super) fn without_the_database(screen: Screen) {
     if screen.verbose > 0 {
         return;

@@ -14,10 +14,10 @@ use windlass_engine::report::{HistoryFilter, NumberedEvent};
 use windlass_engine::{Notice, TerminalText, now};
 use windlass_server::client::Client;
 
-/// Number of events that are read at a time.
+/// Number of events that are requested at a time.
 const PAGE: usize = 1_000;
 
-/// The time between two reads.
+/// The time between two reads of the store if it has no owner.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// Maximum length of a line in characters.
@@ -69,7 +69,8 @@ pub async fn logs(global: &Global, screen: Screen, args: &LogsArgs) -> Result<Ex
     }
 }
 
-/// Returns the client of the server or of the store's owner, which executes the run; none without an owner.
+/// Returns the client of the server or of the store's owner, which executes the run. Returns `None` if there is
+/// neither.
 async fn owner(global: &Global) -> Result<Option<Client>, Failure> {
     match remote(global)? {
         Some(client) => Ok(Some(client)),
@@ -77,7 +78,8 @@ async fn owner(global: &Global) -> Result<Option<Client>, Failure> {
     }
 }
 
-/// Prints events as they happen, and what commands print. Returns false if the owner ends before the run.
+/// Prints events as they happen, and the lines that commands print.
+/// Returns false if the owner ends before the run has ended.
 async fn follow(
     client: &Client,
     screen: Screen,

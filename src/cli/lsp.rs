@@ -1,6 +1,7 @@
-//! `windlass lsp`: the language server, for editors (docs/guides/editors.md). It speaks the Language Server Protocol
-//! over standard input and output and handles one message after the other. An invalid message is answered with an
-//! error or dropped. Only `exit` and the end of the input end the server.
+//! `windlass lsp`: the language server, for editors (docs/guides/editors.md).
+//! It uses the Language Server Protocol over standard input and output, and handles one message after the other. An
+//! invalid request is answered with an error. An invalid notification is dropped. Only `exit` and the end of the
+//! input end the server.
 
 use super::args::LspArgs;
 use super::exit::{Exit, Failure};
@@ -24,7 +25,7 @@ const MAX_MESSAGE: u64 = 64 << 20;
 /// Maximum size of a header line in bytes.
 const MAX_HEADER: u64 = 8 << 10;
 
-/// Error codes of JSON-RPC and of the protocol.
+/// Error codes of JSON-RPC and of the Language Server Protocol.
 const PARSE_ERROR: i64 = -32_700;
 const INVALID_REQUEST: i64 = -32_600;
 const METHOD_NOT_FOUND: i64 = -32_601;
@@ -46,7 +47,8 @@ fn serve(
     server: &mut Server<impl Write>,
 ) -> std::io::Result<Exit> {
     loop {
-        // If more messages have already arrived, they may change the texts again.
+        // If more messages have already arrived, they may change the texts again. So diagnostics are published only
+        // after the last one.
         if input.buffer().is_empty() {
             server.publish_changed()?;
         }
@@ -62,7 +64,8 @@ fn serve(
     }
 }
 
-/// Reads the next message; none at the end of the input. A message that cannot be read is an inner error.
+/// Reads the next message. Returns `None` at the end of the input.
+/// The inner error is that of a message that cannot be read.
 fn message(input: &mut impl BufRead) -> std::io::Result<Option<Result<Message, String>>> {
     let mut length: Option<u64> = None;
     loop {
@@ -99,7 +102,8 @@ fn message(input: &mut impl BufRead) -> std::io::Result<Option<Result<Message, S
     Ok(Some(message))
 }
 
-/// A request; without an id, a notification. Answers to the server's own requests have no method.
+/// A request. Without an id, it is a notification.
+/// An answer to a request of the server itself has no method.
 #[derive(Deserialize)]
 struct Message {
     id: Option<Value>,
@@ -167,7 +171,7 @@ impl<W: Write> Server<W> {
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "error": error }))
     }
 
-    /// Handles a message. Returns the exit code if the message ends the server.
+    /// Handles a message. Returns the exit code if the message ends the server, and otherwise `None`.
     fn take(&mut self, message: Message) -> std::io::Result<Option<Exit>> {
         let Some(method) = message.method else {
             return Ok(None);
@@ -207,7 +211,7 @@ impl<W: Write> Server<W> {
     }
 
     fn handle_notification(&mut self, method: &str, params: Value) -> std::io::Result<()> {
-        // A notification has no answer, so an invalid notification is dropped.
+        // The client does not wait for an answer to a notification, so an invalid notification is dropped.
         let Ok(params) = read::<DocumentParams>(params) else {
             return Ok(());
         };
@@ -229,7 +233,7 @@ impl<W: Write> Server<W> {
                 }
             }
             "textDocument/didSave" => {
-                // Files that name the saved file may be valid now.
+                // Files that name the saved file may have become valid or invalid.
                 for document in self.documents.values_mut() {
                     document.changed = true;
                 }
@@ -338,7 +342,7 @@ impl<W: Write> Server<W> {
         })
     }
 
-    /// Returns an open text, with the open texts in its folder that it can name.
+    /// Returns an open text, together with the open texts in its folder that it may name.
     fn opened(&self, uri: &str) -> Option<OpenDocument> {
         let document = self.documents.get(uri)?;
         let path = url::Url::parse(uri)
@@ -352,7 +356,7 @@ impl<W: Write> Server<W> {
         let mut bundle = Bundle::single(name, document.text.clone());
         let dialect = dialect_of(&bundle, None);
         let folder = path.as_deref().and_then(Path::parent).map(Path::to_owned);
-        // The files next to a definition of Logic Apps are its parameters.
+        // For a Logic Apps definition, the files in the same folder are not texts that it names, but its parameters.
         if let (Some(folder), Some(Dialect::Tea | Dialect::Canvas)) = (&folder, dialect) {
             for (other, document) in self.documents.iter().filter(|(other, _)| *other != uri) {
                 let path = url::Url::parse(other)
@@ -429,7 +433,7 @@ impl OpenDocument {
             }
             one
         };
-        // The editor may send files that are not workflows, which get no diagnostics.
+        // The editor may send files that are not workflows. They have no diagnostics.
         let other = |one: &DiagnosticReport| {
             matches!(&*one.code, "unknown-format" | "empty-file") && one.fixes.is_empty()
         };
@@ -472,7 +476,7 @@ fn diagnostic(one: &DiagnosticReport) -> Value {
     })
 }
 
-/// Returns the fixes of the diagnostics that a range touches.
+/// Returns the fixes of those diagnostics that overlap with a range.
 fn actions<'d>(
     uri: &str,
     found: impl Iterator<Item = &'d DiagnosticReport>,
@@ -495,7 +499,7 @@ fn actions<'d>(
     fixes.map(action).collect()
 }
 
-/// Returns the protocol's number of a kind.
+/// Returns the number that the protocol has for a kind of completion.
 fn completion_kind(kind: CompletionKind) -> u8 {
     match kind {
         CompletionKind::Function => 3,

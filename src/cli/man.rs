@@ -9,8 +9,9 @@ use clap_mangen::roff::{Inline, Roff, bold, roman};
 use std::io;
 use std::path::Path;
 
-/// Examples of `windlass` itself and of its commands. The name of a command is on a line. Its examples follow,
-/// indented: a comment, and further indented its lines.
+/// The examples of `windlass` itself and of its commands.
+/// The name of a command is on a line without indentation. Its examples follow with indentation: a comment, and below
+/// it, further indented, the lines to type.
 const EXAMPLES: &str = include_str!("examples.txt");
 
 /// Returns the examples of a command: comments and lines, as [`EXAMPLES`] has them.
@@ -96,7 +97,7 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
         man.render_subcommands_section(&mut page)?;
     }
     let mut roff = Roff::new();
-    // A subcommand has the examples of the command that contains it.
+    // A subcommand has the examples of the command to which it belongs.
     let words = command.get_display_name().unwrap_or("windlass").split('-');
     let name = words.take(2).last().unwrap_or_default();
     let mut examples = examples(name).peekable();
@@ -153,7 +154,7 @@ mod tests {
                     continue;
                 }
                 let (line, _) = line.split_once(" > ").unwrap_or((line, ""));
-                // Words as a shell splits them: blanks within quotes belong to a word.
+                // The words are split as a shell does it: blanks within quotes belong to a word.
                 let mut words = vec![String::new()];
                 let mut quoted = false;
                 for char in line.chars() {

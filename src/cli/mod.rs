@@ -1,5 +1,5 @@
-//! The command line, with one file for each command. Results go to standard output, everything else to
-//! standard error.
+//! The command line, with one file for each command.
+//! Results are written to standard output, everything else to standard error.
 
 mod access;
 mod args;
@@ -83,7 +83,7 @@ pub fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return refuse(error),
     };
-    // An empty variable counts as none.
+    // An environment variable that is empty counts as not set.
     arguments.global.server = arguments.global.server.filter(|url| !url.is_empty());
     let format = arguments.command.log_format();
     let screen = Screen::new(arguments.global.color, arguments.global.verbose).with_log(format);
@@ -111,19 +111,19 @@ pub fn main() -> ExitCode {
     code
 }
 
-/// Prints what is wrong with the arguments, or the help, or the version.
+/// Prints the error of the arguments, the help or the version.
 fn refuse(error: clap::Error) -> ExitCode {
     let error = suggest_url_flag(error);
     let text = error.to_string();
     if visible(&text) == text {
         error.exit();
     }
-    // An argument has characters that control the terminal.
+    // The message quotes an argument with characters that control the terminal, so it is printed without them.
     Screen::new(Colour::Never, 0).say(text.trim_end());
     Exit::Usage.into()
 }
 
-/// Suggests `--url` for a URL if the command accepts a URL only by this flag.
+/// Suggests `--url` if an argument is a URL and the command accepts a URL only by this flag.
 fn suggest_url_flag(mut error: clap::Error) -> clap::Error {
     let argument = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(argument)) => argument.clone(),
@@ -144,7 +144,7 @@ fn suggest_url_flag(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Replaces a prefix of a run id with the id. Returns false if no run id has this prefix.
+/// Replaces a prefix of a run id by the id. Returns false if no run has an id with this prefix.
 fn expand(arguments: &mut Arguments) -> Result<bool, Failure> {
     let Some(run) = arguments.command.run() else {
         return Ok(false);
@@ -160,11 +160,11 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
     check_rlimit(Resource::RLIMIT_NOFILE, FILES, "open files", "ulimit -n")?;
     check_rlimit(Resource::RLIMIT_AS, MEMORY, "bytes of memory", "ulimit -v")?;
     if now() < Timestamp(0) {
-        // Times in the store cannot be before 1970.
+        // The store cannot represent times before 1970.
         let message = "the system clock is before 1970: set it";
         return Err(Failure::Machine(std::io::Error::other(message)));
     }
-    // Commands that execute runs need a second thread. The other commands send one request.
+    // Commands that execute runs need a runtime with several threads. Other commands only send a request.
     match &arguments.command {
         Command::Run(args) => on_threads(run::run(global, screen, args)),
         Command::Poll(args) => on_threads(oneliner::poll(global, screen, args)),
@@ -216,14 +216,16 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
     }
 }
 
-/// Minimum limit of open files. A store, a socket and a runtime need this many; with fewer, the runtime panics.
+/// The limit of open files must be at least this. A store, a socket and a runtime need this many files. With fewer,
+/// the runtime panics.
 const FILES: u64 = 32;
 
-/// Minimum limit of memory for a store, in bytes. Each thread may reserve 64 MiB of addresses for its heap, and the
-/// database has many threads. With 1 GB, some processes still hung or crashed in the database.
+/// The limit of memory must be at least this for commands that open a store, in bytes.
+/// Each thread may reserve 64 MiB of addresses for its heap, and the database has many threads. With 1 GB, some
+/// processes still hung or crashed in the database.
 const MEMORY_OF_A_STORE: u64 = 2 << 30;
 
-/// Minimum limit of memory for commands without a store, in bytes.
+/// The limit of memory must be at least this for other commands, in bytes.
 const MEMORY: u64 = 256 << 20;
 
 fn check_rlimit(resource: Resource, least: u64, what: &str, raise: &str) -> Result<(), Failure> {
@@ -234,15 +236,15 @@ fn check_rlimit(resource: Resource, least: u64, what: &str, raise: &str) -> Resu
             );
             Err(Failure::Machine(std::io::Error::other(message)))
         }
-        // If the limit is unknown, the call that fails reports the reason.
+        // If the limit cannot be read, nothing is checked. A later call that fails reports the reason.
         _ => Ok(()),
     }
 }
 
-/// Raises the limit of open files, because each connection of a server is an open file.
+/// Raises the limit of open files to its maximum. Each connection of a server needs an open file.
 fn raise_fd_limit() {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // If this fails, the limit remains as it is.
+        // The result is ignored: if this fails, the limit stays as it is.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
 }
@@ -250,14 +252,15 @@ fn raise_fd_limit() {
 /// Number of threads of the runtime, the scheduler, the database and blocking work.
 const THREADS: usize = 16;
 
-/// Checks that enough threads can start. Otherwise, the database would wait for ever, or the runtime would panic.
+/// Checks that enough threads can be started.
+/// Otherwise, the database would wait for ever, or the runtime would panic.
 fn check_thread_limit() -> Result<(), Failure> {
     let gate = RwLock::new(());
     let closed = gate.write();
     let passes = || drop(gate.read());
     let spawned = thread::scope(|scope| {
         let mut threads = (0..THREADS).map(|_| {
-            // The allocator, built without optimisation, needs more than 64 KB of the stack when a thread begins.
+            // In a build without optimisation, the allocator needs more than 64 KB of the stack when a thread begins.
             let thread = thread::Builder::new().stack_size(512 << 10);
             thread.spawn_scoped(scope, passes)
         });
@@ -293,13 +296,14 @@ fn block_on<T>(
     )?;
     check_thread_limit()?;
     let runtime = runtime.enable_all().build().map_err(Failure::Machine)?;
-    // With a handler of SIGXFSZ, a write that exceeds the limit of a file's size fails, but does not end the process.
+    // If SIGXFSZ has a handler, a write beyond the limit of a file's size fails. Without a handler, it would end the
+    // process.
     let limit = SignalKind::from_raw(nix::sys::signal::Signal::SIGXFSZ as i32);
     let entered = runtime.enter();
     let _caught = signal(limit).map_err(Failure::Machine)?;
     drop(entered);
     let done = runtime.block_on(work);
-    // Tasks that still run were signalled to stop; nothing waits for them.
+    // Tasks that are still running were already notified to stop. The process does not wait for them.
     runtime.shutdown_background();
     done
 }

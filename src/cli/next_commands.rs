@@ -1,25 +1,27 @@
-//! The commands that help a run in its current state.
+//! Suggests the commands that help in the current state of a run.
 
 use super::follow::quoted;
 use std::collections::BTreeMap;
 use windlass_engine::report::{QuestionReport, StatusReport};
 use windlass_engine::{QUARANTINE_LABEL, RunStatus, TURN_SIGNAL};
 
-/// Returns why a run is parked; none if it is not parked, or has ended.
+/// Returns why a run is parked (excluded from execution after repeated errors). Returns `None` if it is not parked or
+/// has ended.
 pub fn parked(report: &StatusReport) -> Option<&String> {
     let label = report.labels.get(QUARANTINE_LABEL);
     label.filter(|_| !report.status.is_final())
 }
 
-/// Returns whether a run does not move because no process executes it, although the run should continue.
+/// Returns whether a run should continue and does not, because no process executes it.
 pub fn is_left(report: &StatusReport) -> bool {
     !report.owned && report.status.is_progressing()
 }
 
-/// Maximum number of signals that are offered.
+/// Maximum number of signals for which a command is suggested.
 const MAX_SIGNALS: usize = 3;
 
-/// Returns the option of `windlass signal` that answers a question; empty if the command asks for the fields.
+/// Returns the option of `windlass signal` that answers a question.
+/// Returns an empty text if the command asks the user for the fields.
 fn answer_flag(question: Option<&QuestionReport>) -> &'static str {
     match question {
         None => " --payload …",
@@ -29,7 +31,7 @@ fn answer_flag(question: Option<&QuestionReport>) -> &'static str {
     }
 }
 
-/// Returns the commands that help now, the most useful one first.
+/// Returns the commands that help now. The most useful one is the first.
 pub fn next(report: &StatusReport, place: &str) -> String {
     let run = &report.run;
     let command = |verb: &str, rest: &str| format!("windlass {verb}{place} {run}{rest}");
@@ -71,14 +73,14 @@ pub fn next(report: &StatusReport, place: &str) -> String {
     commands.join("   |   ")
 }
 
-/// Returns the flags of the retries that help, if any do.
+/// Returns the flags of `windlass retry` with which a retry helps.
 fn retries(report: &StatusReport) -> Vec<&'static str> {
     let Some(outcome) = &report.outcome else {
         return Vec::new();
     };
     let error = outcome.error.as_ref().map(|error| match error.action {
         Some(_) => " --from failed",
-        // The run failed outside of its actions.
+        // The run did not fail in an action, so it can only be retried from its beginning.
         None => "",
     });
     let items = (!outcome.failed_items.is_empty()).then_some(" --failed-items");

@@ -1,6 +1,6 @@
-//! Writes results to standard output in the chosen format, and everything else to standard error. All output is
-//! [`TerminalText`], so foreign text cannot control a terminal. If the reader of the output has closed the pipe, that
-//! does not count as a failure.
+//! Writes results to standard output in the chosen format, and everything else to standard error.
+//! All output is [`TerminalText`], so text from other sources cannot control a terminal. If the reader of the output
+//! has closed the pipe, this does not count as a failure.
 
 use super::args::LogFormat;
 use super::exit::Failure;
@@ -50,14 +50,14 @@ pub struct Screen {
     pub error_colour: bool,
     /// Whether standard error is a terminal, so that a progress line can be redrawn.
     pub live: bool,
-    /// How often `-v` was given.
+    /// How many times the user passed `-v`.
     pub verbose: u8,
     /// The format of lines on standard error.
     pub log: LogFormat,
 }
 
 impl Screen {
-    /// Reads the properties of the terminal and the environment.
+    /// Creates the screen from the properties of the terminal and the environment variables.
     pub fn new(colour: Colour, verbose: u8) -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -76,7 +76,7 @@ impl Screen {
         }
     }
 
-    /// Returns the same screen, but with lines of a log in this format on standard error.
+    /// Returns this screen, with log lines in the given format on standard error.
     pub fn with_log(self, log: LogFormat) -> Self {
         match log {
             LogFormat::Text => self,
@@ -89,12 +89,13 @@ impl Screen {
         }
     }
 
-    /// Returns text for standard error, in colour if colours are on.
+    /// Returns a text for standard error, in colour if standard error has colour.
     pub fn tint(&self, code: &'static str, text: &str) -> TerminalText {
         TerminalText::tinted(self.error_colour, code, text)
     }
 
-    /// Prints a line on standard error. Errors are ignored: there is no other place to report them.
+    /// Prints a line on standard error.
+    /// An error is ignored, because it cannot be reported anywhere else.
     pub fn say(&self, text: impl Into<TerminalText>) {
         let text = text.into();
         let _ = match self.log {
@@ -109,7 +110,8 @@ impl Screen {
         self.at("WARN", self.tint("1;33", "warning").and(": "), message);
     }
 
-    /// Prints a line with its level. A JSON log has the level as a member, text has `word` before the message.
+    /// Prints a line with its level.
+    /// A JSON log has the level as a member. Text has `word` before the message.
     fn at(&self, level: &str, word: TerminalText, message: &str) {
         match self.log {
             LogFormat::Text => self.say(word.and(message)),
@@ -146,7 +148,7 @@ pub fn print(text: impl Into<TerminalText>) -> Result<(), Failure> {
     )
 }
 
-/// A closed pipe does not count as an error: the reader may have exited.
+/// Converts the result of a write. A closed pipe does not count as an error, because the reader may have exited.
 fn written(result: std::io::Result<()>) -> Result<(), Failure> {
     match result {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -154,7 +156,8 @@ fn written(result: std::io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// Prints text of a command or a server unchanged, but on a terminal without characters that control the terminal.
+/// Prints text of a command or a server unchanged.
+/// On a terminal, characters that control the terminal are removed.
 pub fn print_plain(text: &str) -> Result<(), Failure> {
     if std::io::stdout().is_terminal() {
         return print(text);
@@ -175,12 +178,12 @@ pub fn print_exact(text: impl Into<String>) -> Result<(), Failure> {
     print(TerminalText::exact(text.into()))
 }
 
-/// Prints a document: JSON on one line, or YAML; for `table` indented JSON.
+/// Prints a document, as JSON on one line or as YAML. For `table`, prints indented JSON.
 pub fn document(format: Format, value: &impl Serialize) -> Result<(), Failure> {
     print(text(format, value))
 }
 
-/// Prints a list as one document; with `jsonl`, one document for each item.
+/// Prints a list as one document. For `jsonl`, prints one document for each item.
 pub fn list<T: Serialize>(format: Format, items: &[T]) -> Result<(), Failure> {
     print(list_text(format, items))
 }
@@ -204,11 +207,12 @@ pub fn list_text<T: Serialize>(format: Format, items: &[T]) -> TerminalText {
 
 /// Returns a value as JSON on one line.
 pub fn json(value: &impl Serialize) -> String {
-    // Only a map whose keys are not text cannot be written, and no caller passes such a map.
+    // This fails only for a map whose keys are not text. No caller passes such a map.
     serde_json::to_string(value).unwrap_or_else(|_| String::from("null"))
 }
 
-/// Returns indented JSON for people. Characters that control a terminal are escaped, so the values stay the same.
+/// Returns indented JSON for people.
+/// Characters that control a terminal are escaped, so the values are not changed.
 fn shown_json(value: &impl Serialize) -> String {
     let text = serde_json::to_string_pretty(value).unwrap_or_else(|_| String::from("null"));
     let escaped = |c: char| c != '\n' && drives_terminals(c);
@@ -227,11 +231,12 @@ fn shown_json(value: &impl Serialize) -> String {
 }
 
 fn yaml(value: &impl Serialize) -> String {
-    // As with JSON, no caller passes a value that cannot be written.
+    // As for JSON, no caller passes a value for which this fails.
     yaml::to_text(&serde_json::to_value(value).unwrap_or_default())
 }
 
-/// Formats rows under a header, without lines. On a terminal, long cells are cut so that a row fits on a line.
+/// Formats a table with a header, without drawn lines.
+/// On a terminal, long cells are cut so that each row fits on one line.
 pub fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut rows: Vec<Vec<String>> = rows.into_iter().collect();
     if let Some(width) = terminal_width() {
@@ -254,7 +259,7 @@ pub fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Stri
     lines.join("\n")
 }
 
-/// Returns the width of the terminal in characters; none if standard output is not a terminal.
+/// Returns the width of the terminal in characters. Returns `None` if standard output is not a terminal.
 fn terminal_width() -> Option<usize> {
     let out = std::io::stdout();
     let size = tcgetwinsize(&out).ok().filter(|_| out.is_terminal())?;
@@ -264,11 +269,12 @@ fn terminal_width() -> Option<usize> {
 /// Number of blanks between two columns.
 const GAP: usize = 2;
 
-/// A column is not cut below this number of characters.
+/// A column is not made narrower than this number of characters.
 const LEAST: usize = 8;
 
-/// Cuts columns until a row fits. The last column is cut first, because it has the longest text; then the widest. The
-/// first column is cut at the end, because it names the subject of the row.
+/// Makes columns narrower until a row fits.
+/// The last column is cut first, because it has the longest text. Then the widest columns are cut. The first column
+/// is cut last, because it names the subject of the row.
 fn fit(head: &[&str], rows: &mut [Vec<String>], width: usize) {
     let widest = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
@@ -293,13 +299,13 @@ fn fit(head: &[&str], rows: &mut [Vec<String>], width: usize) {
     }
 }
 
-/// Returns a value for a cell or a line: compact JSON, cut if it has more than `most` characters.
+/// Returns a value as compact JSON for a cell or a line. It is cut if it has more than `most` characters.
 pub fn short(value: &Value, most: usize) -> String {
     let text = value.to_json();
     cut(&text, most)
 }
 
-/// Returns the same for the result of an iteration, without the headers of HTTP answers.
+/// Returns the result of an iteration as [`short`] does, without the headers of HTTP answers.
 pub fn brief(value: &Value, most: usize) -> String {
     short(&bare(value), most)
 }
@@ -332,7 +338,7 @@ pub fn counted(count: u64, one: &str) -> String {
     format!("{count} {one}{plural}")
 }
 
-/// Returns text on one line, cut if it has more than `most` characters.
+/// Returns a text on one line. It is cut if it has more than `most` characters.
 pub fn cut(text: &str, most: usize) -> String {
     visible(&fitted(text, most).replace('\n', " ")).into_owned()
 }

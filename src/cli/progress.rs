@@ -1,5 +1,6 @@
-//! Shows the progress of runs. On a terminal each active loop has a line that is redrawn. Elsewhere
-//! nothing is shown, or with `-v` a line for each iteration.
+//! Shows the progress of runs.
+//! On a terminal, each active loop has a line that is redrawn. Elsewhere, nothing is shown without `-v`. With `-v`, a
+//! line is printed for each iteration.
 
 use super::format;
 use super::output::Screen;
@@ -13,14 +14,14 @@ const MAX_LINES: usize = 12;
 /// The lines of all runs that are followed.
 pub struct Progress {
     mode: Mode,
-    /// Active loops, by run and path.
+    /// The active loops, by run and by path of the loop.
     loops: BTreeMap<(String, String), LoopState>,
-    /// The last iteration that was shown of each loop, by run and path.
+    /// The number of the last iteration of each loop that was shown, by run and by path.
     last_shown: BTreeMap<(String, String), u64>,
-    /// The current action of each loop with a title, by run and path.
+    /// The current action of each loop that has a title, by run and by path.
     doing: BTreeMap<(String, String), String>,
     screen: Screen,
-    /// Whether lines begin with the run's id.
+    /// Whether each line begins with the id of its run.
     several: bool,
 }
 
@@ -31,7 +32,7 @@ enum Mode {
 }
 
 impl Progress {
-    /// Makes the lines for one run, or for several.
+    /// Creates the lines for one run, or for several runs.
     pub fn new(screen: Screen, several: bool) -> Self {
         let mode = if screen.live {
             let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
@@ -51,12 +52,12 @@ impl Progress {
         }
     }
 
-    /// Returns whether anything is shown of an unfinished run.
+    /// Returns whether anything is shown while a run is unfinished.
     pub fn shows_steps(&self) -> bool {
         !matches!(self.mode, Mode::Nothing)
     }
 
-    /// Returns whether lines are redrawn as time passes.
+    /// Returns whether lines are redrawn even if only time has passed.
     pub fn is_live(&self) -> bool {
         matches!(self.mode, Mode::Bars(..))
     }
@@ -94,9 +95,10 @@ impl Progress {
         self.draw(now);
     }
 
-    /// Shows a changed loop. `has_action`: an action of the loop begins at the same time, and its line shows both.
+    /// Shows a changed loop.
+    /// If `has_action` is true, an action of the loop begins at the same time, and the action's line shows both.
     fn take(&mut self, run: &str, row: LoopState, has_action: bool, now: Timestamp) {
-        // Loops inside other iterations than the current one are over, even if no end was reported.
+        // Loops inside of other iterations than the current one are over, even if their end was not reported.
         let inside = format!("{}#", row.path);
         let current = format!("{}#{}/", row.path, row.iteration);
         let ended = row.ended.is_some();
@@ -134,7 +136,7 @@ impl Progress {
             parts.push(run.to_owned());
         }
         parts.push(match &row.title {
-            // If the loop is inside of another one, also the iteration of that other loop.
+            // If the loop is inside of another loop, the iteration of the outer loop is shown, too.
             Some(title) => match row.path.rsplit_once('/') {
                 Some((around, _)) => format!("{around}/{title}"),
                 None => title.to_string(),
@@ -156,7 +158,7 @@ impl Progress {
         TerminalText::from(parts.join("  "))
     }
 
-    /// Draws the lines again, because time has passed.
+    /// Redraws the lines because time has passed.
     pub fn draw(&mut self, now: Timestamp) {
         let Mode::Bars(..) = self.mode else { return };
         let mut rows: Vec<_> = self.loops.iter().collect();
@@ -188,7 +190,7 @@ impl Progress {
         }
     }
 
-    /// Prints a line on standard error that is not redrawn.
+    /// Prints a line on standard error that stays there, in contrast to those that are redrawn.
     pub fn say(&self, text: impl Into<TerminalText>) {
         let text = text.into();
         match &self.mode {
@@ -217,7 +219,7 @@ impl Progress {
     }
 }
 
-/// Returns the number, from 1, of the iteration that runs, or of the last one that ended.
+/// Returns the number, from 1, of the current iteration. If the loop has ended, of its last iteration.
 fn number(row: &LoopState) -> u64 {
     let running = u64::from(row.iteration_started_at.is_some());
     row.iteration.saturating_add(running)
@@ -225,7 +227,7 @@ fn number(row: &LoopState) -> u64 {
 
 fn spinner() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
-    // If the template cannot be read, the default template remains.
+    // If the template is not valid, the default template is used.
     if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
         bar.set_style(style);
     }

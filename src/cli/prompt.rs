@@ -5,7 +5,8 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use windlass_engine::report::{FieldKind, FormField, QuestionReport, field_text};
 use windlass_engine::{TerminalText, Value};
 
-/// Asks for the choice and the fields of a question. Without a terminal, returns null: the run says what it needs.
+/// Asks the user for the choice and the fields of a question.
+/// Returns null if there is no terminal. Then the run refuses the answer and says what it needs.
 pub fn ask(question: &QuestionReport) -> Result<Value, Failure> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Ok(Value::Null);
@@ -27,7 +28,7 @@ pub fn ask(question: &QuestionReport) -> Result<Value, Failure> {
     answer.map_err(Failure::Usage)
 }
 
-/// Asks again until the field accepts the text.
+/// Asks for a field until the user enters a valid text.
 fn ask_field(field: &FormField) -> Result<String, Failure> {
     let default = field.default.as_ref().map(field_text);
     let mut wanted = match field.kind {
@@ -73,7 +74,7 @@ fn ask_field(field: &FormField) -> Result<String, Failure> {
     }
 }
 
-/// Asks for one of the choices, by its number or its text.
+/// Asks for one of the choices. The user enters its number or its text.
 fn ask_choice(choices: &[String]) -> Result<Option<String>, Failure> {
     if choices.is_empty() {
         return Ok(None);

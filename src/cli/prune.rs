@@ -1,4 +1,5 @@
-//! `windlass prune`: deletes runs that have ended, also while a process owns the store, and frees their disk space.
+//! `windlass prune`: deletes runs that have ended, also while a process owns the store.
+//! It can also free their disk space.
 
 use super::access::{command, is_owned};
 use super::args::{Global, Lasting, PruneArgs};
@@ -67,7 +68,7 @@ pub async fn prune(global: &Global, screen: Screen, args: &PruneArgs) -> Result<
     Ok(Exit::Succeeded)
 }
 
-/// Checks that `--compact` is possible: only while no process owns the store, and not with `--dry-run`.
+/// Checks that `--compact` is possible. No process may own the store, and `--dry-run` must not be set.
 async fn unowned(global: &Global, filter: &PruneFilter) -> Result<(), Failure> {
     if filter.dry_run {
         let message =

@@ -1,11 +1,13 @@
-//! `--engine`: runs on Temporal. An engine in this process sends requests about them to Temporal.
+//! `--engine`: runs on Temporal.
+//! The commands use an engine in this process. It sends requests about the runs to Temporal.
 
 use super::args::{Command, Global};
 use std::path::Path;
 use windlass_engine::{Engine, EngineBuilder, EngineError, StateKey};
 use windlass_temporal::{Target, Wire, connect};
 
-/// Returns the requested engine; none for an empty variable, and for a command that does not use an engine.
+/// Returns the address in `--engine`.
+/// Returns `None` if it is empty, or if the command does not use an engine.
 pub fn given(global: &Global, command: &Command) -> Option<String> {
     let is_for_runs = !matches!(
         command,
@@ -21,7 +23,8 @@ pub fn given(global: &Global, command: &Command) -> Option<String> {
     at.filter(|_| is_for_runs)
 }
 
-/// Returns an engine for the runs at an address. Saved workflows are in the store of `state`, or nowhere.
+/// Returns an engine for the runs on Temporal at an address.
+/// Saved workflows are in the store of `state`. Without `state`, there are no saved workflows.
 pub fn engine(
     builder: EngineBuilder,
     at: &str,

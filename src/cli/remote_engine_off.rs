@@ -1,4 +1,5 @@
-//! `--engine` without the feature `temporal`: the flag does not exist, and an engine is an error.
+//! Replaces `remote_engine` in a build without the feature `temporal`.
+//! The flag `--engine` does not exist, and an engine from elsewhere is an error.
 
 use super::args::{Command, Global};
 use std::path::Path;

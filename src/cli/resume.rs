@@ -8,7 +8,7 @@ use super::output::Screen;
 use super::session::Session;
 use windlass_server::api::BulkVerb;
 
-/// Runs the command. If the run has already ended, prints its result again.
+/// Runs the command. If the run has already ended, its result is printed again.
 pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Result<Exit, Failure> {
     if args.many.is_some() {
         let runs = select_runs(global, BulkVerb::Resume, &args.many).await?;

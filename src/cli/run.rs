@@ -15,11 +15,11 @@ use std::path::Path;
 use windlass_engine::{Diagnostics, LoadError, LoadOptions, Workflow};
 use windlass_server::client::Client;
 
-/// Warnings that are ignored if another process executes the run, because that process has its own secrets, handlers
-/// and permissions.
+/// Warnings that are ignored if another process executes the run.
+/// That process has its own secrets, handlers and permissions, so these warnings do not apply.
 const ELSEWHERE: [&str; 3] = ["missing-secret", "missing-handler", "denied"];
 
-/// Fails if a workflow has warnings (`--strict`).
+/// Returns a failure if a workflow has warnings (`--strict`).
 fn fail_on_warnings(workflow: &Workflow, warnings: Diagnostics) -> Result<(), Failure> {
     if warnings.is_empty() {
         return Ok(());
@@ -131,7 +131,7 @@ async fn begin(
 
 /// How to follow a run after its start.
 pub(super) struct FollowOptions<'a> {
-    /// Do not follow the run.
+    /// Whether the command exits after the start and does not follow the run.
     pub detach: bool,
     pub handlers: &'a HandlerArgs,
     pub events: &'a EventArgs,
@@ -177,7 +177,7 @@ pub(super) async fn follow_or_leave(
     follow(session, &[id.to_owned()], &view, &mut signals).await
 }
 
-/// Returns whether a path without a file is the name of a stored workflow.
+/// Returns whether a path is the name of a stored workflow. It is checked only if there is no file at the path.
 async fn is_stored_workflow(global: &Global, path: &Path) -> bool {
     let stored = match path.exists() {
         true => Vec::new(),
@@ -186,8 +186,8 @@ async fn is_stored_workflow(global: &Global, path: &Path) -> bool {
     stored.iter().any(|one| path == Path::new(&one.name))
 }
 
-/// Fails if no server would execute a detached run. Another owner exits when its own runs have ended, so the detached
-/// run would stop.
+/// Returns a failure if no server would execute a detached run.
+/// Another owner exits when its own runs have ended, so the detached run would not continue.
 pub(super) async fn require_server(setup: &Setup) -> Result<(), Failure> {
     if setup.server.is_some() || setup.engine.is_some() {
         return Ok(());

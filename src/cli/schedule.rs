@@ -58,8 +58,8 @@ async fn pause(global: &Global, args: &PauseScheduleArgs, pause: bool) -> Result
     Ok(Exit::Succeeded)
 }
 
-/// Starts runs for the times of a range that have no run. The ids of the runs contain the times, so the same command
-/// continues what an earlier command has not done.
+/// Starts runs for the times in a range that have no run yet.
+/// The ids of the runs contain the times. So the same command continues where an earlier command stopped.
 async fn backfill(global: &Global, screen: Screen, args: &BackfillArgs) -> Result<Exit, Failure> {
     let (name, from, to) = (&args.name, &args.from, args.to.as_deref());
     let times = inspect(
@@ -103,7 +103,7 @@ async fn backfill(global: &Global, screen: Screen, args: &BackfillArgs) -> Resul
     begun
 }
 
-/// Runs the workflow for these times in order, in groups; returns the worst exit code.
+/// Runs the workflow for these times in order, several at a time. Returns the worst exit code.
 async fn run_times(
     session: &mut Session,
     signals: &mut Signals,
@@ -136,13 +136,13 @@ async fn run_times(
                     screen.say(format!("run {}", time.run));
                     runs.push(time.run.clone());
                 }
-                // Another command or the schedule has already started this run.
+                // Another command, or the schedule itself, has already started this run.
                 Err(failure) if failure.code() == Some(ErrorCode::RunExists) => {}
                 Err(failure) => return Err(failure),
             }
         }
         worst = worst.max(follow(session, &runs, &view, signals).await?);
-        // A run is paused, or the user has stopped this process.
+        // A run is paused, or the user has stopped this process. No further runs are started.
         if worst == Exit::Unfinished {
             break;
         }
@@ -207,7 +207,7 @@ async fn list(global: &Global, args: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Succeeded)
 }
 
-/// Returns what a user should know about a schedule: that it is paused, and which times have no run.
+/// Returns what a user should know about a schedule: whether it is paused, and which times have no run.
 fn notice(schedule: &ScheduleReport) -> String {
     let paused = schedule.paused_since;
     let paused = paused.map(|since| format!("paused since {}", format::date(since)));

@@ -1,4 +1,4 @@
-//! `windlass serve`: owns a store and runs until it is stopped.
+//! `windlass serve`: owns a store and executes its runs until it is stopped.
 
 use super::access::{OwnerOrStore, owner_or};
 use super::args::{Global, Lasting, LoadArgs, ServeArgs, UiArg};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use windlass_engine::{Engine, EngineError, Limits, LoadOptions, PruneFilter};
 use windlass_server::{Console, FurtherRoutes, Options, TlsFiles, Tokens};
 
-/// Interval of the checks of runs that other processes execute.
+/// Interval of the checks for changes of runs that other processes execute (on Temporal).
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<Exit, Failure> {
@@ -121,7 +121,8 @@ fn further() -> Option<FurtherRoutes> {
     None
 }
 
-/// Checks runs that other processes execute, so that this server's clients receive the changes.
+/// Reads runs that other processes execute (on Temporal) from time to time, so that this server's clients receive the
+/// changes.
 #[allow(
     clippy::disallowed_methods,
     reason = "it keeps running as long as the server"
@@ -131,14 +132,14 @@ fn look_elsewhere(engine: Arc<Engine>) {
         loop {
             tokio::time::sleep(CHECK_INTERVAL).await;
             let engine = Arc::clone(&engine);
-            // Data that cannot be read now is read at the next check.
+            // The result is ignored: data that cannot be read now is read at the next check.
             let looked = tokio::task::spawn_blocking(move || engine.inspector().run_index(|_| ()));
             let _ = looked.await;
         }
     });
 }
 
-/// Returns which runs are deleted while the server runs.
+/// Returns a filter for the runs that are deleted while the server runs. `None` means that none are deleted.
 fn pruning(args: &ServeArgs) -> Option<PruneFilter> {
     let filter = PruneFilter {
         older_than_ms: args.prune_older_than.map(Lasting::millis),
@@ -170,7 +171,7 @@ fn open(global: &Global, args: &ServeArgs, options: &LoadOptions) -> Result<Engi
     }
     let builder = inputs::with_store_kind(builder, global.store);
     match &global.engine {
-        // Saved workflows are in the local store, runs are at the engine.
+        // Saved workflows are in the local store, but the runs are on the engine of `--engine`.
         Some(at) => {
             remote_engine::engine(builder, at, options.state_key.clone(), Some(&global.state))
         }

@@ -1,5 +1,6 @@
-//! A session with the store whose runs this command continues. This process owns the store, or has joined its owner
-//! and sends requests there. If the owner ends, a process that had joined takes over, so that the runs continue.
+//! A session with the store whose runs this command continues.
+//! Either this process owns the store, or it has joined the owner (another process) and sends requests to it. If the
+//! owner ends, a process that has joined it becomes the owner, so that the runs continue.
 
 use super::access::{OwnerOrStore, RETRY_EVERY, RETRY_TIME, owner_or, remote};
 use super::args::{Global, HandlerArgs, LoadArgs, OwnerArgs};
@@ -24,13 +25,13 @@ use windlass_server::ControlSocket;
 use windlass_server::api::{FileText, LocalStart, RetryRun, StartRun};
 use windlass_server::client::{Client, ClientError};
 
-/// How long effects in flight may take to end when this process exits.
+/// Maximum time for effects in flight to end when this process exits.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Delay before a server that does not answer is tried again.
+/// Time after which a server that does not answer is tried again.
 const RECONNECT_DELAY: Duration = Duration::from_millis(500);
 
-/// Maximum number of runs of another process that are followed at a time.
+/// Maximum number of runs of another process that are followed at the same time.
 const MAX_FOLLOWED: usize = 64;
 
 /// How much is reported about a followed run.
@@ -38,9 +39,9 @@ const MAX_FOLLOWED: usize = 64;
 pub enum FollowMode {
     /// Pauses, the end of the run, and what its commands print.
     End,
-    /// The same, and the steps.
+    /// The pauses, the end, what commands print, and the steps.
     Steps,
-    /// The same as `Steps`, and the events of the history after the one with this number.
+    /// Everything in `Steps`, and the events of the history after the event of this number.
     Events(u64),
 }
 
@@ -48,7 +49,7 @@ pub enum FollowMode {
 pub enum FeedItem {
     /// Something happened to the run.
     Notice(Notice),
-    /// The connection ended before the run did.
+    /// The connection ended before the run has ended.
     Lost,
     /// The run cannot be followed.
     Failed(Failure),
@@ -57,28 +58,29 @@ pub enum FeedItem {
 /// The channel for the items of all followed runs, each with the run's id.
 pub type Feed = mpsc::Sender<(String, FeedItem)>;
 
-/// How to open the store if this process becomes its owner, and what to use instead of a store.
+/// How to open the store if this process becomes its owner. Also the server or engine that is used instead of a
+/// store.
 #[derive(Clone)]
 pub struct Setup {
     pub state: PathBuf,
-    /// The database that `--store` names.
+    /// The database that `--store` names, if it names one.
     pub store: Option<StoreKind>,
-    /// The server that is used instead of a local store.
+    /// The server that is used instead of a local store (`--server`).
     pub server: Option<Client>,
     /// The address of the engine that has the runs (`--engine`), instead of a local store.
     pub engine: Option<String>,
     /// Whether the store is created if it does not exist.
     pub create: bool,
-    /// Handlers, secrets and limits that workflows are loaded with.
+    /// The handlers, secrets and limits with which workflows are loaded.
     pub options: LoadOptions,
-    /// Permissions of guest workflows.
+    /// What guests (workflows that are not from the operator) may do.
     pub untrusted: UntrustedArgs,
-    /// Prints the warnings.
+    /// Where warnings are printed.
     pub screen: Screen,
 }
 
 impl Setup {
-    /// Returns the setup of a command for existing runs.
+    /// Returns the setup for a command about existing runs.
     pub fn existing(global: &Global, screen: Screen, args: &OwnerArgs) -> Result<Self, Failure> {
         let load = LoadArgs {
             env: args.env.clone(),
@@ -105,7 +107,9 @@ impl Setup {
         }
     }
 
-    /// Returns the client of the server, else of the store's owner over its socket. The owner may be this process.
+    /// Returns the client of the server. Without a server, returns that of the store's owner, over its control
+    /// socket.
+    /// The owner may be this process.
     pub async fn client(&self) -> Result<Client, ClientError> {
         match &self.server {
             Some(server) => Ok(server.clone()),
@@ -116,13 +120,14 @@ impl Setup {
     }
 }
 
-/// A store whose runs this command continues: this process owns the store, or has joined its owner.
+/// A store whose runs this command continues. This process owns the store, or has joined its owner.
 pub struct Session {
     setup: Setup,
     role: Role,
-    /// Whether [`Session::drain`] has already waited for effects in flight.
+    /// Whether [`Session::drain`] was already called, and has waited for effects in flight.
     drained: bool,
-    /// Runs that were started here and are not followed yet. Their followers begin with the first step.
+    /// The runs that were started in this process and are not followed yet. Their followers receive everything from
+    /// the first step.
     started: Mutex<HashMap<String, Run>>,
 }
 
@@ -132,7 +137,7 @@ enum Role {
         socket: Option<ControlSocket>,
     },
     Joined {
-        /// Limits the connections: each followed run uses one.
+        /// Limits the number of connections, because each followed run of another process uses one.
         connections: Arc<Semaphore>,
     },
 }
@@ -142,7 +147,7 @@ enum Role {
 pub enum Source<'a> {
     /// A workflow that this process has loaded.
     Loaded(&'a Workflow),
-    /// The stored workflow with this name, which has its own permissions.
+    /// The stored workflow with this name. It has the permissions with which it was stored.
     Stored(&'a str),
 }
 
@@ -185,7 +190,7 @@ impl Session {
             }
             OwnerOrStore::Here(engine) => Arc::new(engine),
         };
-        // Opened before anything else, so that other commands do not wait.
+        // The socket is opened before anything else, so that other commands do not have to wait for it.
         let socket = ControlSocket::open(&setup.state, Arc::clone(&engine));
         let socket = socket
             .inspect_err(|error| {
@@ -196,7 +201,7 @@ impl Session {
         Ok(Role::Owned { engine, socket })
     }
 
-    /// Warns of flags that have no effect because another process does the work.
+    /// Warns of flags that have no effect, because another process executes the runs.
     pub fn warn_ignored_flags(&self, args: &HandlerArgs, start: bool) {
         if !self.is_joined() {
             return;
@@ -217,12 +222,12 @@ impl Session {
         }
     }
 
-    /// Returns whether another process executes the runs: the owner of the store, or a server.
+    /// Returns whether another process executes the runs. It is the owner of the store, or a server.
     pub fn is_joined(&self) -> bool {
         matches!(self.role, Role::Joined { .. })
     }
 
-    /// Fails if the store that this process owns is no longer where it was opened.
+    /// Returns a failure if the store that this process owns is no longer at the path where it was opened.
     pub async fn check_present(&self) -> Result<(), Failure> {
         match &self.role {
             Role::Owned { engine, .. } => Ok(engine.in_place().await?),
@@ -235,13 +240,14 @@ impl Session {
         self.setup.server.is_some()
     }
 
-    /// Replaces an owner that has ended: joins the next owner, or becomes the owner. If this process becomes the
-    /// owner, it resumes those of `runs` that are not paused.
+    /// Finds a new owner after the owner has ended.
+    /// It joins the next owner, or becomes the owner. If it becomes the owner, it resumes those of `runs` that are
+    /// not paused.
     pub async fn renew(&mut self, runs: &[String]) -> Result<(), Failure> {
         if !self.is_joined() {
             return Ok(());
         }
-        // A store that was removed must not be created again.
+        // The store is not created here, because a store that was removed must stay removed.
         self.role = Self::take_role(&self.setup, false)
             .await
             .map_err(|failure| match failure {
@@ -264,12 +270,13 @@ impl Session {
         Ok(())
     }
 
-    /// Resumes a run at the next owner after an owner has ended, unless the run is paused or a server is used.
+    /// Resumes a run at the next owner, after an owner has ended.
+    /// Does nothing if the run is paused or a server is used.
     pub async fn resume_elsewhere(&self, run: &str) {
         if !self.is_joined() || self.is_remote() {
             return;
         }
-        // If this owner has ended, too, the run's follower reports that.
+        // If the next owner has ended as well, the follower of the run reports it.
         let Ok(client) = self.setup.client().await else {
             return;
         };
@@ -280,7 +287,8 @@ impl Session {
         }
     }
 
-    /// Returns the status of a run; none after an error, which the run's follower reports.
+    /// Returns the status of a run.
+    /// Returns `None` after an error, which the follower of the run reports.
     pub async fn status(&self, run: &str) -> Option<StatusReport> {
         match &self.role {
             Role::Owned { engine, .. } => status(engine.inspector(), run, now()).ok(),
@@ -288,15 +296,16 @@ impl Session {
         }
     }
 
-    /// Returns the run that `run` waits for, if `run` waits for its turn. The run's follower reports errors.
+    /// Returns the run that must end before `run` may proceed, if `run` waits for its turn.
+    /// Errors are ignored, because the follower of the run reports them.
     pub async fn awaited_run(&self, run: &str) -> Option<AwaitedRun> {
         let report = self.status(run).await?;
         let mut doing = report.doing.into_iter();
         doing.find_map(|doing| doing.awaits_run)
     }
 
-    /// Sends a request to the owner. If the owner has ended, the next owner receives the request, or this process
-    /// becomes the owner.
+    /// Sends a request to the owner.
+    /// If the owner has ended, sends it to the next owner. If there is none, this process becomes the owner.
     async fn send_request<T>(
         &mut self,
         send: impl AsyncFn(&Client) -> Result<T, ClientError>,
@@ -321,7 +330,7 @@ impl Session {
                     tokio::time::sleep(RETRY_EVERY).await;
                     self.renew(&[]).await?;
                 }
-                // The owner that ended had already started the run.
+                // An earlier owner has started the run before it ended, so the run already exists.
                 Err(error) if lost && error.code() == Some(ErrorCode::RunExists) => {
                     return Ok(OwnerReply::Repeated);
                 }
@@ -330,7 +339,7 @@ impl Session {
         }
     }
 
-    /// Starts a run. When this returns, its first step is durable.
+    /// Starts a run. The run's first step is durable when this returns.
     pub async fn start(&mut self, new: &NewRun<'_>) -> Result<(), Failure> {
         let request = self.start_request(new);
         let reply = self.send_request(async |client| client.start(&request).await);
@@ -370,7 +379,7 @@ impl Session {
         Ok(())
     }
 
-    /// Retries the ended run `run` as a new run with the id `id`.
+    /// Retries the ended run `run`. The retry is a new run with the id `id`.
     pub async fn retry(&mut self, run: &str, id: &str, from: Option<&str>) -> Result<(), Failure> {
         let request = RetryRun {
             run: Some(id.to_owned()),
@@ -399,7 +408,7 @@ impl Session {
         }
     }
 
-    /// Returns whether a run has this program and has not ended.
+    /// Returns whether a run has this program (a hash of the workflow) and has not ended.
     pub async fn is_unfinished(&mut self, run: &str, program: &str) -> Result<bool, Failure> {
         let reply = self
             .send_request(async |client| client.status(run).await)
@@ -415,8 +424,8 @@ impl Session {
         Ok(own == program && !status.is_final())
     }
 
-    /// Starts the run with `start` if this process is the owner now. If an earlier owner had already started the run,
-    /// resumes the run instead of starting it twice.
+    /// Starts the run by calling `start`, if this process is now the owner.
+    /// If an earlier owner has already started the run, resumes it, so that it does not run twice.
     async fn start_if_owner(
         &mut self,
         id: &str,
@@ -492,7 +501,7 @@ impl Session {
         }
     }
 
-    /// Resumes every unfinished run, with `paused` also the paused ones; returns their ids.
+    /// Resumes every unfinished run, and returns their ids. Paused runs are included if `paused` is true.
     pub async fn resume_all(&mut self, paused: bool) -> Result<Vec<String>, Failure> {
         match self
             .send_request(async |client| client.recover(paused).await)
@@ -538,7 +547,8 @@ impl Session {
         Ok(report.runs.len() + report.more)
     }
 
-    /// Returns whether the run has ended, if this process owns the store; else false.
+    /// Returns whether the run has ended.
+    /// Always false if this process does not own the store.
     pub fn has_ended(&self, run: &str) -> bool {
         match &self.role {
             Role::Owned { engine, .. } => engine
@@ -549,7 +559,7 @@ impl Session {
         }
     }
 
-    /// Sends the notices of a run to `feed`, as far as `wanted` includes them.
+    /// Sends the notices of a run to `feed`. `wanted` determines which notices are included.
     #[allow(
         clippy::disallowed_methods,
         reason = "a run that is followed has a task of its own"
@@ -602,11 +612,12 @@ impl Session {
                         _ => FeedItem::Lost,
                     };
                     if setup.server.is_some() && matches!(item, FeedItem::Lost) {
-                        // The server may be about to stop, or about to be available again.
+                        // The server may be about to stop, or about to be available again. So the next attempt is
+                        // delayed.
                         tokio::time::sleep(RECONNECT_DELAY).await;
                     }
                     drop(permit);
-                    // The receiver may have been dropped.
+                    // The result is ignored: the receiver may have been dropped.
                     let _ = feed.send((run, item)).await;
                 });
             }
@@ -614,13 +625,14 @@ impl Session {
         Ok(())
     }
 
-    /// Starts no more effects, and waits until those in flight have ended, [`GRACE`] is over, or a signal arrives.
-    /// The second call does nothing.
+    /// Starts no more effects, and waits for those in flight.
+    /// The wait ends when all effects have ended, when [`GRACE`] is over, or when a Unix signal arrives. A second
+    /// call does nothing.
     pub async fn drain(&mut self, signals: &mut Signals) {
         if let Role::Owned { engine, .. } = &self.role
             && !std::mem::replace(&mut self.drained, true)
         {
-            // Without the store, no result of an effect can be stored.
+            // If the store is gone, no result of an effect can be stored. So the effects have no time to end.
             let grace = engine.in_place().await.map_or(Duration::ZERO, |()| GRACE);
             tokio::select! {
                 _ = tokio::time::timeout(grace, engine.drain()) => {}
@@ -629,7 +641,7 @@ impl Session {
         }
     }
 
-    /// Drains the session, if that was not done before, and releases the store.
+    /// Drains the session, unless this was already done, and releases the store.
     pub async fn close(mut self, signals: &mut Signals) {
         self.drain(signals).await;
         let Role::Owned { engine, socket } = self.role else {
@@ -642,19 +654,19 @@ impl Session {
     }
 }
 
-/// The result of a request to the owner.
+/// How a request to the owner ended.
 enum OwnerReply<T> {
     Answered(T),
-    /// An earlier owner had carried out the request before it ended.
+    /// An earlier owner has executed the request before it ended.
     Repeated,
-    /// This process is the owner. `lost`: another owner ended during the request.
+    /// This process is the owner. If `lost` is true, another owner has ended during the request.
     Owned {
         engine: Arc<Engine>,
         lost: bool,
     },
 }
 
-/// Forwards the notices of a run of another process to `feed`, until the run ends or pauses.
+/// Forwards the notices of a run of another process to `feed`, until the run has ended or is paused.
 async fn follow_owner(
     setup: &Setup,
     run: &str,

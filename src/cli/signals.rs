@@ -1,14 +1,14 @@
-//! Ctrl-C, SIGTERM and SIGHUP stop this process, never a run. Until [`Signals`] is created, they end the process, as
-//! they do by default.
+//! Ctrl-C, SIGTERM and SIGHUP stop this process, but never a run.
+//! Before [`Signals`] is created, they end the process at once, as they do by default.
 
 use super::exit::Failure;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Receives all of these signals after its creation.
+/// Receives these Unix signals after its creation.
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    /// None under `nohup`, because the process should outlive the terminal.
+    /// `None` if the process was started by `nohup`, because it should then continue without a terminal.
     hangup: Option<Signal>,
 }
 
@@ -45,6 +45,6 @@ fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    // SIGHUP is signal 1, which has the first bit.
+    // SIGHUP has the number 1, so it is the first bit of the mask of ignored signals.
     mask.is_some_and(|mask| mask & 1 == 1)
 }

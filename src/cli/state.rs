@@ -1,4 +1,5 @@
-//! `windlass state`: reads and writes values that workflows have between runs, with or without an owner of the store.
+//! `windlass state`: reads and writes the values that workflows store between their runs.
+//! It works with or without an owner of the store.
 
 use super::access::{command, command_or_create, inspect};
 use super::args::{
@@ -78,7 +79,7 @@ async fn get(global: &Global, args: &StateGetArgs) -> Result<Exit, Failure> {
     Ok(Exit::Succeeded)
 }
 
-/// Parses a value of the command line, as text or as JSON.
+/// Parses a value on the command line. If `is_json` is true, it is JSON, and otherwise text.
 fn value(text: &str, is_json: bool) -> Result<Value, Failure> {
     if !is_json {
         return Ok(Value::text(text));

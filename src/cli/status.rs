@@ -22,10 +22,10 @@ use windlass_engine::{RunStatus, TURN_SIGNAL, TerminalText, Timestamp, now, path
 /// Maximum number of characters of a value on a line.
 const VALUE: usize = 100;
 
-/// A timer that is late by this much is reported.
+/// If a timer is late by at least this, the delay is shown.
 const LATE: Duration = Duration::from_millis(500);
 
-/// Of more than this many branches of an action, or loops in a foreach, only the first is shown.
+/// If an action has more branches than this, or a foreach more loops, only the first one is shown.
 const MAX_ALIKE: usize = 3;
 
 pub async fn run(global: &Global, screen: Screen, args: &StatusArgs) -> Result<Exit, Failure> {
@@ -198,7 +198,8 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
     out
 }
 
-/// Returns the entries to show, and the number of hidden entries of each kind. Of a kind with many, one is shown.
+/// Returns the entries to show, and the number of hidden entries of each kind.
+/// If there are many entries of a kind, one of them is shown.
 fn first_alike<'a, T>(
     all: impl IntoIterator<Item = &'a T>,
     kind: impl Fn(&T) -> String,
@@ -291,7 +292,8 @@ fn outcome(out: &mut TerminalText, report: &StatusReport) {
     }
 }
 
-/// Returns where the branches of a fork are. Forks with the same name differ by the iteration that they are in.
+/// Returns the place of a fork's branches in the run.
+/// Forks with the same name differ by the iteration in which they are.
 fn place_of(fork: &ForkReport) -> String {
     let of_its_own = |inside: &str| {
         let last = inside.rsplit('/').next().unwrap_or_default();
@@ -299,7 +301,7 @@ fn place_of(fork: &ForkReport) -> String {
     };
     match (&fork.path, &fork.inside) {
         (Some(path), _) => path.clone(),
-        // The body of a loop has the name of the loop.
+        // The scope `inside` is the body of a loop, which has the same name as the loop.
         (None, Some(inside)) if of_its_own(inside) => inside.clone(),
         (None, Some(inside)) => format!("{inside}/{}", path_part(&fork.name)),
         (None, None) => fork.name.clone(),
@@ -380,7 +382,8 @@ fn a_loop(
     }
 }
 
-/// Returns when something is due. While a run is paused, its clocks stop.
+/// Returns when something is due.
+/// While a run is paused its clocks stop, so the time then counts from the end of the pause.
 fn due_text(due: Timestamp, report: &StatusReport) -> String {
     match &report.pause {
         None => format::until(due, report.at),
@@ -481,7 +484,8 @@ fn doing_text(doing: &CurrentActivity, report: &StatusReport, place: &str) -> St
     parts.join("  ")
 }
 
-/// Returns one line about an unfinished run: its last loop, its first activity, and the number of other activities.
+/// Returns one line about an unfinished run.
+/// It has the run's last loop, its first activity, and the number of other activities.
 pub fn waiting_line(report: &StatusReport, place: &str) -> String {
     let loops = report.loops.last().map(|one| {
         let (path, number, most) = (&one.path, one.iteration, one.max_iterations);
@@ -497,7 +501,7 @@ pub fn waiting_line(report: &StatusReport, place: &str) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
 }
 
-/// Returns the text about the run that must end first, with the command that resumes that run.
+/// Returns a text about the run that must end before another one may proceed, with the command that resumes it.
 pub fn awaited_text(awaited: &AwaitedRun, place: &str) -> String {
     awaited.text(&format!("windlass resume{place} {}", awaited.run))
 }
@@ -513,7 +517,8 @@ fn name(doing: &CurrentActivity) -> String {
     format!("{} ({})", doing.action, words.join(" "))
 }
 
-/// Returns how late the run is, if it is late by at least [`LATE`] and nothing else explains the delay.
+/// Returns how late the run is.
+/// Returns `None` if it is late by less than [`LATE`], or if something else explains the delay.
 fn behind(report: &StatusReport) -> Option<Duration> {
     let is_active = report.owned && report.outage.is_none() && report.status.is_progressing();
     let due = report.next_due_at.filter(|_| is_active)?;
@@ -541,7 +546,7 @@ mod tests {
         assert!(late.contains("behind    by 1"), "{late}");
         assert!(!shown("2026-11-23T12:00:09.9Z", true).contains("behind"));
         assert!(!shown("2026-11-23T12:00:12Z", true).contains("behind"));
-        // No process executes the run: the screen says that instead.
+        // If no process executes the run, the screen shows this instead of the delay.
         assert!(!shown("2026-11-23T12:00:01Z", false).contains("behind"));
     }
 }

@@ -1,4 +1,5 @@
-//! `windlass ui`: prints the address of the console, with a ticket that authorises a browser once.
+//! `windlass ui`: prints the address of the console.
+//! The address contains a ticket, with which a browser can begin one session.
 
 use super::args::{Global, UiArgs};
 use super::exit::{Exit, Failure};
@@ -10,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use windlass_server::client::Client;
 
-/// The file that leads a browser to the console. Other users can see the arguments of a command, but not this file.
+/// A file that redirects a browser to the console.
+/// A file is used because other users can see the arguments of a command, and this file is private.
 const PAGE: &str = "console.html";
 
 pub async fn ui(global: &Global, screen: Screen, args: &UiArgs) -> Result<Exit, Failure> {
@@ -43,7 +45,7 @@ fn has_screen() -> bool {
     cfg!(target_os = "macos") || set("DISPLAY") || set("WAYLAND_DISPLAY")
 }
 
-/// Writes a page that only this user can read. Its ticket is valid for a minute.
+/// Writes a page that only this user can read. Its ticket is valid for one minute.
 fn page(state: &Path, url: &str) -> io::Result<PathBuf> {
     let path = state.join(PAGE);
     let _ = fs::remove_file(&path);

@@ -14,7 +14,7 @@ use windlass_engine::{LoadError, LoadOptions, Object, Value, Workflow, shown_dur
 #[derive(Serialize)]
 struct FileResult {
     file: String,
-    /// The name of the workflow, if the file has several.
+    /// The name of the workflow, if the file contains several workflows.
     #[serde(skip_serializing_if = "Option::is_none")]
     workflow: Option<String>,
     valid: bool,
@@ -40,7 +40,7 @@ pub fn validate(global: &Global, screen: Screen, args: &ValidateArgs) -> Result<
     check_all(screen, args, &options)
 }
 
-/// Writes the stubs that the workflows of all files need into one file.
+/// Writes one file with the stubs that the workflows of all files need.
 fn write_stubs(to: &Path, args: &ValidateArgs, options: &LoadOptions) -> Result<(), Failure> {
     let mut all = Object::new();
     for path in &args.files {
@@ -64,7 +64,7 @@ fn write_stubs(to: &Path, args: &ValidateArgs, options: &LoadOptions) -> Result<
         }
     }
     let text = format!("{}\n", Value::object(all).to_json_pretty());
-    // An existing file may be a workflow, or contain answers that a user has filled in.
+    // An existing file is not replaced. It may be a workflow, or have answers that a user has filled in.
     let made = std::fs::File::create_new(to);
     made.and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(|error| match error.kind() {
@@ -76,7 +76,7 @@ fn write_stubs(to: &Path, args: &ValidateArgs, options: &LoadOptions) -> Result<
         })
 }
 
-/// Returns the options for each workflow that a file contains.
+/// Returns the options to load each of the workflows that a file contains.
 fn each_workflow(path: &Path, options: &LoadOptions) -> Result<Vec<LoadOptions>, Failure> {
     let names = windlass_engine::workflows_of(path, options)?;
     if names.is_empty() {
@@ -131,7 +131,7 @@ fn check_all(screen: Screen, args: &ValidateArgs, options: &LoadOptions) -> Resu
     Ok(exit)
 }
 
-/// Returns whether a file was refused only because it has several workflows and none was chosen.
+/// Returns whether a file was refused only because it contains several workflows and none was selected.
 fn holds_several(path: &Path, loaded: &Result<Workflow, LoadError>) -> bool {
     match loaded {
         Err(LoadError::Refused { diagnostics, .. }) => {
@@ -236,7 +236,7 @@ fn retry_table(retries: &[ActionRetry]) -> String {
     output::table(&["  RETRY", "LINE", "COUNT", "WAIT", "ON"], rows)
 }
 
-/// Returns all limits of a loop except its timeout.
+/// Returns a text with all limits of a loop except its timeout.
 fn count_text(row: &LoopLimits) -> String {
     let tokens = row.tokens.as_ref().map(|most| format!("{most} tokens"));
     let cost = row.cost.as_ref().map(|most| format!("cost {most}"));

@@ -14,13 +14,14 @@ const EVERY: Duration = Duration::from_secs(1);
 pub struct Shown {
     /// The report in the requested format.
     pub text: TerminalText,
-    /// The report without the time when it was made, for comparison with the last report.
+    /// The report without the time at which it was made. It is compared with the last report.
     pub key: TerminalText,
-    /// Whether the report cannot change anymore.
+    /// Whether the report is final, because it cannot change any more.
     pub last: bool,
 }
 
-/// Prints a report once or, with `watch`, until it cannot change anymore or a signal arrives.
+/// Prints a report.
+/// With `watch`, prints it again after each change, until it cannot change any more or a Unix signal arrives.
 pub async fn show(
     screen: Screen,
     format: Format,
@@ -41,7 +42,7 @@ pub async fn show(
         }
         let next = look().await?;
         if redraw {
-            // Home, and clear to the end of the screen.
+            // Move the cursor to the top left, and clear the screen.
             let mut text = TerminalText::exact(String::from("\u{1b}[H\u{1b}[2J"));
             text.push(&next.text);
             output::print(text)?;

@@ -1,4 +1,5 @@
-//! `windlass workflow`: manages workflows that are stored under a name, with or without an owner of the store.
+//! `windlass workflow`: manages workflows that are stored under a name. It works with or without an owner of the
+//! store.
 
 use super::access::{command, command_or_create, inspect};
 use super::args::{
@@ -34,7 +35,7 @@ pub async fn run(global: &Global, screen: Screen, args: &WorkflowArgs) -> Result
 
 async fn put(global: &Global, screen: Screen, args: &PutArgs) -> Result<Exit, Failure> {
     let mut options = inputs::options(global, &args.load, &HandlerArgs::default())?;
-    // A server starts the runs, so their relative paths do not begin in this folder.
+    // A server starts the runs, so relative paths do not refer to the folder of this command.
     options.folder = None;
     let (bundle, dialect) = read(&args.file, &args.load, &options)?;
     let condition = match (&args.if_version, args.new) {
@@ -67,7 +68,8 @@ async fn put(global: &Global, screen: Screen, args: &PutArgs) -> Result<Exit, Fa
     Ok(Exit::Succeeded)
 }
 
-/// Loads a workflow with all files that it names. A mistake is reported before a request is sent.
+/// Loads a workflow with all files that it names.
+/// So a mistake is reported before a request is sent.
 fn read(
     path: &Path,
     load: &LoadArgs,
@@ -97,7 +99,7 @@ fn text_of(bundle: &Bundle, dialect: Option<String>) -> WorkflowText {
     }
 }
 
-/// Returns the stored workflows. If the default store does not exist yet, there are none.
+/// Returns the stored workflows. If the default store does not exist yet, returns an empty list.
 pub(super) async fn stored_workflows(global: &Global) -> Result<Vec<WorkflowSummary>, Failure> {
     let all = inspect(
         global,
@@ -211,12 +213,12 @@ async fn delete(global: &Global, args: &DeleteArgs) -> Result<Exit, Failure> {
     Ok(Exit::Succeeded)
 }
 
-/// A version, with its changes.
+/// A version of a workflow, with its changes.
 #[derive(Serialize)]
 struct Entry {
     #[serde(flatten)]
     version: VersionReport,
-    /// The changes since the previous version, as a unified diff; none for the first version.
+    /// The changes since the previous version, as a unified diff. `None` for the first version.
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<String>,
 }
@@ -275,7 +277,7 @@ fn cells(version: &VersionReport) -> Vec<String> {
     vec![short(&version.version), stored, current.to_owned(), runs]
 }
 
-/// Returns the first digits of a hash, which are enough to name a version.
+/// Returns the first digits of a hash. They are sufficient to identify a version.
 fn short(version: &str) -> String {
     const DIGITS: usize = 12;
     let digits = version.strip_prefix("sha256:").unwrap_or(version);
@@ -285,7 +287,7 @@ fn short(version: &str) -> String {
 /// Returns the changes from one version to the next, for each file.
 fn difference(from: &WorkflowReport, to: &WorkflowReport) -> String {
     let named = |report: &WorkflowReport, path: &str| {
-        // The first file is the workflow, whatever its name is.
+        // The workflow is the first file, so its name is not compared.
         let mut files = report.files.iter().enumerate();
         let found = files.find(|(index, file)| path_of(*index, file) == path);
         found.map(|(_, file)| file.text.clone()).unwrap_or_default()

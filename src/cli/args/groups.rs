@@ -1,4 +1,5 @@
-//! The help of `windlass` itself, with its commands under headings. clap supports headings only for options.
+//! The help of `windlass` itself, with its commands under headings.
+//! It is written here, because clap supports headings only for options.
 
 use clap::Command;
 use std::fmt::Write as _;
@@ -19,7 +20,7 @@ const GROUPS: [(&str, &str); 6] = [
     ("Tools", "mcp schema lsp bench completions man help"),
 ];
 
-/// clap adds the command `help` only when it parses arguments.
+/// The command `help` and its description. clap adds this command only later, when it parses the arguments.
 const HELP: (&str, &str) = ("help", "Print this message or the help of a command");
 
 /// Sets the template of the help.
@@ -35,7 +36,7 @@ pub(super) fn grouped(command: Command) -> Command {
     let mut list = String::new();
     for (heading, names) in GROUPS {
         let _ = writeln!(list, "{header}{heading}:{header:#}");
-        // A build without a feature lacks its command.
+        // In a build without a feature, the command of the feature is missing.
         for (name, about) in names
             .split(' ')
             .filter_map(|name| Some((name, about(name)?)))

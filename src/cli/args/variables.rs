@@ -1,9 +1,11 @@
-//! The environment variables of the options. One pass over all commands sets them to `WINDLASS_` and the long name.
+//! The environment variables of the options.
+//! For all commands, a variable has the name `WINDLASS_` and the long name of the option.
 
 use clap::builder::FalseyValueParser;
 use clap::{Arg, ArgAction, Command};
 
-/// Options without a variable: they select runs, or are useful for a single command only.
+/// The commands and their options that have no environment variable.
+/// Such options select runs, or are useful for a single command only.
 const WITHOUT: [(&[&str], &[&str]); 5] = [
     (
         &["pause", "cancel", "resume", "retry"],
@@ -20,8 +22,8 @@ const WITHOUT: [(&[&str], &[&str]); 5] = [
     ),
 ];
 
-/// Gives every option its environment variable, unless the option names its own or is in [`WITHOUT`]. A flag is off
-/// if its variable is empty, `0`, `false` or `no`.
+/// Sets the environment variable of every option, unless the option has another one or is in [`WITHOUT`].
+/// A flag is off if its variable is empty, `0`, `false` or `no`.
 pub(super) fn named(command: Command) -> Command {
     let name = command.get_name().to_owned();
     let without = move |long: &str| {

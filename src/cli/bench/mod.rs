@@ -1,5 +1,6 @@
-//! `windlass bench`: how fast loops run on this machine and disk. Everything is measured from outside: the loops run
-//! in server processes of this program and send requests to a server in the command's own process.
+//! `windlass bench`: measures how fast loops run on this machine and disk.
+//! Everything is measured from outside. The loops run in server processes of this program, and send requests to a
+//! small server in the process of the command.
 
 mod process;
 mod target;
@@ -24,20 +25,20 @@ use windlass_server::client::ClientError;
 /// Interval between the requests of each loop of `polls`.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// How long to wait for a request before the measurement fails.
+/// How long the command waits for a request. If none arrives in this time, the measurement fails.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Maximum concurrent requests to start a run.
+/// Maximum number of concurrent requests that start a run.
 const STARTS: usize = 64;
 
 /// Number of repetitions of a measurement. Their median is reported.
 const ROUNDS: usize = 10;
 
-/// The number of loops of `throughput`, and of iterations of each loop.
+/// The number of loops in `throughput`. The next constant is the number of iterations of each loop.
 const LOOPS: u32 = 1_000;
 const ITERATIONS: u32 = 20;
 
-/// After this iteration, `gaps` measures the last iterations of a long loop.
+/// `gaps` measures the iterations of a long loop after this iteration.
 const FAR: u32 = 1_000_000;
 
 /// A measured value.
@@ -57,7 +58,7 @@ struct Report {
     figures: Vec<BenchResult>,
 }
 
-/// The options of a section, and the values that were measured so far.
+/// The options of the command, and the values that were measured so far.
 struct Bench<'a> {
     at: &'a Path,
     store: StoreKind,
@@ -119,8 +120,8 @@ fn clock() -> Instant {
     Instant::now()
 }
 
-/// A loop without a delay that ends after `count` iterations. It sends no requests between iteration 1,100 and
-/// iteration 1,000,000.
+/// A loop without a delay that ends after `count` iterations.
+/// It sends no requests between iteration 1,100 and iteration 1,000,000, because they would make the loop slower.
 const STEPS: &str = "
 name: steps
 inputs: { url: { type: string }, count: { type: integer } }
@@ -189,14 +190,14 @@ impl Bench<'_> {
         }
     }
 
-    /// Starts a server on a new store, with this workflow stored under a name.
+    /// Starts a server on a new store, and stores this workflow on it.
     async fn serve(&self, scratch: &Scratch, workflow: &str) -> Result<Server, Failure> {
         let server = self.restart_server(scratch)?;
         self.put(&server, workflow).await?;
         Ok(server)
     }
 
-    /// Stores the workflow for the runs that are started from now on.
+    /// Stores the workflow that later runs of the server have.
     async fn put(&self, server: &Server, workflow: &str) -> Result<(), Failure> {
         let text = WorkflowText {
             text: workflow.to_owned(),
@@ -215,8 +216,9 @@ impl Bench<'_> {
         Scratch::new(self.at).map_err(Failure::Machine)
     }
 
-    /// Measures the time from the request to start a run to its first step, on a server that runs; and the time from
-    /// the start of a server on a new store.
+    /// Measures two times.
+    /// One is from the request to start a run to its first step, on a server that is already running. The other is
+    /// from the start of a server on a new store.
     async fn start(&mut self) -> Result<(), Failure> {
         let target = start_target()?;
         let scratch = self.scratch()?;
@@ -241,7 +243,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Measures the time from a step of one loop to the next: an answer, a commit, a request.
+    /// Measures the time from one step of a loop to the next. In it, an answer arrives, a commit is made, and a
+    /// request is sent.
     async fn gaps(&mut self) -> Result<(), Failure> {
         let target = start_target()?;
         let scratch = self.scratch()?;
@@ -259,11 +262,11 @@ impl Bench<'_> {
             );
         }
         if self.args.long {
-            // The requests up to 1,100 arrive as well.
+            // The requests before iteration 1,100 also arrive, so they are read here.
             for _ in 1_020..1_100 {
                 next_request(&target)?;
             }
-            // The iterations between them take minutes, in which no request arrives.
+            // The iterations without requests need minutes. Then the next request arrives.
             let first = loop {
                 match target.next(PERIOD) {
                     Some(first) => break first,
@@ -291,7 +294,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Measures many short loops at once, started over HTTP.
+    /// Measures many short loops at the same time, which are started over HTTP.
     async fn throughput(&mut self) -> Result<(), Failure> {
         let target = start_target()?;
         let scratch = self.scratch()?;
@@ -341,7 +344,7 @@ impl Bench<'_> {
                 server.client.ready().await?;
                 sleep(Duration::from_millis(50)).await;
             }
-            // Wait until the starts do not influence the measurement anymore.
+            // Wait until the starts of the runs no longer influence the measurement.
             sleep(3 * PERIOD).await;
             target.take();
             let (begun, cpu) = (clock(), server.cpu_us());
@@ -461,7 +464,7 @@ fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Returns the value below which this share of the values lies.
+/// Returns the value below which the part `share` (from 0 to 1) of the values is.
 fn quantile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let place = (values.len() as f64 * share).ceil() as usize;

@@ -29,7 +29,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A directory that cannot be removed remains; nothing depends on its removal.
+        // A directory that cannot be removed is left behind. Nothing depends on its removal.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -61,7 +61,8 @@ impl Server {
                 if let Some(url) = line.strip_prefix("ready at ") {
                     let client =
                         Client::for_url(url.trim(), None, false).map_err(io::Error::other)?;
-                    // Read all output of the server, so that it never waits for a reader.
+                    // All output of the server is read, because otherwise the server would wait when the pipe is
+                    // full.
                     thread::spawn(move || lines.for_each(drop));
                     return Ok(Self { process, client });
                 }
@@ -74,19 +75,20 @@ impl Server {
         )))
     }
 
-    /// Returns the CPU time of all threads so far, in microseconds; none if the system does not report it.
+    /// Returns the CPU time of all threads so far, in microseconds. Returns `None` if the system does not report it.
     pub fn cpu_us(&self) -> Option<f64> {
         let stat = self.proc("stat")?;
-        // After the name, which can contain blanks: state, …, and the ticks as the 12th and the 13th field.
+        // The name before `)` may contain blanks. After it are the state and further fields; the ticks are the 12th
+        // and 13th.
         let (_, fields) = stat.rsplit_once(')')?;
         let mut ticks = fields.split_whitespace().skip(11);
         let user: f64 = ticks.next()?.parse().ok()?;
         let system: f64 = ticks.next()?.parse().ok()?;
-        // Linux reports 100 ticks per second to every program.
+        // Linux reports CPU times to programs in units of 1/100 s.
         Some((user + system) * 10_000.0)
     }
 
-    /// Returns the resident memory in bytes; none if the system does not report it.
+    /// Returns the resident memory in bytes. Returns `None` if the system does not report it.
     pub fn memory(&self) -> Option<f64> {
         let status = self.proc("status")?;
         let line = status

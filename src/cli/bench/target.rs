@@ -1,5 +1,5 @@
-//! The server that measured loops send requests to. It sends the same JSON to all loops, and records when each loop
-//! sent a request.
+//! The server to which the measured loops send requests.
+//! It sends the same JSON to all loops, and records when each loop sent a request.
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -11,7 +11,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 20\r\n\r\n{\"status\":\"running\"}";
 
-/// Counts requests for `/poll/N` for each loop `N`. All other requests are returned by `next`, one by one.
+/// Counts the requests for `/poll/N`, for each loop `N`. All other requests are returned by [`Target::next`], one by
+/// one.
 pub struct Target {
     pub url: String,
     seen: Arc<Mutex<RequestLog>>,
@@ -20,9 +21,9 @@ pub struct Target {
 
 #[derive(Debug, Default)]
 struct RequestLog {
-    /// By the loop's number: the time of its last request, and the number of its requests.
+    /// For each loop, by its number: the time of its last request, and the number of its requests.
     loops: Vec<(Option<Instant>, u32)>,
-    /// How much later than the period each request arrived, in milliseconds.
+    /// For each request, how much more than the period had passed since the loop's last request, in milliseconds.
     late: Vec<f32>,
     /// The number of loops that sent a request.
     begun: usize,
@@ -30,15 +31,15 @@ struct RequestLog {
 
 /// The requests of a time interval.
 pub struct RequestWindow {
-    /// How much later than the period each request arrived, in milliseconds.
+    /// For each request, how much more than the period had passed since the loop's last request, in milliseconds.
     pub late: Vec<f64>,
-    /// The smallest and the largest number of requests of a loop.
+    /// The smallest number of requests of a loop. The next field is the largest number.
     pub least: u32,
     pub most: u32,
 }
 
 impl Target {
-    /// Listens on this machine, on a separate thread.
+    /// Listens on a local port, on a separate thread.
     pub fn begin(period: Duration) -> io::Result<Self> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
@@ -66,22 +67,24 @@ impl Target {
         })
     }
 
-    /// Returns the time of the next request other than `/poll/N`; none if no such request arrives in this time.
+    /// Returns the time of the next request other than `/poll/N`.
+    /// Returns `None` if no such request arrives within `patience`.
     pub fn next(&self, patience: Duration) -> Option<Instant> {
         self.requests.recv_timeout(patience).ok()
     }
 
-    /// Discards the requests that `next` has not returned.
+    /// Discards the requests that [`Target::next`] has not returned yet.
     pub fn forget(&self) {
         while self.requests.try_recv().is_ok() {}
     }
 
-    /// The number of loops that sent a request.
+    /// Returns the number of loops that sent at least one request.
     pub fn begun(&self) -> usize {
         self.seen().begun
     }
 
-    /// Returns the counts and resets them. The loops that sent a request are still known.
+    /// Returns the counts and resets them.
+    /// The times of the loops' last requests are retained.
     pub fn take(&self) -> RequestWindow {
         let mut seen = self.seen();
         let late = std::mem::take(&mut seen.late);
@@ -130,7 +133,7 @@ impl Counter {
     }
 }
 
-/// Returns the number after `GET /poll/`.
+/// Returns the number `N` in the head of a request for `/poll/N`.
 fn number(head: &[u8]) -> Option<usize> {
     let digits = head.strip_prefix(b"GET /poll/")?;
     let end = digits.iter().position(|byte| *byte == b' ')?;

@@ -1,5 +1,6 @@
-//! `windlass bench waiting`: the cost of loops that wait for an hour, the time until a server is ready again after a
-//! SIGKILL, and the delay of loops that are due in the same second.
+//! `windlass bench waiting`.
+//! It measures the cost of loops that wait for an hour, the time until a server is ready after a SIGKILL, and the
+//! delay of loops that are due in the same second.
 
 use super::process::Server;
 use super::{Bench, clock, millis, next_request, quantile, start_all, start_target};
@@ -11,7 +12,7 @@ use tokio::time::sleep;
 use windlass_engine::report::ListFilter;
 use windlass_engine::{Timestamp, Value, now};
 
-/// A loop with one iteration, and an hour until the next.
+/// A loop that has finished one iteration and waits an hour for the next one.
 const WAITS: &str = "
 name: waits
 inputs: { n: { type: integer } }
@@ -34,10 +35,10 @@ actions:
   ask: { type: http, inputs: { method: GET, uri: \"@inputs('url')\" } }
 ";
 
-/// Maximum number of runs that are due in the same second.
+/// Maximum number of runs whose due times are in the same second.
 const MAX_DUE: u32 = 10_000;
 
-/// The time in which waiting runs leave memory.
+/// The time after which waiting runs have left the memory.
 const REST: Duration = Duration::from_secs(1);
 
 /// Number of reads of a page. Their median is reported.
@@ -88,7 +89,8 @@ impl Bench<'_> {
         self.due_at_once(&server, loops.min(MAX_DUE), &name).await
     }
 
-    /// Measures reads of the list: its first page, a page in the middle, one run by its id, and counts.
+    /// Measures how long it needs to read the list: its first page, a page in the middle, one run by its id, and
+    /// counts.
     async fn pages(
         &mut self,
         server: &Server,
@@ -176,7 +178,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Measures how late runs are whose due times are spread over the same second.
+    /// Measures how late runs start if their due times are spread over one second.
     async fn due_at_once(
         &mut self,
         server: &Server,
@@ -185,7 +187,7 @@ impl Bench<'_> {
     ) -> Result<(), Failure> {
         let target = start_target()?;
         self.put(server, DUE).await?;
-        // Longer than the time that the starts need.
+        // The due times are after all starts, because this is longer than the starts need.
         let begins = Duration::from_millis(2_000 + u64::from(runs));
         let (first, begun) = (now().plus(begins), clock());
         let due = |n: u32| Duration::from_micros(u64::from(n) * 1_000_000 / u64::from(runs));
@@ -203,7 +205,7 @@ impl Bench<'_> {
         }
         let mut late = Vec::new();
         for n in 0..runs {
-            // Timers fire in the order in which they are due.
+            // Timers fire in the order of their due times, so the next request is that of run `n`.
             let elapsed = next_request(&target)? - begun;
             late.push(millis(elapsed.saturating_sub(begins + due(n))));
         }
@@ -219,7 +221,7 @@ fn disk_bytes(dir: &Path) -> Result<u64, Failure> {
         let mut bytes = 0;
         let mut folders = vec![dir.to_owned()];
         while let Some(folder) = folders.pop() {
-            // The database may remove files and folders meanwhile.
+            // The database may remove a file or folder while the folders are read.
             for entry in std::fs::read_dir(&folder).into_iter().flatten() {
                 let entry = entry?;
                 match entry.metadata() {

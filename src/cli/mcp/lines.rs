@@ -1,4 +1,5 @@
-//! The one-line commands as tools: the flags of the command line are the arguments of the tool.
+//! The one-line commands (`poll`, `try`, `paginate`, `operation`) as tools for agents.
+//! The flags of a command are the arguments of its tool.
 
 use super::tools::{object_schema, unknown_argument};
 use crate::cli::args::{OperationArgs, PaginateArgs, PollArgs, QuickArgs, TryArgs};
@@ -11,7 +12,7 @@ use serde_json::{Value as Json, json};
 use std::cmp::Reverse;
 use windlass_engine::{Caps, Dialect};
 
-/// The workflow that a tool call runs.
+/// The workflow that is run for a tool call.
 pub struct ToolWorkflow {
     /// The workflow's name. The ids of its runs begin with this name.
     pub name: String,
@@ -63,7 +64,7 @@ const TOOLS: [LineTool; 4] = [
     },
 ];
 
-/// Returns the maximum number of iterations of an agent's loop.
+/// Returns the maximum number of iterations that an agent's loop may have.
 fn max_checks() -> u64 {
     let caps = Caps {
         guest: true,
@@ -157,7 +158,9 @@ impl LineTool {
     }
 }
 
-/// Returns the arguments of a command, but of [`QuickArgs`] only `id`, because the others are about this process.
+/// Returns the arguments of a command.
+/// Of [`QuickArgs`], only `id` is included, because the other flags only have a meaning for a process with a
+/// terminal.
 fn arguments(command: &Command) -> impl Iterator<Item = &Arg> {
     let own = QuickArgs::augment_args(Command::new(""));
     let own: Vec<String> = own
@@ -170,11 +173,11 @@ fn arguments(command: &Command) -> impl Iterator<Item = &Arg> {
     })
 }
 
-/// Replaces the flags in a text with the names of the tool's arguments, which are what an agent knows.
+/// Replaces the flags in a text by the names of the tool's arguments, because an agent knows only these.
 fn with_arguments(text: &str, command: &Command) -> String {
     let named = |arg: &Arg| Some((format!("--{}", arg.get_long()?), property(arg)));
     let mut flags: Vec<_> = command.get_arguments().filter_map(named).collect();
-    // Longer flags are replaced first, because one flag may be the beginning of another.
+    // Longer flags are replaced first, because a flag may be the beginning of another one.
     flags.sort_by_key(|(flag, _)| Reverse(flag.len()));
     let replace = |text: String, (flag, name): &(String, String)| text.replace(flag, name);
     flags.iter().fold(text.to_owned(), replace)
@@ -219,7 +222,7 @@ fn text(value: &Json) -> Result<String, String> {
     }
 }
 
-/// Returns an error of clap as a message for an agent, without the usage of the command.
+/// Returns the message of an error of clap for an agent, without the usage of the command.
 fn shown(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::MissingRequiredArgument
         && let Some(missing) = error.get(ContextKind::InvalidArg)

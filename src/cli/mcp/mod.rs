@@ -1,5 +1,6 @@
-//! `windlass mcp`: an agent starts, watches and signals loops, over the Model Context Protocol on standard input and
-//! output. This process joins the owner of the store, or becomes the owner. A server offers the same at `/mcp`.
+//! `windlass mcp`: an agent starts, follows and signals runs.
+//! It uses the Model Context Protocol over standard input and output. This process sends requests to the owner of the
+//! store, or becomes the owner. A server offers the same protocol at `/mcp`.
 
 mod lines;
 mod resources;
@@ -52,7 +53,7 @@ use windlass_server::api::LocalStart;
 use windlass_server::client::ClientError;
 use windlass_value::first_bytes;
 
-/// Maximum size of an answer in bytes. A longer answer is cut, because an agent reads all of it.
+/// Maximum size of an answer in bytes. A longer answer is cut, because an agent has to read all of it.
 const MAX_ANSWER: usize = 64 * 1024;
 
 const INSTRUCTIONS: &str = "Windlass waits and repeats for you, and survives a crash. Do not sleep and check yourself: \
@@ -61,16 +62,16 @@ const INSTRUCTIONS: &str = "Windlass waits and repeats for you, and survives a c
      workflow_reference, check a text with validate_workflow, and start it with start_run. Each returns a task, or the id of \
      a run: call wait_for_run once, with enough seconds. A run continues without you; get_run says why it is where it is.";
 
-/// How long `wait_for_run` waits by default: most clients end a call after a minute.
+/// How long `wait_for_run` waits by default. Most clients end a call after a minute.
 const WAIT: Duration = Duration::from_secs(50);
 
-/// The same for a client that requests progress reports: such a client waits as long as reports arrive.
+/// How long it waits for a client that requests progress reports. Such a client waits as long as reports arrive.
 const WAIT_WITH_PROGRESS: Duration = Duration::from_secs(600);
 
 /// The longest wait that an agent can request.
 const MAX_WAIT: Duration = Duration::from_secs(3600);
 
-/// Maximum number of sessions of a server. A session lives for an hour after its client has disappeared.
+/// Maximum number of sessions on a server. A session exists for an hour after its client has disappeared.
 const MAX_SESSIONS: usize = 1_000;
 const TOO_MANY: &str = "the server has as many sessions of agents as it may have: try again later";
 
@@ -109,7 +110,7 @@ pub async fn mcp(global: &Global, screen: Screen, args: &McpArgs) -> Result<Exit
     });
     let served = async {
         match agent.serve(rmcp::transport::io::stdio()).await {
-            // If an agent disconnects before its first message, the command has not failed.
+            // If an agent disconnects before its first message, this is not a failure of the command.
             Err(error) => screen.warn(&format!("no agent: {error}")),
             Ok(service) => {
                 if let Err(error) = service.waiting().await {
@@ -127,11 +128,12 @@ pub async fn mcp(global: &Global, screen: Screen, args: &McpArgs) -> Result<Exit
     Ok(Exit::Succeeded)
 }
 
-/// If the owner ends, becomes the owner and resumes its runs, unless another process is the owner by then.
+/// If the owner ends, becomes the owner and resumes its runs.
+/// If another process has become the owner by then, only connects to it.
 async fn take_over(session: &mut Session, lost: &Notify) {
     loop {
         lost.notified().await;
-        // After an error, the next request meets the same error and reports it.
+        // The error is ignored here: the next request has the same error and reports it.
         if session.renew(&[]).await.is_ok() && !session.is_joined() {
             let _ = session.resume_all(false).await;
         }
@@ -142,16 +144,17 @@ async fn take_over(session: &mut Session, lost: &Notify) {
 #[derive(Clone)]
 struct Agent(Api);
 
-/// Where the requests of an agent are sent.
+/// Where the requests of an agent are executed.
 #[derive(Clone)]
 enum Api {
-    /// To the owner of a store, or to a server.
+    /// At the owner of a store, or at a server (`--server`).
     Owner {
         setup: Box<Setup>,
-        /// Notified if no process answers.
+        /// Notified if the owner does not answer.
         lost: Arc<Notify>,
     },
-    /// To the server that contains this agent. A request has the rights of the HTTP request that it was made for.
+    /// In the server that contains this agent. A request has the rights of the HTTP request in which the agent sent
+    /// it.
     Inner(InnerApi),
 }
 
@@ -238,7 +241,8 @@ impl ServerHandler for Agent {
         Ok(GetTaskResult::new(tasks::detailed(&report)))
     }
 
-    /// Sends the answers to the run: as signals, or to a paused run as a resume or a cancel.
+    /// Sends the answers of a person to the run.
+    /// They become signals. For a paused run they become a resume or a cancel.
     async fn update_task(
         &self,
         request: UpdateTaskParams,
@@ -247,14 +251,14 @@ impl ServerHandler for Agent {
         let run = &request.task_id;
         let report = self.task(run, &context).await?;
         for (key, response) in &request.input_responses {
-            // If the person declined, the run continues to wait.
+            // If the person declined to answer, the run continues to wait.
             if response.get("action").and_then(Json::as_str) != Some("accept") {
                 continue;
             }
             let content = response.get("content").cloned().unwrap_or_default();
             let answer = tasks::answer(&report, key, &content);
             let answer = answer.map_err(invalid)?;
-            // The protocol ignores an answer to a request that is not open.
+            // The protocol demands that an answer to a request that is not open is ignored.
             let request = match answer {
                 None => continue,
                 Some(InputAnswer::Continue) => tools::resume(run),
@@ -266,7 +270,7 @@ impl ServerHandler for Agent {
                 }) => tools::signal(run, &name, &payload, received, &new_id("signal")),
             };
             match self.ask(request, &context).await {
-                // The request is not open, either, if another client has answered first.
+                // If another client has answered first, the request is not open either.
                 Err(error) if error.code() == Some(ErrorCode::Answered) => {}
                 sent => drop(sent.map_err(refused)?),
             }
@@ -286,7 +290,7 @@ impl ServerHandler for Agent {
         }
         let cancelled = self.ask(tools::cancel(run), &context);
         match cancelled.await {
-            // The run has ended meanwhile.
+            // If the run has ended meanwhile, a cancel has no effect, which is not an error.
             Err(error) if error.code() == Some(ErrorCode::RunEnded) => Ok(()),
             other => other.map(drop).map_err(refused),
         }
@@ -297,9 +301,9 @@ impl ServerHandler for Agent {
 enum Answer {
     Text(String),
     Failed(String),
-    /// A run that was started. A client that supports tasks receives it as a task.
+    /// A run was started. A client that supports tasks receives it as a task.
     Started(Box<StatusReport>),
-    /// A run that has ended, or that was waited for as long as possible.
+    /// A run has ended, or the call has waited as long as possible.
     Result(Box<StatusReport>),
 }
 
@@ -354,7 +358,8 @@ impl Agent {
         }
     }
 
-    /// Starts the run of a one-line command, or joins it if it has not ended, so that a call can be repeated.
+    /// Starts the run of a one-line command.
+    /// If an earlier call has started it and it has not ended, waits for this run. So a call can be repeated.
     async fn start_line(
         &self,
         made: ToolWorkflow,
@@ -378,7 +383,7 @@ impl Agent {
                 let body = json!({ "text": of, "run": run });
                 let started = self.ask(Request::start(body), context).await;
                 match started {
-                    // A concurrent call has started the run.
+                    // A concurrent call has started the run meanwhile, so try to find it again.
                     Err(error)
                         if error.code() == Some(ErrorCode::RunExists)
                             && id.is_none()
@@ -395,7 +400,8 @@ impl Agent {
         }
     }
 
-    /// Checks that the run with a line's id has the line's workflow: anyone who may start runs can choose the id.
+    /// Checks that the run with the id of a one-line command has the workflow of this command.
+    /// Everyone with the right to start runs can choose such an id for another workflow.
     async fn check_line(
         &self,
         run: &str,
@@ -430,7 +436,7 @@ impl Agent {
         read(self.ask(tools::status(run), context).await?).map(Box::new)
     }
 
-    /// Waits until a run has ended or the time is over, and sends progress reports meanwhile.
+    /// Waits until a run has ended or the time is over. Sends progress reports meanwhile.
     async fn wait(
         &self,
         run: &str,
@@ -456,9 +462,9 @@ impl Agent {
                 return Ok(report);
             }
             match &self.0 {
-                // The owner has ended. The next owner continues the run.
+                // The owner has ended. The next owner will continue the run.
                 Api::Owner { .. } if is_early => tokio::time::sleep(RETRY_EVERY).await,
-                // The server is about to stop.
+                // The server stops and has ended the request early.
                 Api::Inner(_) if is_early => return Ok(report),
                 _ => {}
             }
@@ -466,7 +472,7 @@ impl Agent {
                 let progress =
                     ProgressNotificationParam::new(token.clone(), begun.elapsed().as_secs_f64());
                 let progress = progress.with_message(tasks::message(&report));
-                // Other code notices that a client has disconnected.
+                // The error is ignored: other code notices that the client has disconnected.
                 let _ = context.peer.notify_progress(progress).await;
             }
         }
@@ -490,7 +496,7 @@ impl Agent {
     }
 }
 
-/// Sends a request to the owner of the store. If the owner has ended, the next owner receives the request.
+/// Sends a request to the owner of the store. If the owner has ended, sends it to the next owner.
 async fn ask_owner(setup: &Setup, lost: &Notify, request: &Request) -> Result<Json, ClientError> {
     let patience = Instant::now() + RETRY_TIME;
     loop {
@@ -499,7 +505,7 @@ async fn ask_owner(setup: &Setup, lost: &Notify, request: &Request) -> Result<Js
                 let mut body = request.body.clone();
                 if let (true, Some(Json::Object(body)), Some(_)) =
                     (request.starts, &mut body, client.owner())
-                    // A saved workflow has its own rights, with which it was saved.
+                    // Only for a text: a saved workflow has the rights with which it was saved.
                     && body.contains_key("text")
                 {
                     let guest = LocalStart {
@@ -516,7 +522,7 @@ async fn ask_owner(setup: &Setup, lost: &Notify, request: &Request) -> Result<Js
             Err(error) => Err(error),
         };
         match answer {
-            // The ended owner may have carried out the request, which must not be carried out twice.
+            // The owner that ended may have executed the request, and this request must not be executed twice.
             Err(error @ ClientError::Lost) if !request.is_repeatable() => return Err(error),
             Err(error) if error.is_gone() && Instant::now() < patience => {
                 lost.notify_one();
@@ -531,13 +537,13 @@ fn read<T: DeserializeOwned>(answer: Json) -> Result<T, ClientError> {
     serde_json::from_value(answer).map_err(|error| ClientError::Foreign(error.to_string()))
 }
 
-/// Returns the routes of the protocol over HTTP, at `/mcp` of a server.
+/// Returns the routes for the protocol over HTTP, at `/mcp` of a server.
 pub fn routes(api: InnerApi) -> Router {
-    // The server's own guard checks host names and origins.
+    // This check is disabled, because the guard of the server already checks host names and origins.
     let config = StreamableHttpServerConfig::default().disable_allowed_hosts();
     let agent = Agent(Api::Inner(api.clone()));
     let mut sessions = LocalSessionManager::default();
-    // A call may wait for `MAX_WAIT` without a message, so a session must live longer than that.
+    // A call may wait for [`MAX_WAIT`] without a message, so a session must exist longer than that.
     sessions.session_config.keep_alive = Some(MAX_WAIT + Duration::from_secs(60));
     let sessions = Arc::new(sessions);
     let counted = Arc::clone(&sessions);
@@ -553,7 +559,7 @@ pub fn routes(api: InnerApi) -> Router {
             let mut response = next.run(request).await;
             match method {
                 Method::GET => api.until_stop(response),
-                // Clients read a 202 as a session that has not ended.
+                // Clients would interpret a 202 as a session that has not ended.
                 Method::DELETE if response.status() == StatusCode::ACCEPTED => {
                     *response.status_mut() = StatusCode::NO_CONTENT;
                     response
@@ -562,7 +568,7 @@ pub fn routes(api: InnerApi) -> Router {
             }
         }
     });
-    // A GET opens the stream with the notifications of a session.
+    // A GET request opens the stream with the notifications of a session.
     let methods = get_service(service.clone())
         .post_service(service.clone())
         .delete_service(service);
@@ -573,12 +579,12 @@ fn text(error: ClientError) -> String {
     error.to_string()
 }
 
-/// Cuts a long answer in the middle, and says so in the text.
+/// Cuts a long answer in the middle, and adds a note about this to the text.
 fn cut(answer: String) -> String {
     if answer.len() <= MAX_ANSWER {
         return answer;
     }
-    // The end of an answer is retained, because it says how a run ended.
+    // The end of the answer is retained, because it contains how a run ended.
     let first = first_bytes(&answer, MAX_ANSWER / 2);
     let all = answer.len();
     let mut rest = all - MAX_ANSWER / 2..all;

@@ -1,4 +1,5 @@
-//! What an agent can read before it writes a workflow: the references of the formats, recipes, and the JSON Schemas.
+//! What an agent can read before it writes a workflow.
+//! These are the references of the formats, recipes, and the JSON Schemas.
 
 use rmcp::model::{Resource, ResourceContents};
 use windlass_engine::{Dialect, json_schema};
@@ -78,7 +79,7 @@ const PAGES: [Page; 16] = [
     page!("guides", "paging", "Recipes for pages"),
 ];
 
-/// The formats with a schema.
+/// The formats for which there is a JSON Schema.
 const SCHEMAS: [Dialect; 3] = [Dialect::Loom, Dialect::Tea, Dialect::Canvas];
 
 /// Returns the page of a format, for `workflow_reference`.

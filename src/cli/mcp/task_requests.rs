@@ -1,5 +1,5 @@
-//! Requests and notifications for tasks that the MCP library has no methods for: `tasks/list` and `tasks/result` of
-//! the protocol of 2025-11-25, and `notifications/tasks`.
+//! Requests and notifications about tasks for which the MCP library has no methods.
+//! They are `tasks/list` and `tasks/result` of the protocol version 2025-11-25, and `notifications/tasks`.
 
 use super::{Agent, PROGRESS_INTERVAL, invalid, read, refused, tasks, tools};
 use axum::http::request::Parts;
@@ -19,7 +19,7 @@ const PAGE: u64 = 20;
 /// Answers `tasks/list` or `tasks/result`.
 ///
 /// # Errors
-/// An error for any other method and for an unknown run, and errors of the store.
+/// Any other method, an unknown run, and errors of the store are errors.
 pub async fn answer(
     agent: &Agent,
     request: CustomRequest,
@@ -54,7 +54,7 @@ async fn list(
     let listed: ListReport = read(listed.map_err(refused)?).map_err(refused)?;
     let mut found = Vec::new();
     for row in &listed.runs {
-        // A run may have been removed meanwhile.
+        // The run may have been removed since the list was read. Then it is left out.
         if let Ok(report) = agent.status(&row.summary.run, context).await {
             found.push(tasks::task(&report));
         }
@@ -85,8 +85,9 @@ async fn result(
     }
 }
 
-/// Notifies the client when the status of a task changes, until the task has ended or the client has disconnected.
-/// Over HTTP, only a client with a session has a stream for notifications.
+/// Sends a notification each time that the status of a task changes, until the task has ended or the client has
+/// disconnected.
+/// Over HTTP, only a client that has a session has a stream for notifications.
 #[allow(clippy::disallowed_methods)] // The spawned task ends with the run or with the client.
 pub fn notify(agent: &Agent, run: &str, context: &RequestContext<RoleServer>) {
     let parts = context.extensions.get::<Parts>();
@@ -96,7 +97,7 @@ pub fn notify(agent: &Agent, run: &str, context: &RequestContext<RoleServer>) {
     let (agent, run, context) = (agent.clone(), run.to_owned(), context.clone());
     tokio::spawn(async move {
         let mut last = None;
-        // If the run cannot be read, the client has to request the task.
+        // If the run cannot be read, no more notifications are sent. The client can still request the task.
         while !context.peer.is_transport_closed()
             && let Ok(report) = agent.status(&run, &context).await
         {

@@ -1,5 +1,5 @@
-//! Runs as tasks of the Model Context Protocol (`io.modelcontextprotocol/tasks`, SEP-2663). A task has the id of its
-//! run, so a task outlives the client, the model and this process.
+//! Runs as tasks of the Model Context Protocol (`io.modelcontextprotocol/tasks`, SEP-2663).
+//! A task has the id of its run. So it continues even if the client, the model or this process ends.
 
 use crate::cli::status::waiting_line;
 use rmcp::model::{
@@ -15,10 +15,10 @@ use windlass_engine::report::{
 use windlass_engine::{CHOICE, RunStatus, TURN_SIGNAL};
 use windlass_value::first_bytes;
 
-/// Maximum size of a result in bytes: a model reads all of it.
+/// Maximum size of a result in bytes. It is small, because a model has to read all of it.
 const MAX_RESULT: usize = 8 * 1024;
 
-/// Minimum and maximum time between two requests of a client for a task.
+/// The minimum time between two requests of a client for a task. The next constant is the maximum time.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -35,7 +35,7 @@ pub fn task(report: &StatusReport) -> Task {
         .with_poll_interval_ms(u64::try_from(interval.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Returns the same task with its result or its questions.
+/// Returns a run as a task, together with its result or its open questions.
 pub fn detailed(report: &StatusReport) -> DetailedTask {
     let payload = match status(report) {
         TaskStatus::Cancelled => TaskPayload::Cancelled,
@@ -102,7 +102,7 @@ fn outcome(report: &StatusReport) -> Json {
     Json::Object(members)
 }
 
-/// Returns the same as the result of a tool, cut to [`MAX_RESULT`] bytes.
+/// Returns the status and the result of a run as the result of a tool. It is cut to [`MAX_RESULT`] bytes.
 pub fn tool_result(report: &StatusReport) -> CallToolResult {
     let text = outcome(report).to_string();
     let text = match text.len() > MAX_RESULT {
@@ -120,7 +120,7 @@ pub fn tool_result(report: &StatusReport) -> CallToolResult {
     }
 }
 
-/// Returns the same as the JSON of the protocol.
+/// Returns the result of a tool ([`tool_result`]) in the JSON of the protocol.
 pub fn result(report: &StatusReport) -> JsonObject {
     match serde_json::to_value(tool_result(report)) {
         Ok(Json::Object(result)) => result,
@@ -128,28 +128,30 @@ pub fn result(report: &StatusReport) -> JsonObject {
     }
 }
 
-/// Returns the waits that people or agents can end, each with its key.
+/// Returns the waits of a run that a person or an agent can end, each with its key.
 fn questions(report: &StatusReport) -> impl Iterator<Item = (String, &CurrentActivity)> {
     report.doing.iter().filter_map(|doing| {
         let signal = doing
             .signal
             .as_deref()
             .filter(|signal| *signal != TURN_SIGNAL)?;
-        // Each wait has its own key, even if several branches wait for the same signal.
+        // The key contains the start of the wait, so that several branches that wait for the same signal have
+        // different keys.
         let since = doing.since.map_or(0, |since| since.0);
         let received = doing.received.unwrap_or(0);
         Some((format!("{signal}@{since}.{received}"), doing))
     })
 }
 
-/// Returns the pause of a run whose loop reached a limit, with its key. A user or an agent decides what follows.
+/// Returns the pause of a run whose loop reached a limit, with the key of the pause.
+/// A person or an agent decides whether the run continues.
 fn limit_pause(report: &StatusReport) -> Option<(String, &PauseReport)> {
     let paused = report.pause.as_ref();
     let paused = paused.filter(|paused| paused.pause.limit.is_some())?;
     Some((format!("paused@{}", paused.since.0), &paused.pause))
 }
 
-/// Returns the same pause as a question.
+/// Returns this pause as a question ([`limit_pause`]), with its key.
 fn limit_request(report: &StatusReport) -> Option<(String, InputRequest)> {
     let (key, pause) = limit_pause(report)?;
     let message = format!("The run is paused: {}. Continue?", pause.text());
@@ -158,24 +160,24 @@ fn limit_request(report: &StatusReport) -> Option<(String, InputRequest)> {
     Some((key, form(message, &properties, &[CHOICE])))
 }
 
-/// The choices for a run that is paused at a limit.
+/// The choice with which a paused run continues. The next constant is the choice that cancels the run.
 const CONTINUE: &str = "continue";
 const CANCEL: &str = "cancel";
 
-/// The answer to one of a task's questions.
+/// The answer to one of the questions of a task.
 pub enum InputAnswer {
     Signal {
         name: String,
         payload: Json,
-        /// `received` of the wait that this signal answers.
+        /// The member `received` of the wait that this signal answers.
         received: Option<u64>,
     },
     Continue,
     Cancel,
 }
 
-/// Reads the answer to the question with this key; none if the question is not open. The forms of the protocol have
-/// text where a question wants other JSON.
+/// Reads the answer to the question with this key. Returns `None` if the question is not open.
+/// The forms of the protocol have a text field where a question demands other JSON.
 ///
 /// # Errors
 /// The first field that is invalid.
@@ -248,7 +250,8 @@ fn form(message: String, properties: &Map<String, Json>, required: &[&str]) -> I
     InputRequest::Elicitation(ElicitRequest::new(params))
 }
 
-/// Returns the JSON Schema of a field. Forms have only simple fields, so other JSON is entered as text.
+/// Returns the JSON Schema of a field in a form.
+/// The forms of the protocol have only simple fields, so other JSON is entered as text.
 fn property(field: &FormField) -> Json {
     let mut property = Map::from_iter([(String::from("title"), json!(field.label))]);
     let kind = match field.kind {

@@ -153,7 +153,7 @@ const TOOLS: &[ToolSpec] = tools! {
         ]
 };
 
-/// What to do for a tool call.
+/// What is done for a tool call.
 pub enum Call {
     /// Send a request to the store's owner.
     Ask(Request),
@@ -161,7 +161,7 @@ pub enum Call {
     Page(&'static str),
     /// Wait until this run has ended.
     Wait { run: String, seconds: Option<u64> },
-    /// Carry out a trial in this process.
+    /// Try a workflow or an expression in this process, without starting a run.
     Try(Trial, JsonObject),
 }
 
@@ -171,12 +171,12 @@ pub struct Request {
     pub path: String,
     pub query: Vec<(&'static str, String)>,
     pub body: Option<Json>,
-    /// Whether the request starts a run, so that the answer has the run's id.
+    /// Whether the request starts a run. Then the answer contains the id of the run.
     pub starts: bool,
 }
 
 impl Request {
-    /// Returns whether the request has the same effect if it is carried out twice.
+    /// Returns whether the request may be executed twice with the same effect.
     pub fn is_repeatable(&self) -> bool {
         let has_id = |body: &Json| {
             ["run", "id"]
@@ -227,7 +227,7 @@ fn of_run(run: &str, what: &str, method: Method, body: Option<Json>) -> Request 
 /// Checks that a URL can contain a run id.
 ///
 /// # Errors
-/// If the id is empty, `.` or `..`, which a path cannot contain even if escaped; or if the id is too long.
+/// The id is empty, is `.` or `..` (which a path cannot contain even if they are escaped), or is too long.
 pub fn check_run(run: &str) -> Result<(), String> {
     match run {
         "" | "." | ".." => Err(String::from(
@@ -281,7 +281,8 @@ pub fn list_page(limit: u64, after: Option<&str>) -> Request {
     }
 }
 
-/// Returns the request for a run's result. The server answers when the run has ended, or after this many seconds.
+/// Returns the request for a run's result.
+/// The server answers when the run has ended, or after `seconds` seconds.
 pub fn result(run: &str, seconds: u64) -> Request {
     Request {
         query: vec![("wait", seconds.to_string())],
@@ -339,7 +340,8 @@ pub fn unknown_argument(name: &str, known: &[impl AsRef<str>]) -> String {
 /// Returns what to do for a tool call.
 ///
 /// # Errors
-/// A message that the agent can act on: the tool is unknown, or an argument is unknown, missing or of another type.
+/// A message that helps the agent to correct the call: the tool is unknown, or an argument is unknown, missing or of
+/// another type.
 pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
     let tool = TOOLS.iter().find(|tool| tool.0 == name);
     let &(name, _, _, arguments) = tool.ok_or_else(|| format!("unknown tool `{name}`"))?;
@@ -363,7 +365,8 @@ pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
     let command = |what: &str| of_run(&run, what, Method::POST, None);
     let request = match name {
         "workflow_reference" => return page(text("format").as_deref()),
-        // Validate the workflow as a guest's, because it will be started as one.
+        // The workflow is validated as a guest (a workflow that is not from the operator), because it will be started
+        // as one.
         "validate_workflow" => Request {
             query: vec![("guest", "true".to_owned())],
             body: Some(Json::Object(given)),
@@ -460,7 +463,8 @@ fn page(format: Option<&str>) -> Result<Call, String> {
     Ok(Call::Page(page.text))
 }
 
-/// Returns the body of a start request. An agent's workflow counts as a guest's, whichever user started this process.
+/// Returns the body of a request that starts a run.
+/// The workflow of an agent is a guest (not from the operator), whichever user started this process.
 fn start(mut given: JsonObject) -> Result<Json, String> {
     for (argument, member) in [("id", "run"), ("inputs", "input")] {
         if let Some(value) = given.remove(argument) {

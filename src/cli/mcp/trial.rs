@@ -1,5 +1,6 @@
-//! What an agent can try before it starts a workflow: the whole workflow with stubs, or one expression. Nothing is
-//! sent. Agents of a server are not trusted, so a trial has a limit of steps, and few trials run at a time.
+//! What an agent can try before it starts a workflow: a whole workflow with stubs, or one expression.
+//! Nothing is sent to other services. The agents of a server are not trusted. So the number of steps of a trial and
+//! the number of concurrent trials are limited.
 
 use crate::cli::{eval, inputs, test};
 use rmcp::model::JsonObject;
@@ -12,10 +13,10 @@ use windlass_engine::{
     load_text, now, simulate,
 };
 
-/// Limits how many trials run at a time. The others wait.
+/// Limits the number of concurrent trials. Further trials wait.
 static TRIALS: Semaphore = Semaphore::const_new(2);
 
-/// How long a trial waits before it may run.
+/// Maximum time that a trial waits until it may run. After that, it fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Maximum number of steps of a simulation.
@@ -23,16 +24,16 @@ const MAX_STEPS: usize = 5_000;
 
 #[derive(Clone, Copy)]
 pub enum Trial {
-    /// Simulates a workflow with stubs, on a virtual clock.
+    /// Simulate a workflow with stubs, on a virtual clock.
     Test,
-    /// Evaluates an expression.
+    /// Evaluate an expression.
     Evaluate,
 }
 
-/// Runs a trial on a thread that may block.
+/// Executes a trial on a thread where blocking is allowed.
 ///
 /// # Errors
-/// A message for the agent about the mistake in the text, the stubs or the expression.
+/// A message for the agent about a mistake in the text, the stubs or the expression.
 pub async fn run(trial: Trial, given: JsonObject) -> Result<String, String> {
     let place = tokio::time::timeout(PATIENCE, TRIALS.acquire()).await;
     let place = place.map_err(|_| String::from("other trials run: try again"))?;

@@ -1,4 +1,5 @@
-//! The tool `wait_for`: the waits that agents need most. All but `time` are polls.
+//! The tool `wait_for`, for the things that agents wait for most often.
+//! Each becomes a poll, except `time`.
 
 use super::lines::{self, ToolWorkflow};
 use super::tools::{object_schema, unknown_argument};
@@ -45,7 +46,7 @@ const THINGS: [(&str, &str, &str); 6] = [
     ),
 ];
 
-/// The other arguments, which are the same as those of `poll`.
+/// Further arguments. They are the same as those of the tool `poll`.
 const OF_POLL: [&str; 3] = ["every", "timeout", "header"];
 
 /// Returns the description of the tool for an agent.
@@ -127,7 +128,7 @@ pub fn make(mut given: JsonObject) -> Result<ToolWorkflow, String> {
             if id == 0 {
                 return Err(format!("`{thing}` has to be the id of a process"));
             }
-            // `kill -0` does not work: a signal to a process of another user is refused.
+            // `kill -0` cannot be used, because a signal to a process of another user is refused.
             let script = "if [ -d /proc/self ]; then ! [ -d \"/proc/$0\" ]; else ! ps -p \"$0\" > /dev/null; fi";
             ("command", command(&["sh", "-c", script, &id.to_string()]))
         }
@@ -173,7 +174,8 @@ fn github_run(text: &str) -> Result<String, String> {
 
 /// Makes the workflow that waits for a duration, or until an instant.
 fn time(text: &str) -> Result<ToolWorkflow, String> {
-    // Each call with a duration is a new wait, because its workflow contains another instant.
+    // Each call with a duration is a new wait, because its workflow contains another instant. A call with an instant
+    // can be repeated.
     let until = match parse_duration(text) {
         Ok(duration) => now().plus(duration),
         Err(_) => text.parse().map_err(|_| {

@@ -1,5 +1,6 @@
-//! How `paginate` detects that pages are missing. It compares the number of rows with the total that the server
-//! reports, and checks that an only page really has no next page.
+//! How `paginate` detects that pages are missing.
+//! It compares the number of rows (items of the pages) with the total that the server reports. It also checks that
+//! the only page really has no next page.
 
 use super::file::{LOOK, to_file_expression};
 use super::pages::{NextPage, Paging, SAME_PAGES};
@@ -25,7 +26,7 @@ const TOTALS: [&str; 15] = [
     "['@odata.count']",
 ];
 
-/// Members of the objects in [`PAGE_OBJECTS`] that report the same.
+/// Members of the objects in [`PAGE_OBJECTS`] that report the total number of rows.
 const PAGE_TOTALS: [&str; 4] = ["total", "total_count", "totalCount", "totalElements"];
 
 /// The objects of an answer that describe its page.
@@ -55,7 +56,7 @@ const PAGES: [&str; 4] = ["total_pages", "totalPages", "page_count", "pageCount"
 /// Headers that report the number of pages.
 const PAGES_HEADERS: [&str; 2] = ["x-total-pages", "x-wp-totalpages"];
 
-/// Members that lead to a next page, in lower case and without `_`, `-` and `@odata.`.
+/// Members that lead to a next page. They are compared in lower case and without `_`, `-` and `@odata.`.
 const CURSORS: [&str; 25] = [
     "next",
     "nextpage",
@@ -84,7 +85,7 @@ const CURSORS: [&str; 25] = [
     "cursor",
 ];
 
-/// Objects of an answer that can have these members.
+/// Objects of an answer that can have the members in [`CURSORS`].
 const CURSOR_OBJECTS: [&str; 11] = [
     "links",
     "_links",
@@ -99,7 +100,7 @@ const CURSOR_OBJECTS: [&str; 11] = [
     "cursors",
 ];
 
-/// Where the total number of rows is read.
+/// Where the total number of rows is found.
 pub(super) enum Total {
     /// In the usual members and headers.
     Usual,
@@ -122,7 +123,8 @@ impl Total {
         }
     }
 
-    /// Returns the value of `variables.at.total` after a page. `is_page` is the condition that the answer is a page.
+    /// Returns the template that sets `variables.at.total` after a page.
+    /// `is_page` is a condition that holds if the answer is a page and not a refusal.
     pub(super) fn expression(&self, is_page: Option<&str>) -> Value {
         match (self, is_page) {
             (Self::Ignored, _) => Value::Null,
@@ -135,16 +137,18 @@ impl Total {
         }
     }
 
-    /// Returns the expression for the number of the next page: `step`, or none after the last page. `rows` is the
-    /// number of rows of this page, and `seen` is how many of them the total counts.
+    /// Returns the expression for the number of the next page.
+    /// It is `step`, or none after the last page. `rows` is the number of rows of this page. `seen` is how many of
+    /// them the total counts.
     pub(super) fn next_number(&self, step: &str, rows: &str, seen: &str, has_end: bool) -> String {
-        // After this many empty pages in a row, no more rows are expected.
+        // After this number of empty pages in a row, no more rows are expected.
         let few = format!("variables.at.empty < {}", SAME_PAGES - 1);
         let more = match self {
-            // With `--end`, only the condition of the line ends the pages.
+            // With `--end`, only the condition of this flag ends the pages.
             _ if has_end => return format!("{{{{ {step} }}}}"),
             Self::Ignored => rows.to_owned(),
-            // A page before the last one can be empty: some servers filter after dividing the rows into pages.
+            // A page before the last one can be empty, because some servers filter the rows after dividing them into
+            // pages.
             Self::Usual => {
                 format!("({rows}) or ((variables.at.total or 0) > variables.at.seen and {few})")
             }
@@ -155,7 +159,7 @@ impl Total {
         format!("{{{{ {step} if {more} else none }}}}")
     }
 
-    /// Returns the actions after the last page that fail the run if rows are missing.
+    /// Returns actions that run after the last page. They fail the run if rows are missing.
     pub(super) fn check(&self) -> Map<String, Value> {
         let (at, note) = ("variables.at", "--total none accepts what the pages had");
         let message = format!(
@@ -216,17 +220,18 @@ pub(super) fn fail_if(name: &str, condition: &str, message: &str) -> Value {
     })
 }
 
-/// Returns the expression for an answer's body; an empty object if the answer has no body.
+/// Returns the expression for the body of an answer. It is an empty object if the answer has no body.
 fn answer() -> String {
     format!("({LOOK}.body or {{}})")
 }
 
-/// Returns the expression for an object of an answer's body; an empty object if it is missing.
+/// Returns the expression for an object in the body of an answer. It is an empty object if the object is missing.
 fn page_object(name: &str) -> String {
     format!("(({}.{name} | default({{}})) or {{}})", answer())
 }
 
-/// Returns the expression for a list of numbers, some of which are text. A value that is not a number is 0.
+/// Returns the expression for a list of numbers.
+/// Some of the values may be text. A value that is not a number counts as 0.
 fn numbers(values: &str) -> String {
     format!("[{values}] | map('default', 0) | map('int') | list")
 }
@@ -247,7 +252,7 @@ fn usual_total() -> String {
         format!("(({hits}.total | default({{}})) or {{}}).value"),
     ];
     let headers = TOTAL_HEADERS.map(|name| format!("{LOOK}.headers['{name}']"));
-    // For example `items 0-24/1000`. A range of bytes does not count rows.
+    // A range such as `items 0-24/1000` contains the total. A range of bytes does not.
     let range = format!("({LOOK}.headers['content-range'] | default('bytes'))");
     let range = format!("'' if {range}.startswith('bytes') else ({range}.split('/') | last)");
     let all: Vec<String> = body
@@ -262,7 +267,7 @@ fn usual_total() -> String {
     )
 }
 
-/// Returns what `--next` reads from a page, for messages.
+/// Returns what `--next` reads from a page, in the form for messages.
 pub(super) fn shown_next(given: &str) -> String {
     match given {
         "link" => "header `Link` with a next page".to_owned(),
@@ -270,8 +275,9 @@ pub(super) fn shown_next(given: &str) -> String {
     }
 }
 
-/// Returns the actions after the last page that detect a misspelt `--next`. They fail the run if its only page lacks
-/// what `--next` reads, but has a member that usually leads to a next page.
+/// Returns an action after the last page that detects a misspelt `--next`.
+/// It fails the run if there is only one page and two things hold: the page does not have what `--next` reads, and
+/// has a member that usually leads to a next page.
 pub(super) fn misspelt_next(next: &NextPage, given: &str) -> Option<(String, Value)> {
     let missing = match next {
         NextPage::Page | NextPage::Offset => return None,
@@ -305,7 +311,8 @@ pub(super) fn misspelt_next(next: &NextPage, given: &str) -> Option<(String, Val
     Some(("check_next".to_owned(), check))
 }
 
-/// Returns the condition that the member of a path is missing, not null; none if the expression is not a path.
+/// Returns the condition that holds if the last member of a path is missing and not just null.
+/// Returns `None` if the expression is not a path.
 fn missing_member(expression: &str) -> Option<String> {
     let path = expression.strip_prefix(LOOK)?.strip_prefix('.')?;
     let is_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '[' | ']');
@@ -317,7 +324,7 @@ fn missing_member(expression: &str) -> Option<String> {
     let mut mark = '.';
     for part in parts {
         let name = part.trim_end_matches(['.', '[']);
-        // Another separator follows directly after `]`, so that the name is empty.
+        // Another separator directly after `]` makes an empty name, which is skipped.
         if !name.is_empty() {
             let within = match out == LOOK {
                 true => out,

@@ -6,7 +6,7 @@ use crate::cli::args::{Every, Lasting, ReadEventsArgs};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// The condition that the server has no more events.
+/// The condition that holds if the server has no more events.
 const HAS_ENDED: &str = "actions.look.outputs.statusCode == 204";
 
 /// The delay before the next attempt to reach the server. It doubles after each attempt.
@@ -15,7 +15,7 @@ const RETRY: Every = Every {
     most: Some(Lasting(Duration::from_secs(60))),
 };
 
-/// Makes the file for a line. `to` is the file for the rows, if they go to a file.
+/// Makes the workflow file for a command line. `to` is the file for the rows (one for each event), if there is one.
 pub(super) fn events(args: &ReadEventsArgs, to: Option<&str>, times: u64) -> Result<Value, String> {
     let until = args.until.as_deref().map(to_file_expression);
     let mut look = request(&args.url, &args.request)?;
@@ -23,11 +23,11 @@ pub(super) fn events(args: &ReadEventsArgs, to: Option<&str>, times: u64) -> Res
         inputs.insert("events".to_owned(), true.into());
     }
     if args.request.data.is_none() {
-        // A server that is down may be available again before the time is over.
+        // A server that is down may be available again before the duration is over.
         look.insert("retry".to_owned(), policy(&RETRY, times, &["transient"]));
     }
     let mut actions = Map::new();
-    // Reaching the duration or the number of events is an error only for a line that waits for a condition.
+    // If there is no condition to wait for, it is not an error that the duration or the number of events is reached.
     let on_limit = if until.is_some() { "fail" } else { "continue" };
     let condition = match (until, args.times) {
         (Some(until), _) => {

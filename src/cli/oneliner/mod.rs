@@ -1,5 +1,6 @@
-//! `windlass poll`, `try`, `paginate`, `operation` and `events` make a workflow file from a command line. The run's
-//! id is derived from the line, so the same line resumes its run after a crash.
+//! The one-line commands `windlass poll`, `try`, `paginate`, `operation` and `events`.
+//! Each makes a workflow file from its command line (the "line"). The id of the run is derived from the line. So the
+//! same line resumes its run after a crash.
 
 mod complete;
 mod events;
@@ -32,13 +33,13 @@ use windlass_engine::{
 };
 use windlass_value::{first_chars, hex};
 
-/// Number of bytes of a line's hash that its run ids contain, in hexadecimal digits.
+/// Number of bytes of a line's hash that the run id contains. Each byte is two hexadecimal digits.
 const HASH_BYTES: usize = 3;
 
-/// Maximum length of the part of an id that comes from the words of a line.
+/// Maximum length of the part of a run id that is made from the words of a line.
 const WORDS: usize = 40;
 
-/// Ids with greater numbers do not belong to lines.
+/// The number at the end of a line's run id is smaller than this. An id with a greater number is not from a line.
 const MAX_NUMBER: u64 = 1 << 53;
 
 pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Exit, Failure> {
@@ -78,7 +79,7 @@ pub async fn attempt(global: &Global, screen: Screen, args: &TryArgs) -> Result<
     Ok(exit)
 }
 
-/// Returns the number of the last attempt of a run with one action.
+/// Returns the number of the last attempt in a run that has one action.
 async fn last_attempt(global: &Global, run: &str) -> Result<u64, Failure> {
     let filter = HistoryFilter {
         events: true,
@@ -150,7 +151,8 @@ pub async fn paginate(
     };
     let (exit, run) = run_with_rows(global, screen, &line, &args.quick, maximums).await?;
     if let (Exit::Succeeded, Some(run), true) = (exit, run, args.is_led()) {
-        // If `--next` is misspelt, the only page seems to be the last one. The message helps to notice that.
+        // If `--next` is misspelt, the first page seems to be the last one. The message helps the user to notice
+        // this.
         let outcome = status::report(global, &run).await?.outcome;
         if outcome.is_some_and(|outcome| outcome.output.get("pages") == Some(&Value::Int(1))) {
             let next = complete::shown_next(&args.next);
@@ -185,7 +187,7 @@ pub async fn events(
     Ok(exit)
 }
 
-/// The workflow file of a line, and its name.
+/// The workflow file of a line, and the name of its workflow.
 pub(super) struct LineFile {
     pub name: String,
     pub made: serde_json::Value,
@@ -219,7 +221,7 @@ pub(super) fn paginate_file(args: &PaginateArgs, to: &str, times: u64) -> Result
     })
 }
 
-/// Returns the path for the rows of a line, as the line's file contains it.
+/// Returns the path of the file for the rows, in the form in which the workflow file contains it.
 fn rows_path(global: &Global, to: &Path) -> Result<String, Failure> {
     if is_stdout(to) {
         return rows::path(global);
@@ -228,7 +230,8 @@ fn rows_path(global: &Global, to: &Path) -> Result<String, Failure> {
     Ok(to.display().to_string())
 }
 
-/// Returns how often a line may check: `given`, or else as often as a loop may iterate, here or on a server.
+/// Returns how many times a line may check.
+/// It is `given`. Without it, this is the maximum number of iterations of a loop, here or on a server.
 fn max_checks(global: &Global, given: Option<u64>) -> u64 {
     let caps = Caps {
         guest: global.server.is_some(),
@@ -237,7 +240,7 @@ fn max_checks(global: &Global, given: Option<u64>) -> u64 {
     given.unwrap_or_else(|| caps.count(Dialect::Loom))
 }
 
-/// Warns of secrets in headers or in the address, because both are stored with the run and exported with it.
+/// Warns of secrets in the headers or the URL, because both are stored with the run and are a part of its export.
 fn warn_of_secrets(screen: Screen, headers: &[String], url: Option<&str>) {
     let host = url.and_then(|url| url.split_once("://")?.1.split(['/', '?', '#']).next());
     let pair = host.and_then(|host| Some(host.rsplit_once('@')?.0));
@@ -260,7 +263,7 @@ fn warn_of_secrets(screen: Screen, headers: &[String], url: Option<&str>) {
     }
 }
 
-/// Refuses a path at which the run cannot create a file.
+/// Returns an error if the run cannot create a file at this path.
 fn writable(to: &Path, remote: bool) -> Result<(), String> {
     let shown = to.display();
     if ["/dev", "/proc"]
@@ -287,7 +290,7 @@ pub(super) fn name<'a>(command: &str, words: impl Iterator<Item = &'a String>) -
             .split_once("://")
             .map_or(word.as_str(), |(_, rest)| rest);
         let word = word.split(['?', '#']).next().unwrap_or_default();
-        // An id must not contain a password.
+        // The part before `@` is left out, because an id must not contain a password.
         let (host, path) = word.split_once('/').unwrap_or((word, ""));
         let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
         let word = format!("{host}/{path}");
@@ -302,7 +305,7 @@ pub(super) fn name<'a>(command: &str, words: impl Iterator<Item = &'a String>) -
     name
 }
 
-/// Returns maximums that allow exactly what the line requests.
+/// Returns the caps for the run's loops. They allow exactly what the line requests.
 fn maximums(times: u64, timeout: Option<Lasting>) -> LoadArgs {
     LoadArgs {
         max_count: Some(times),
@@ -313,17 +316,18 @@ fn maximums(times: u64, timeout: Option<Lasting>) -> LoadArgs {
 
 /// A one-line command.
 struct Line<'a> {
-    /// The name of its workflow.
+    /// The name of the line's workflow.
     name: &'a str,
     /// The equivalent workflow file.
     made: &'a serde_json::Value,
     /// The flags that have an expression, each with the expression.
     expressions: Vec<(&'a str, &'a str)>,
-    /// Whether the result of the run goes to standard output.
+    /// Whether the result of the run is printed to standard output.
     prints_result: bool,
 }
 
-/// Does the same as [`run_file`]. If the line does not print its result, prints its rows.
+/// Runs the file of a line, as [`run_file`] does.
+/// If the line prints rows instead of the result, prints them.
 async fn run_with_rows(
     global: &Global,
     screen: Screen,
@@ -340,7 +344,8 @@ async fn run_with_rows(
     Ok((exit, run))
 }
 
-/// Runs the file of a line; returns the exit code, and the run's id if a run was started or resumed.
+/// Runs the file of a line.
+/// Returns the exit code, and the id of the run if one was started or resumed.
 async fn run_file(
     global: &Global,
     screen: Screen,
@@ -359,7 +364,7 @@ async fn run_file(
         return Ok((Exit::Succeeded, None));
     }
     let server = remote(global)?;
-    // A server has its own limits.
+    // A server has its own caps, so none are set for it.
     let maximums = if server.is_some() {
         LoadArgs::default()
     } else {
@@ -376,7 +381,7 @@ async fn run_file(
         }) => {
             screen.say(shown(&diagnostics, &bundle));
             if !diagnostics.has("unknown-name") {
-                // The file is generated, so the mistake is in the command line.
+                // The file is generated, so the mistake must be in the command line.
                 return Ok((Exit::Usage, None));
             }
             let names = file::OUTPUTS.join(", ");
@@ -418,7 +423,8 @@ async fn run_file(
                 false => view.without_result(),
             };
             match begin(&mut session, &view, screen, run, &workflow).await {
-                // The same line has just started this run, and the run has ended.
+                // Another process with the same line has started this run meanwhile, and the run has ended. So
+                // another id is tried.
                 Err(failure) if own.is_none() && failure.code() == Some(ErrorCode::RunExists) => {}
                 exit => return Ok((exit?, Some(id))),
             }
@@ -429,7 +435,7 @@ async fn run_file(
     done
 }
 
-/// Returns the unfinished run of this line and true, or the id of a new run and false.
+/// Returns the unfinished run of this line and true. If there is no such run, returns the id of a new run and false.
 async fn find_or_name_run(
     global: &Global,
     name: &str,
@@ -460,19 +466,20 @@ async fn find_or_name_run(
     Ok(next_run(&prefix, &runs))
 }
 
-/// Returns what the run ids of a line begin with.
+/// Returns the prefix of the run ids of a line.
 pub(super) fn id_prefix(name: &str, text: &str) -> String {
     let digest = hex(&sha256(text.as_bytes()));
     let digits = first_chars(&digest, 2 * HASH_BYTES);
     format!("{name}-{digits}-")
 }
 
-/// Returns the unfinished run with this prefix and true, or the id of a new run and false.
+/// Returns the unfinished run with this prefix and true. If there is no such run, returns the id of a new run and
+/// false.
 pub(super) fn next_run(prefix: &str, runs: &[RunRow]) -> (String, bool) {
     let numbered = runs.iter().filter_map(|row| {
         let given = row.summary.run.strip_prefix(prefix)?;
         let number: u64 = given.parse().ok().filter(|number| *number < MAX_NUMBER)?;
-        // Another spelling of a number, such as `01`, was not generated.
+        // Another spelling of a number, such as `01`, was not generated by a line, so it is ignored.
         (number.to_string() == given).then_some((number, !row.summary.status.is_final()))
     });
     match numbered.max() {
@@ -504,7 +511,8 @@ async fn begin(
     let program = workflow.program().hash.to_string();
     match started {
         Some(Ok(())) => screen.say(format!("run {id}")),
-        // Resume only an unfinished run of this workflow: the line has named its id, or has just started it.
+        // The run exists: the line names its id, or has just started it.
+        // Resume it only if it is unfinished and has this workflow.
         Some(Err(failure))
             if failure.code() != Some(ErrorCode::RunExists)
                 || !session.is_unfinished(id, &program).await? =>

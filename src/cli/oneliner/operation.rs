@@ -1,4 +1,4 @@
-//! The workflow file of `operation`: one action.
+//! The workflow file of `operation`, which has one action.
 
 use super::file::{request, server_delay, text, to_file_expression_at};
 use crate::cli::args::OperationArgs;
@@ -39,7 +39,7 @@ pub(super) fn operation(args: &OperationArgs, times: u64) -> Result<Value, Strin
     }))
 }
 
-/// Returns whether an answer has a member that usually contains the state of an operation.
+/// Returns whether an answer has a member that usually contains the state of a long operation.
 pub(super) fn names_state(answer: &Output) -> bool {
     let names = ["status", "state", "done"];
     let members = answer.as_object();

@@ -1,4 +1,5 @@
 //! The workflow file of `paginate`.
+//! A "line" is the command line of `paginate`, and a "row" is an item of a page.
 
 use super::complete::{Total, misspelt_next};
 use super::file::{
@@ -8,44 +9,48 @@ use crate::cli::args::{CursorKind, PaginateArgs, RowFormat};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-/// The condition after the last page. 0 can be the next page's number, offset or token, so 0 is not the end.
+/// The condition that holds after the last page.
+/// 0 can be the number, the offset or the token of the next page, so it is not the end.
 const END: &str = "variables.at.next is none or variables.at.next is false \
                    or variables.at.next == '' or variables.at.next == []";
 
-/// The same for opaque cursors: only an absent cursor is the end.
+/// The condition that holds after the last page if cursors are opaque: there is no cursor.
 const OPAQUE_END: &str = "variables.at.next is none";
 
-/// The condition that an answer is a page, and not the refusal of a number after the last page.
+/// The condition that holds if an answer is a page, and not the refusal of a number after the last page.
 const IS_PAGE: &str =
     "actions.look.outputs.statusCode < 400 and actions.look.outputs.body is not none";
 
-/// All rows that the server reports were read. A total that equals only the rows of this page may not be a total.
+/// The condition that holds if all rows that the server reports were read.
+/// A total that equals the number of rows of this page may not be a total, so it is not used.
 const ALL_SEEN: &str =
     "(variables.at.total == variables.at.seen and variables.at.total > variables.at.here)";
 
-/// Whether a status of 400 or above is a failure. After a page, it is one only if rows are missing.
+/// The condition under which a status of 400 or above is a failure.
+/// For the first page it always is. For a later page, it is one only if rows are missing.
 const CHECK: &str =
     "{{ variables.at.page_number == 0 or (variables.at.total or 0) > variables.at.seen }}";
 
-/// Statuses for a page after the last one: if the server has not reported a total, and if it has. Any other status is
-/// a failure.
+/// The statuses with which a server may refuse a page after the last one, if it has not reported a total.
+/// The next constant has those if it has reported one. Any other status is a failure.
 const NO_PAGE: &str = "[404, 410, 416]";
 const NO_PAGE_BEHIND_TOTAL: &str = "[400, 404, 410, 416, 422]";
 
-/// How often a request for a page is repeated before the page has failed.
+/// Maximum number of retries of a request for a page. After that, the page has failed.
 const RETRIES: u64 = 10;
 
-/// After this many equal pages in a row, the server does not know the number of the page, or has no further rows.
+/// After this number of equal pages in a row, the run ends. The server ignores the number of the page, or has no
+/// further rows.
 pub(super) const SAME_PAGES: u64 = 3;
 
-/// Makes the file for a line whose rows go to `to`.
+/// Makes the workflow file for a line. The rows are written to the file `to`.
 pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, String> {
     if args.items.starts_with('@') {
         let message = "`--items` is an expression without `@`, such as body.items";
         return Err(message.to_owned());
     }
     let items = to_file_expression(&args.items);
-    // A filter removes rows, so the rows of the server are counted before the filter.
+    // A filter in `--items` removes rows, so the rows of the server are counted before the filter.
     let (all, filter) = before_filters(&items);
     let end = args.end.as_deref().map(end_of_pages).transpose()?;
     let count = |rows: &str| format!("(({rows}) or []) | length");
@@ -61,7 +66,7 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
     }
     let is_opaque = args.cursor == CursorKind::Opaque;
     let total = Total::of(args, &paging)?;
-    // Some servers refuse the number of a page after the last one.
+    // Some servers refuse the number of a page after the last one. So a refusal may be the end of the pages.
     let is_numbered = matches!(paging.next, NextPage::Page | NextPage::Offset);
     let is_page = (is_numbered && !matches!(total, Total::Expression(_))).then_some(IS_PAGE);
     let (items, all) = match is_page {
@@ -74,13 +79,13 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
         || matches!(&paging.next, NextPage::Expression(it) if reads_members(it));
     if is_page.is_some() || reads {
         let answer = format!("{LOOK}.body");
-        // Text has no members. If members are read, a text is an answer that failed.
+        // A text has no members. So if members are read, an answer that is a text counts as failed.
         let is_text = if reads {
             format!("{answer} is string or ")
         } else {
             String::new()
         };
-        // An error that is reported with the status 200 has no rows.
+        // An error that is reported with the status 200 has no rows, and counts as failed.
         let failed = format!(
             "{is_text}{answer} is mapping and ({answer}.get('error') or {answer}.get('errors')) and not ({all})"
         );
@@ -153,12 +158,12 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
         if is_page.is_some() {
             inputs.insert("check".to_owned(), CHECK.into());
         }
-        // An expression with `fromjson` parses text, so the body has to be text.
+        // An expression with `fromjson` parses a text itself, so the body must stay a text.
         if !args.items.contains("fromjson") && !args.next.contains("fromjson") {
             inputs.insert("parse".to_owned(), "json".into());
         }
         match &paging.place {
-            // The action sends neither headers nor credentials to another server.
+            // At another server, the action sends neither the headers nor the credentials of the line.
             PageTarget::Address => {
                 inputs.insert("page".to_owned(), goes.into());
             }
@@ -174,7 +179,7 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
     }
     let mut limit = json!({ "count": times, "timeout": text(args.timeout) });
     if let (true, Some(limit)) = (is_numbered || is_opaque, limit.as_object_mut()) {
-        // A server that ignores the number or the cursor returns the first page for ever.
+        // A server that ignores the number or the cursor would return the first page for ever.
         limit.insert("unchanged".to_owned(), SAME_PAGES.into());
         limit.insert("unchanged_of".to_owned(), format!("{{{{ {all} }}}}").into());
     }
@@ -195,7 +200,8 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
             "go_on": { "type": "setVariable", "inputs": { "name": "at", "value": go_on } },
         },
     });
-    // An unchanged cursor may lead on. A cursor that returns after others, with the same rows, is a circle.
+    // A cursor that does not change may still lead to other pages. But a cursor that occurs again after other
+    // cursors, with the same rows, is a cycle.
     let circle = format!(
         "{{{{ [variables.at.next, {all}] if variables.at.next != variables.at.before else variables.at.page_number }}}}"
     );
@@ -223,11 +229,11 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
     }))
 }
 
-/// Returns the condition of `--end`. Only `true` ends the pages, not every value that counts as true.
+/// Returns the condition of `--end`. Only the value `true` ends the pages, not another value that counts as true.
 fn end_of_pages(expression: &str) -> Result<String, String> {
     match expression.starts_with('@') {
         true => Err("`--end` is an expression without `@`, such as body.last".to_owned()),
-        // A text does not end the pages, whether it is empty or not.
+        // A text never ends the pages, whether it is empty or not.
         false => Ok(format!("({}) is true", to_file_expression(expression))),
     }
 }
@@ -261,22 +267,22 @@ fn append_inputs(args: &PaginateArgs, to: &str, items: &str) -> Result<Value, St
     Ok(inputs.into())
 }
 
-/// What selects the next page.
+/// What determines the next page.
 #[derive(PartialEq)]
 pub(super) enum NextPage {
     Link,
     Page,
     Offset,
-    /// An expression for an address or a token.
+    /// The value of an expression, which is an address or a token.
     Expression(String),
 }
 
-/// The variable with the data that is sent for the first page.
+/// The variable with the request data for the first page.
 const DATA: &str = "data";
 
-/// Where a request has the value that selects a page.
+/// In which part of a request the value is that selects a page.
 enum PageTarget {
-    /// The value is the address.
+    /// The value is the whole address.
     Address,
     /// In the query, under this name.
     Query(String),
@@ -284,7 +290,7 @@ enum PageTarget {
     Data(Vec<String>),
 }
 
-/// How a line gets from page to page.
+/// How a line requests one page after the other.
 pub(super) struct Paging {
     pub(super) next: NextPage,
     /// The address without the parameter that selects a page.
@@ -292,7 +298,7 @@ pub(super) struct Paging {
     place: PageTarget,
     /// The value that selects the first page.
     first: Value,
-    /// Whether the line begins after the first page, so that the total does not apply.
+    /// Whether the line begins after the first page. Then the total is not compared.
     pub(super) begins_later: bool,
     /// Whether the first row has the offset 1.
     counts_from_one: bool,
@@ -329,9 +335,9 @@ impl Paging {
                 counts_from_one: false,
             });
         };
-        // Offsets of `startIndex` begin with 1: RFC 7644, 3.4.2.4 (SCIM); OpenSearch 1.1.
+        // With `startIndex`, the first row has the number 1: RFC 7644, 3.4.2.4 (SCIM); OpenSearch 1.1.
         let counts_from_one = next == NextPage::Offset && name.eq_ignore_ascii_case("startIndex");
-        // If the address or the data already has a page or a token, the line begins there.
+        // If the address or the data already has a page or a token, the line begins with this page.
         let (url, given) = remove_parameter(&args.url, &name);
         let (place, given) = match (given, data) {
             (
@@ -392,7 +398,7 @@ impl Paging {
     }
 }
 
-/// Fails if the data cannot have a member for the next page at this path.
+/// Returns an error if the data cannot have a member for the next page at this path.
 fn check_member(data: &Value, path: &[String]) -> Result<(), String> {
     let shown = path.join(".");
     if path.iter().any(String::is_empty) {
@@ -413,7 +419,8 @@ fn check_member(data: &Value, path: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the data for a page: with the value that selects the page, which the first page may lack.
+/// Returns the data of the request for a page, with the value that selects the page. For the first page, this value
+/// may be missing.
 fn with_next(path: &[String]) -> String {
     let data = format!("variables('{DATA}')");
     let set = with_member(&data, path);
@@ -432,7 +439,7 @@ fn with_member(of: &str, path: &[String]) -> String {
     format!("setProperty({of}, '{name}', {inner})")
 }
 
-/// Parameters of a query that can select a page after the first one.
+/// Query parameters that can select a page after the first one.
 const PAGE_PARAMETERS: [&str; 12] = [
     "page",
     "offset",
@@ -457,7 +464,7 @@ fn names_a_later_page(url: &str) -> bool {
     })
 }
 
-/// Returns whether a number in an address is that of the first page.
+/// Returns whether a number in an address is the number of the first page.
 fn is_first(number: &str) -> bool {
     ["", "0", "1"].contains(&number)
 }
@@ -498,7 +505,7 @@ fn is_word(text: &str) -> bool {
     text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// Returns an expression up to its first filter, and whether it has a filter.
+/// Returns the part of an expression before its first filter, and whether it has a filter.
 fn before_filters(expression: &str) -> (String, bool) {
     let (mut quote, mut depth) = (None, 0_u32);
     for (at, c) in expression.char_indices() {
@@ -518,10 +525,10 @@ fn before_filters(expression: &str) -> (String, bool) {
     (expression.to_owned(), false)
 }
 
-/// The address of `rel="next"` in the header Link (RFC 8288); empty on the last page.
+/// The address in the header Link with `rel="next"` (RFC 8288). It is empty on the last page.
 const LINK: &str = "{{ (actions.look.outputs.get('links') or {}).get('next') or '' }}";
 
-/// Returns the value of an expression; null if the last page lacks a part of it, at any depth.
+/// Returns an expression whose value is null if the last page does not have a part of it, at any depth.
 fn following(expression: &str) -> String {
     if expression.starts_with('@') {
         return expression.to_owned();
@@ -533,7 +540,8 @@ fn following(expression: &str) -> String {
     }
 }
 
-/// Returns the path `.body.links[0].href` in a form that is null if a part is missing; none for other expressions.
+/// Converts a path `.body.links[0].href` to a form that is null if a part is missing.
+/// Returns `None` if the expression is not a path.
 fn or_null(path: &str) -> Option<String> {
     let mut out = String::new();
     for part in path.strip_prefix('.')?.split('.') {

@@ -1,6 +1,7 @@
-//! The rows of `paginate` and `events` with `--to -`. A run stores them in a file of the state directory, which is
-//! printed when the run has succeeded. The same line may run in several processes at once. Each process prints the
-//! file, and the last one removes it.
+//! The rows (items or events) of `paginate` and `events` with `--to -`.
+//! A run stores its rows in a file of the state directory. The file is printed when the run has succeeded. The same
+//! command line may be executed by several processes at the same time. Each process prints the file, and the last one
+//! removes it.
 
 use super::file::literal;
 use crate::cli::args::Global;
@@ -11,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use windlass_engine::{ROWS, ROWS_LOCK, run_of_rows};
 
-/// The rows of a line that go to standard output.
+/// The file with the rows of a command line, which are printed to standard output.
 pub(super) struct StdoutRows {
     folder: PathBuf,
     lock: File,
@@ -30,20 +31,21 @@ impl StdoutRows {
         Ok(Self { folder, lock })
     }
 
-    /// Prints the rows of a run, and removes them if no other process can still print them.
+    /// Prints the rows of a run. Removes them if no other process may still print them.
     pub fn print(self, run: &str) -> Result<(), Failure> {
         let rows = self.folder.join(run);
-        // If no page has rows, the file does not exist.
+        // If none of the pages has rows, the file does not exist.
         let printed = match rows.try_exists().map_err(Failure::Machine)? {
             true => output::print_file(&rows),
             false => Ok(()),
         };
-        // Rows that remain are removed by the next line, or with the run.
+        // The result is ignored: rows that remain are removed by the next command, or together with the run.
         let _ = self.remove();
         printed
     }
 
-    /// Removes rows that are printed, unless another process holds the lock. Rows of an unsuccessful run remain.
+    /// Removes the rows that were printed, unless another process holds the lock.
+    /// The rows of a run that did not succeed are retained.
     fn remove(&self) -> io::Result<()> {
         self.lock.unlock()?;
         if self.lock.try_lock().is_err() {
@@ -60,7 +62,7 @@ impl StdoutRows {
     }
 }
 
-/// Returns the path at which a run stores the rows that are printed at its end.
+/// Returns the path of the file for the rows that are printed at the end of a run.
 pub(super) fn path(global: &Global) -> Result<String, Failure> {
     if global.server.is_some() || global.engine.is_some() {
         let what = "`--to -` needs a local store: write to a file";

@@ -1,4 +1,4 @@
-//! Files of cases: what each case gives to a workflow, and what it expects of the run.
+//! Files of test cases. A case has the inputs of a run, and the expected results.
 
 use crate::cli::exit::Failure;
 use crate::cli::inputs;
@@ -37,7 +37,7 @@ pub struct Case {
 pub struct Outcome {
     pub file: String,
     pub name: String,
-    /// Descriptions of the results that were not as expected.
+    /// Descriptions of the results that differ from the expected ones.
     pub failures: Vec<String>,
     pub seconds: f64,
 }
@@ -75,7 +75,7 @@ pub fn suite(path: &Path) -> Result<Suite, Failure> {
     })
 }
 
-/// Returns the workflow of a file of cases: `poll.yaml` for `poll.test.yaml`.
+/// Returns the path of the workflow for a file of cases: `poll.yaml` for `poll.test.yaml`.
 fn workflow_of(path: &Path) -> Option<PathBuf> {
     let stem = path.file_stem()?.to_str()?.strip_suffix(".test")?;
     let ends = ["yaml", "yml", "json"].map(|end| path.with_file_name(format!("{stem}.{end}")));
@@ -157,10 +157,10 @@ fn case(value: &Value, index: usize, file: &str) -> Result<Case, String> {
 }
 
 impl Expect {
-    /// Returns descriptions of the results that are not as expected.
+    /// Returns descriptions of the results that differ from the expected ones.
     pub fn differs(&self, report: &SimulationReport) -> Vec<String> {
         let mut found = Vec::new();
-        // If a case expects no status, error or next step, its run has to succeed.
+        // If a case expects neither a status nor an error nor a next step, its run must succeed.
         let silent = ["status", "error", "next"]
             .iter()
             .all(|key| self.0.get(*key).is_none());
@@ -288,7 +288,7 @@ fn one(key: &str, wanted: &Value, report: &SimulationReport) -> Option<String> {
     }
 }
 
-/// Returns the place of a step, or the time of a wait: `poll#1/check`, or `wait 10s`.
+/// Returns a word for a step: its place (`poll#1/check`), or for a wait its time (`wait 10s`).
 fn word(step: &SimulatedStep) -> String {
     match step.what {
         SimulatedStepKind::Wait { ms, .. } => {
@@ -299,7 +299,7 @@ fn word(step: &SimulatedStep) -> String {
     }
 }
 
-/// Returns the calls of an action or at a place, including the calls that would be next.
+/// Returns the calls of an action, or at a place. They include the calls that would be made next.
 fn calls<'t>(
     report: &'t SimulationReport,
     name: &str,
@@ -327,7 +327,8 @@ fn counts(wanted: &Value, did: &str, count: &dyn Fn(&str) -> usize) -> Option<St
     })
 }
 
-/// Returns whether a value contains all of another one. Of a map, only the wanted members are compared.
+/// Returns whether a value contains all of another value.
+/// Of a map, only the members of the wanted map are compared.
 fn within(wanted: &Value, is: &Value) -> bool {
     match (wanted, is) {
         (Value::Object(wanted), Value::Object(is)) => wanted

@@ -1,5 +1,5 @@
-//! `windlass test`: simulates a workflow on virtual time with stubbed answers, either once, or for each case of a
-//! file with expected results.
+//! `windlass test`: simulates a workflow on virtual time with stubbed answers.
+//! It simulates one run, or one run for each case in a file with expected results.
 
 mod cases;
 mod junit;
@@ -46,7 +46,8 @@ pub async fn test(global: &Global, screen: Screen, args: &TestArgs) -> Result<Ex
     Ok(exit)
 }
 
-/// Returns the file of cases of a workflow, if it exists. A file of cases is returned itself.
+/// Returns the path of a workflow's file of cases, if it exists.
+/// If `file` is already a file of cases, returns it.
 fn cases_of(file: &Path) -> Option<PathBuf> {
     let stem = file.file_stem()?.to_str()?;
     if stem.ends_with(".test") {
@@ -57,7 +58,7 @@ fn cases_of(file: &Path) -> Option<PathBuf> {
     candidates.into_iter().find(|path| path.is_file())
 }
 
-/// Simulates a workflow once, and reports what it did and would do next.
+/// Simulates one run of a workflow. Reports what it did and what it would do next.
 async fn once(args: &TestArgs, options: &LoadOptions, file: &Path) -> Result<Exit, Failure> {
     let workflow = windlass_engine::load(file, options)?;
     let given = SimulationSpec {
@@ -151,7 +152,7 @@ fn line(out: &mut TerminalText, before: &str, step: &SimulatedStep) {
     };
 }
 
-/// Simulates every case of some files.
+/// Simulates all cases of several files.
 async fn all(
     screen: Screen,
     args: &TestArgs,
@@ -204,7 +205,7 @@ async fn all(
     })
 }
 
-/// Simulates a case. Returns descriptions of the results that are not as expected.
+/// Simulates a case. Returns descriptions of the results that differ from the expected ones.
 async fn play(
     args: &TestArgs,
     options: &LoadOptions,
