@@ -1,4 +1,4 @@
-//! Nodes with an effect or a value: agent, shell, function, http, constant.
+//! Nodes with an effect or a constant value: agent, shell, function, http, constant.
 
 use super::Canvas;
 use super::node::{Body, NodeReader, open};
@@ -9,18 +9,18 @@ use crate::reader::keep;
 use windlass_expression::{Extract, Object, PortKind, Template, Value};
 use windlass_source::source::{Entry, Kind};
 
-/// The runner that speaks to an OpenAI-compatible endpoint.
+/// The runner of an agent that calls an OpenAI-compatible endpoint.
 pub(super) const OPENAI: &str = "openai";
-/// The output that contains the session of an agent.
+/// The output with the session of an agent (the id of its conversation).
 pub(super) const SESSION: &str = "session_id";
-/// The port for the session in graph editors.
+/// The port for the session, by its name in graph editors.
 pub(super) const SESSION_ID: &str = "sessionId";
-/// The output with the exit code of a shell node. A node that reads it handles a command that fails.
+/// The output with the exit code of a shell node. If anything reads it, a command that fails does not fail the node.
 pub(super) const EXIT_CODE: &str = "exitCode";
 
 const PROMPT: &str = "prompt: \"Review this code: {{ coder.code }}\"";
 const SCRIPT: &str = "script: \"cargo test\", or commands: [\"cargo build\", \"cargo test\"]";
-/// The inputs of a call of an endpoint in addition to its prompt, and the executor's names for them.
+/// Inputs of a call of an endpoint in addition to its prompt, each with the name that the executor has for it.
 const OPTIONS: [(&str, &str); 16] = [
     ("model", "model"),
     ("system", "system"),
@@ -39,7 +39,7 @@ const OPTIONS: [(&str, &str); 16] = [
     ("response_format", "response_format"),
     ("provider", "provider"),
 ];
-/// The inputs of a call over HTTP, and the executor's names for them.
+/// Inputs of a call over HTTP, each with the name that the executor has for it.
 const HTTP: [(&str, &str); 9] = [
     ("method", "method"),
     ("url", "uri"),
@@ -137,7 +137,7 @@ impl Canvas<'_> {
             }
         };
         let mut outputs = node.outputs.take().unwrap_or_default();
-        // Next to `stdout`, `output` is the whole printed text.
+        // If there is an output `stdout`, the output `output` is the whole printed text.
         let all = |socket: &&mut Socket| *socket.port.name == *"output" && socket.extract.is_none();
         let several = outputs.iter().any(|socket| *socket.port.name == *"stdout");
         if let Some(output) = outputs.iter_mut().find(all).filter(|_| several) {
@@ -153,7 +153,7 @@ impl Canvas<'_> {
         })
     }
 
-    /// Joins commands to a script. Each command runs only if all commands before it succeeded.
+    /// Joins commands to a script. Each command runs only if all commands before it have succeeded.
     fn commands(&mut self, entry: &Entry) -> Option<Text> {
         let items = match &entry.value.kind {
             Kind::Array(items) if !items.is_empty() => items,
@@ -186,8 +186,8 @@ impl Canvas<'_> {
         Some(text)
     }
 
-    /// Refuses JavaScript, for which Windlass has no interpreter. Graph editors write JavaScript
-    /// without `language`, so it is recognised by its syntax, too.
+    /// Refuses JavaScript, for which Windlass has no interpreter.
+    /// Graph editors write JavaScript without `language`, so JavaScript is also recognised by its syntax.
     fn is_javascript(&mut self, node: &mut NodeReader<'_>) -> bool {
         const NAMES: [&str; 4] = ["javascript", "js", "typescript", "ts"];
         let code = node.data.get("code");
@@ -242,7 +242,7 @@ impl Canvas<'_> {
         if let (Some(language), Some((entry, text))) = (language, code) {
             checks::data_in_code(self, language, "inputs", &entry.value, false);
             let script = self.script(language, &entry.value, text);
-            // A file that is named twice is read twice, so the script may be known.
+            // A file that is used by two nodes is read twice, so the script may already be recorded.
             keep(&mut self.whole.scripts, script);
         }
         let outputs = node.outputs.take();
@@ -272,7 +272,9 @@ impl Canvas<'_> {
         })
     }
 
-    /// Reads a constant. Its value is the only declared output, else `value`. Several outputs are members of a map.
+    /// Reads a constant.
+    /// If the node declares one output, the constant is its value. Several outputs are members of the constant, which
+    /// is a map. Without declared outputs, the output is `value`.
     pub(super) fn constant(&mut self, node: &mut NodeReader<'_>) -> Body {
         let hint = "for example value: 3";
         let entry = node.data.get("value");
@@ -317,7 +319,7 @@ impl Canvas<'_> {
         Some(self.rendered(&entry.value))
     }
 
-    /// Reads values that are rendered. Returns them with the executor's names.
+    /// Reads values that are rendered as templates. Returns them with the names that the executor has for them.
     fn renamed(
         &mut self,
         data: &mut Fields<'_>,
@@ -345,7 +347,7 @@ impl Canvas<'_> {
         found
     }
 
-    /// Adds the outputs of a type that the node does not declare.
+    /// Adds the outputs that all nodes of a type have and this node does not declare.
     fn add_missing_outputs(
         &self,
         outputs: &mut Vec<Socket>,
@@ -359,7 +361,7 @@ impl Canvas<'_> {
         }
     }
 
-    /// Makes the body of a node. If a part of the node is missing, nothing is known of it.
+    /// Makes the body of a node. If a part of it could not be read, the node is one about which nothing is known.
     fn make_body(
         &mut self,
         node: &mut NodeReader<'_>,

@@ -1,5 +1,5 @@
-//! Nodes and edges of one workflow, top or inner: they are read, connected, and checked for cycles
-//! and for types that can never match.
+//! Reads the nodes and edges of one workflow, which is the whole file or an inner workflow.
+//! They are connected, and checked for cycles and for types that can never match.
 
 use super::port::PortSide;
 use super::tree::{Edge, Graph, Node, NodeKind, Ports};
@@ -19,7 +19,7 @@ const EDGE: &str = "for example { source: coder, target: review, sourceHandle: \
                     targetHandle: \"input:code\" }";
 const NODES: &str = "for example nodes: [{ id: coder, type: agent, data: { … } }]";
 
-/// A part of a graph cannot be read, which was reported.
+/// A part of a graph cannot be read. This was already reported.
 struct InvalidGraph;
 
 impl Canvas<'_> {
@@ -202,7 +202,8 @@ impl Canvas<'_> {
         found.map(|found| (found, entry.value.span))
     }
 
-    /// Reads a handle: `output:x` or `x`. A missing handle is `None`; an invalid one is reported.
+    /// Reads a handle: `output:x` or `x`.
+    /// Returns `None` if the handle is missing. Reports an invalid handle.
     fn handle(
         &mut self,
         fields: &mut Fields<'_>,
@@ -272,7 +273,7 @@ impl Canvas<'_> {
         None
     }
 
-    /// Refuses an edge whose value can never be of the type of its input.
+    /// Refuses an edge whose value can never be converted to the type of its input.
     fn must_fit(
         &mut self,
         graph: &Graph,
@@ -309,7 +310,7 @@ impl Canvas<'_> {
         }
     }
 
-    /// Reports the first cycle of edges. The graph then has no edges.
+    /// Reports the first cycle of edges. The graph then has no edges, so that later code needs no check.
     fn refuse_circles(&mut self, graph: &mut Graph) {
         let edge = |index: usize| graph.edges.get(index);
         let from = |index: usize| edge(index).map_or(usize::MAX, |edge| edge.from);
@@ -372,7 +373,7 @@ impl Canvas<'_> {
         graph
     }
 
-    /// Reads a workflow under `components` of this file.
+    /// Reads a workflow that is under `components` of this file.
     fn component_of(&mut self, entry: &Entry, what: &str) -> Option<Graph> {
         let hint = "a name under `components` of this file";
         let name = self.text(entry, hint)?;
@@ -442,7 +443,8 @@ impl Node {
     }
 }
 
-/// Returns the ids of nodes with hyphens. Templates may use them, although they are not names: `{{ my-node.x }}`.
+/// Returns the ids of the nodes that have hyphens.
+/// Templates may use such ids as names, although they are not valid names: `{{ my-node.x }}`.
 fn names_with_hyphens(nodes: &source::Node) -> Vec<String> {
     let Kind::Array(nodes) = &nodes.kind else {
         return Vec::new();

@@ -3,8 +3,8 @@
 use super::tree::{Graph, Node, NodeKind, Socket};
 
 impl Graph {
-    /// Returns the inputs of a component that declares none: those of the graph's source nodes, and all
-    /// inputs without an edge inside.
+    /// Returns the inputs of a component that declares none.
+    /// They are the inputs of the graph's source nodes, and all inputs of its nodes to which no edge leads.
     pub(super) fn component_inputs(&self) -> Vec<Socket> {
         let mut found: Vec<Socket> = Vec::new();
         for (index, node) in self.nodes.iter().enumerate() {
@@ -35,8 +35,8 @@ impl Graph {
         sockets.into_iter().cloned().collect()
     }
 
-    /// Finds the node with an output of a component: an interface-output, or the only node that has an
-    /// output of this name.
+    /// Finds the node that has an output of a component.
+    /// It is an interface-output, or the only node that has an output of this name.
     pub(super) fn find_component_output(&self, name: &str) -> Option<(usize, &Node)> {
         let has = |(_, node): &(usize, &Node)| node.outputs.find(name).is_some();
         let nodes = || self.nodes.iter().enumerate().filter(has);

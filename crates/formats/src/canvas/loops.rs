@@ -1,5 +1,5 @@
-//! `loop` and `map`: limits, conditions, inputs and outputs (docs/reference/canvas.md). Every loop has a
-//! maximum number of iterations within the operator's cap after it was read.
+//! The nodes `loop` and `map`: limits, conditions, inputs and outputs (docs/reference/canvas.md).
+//! Every loop that was read has a maximum number of iterations, within the cap that the operator sets.
 
 use super::Canvas;
 use super::mapping::LoopContext;
@@ -186,7 +186,7 @@ impl Canvas<'_> {
 
     fn continue_while(&mut self, node: &mut NodeReader<'_>, inner: &Graph) -> Option<Test> {
         let entry = match node.data.get("breakWhen") {
-            // A loop with `breakWhen` needs no other condition.
+            // `breakWhen` is a condition, too, so with it this one is not required.
             Some(_) => node.data.non_null(self, "continueWhile"),
             None => node.data.required(self, "continueWhile", node.span, TEST),
         };

@@ -40,30 +40,30 @@ pub(super) fn lower(graph: &Graph, reader: &mut Reader<'_>) -> Lowered {
 pub(super) struct Lowerer<'a, 'd> {
     pub reader: &'a mut Reader<'d>,
     pub links: Vec<Link>,
-    /// The run's inputs.
+    /// The inputs of the run.
     inputs: Vec<Input>,
 }
 
-/// What encloses a graph.
+/// What is around a graph that is being lowered.
 pub(super) struct GraphContext<'g> {
     /// The node whose inner workflow the graph is.
     pub container: Option<&'g Name>,
     /// The innermost loop that encloses the graph.
     pub looped: Option<&'g Name>,
     pub given: InputSource,
-    /// The outputs of the graph's nodes that are read from outside.
+    /// The outputs of the graph's nodes that are read from outside of the graph.
     pub reads: BTreeSet<(usize, Name)>,
     /// A node, and the condition that ends the loop after it.
     pub break_when: Option<(usize, Condition)>,
 }
 
-/// The source of values for inputs without an edge.
+/// Where the value of an input is from if no edge leads to the input.
 pub(super) enum InputSource {
     /// The run's inputs, by name.
     Run,
     /// A component's inputs, by name.
     Component(BTreeMap<Name, Template>),
-    /// Mappings. For a source node, also the loop's inputs, by name.
+    /// The loop's mappings, by node and input. The second field has the loop's inputs by name, for source nodes.
     Loop(
         HashMap<(usize, Name), MappedInput>,
         BTreeMap<Name, Template>,
@@ -73,7 +73,7 @@ pub(super) enum InputSource {
 /// The value that is mapped to an input.
 pub(super) struct MappedInput {
     pub value: Template,
-    /// Whether the input has a value in the first and in later iterations.
+    /// Whether the input has a value in the first iteration. The next field is the same for later iterations.
     pub first: bool,
     pub later: bool,
 }
@@ -122,7 +122,8 @@ impl Lowerer<'_, '_> {
 
     // ── in ──────────────────────────────────────────────────────────────────────────────────
 
-    /// Returns the value of an input: an edge's, else from the input source.
+    /// Returns the value of an input. It is the value of the edge to it. Without an edge, it is from the input
+    /// source.
     fn feed(
         &mut self,
         graph: &Graph,
@@ -231,7 +232,7 @@ impl Lowerer<'_, '_> {
             });
             return;
         };
-        // Several nodes read the input: each converts it for itself.
+        // Several nodes read this input with different types, so each node converts the value itself.
         if known.kind != kind {
             known.kind = InputKind::Any;
         }
@@ -243,7 +244,7 @@ impl Lowerer<'_, '_> {
         };
     }
 
-    /// Links an input to the input of the same name of the enclosing node.
+    /// Records that an input has the value of the input with the same name of the enclosing node.
     fn outer_link(&mut self, around: Option<&Name>, input: &Name, to: &Name) {
         self.link(around, input, to, input, LinkKind::Outer, None);
     }
@@ -268,7 +269,7 @@ impl Lowerer<'_, '_> {
     }
 }
 
-/// Returns the steps that a node waits for.
+/// Returns the steps that must end before a node starts.
 fn predecessors(graph: &Graph, index: usize) -> Vec<After> {
     let mut after: Vec<After> = Vec::new();
     for edge in graph.into(index) {

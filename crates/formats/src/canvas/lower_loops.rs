@@ -1,5 +1,5 @@
-//! Lowers loop and map nodes to `hir`: inputs become bindings, and outputs are made of the values
-//! that every iteration collects.
+//! Lowers loop and map nodes to `hir`.
+//! Their inputs become bindings. Their outputs are made of the values that are collected in every iteration.
 
 use super::lower::{GraphContext, InputSource, LoweredNode, Lowerer, MappedInput};
 use super::lower_node::result;
@@ -71,8 +71,8 @@ impl Lowerer<'_, '_> {
         let stop_when = stop_when.map_or_else(Condition::never, Condition::negated);
         let count = count.unwrap_or_else(|| Template::constant(1_i64.into()));
         let count = Template::binding(Binding::Checked(checks, count));
-        // The outputs are those of the last iteration that succeeded. If the limit is reached, the
-        // history has a warning, and the loop's `status` is `limit`.
+        // The outputs are those of the last iteration that succeeded.
+        // If the limit is reached, the history has a warning, and the loop's output `status` is `limit`.
         let spec = Loop {
             negated,
             condition_text: continue_while
@@ -181,7 +181,7 @@ impl Lowerer<'_, '_> {
         }
     }
 
-    /// Adds the links from inner outputs to outputs of the loop, which pictures show.
+    /// Records which inner outputs become outputs of the loop, for diagrams.
     fn link_outputs(&mut self, node: &Node, repeated: &LoopNode) {
         for outcome in &repeated.output_mappings {
             let from = outcome.from.as_ref();
@@ -247,7 +247,7 @@ fn collected_values(repeated: &LoopNode) -> Vec<Keep> {
     keep.collect()
 }
 
-/// Makes the outputs of a loop: the collected values, and the outputs that every loop has.
+/// Makes the outputs of a loop. They are the collected values, and the outputs that every loop has.
 fn of_loop(reader: &Reader<'_>, node: &Node, repeated: &LoopNode) -> Template {
     loop_outputs(
         node,
@@ -264,7 +264,7 @@ fn of_loop(reader: &Reader<'_>, node: &Node, repeated: &LoopNode) -> Template {
     )
 }
 
-/// Makes the outputs of a map, from the list of the items' outputs.
+/// Makes the outputs of a map from the list of the items' outputs.
 fn of_map(node: &Node, repeated: &LoopNode, bounded: Option<&Template>) -> Template {
     let wdl = |name: &str, of: Template| Template::call(name, vec![of.clone()]).unwrap_or(of);
     let of_items = |target: &str, take: CollectMode| {

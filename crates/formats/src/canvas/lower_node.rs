@@ -1,5 +1,6 @@
-//! Lowers one node to `hir`: a call whose inputs are checked and whose outputs are converted, a value,
-//! or the block of an inner graph.
+//! Lowers one node to `hir`.
+//! It becomes a call whose inputs are checked and whose outputs are converted, a value, or the block of an inner
+//! graph.
 
 use super::effect::{EXIT_CODE, OPENAI, SESSION, SESSION_ID};
 use super::lower::{GraphContext, InputSource, LoweredNode, Lowerer};
@@ -82,7 +83,7 @@ impl Lowerer<'_, '_> {
     }
 
     fn agent(&mut self, node: &Node, agent: &Agent, scope: &Scope<'_>) -> LoweredNode {
-        // The session of the same node in the last iteration, or the value of an edge.
+        // The session is that of the same node in the previous iteration, or the value of an edge.
         let brought = scope.own.iter().find(|(name, _)| **name == *SESSION_ID);
         let before = match (agent.session, brought) {
             (true, _) => {
@@ -121,7 +122,7 @@ impl Lowerer<'_, '_> {
         let others = [SESSION_ID, EXIT_CODE];
         let output = match others.iter().any(|name| node.outputs.find(name).is_some()) {
             false => answer,
-            // Graph editors have other names for the session and the exit code.
+            // Graph editors have other names for the outputs with the session and the exit code.
             true => object(node.outputs.list.iter().map(|socket| {
                 let name = &socket.port.name;
                 let value = match &**name {
@@ -173,7 +174,7 @@ impl Lowerer<'_, '_> {
         }
     }
 
-    /// Warns of data in a script's text, which could be read as code.
+    /// Warns if data is written into the text of a script, because it could be read as code.
     fn lint_script(&mut self, node: &Node, shell: &Shell) {
         for mention in &shell.script.mentions {
             let root = mention.reference.root();
@@ -266,7 +267,7 @@ fn compose(value: Template) -> LoweredNode {
     }
 }
 
-/// Makes the node whose only output has all inputs.
+/// Makes a node whose only output is a map with all inputs of the graph.
 fn compose_inputs(around: &GraphContext<'_>) -> LoweredNode {
     let all = match &around.given {
         InputSource::Run => Template::binding(Binding::Root(Name::from("inputs"))),
@@ -280,7 +281,7 @@ fn compose_inputs(around: &GraphContext<'_>) -> LoweredNode {
     compose(object([(Name::from("input"), all)].into_iter()))
 }
 
-/// Makes a call whose inputs are evaluated after the node's inputs were checked.
+/// Makes a call. Its inputs are evaluated after the inputs of the node were checked.
 fn call(
     executor: &str,
     scope: &Scope<'_>,
@@ -296,8 +297,9 @@ pub(super) fn result() -> Template {
     Template::binding(Binding::Root(Name::from("result")))
 }
 
-/// Makes the outputs of a node whose executor returns a map: outputs that are extracted from the
-/// body, members of the result such as `stdout`, and members of the body for all others.
+/// Makes the outputs of a node whose executor returns a map.
+/// An output is a value that is extracted from the body, or a member of the result such as `stdout`. All other
+/// outputs are members of the body.
 fn outputs(ports: &Ports, body: &Template) -> Template {
     let given = [
         "stdout",
@@ -318,7 +320,7 @@ fn outputs(ports: &Ports, body: &Template) -> Template {
         let name = &socket.port.name;
         let value = match &socket.extract {
             Some(how) => {
-                // The printed text, not the JSON value that it contains.
+                // The value is extracted from the printed text, and not from the JSON value that the text contains.
                 let text = ports.find("stdout").map(|_| result().part("stdout"));
                 let from = match how {
                     Extract::Full => text.unwrap_or_else(|| body.clone()),
@@ -345,7 +347,7 @@ fn env_name(input: &str) -> Name {
     Name::from(format!("INPUT_{name}"))
 }
 
-/// Returns true if anything reads the exit code of a node, and so handles a command that failed.
+/// Returns true if anything reads the exit code of a node. Then a command that fails does not fail the node.
 fn exit_code_is_read(scope: &Scope<'_>, around: &GraphContext<'_>) -> bool {
     let by_edge = scope.graph.edges.iter().any(|edge| {
         let output = edge.ports.as_ref().map(|(output, _)| &**output);

@@ -1,5 +1,5 @@
-//! The mappings of a loop: the inputs of its inner workflow in the first and in later iterations, and
-//! its outputs (docs/reference/canvas.md).
+//! The mappings of a loop (docs/reference/canvas.md).
+//! They set the inputs of its inner workflow, in the first and in later iterations, and the outputs of the loop.
 
 use super::Canvas;
 use super::port::PortSide;
@@ -50,7 +50,8 @@ impl Canvas<'_> {
             return Vec::new();
         };
         let mut mappings = Vec::new();
-        // The last mapping to each input of an inner node: for the first, and for later iterations.
+        // The last mapping to each input of an inner node. The flag distinguishes the first iteration from later
+        // ones.
         let mut taken: HashMap<(usize, Name, bool), Span> = HashMap::new();
         for item in items {
             let Some((mapping, span)) = self.input_mapping(item, around, inputs) else {
@@ -153,7 +154,7 @@ impl Canvas<'_> {
         })
     }
 
-    /// Reads the source of a value. Returns it with the type of the value.
+    /// Reads from where a mapping has its value. Returns this with the type of the value.
     fn origin(
         &mut self,
         entry: &Entry,
@@ -226,7 +227,7 @@ impl Canvas<'_> {
             self.error("unknown-port", span, what, hint);
             return None;
         }
-        // In a map, the input with the list is the item, whose type is not known.
+        // In a map, the input with the list has the value of one item, whose type is not known.
         let kind = match around.map {
             true => PortKind::Any,
             false => inputs.kind(name),
@@ -399,7 +400,7 @@ impl Canvas<'_> {
         let kind = entry.value.get("type").and_then(Node::as_str);
         if kind != Some("builtin") {
             let mut fields = self.fields(&entry.value, "`source`", hint)?;
-            // The only other type is `inner`, the default.
+            // The only other type is `inner`, which is the default.
             fields.allow(&["type"]);
             let id = fields.required(self, "node", entry.key_span, hint);
             let port = fields.required(self, "output", entry.key_span, hint);
@@ -421,7 +422,7 @@ impl Canvas<'_> {
     }
 }
 
-/// Returns true if a port accepts only numbers or booleans, so never a list.
+/// Returns true if a port accepts only numbers or only booleans, and so never a list.
 fn is_single(port: &Port) -> bool {
     matches!(port.kind, PortKind::Number | PortKind::Boolean)
 }

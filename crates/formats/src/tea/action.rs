@@ -1,4 +1,5 @@
-//! Nodes with `uses` or `action`: the executor of the action, and its value in the executor's result.
+//! Nodes with `uses` or `action`.
+//! This module finds the executor of the action, and the action's value in the executor's result.
 
 use super::builder::{executor_result, expression, only, text};
 use super::node::{LoweredNode, ResultTarget};
@@ -32,10 +33,10 @@ const SAME_NAME: [&str; 9] = [
 const RENAMED: [&str; 3] = ["llm.call", "http.get", "http.post"];
 /// Actions of the Loom format that are one call of an executor.
 const LOOM: [&str; 6] = ["http", "shell", "activity", "actor", "ai", "appendFile"];
-/// Actions that are more than one call.
+/// Actions that become several calls.
 const COMPOSED: [&str; 3] = ["retry.loop", "reflection.loop", "reflection.correct"];
 
-/// Actions, and the keys of which each needs at least one.
+/// Actions that need at least one of several keys, and these keys.
 const REQUIRED_KEYS: [(&str, &[&str]); 10] = [
     ("llm.call", &["prompt", "messages"]),
     ("ai", &["prompt", "messages"]),
@@ -49,7 +50,7 @@ const REQUIRED_KEYS: [(&str, &[&str]); 10] = [
     ("notify", &["message"]),
 ];
 
-/// Keys of a question to a model that only TEA has, and that have no effect here.
+/// Keys of a question to a model that only TEA has. They have no effect here.
 const OF_TEA: [&str; 5] = [
     "num_retries",
     "base_delay",
@@ -95,7 +96,7 @@ const KNOWN_KEYS: [(&str, &str); 25] = [
 pub(super) struct Invocation {
     pub executor: Name,
     pub inputs: Template,
-    /// The template of the action's value. It reads the executor's result.
+    /// The template of the action's value, which reads the executor's result.
     pub value: Template,
     /// Further assignments to the state.
     pub then: Vec<Assignment>,
@@ -182,7 +183,8 @@ impl<'n> Tea<'_, 'n> {
         })
     }
 
-    /// Makes an append. If the run does not know the length of the file, a step before it measures the file.
+    /// Makes an append to a file. If the run does not know the length of the file yet, another step measures the file
+    /// first.
     fn measured(
         &mut self,
         call: StepKind,
@@ -204,7 +206,7 @@ impl<'n> Tea<'_, 'n> {
         })
     }
 
-    /// Reports an action without a required key: it would always fail.
+    /// Reports an action that has none of its required keys, because it would always fail.
     fn needs(&mut self, name: &str, named: &Entry, with: &[&'n Entry]) {
         let Some((_, keys)) = REQUIRED_KEYS.iter().find(|(known, _)| *known == name) else {
             return;
@@ -234,8 +236,8 @@ impl<'n> Tea<'_, 'n> {
         with.value.entries().map(|_| entries.iter().collect())
     }
 
-    /// Makes the call of an action, one of [`action_names`]. `entry` is where the action is named, `with`
-    /// are its arguments.
+    /// Makes the call of an action, which must be one of [`action_names`].
+    /// `entry` is the entry that names the action, and `with` has its arguments.
     pub(super) fn invocation(
         &mut self,
         name: &str,
@@ -292,7 +294,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// Reads `appendFile`. A key of the state holds the length of the file.
+    /// Reads `appendFile`. The length of the file is stored under a key of the state.
     fn append(&mut self, entry: &Entry, with: &[&'n Entry]) -> Option<Invocation> {
         let find = |key: &str| with.iter().copied().find(|entry| entry.key == key);
         let (append, replace) = (find("append"), find("replace"));
@@ -315,7 +317,7 @@ impl<'n> Tea<'_, 'n> {
         })
     }
 
-    /// Makes the inputs of an action: its arguments, and defaults for arguments that are not set.
+    /// Makes the inputs of an action: its arguments, and defaults for the arguments that are not set.
     pub(super) fn inputs_of(
         &mut self,
         name: &str,
@@ -340,13 +342,13 @@ impl<'n> Tea<'_, 'n> {
         }
         let has = |key: &str| with.iter().any(|entry| entry.key == key);
         match name {
-            // An evaluation by a schema calls no model.
+            // An evaluation with a schema does not call a model, so it has no defaults for models.
             "llm.call" | "reflection.evaluate" if name == "llm.call" || schema.is_none() => {
                 let own = self.llm.iter().filter(|(key, _)| !has(key));
                 inputs.extend(own.map(|(key, value)| (text(key), value.clone())));
             }
             "validate.extraction" => {
-                // An argument that is not set is a key of the file, or is read from the state.
+                // An argument that is not set is a key at the top of the file. Otherwise, it is read from the state.
                 for (key, value) in &self.extraction {
                     if !has(key) {
                         inputs.push((text(key), Template::constant(value.clone())));
@@ -379,7 +381,8 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// Reads `reflection.evaluate` as an action of its own: `custom` is code of the file, other types call an executor.
+    /// Reads `reflection.evaluate` outside of a loop.
+    /// For the type `custom`, the file has code. For other types, an executor is called.
     fn evaluate_call(&mut self, named: &Entry, with: &[&'n Entry]) -> Option<Invocation> {
         let find = |key: &str| with.iter().copied().find(|entry| entry.key == key);
         let kind = find("evaluator_type").or(find("type"));
@@ -437,7 +440,7 @@ impl<'n> Tea<'_, 'n> {
         place: &SourcePosition,
     ) -> Vec<(Template, Template)> {
         let method = if name == "http.get" { "GET" } else { "POST" };
-        // TEA parses the answer as JSON, whatever its media type is.
+        // TEA parses every answer as JSON, even if its media type is another one.
         let mut inputs = vec![
             (text("method"), text(method)),
             (text("parse"), text("json")),

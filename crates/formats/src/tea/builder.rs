@@ -9,10 +9,12 @@ use windlass_model::hir::{Assign, Assignment, Block, Call, Step, StepKind};
 use windlass_model::model::{AssignOp, Name, WHOLE_STATE};
 use windlass_source::source::Span;
 
-/// The variable of a fault while it is handled. It is removed before a template of the author reads the state.
+/// The variable with a fault while the fault is handled.
+/// It is removed before a template of the author reads the state.
 pub(super) const FAULT: &str = "_windlass_fault";
 
-/// The message of that fault, without the class and the line in the message of a script.
+/// The expression for the message of that fault.
+/// For a script, the class and the line are removed from the message.
 pub(super) const FAULT_TEXT: &str = "(state._windlass_fault.message \
      if state._windlass_fault.kind != 'script' else state._windlass_fault.message\
      .removeprefix((state._windlass_fault.code or '') ~ ': ').rsplit(' (line ', 1)[0])";
@@ -27,7 +29,8 @@ pub(super) fn state() -> Template {
     Template::binding(Binding::Root(Name::from("state")))
 }
 
-/// Makes the placeholder for the whole state in a script's inputs, so that the state is not stored again.
+/// Makes the placeholder for the whole state in the inputs of a script. It is used so that the state is not stored
+/// again.
 pub(super) fn script_state() -> Template {
     text(WHOLE_STATE)
 }
@@ -47,7 +50,7 @@ pub(super) fn with_result(value: &Template, body: Template) -> Template {
     if *value == executor_result() {
         return body;
     }
-    // The value may itself read `result`, so it is bound in two steps.
+    // The value itself may read another `result`, so it is bound to a different name first.
     let outer: [(Name, Template); 1] = [(Name::from("_given"), value.clone())];
     let inner = [(
         Name::from("result"),
@@ -130,7 +133,7 @@ pub(super) fn block(steps: Vec<Step>) -> StepKind {
     StepKind::Block(Block::Sequence(steps))
 }
 
-/// Makes a step that this format named, not the author.
+/// Makes a step whose name was made by this format and not by the author.
 pub(super) fn anonymous_step(place: SourcePosition, label: &str, kind: StepKind) -> Step {
     Step {
         anonymous: true,
@@ -138,8 +141,8 @@ pub(super) fn anonymous_step(place: SourcePosition, label: &str, kind: StepKind)
     }
 }
 
-/// Sets the value in the step's record, if it is not the executor's result: the result of a script
-/// contains the whole state.
+/// Sets the value in a step's record if it differs from the executor's result.
+/// The result of a script contains the whole state, which must not be stored again.
 pub(super) fn recording(step: Step, value: &Template) -> Step {
     let output = (*value != executor_result()).then(|| value.clone());
     Step { output, ..step }
@@ -153,7 +156,7 @@ pub(super) fn step(place: SourcePosition, label: &str, kind: StepKind) -> Step {
 }
 
 impl Tea<'_, '_> {
-    /// Makes a part of a node that only assigns.
+    /// Makes a step of a node that only assigns variables.
     pub(super) fn assigned(
         &mut self,
         of: &SourcePosition,
@@ -163,7 +166,7 @@ impl Tea<'_, '_> {
         anonymous_step(self.part(of, part), "assign", assign(then, None))
     }
 
-    /// Makes a part of a node with a handler of its faults.
+    /// Makes a step of a node with a handler for its faults.
     pub(super) fn catch_step(
         &mut self,
         of: &SourcePosition,

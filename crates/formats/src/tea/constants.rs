@@ -1,5 +1,6 @@
-//! Replaces `${name}` in texts of nodes and edges by a constant of the file, before anything is read.
-//! If the file has no constant of the name, the text stays unchanged.
+//! Replaces `${name}` in the texts of nodes and edges by a constant of the file. This is done before anything is
+//! read.
+//! If the file has no constant of this name, the text stays unchanged.
 
 use windlass_source::diagnostic::{Diagnostic, Diagnostics};
 use windlass_source::source::{Entry, Kind, MAX_BYTES, Node};
@@ -37,7 +38,7 @@ pub(super) fn replaced(workflow: &Node, diagnostics: &mut Diagnostics) -> Node {
 struct Constants {
     /// Each `${name}`, and the text that replaces it.
     known: Vec<(String, String)>,
-    /// Number of bytes that may still be made. At 0, nothing is replaced any more.
+    /// Number of bytes that the replacements may still add. At 0, nothing more is replaced.
     left: usize,
 }
 
@@ -65,7 +66,7 @@ impl Constants {
     }
 }
 
-/// Returns a constant in Python's notation.
+/// Returns the text for a constant, in the notation of Python.
 fn word(node: &Node) -> Option<String> {
     match &node.kind {
         Kind::Null => Some(String::from("None")),

@@ -1,4 +1,5 @@
-//! `reflection.correct` as an action of its own (AC8): an action, code or a prompt that corrects data. It never
+//! `reflection.correct` outside of a loop (AC8).
+//! An action, code or a prompt corrects data. This action never fails: its result reports the error.
 //! fails: its result reports an error.
 
 use super::action::canonical;
@@ -13,7 +14,7 @@ use windlass_expression::{Template, Value};
 use windlass_model::hir::StepKind;
 use windlass_source::source::Entry;
 
-/// The variable of the result, until the state is restored.
+/// The variable with the result, until the state is restored.
 const RESULT: &str = "_windlass_result";
 const HINT: &str = "for example with: { data: \"{{ state.draft }}\", prompt: \"…\" }";
 

@@ -1,7 +1,7 @@
 //! `type: dynamic_parallel`: an action, steps or a workflow for each item, concurrently (docs/reference/tea.md).
 //!
-//! The node becomes a foreach whose body is one isolated branch. Each item has its own copy of the state,
-//! and a failed item has a result like any other. `parallel_results` has all results.
+//! The node becomes a foreach whose body is one isolated branch. So each item has its own copy of the state. A failed
+//! item has a result like any other item. `parallel_results` has the results of all items.
 
 use super::builder::{
     anonymous_step, block, executor_result, forget_fault, jinja, output_of, remove, replace, set,
@@ -16,18 +16,19 @@ use windlass_model::hir::{Assignment, ForEach, Step, StepKind};
 use windlass_model::model::{Name, OnError, WORKFLOW};
 use windlass_source::source::{Entry, Kind};
 
-/// The default maximum of concurrent items: the number of threads of TEA.
+/// The default maximum number of concurrent items. It is the number of threads in TEA.
 const CONCURRENCY: u32 = 32;
 const ITEMS: &str = "for example items: \"{{ state.batches }}\"";
 const BODY: &str = "for example steps: [{ run: \"return {'n': state['item'] * 2}\" }]";
 const FAN_IN: &str = "for example fan_in: collect";
-/// The variable of an action's result, until the result becomes the branch's state.
+/// The variable with the result of an action, until the result becomes the state of the branch.
 const RESULT: &str = "_windlass_result";
 /// The variable of the reason why a branch failed.
 const ERROR: &str = "_windlass_error";
-/// The variable that is true after a branch failed, so that no further branches begin. All branches share it.
+/// The variable that is true after a branch has failed, so that no further branches begin. It is shared by all
+/// branches.
 const STOP: &str = "_windlass_stop";
-/// The items of a result: an empty list for `none`, and the keys of a map.
+/// The template for the list of items from a result. It is empty for `none`, and has the keys of a map.
 const LISTED: &str =
     "{{ [] if result is none else (result.keys() | list if result is mapping else result) }}";
 
@@ -147,7 +148,8 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// Checks that `fan_in` names a node. As in TEA, only edges decide which node is next.
+    /// Checks that `fan_in` names an existing node.
+    /// As in TEA, it has no other effect, because edges decide which node is next.
     fn collected(&mut self, fields: &mut Fields<'n>, place: &SourcePosition) {
         let Some(entry) = fields.required(self, "fan_in", place.span, FAN_IN) else {
             return;
@@ -198,7 +200,7 @@ impl<'n> Tea<'_, 'n> {
         Some(self.inner(steps, place, "step"))
     }
 
-    /// Makes the branch of an action. Its state has only the result of the action, and the item.
+    /// Makes the branch that calls an action. Its state has only the result of the action and the item.
     fn branch_of_action(
         &mut self,
         entry: &'n Entry,
@@ -241,7 +243,8 @@ impl<'n> Tea<'_, 'n> {
         Some(vec![call, self.assigned(place, "kept", then)])
     }
 
-    /// Makes the branch of another workflow, which is a run of its own. The state of the branch is the run's result.
+    /// Makes the branch that runs another workflow, as a run of its own. The state of the branch is the result of
+    /// that run.
     fn branch_of_subgraph(
         &mut self,
         entry: &'n Entry,
@@ -282,7 +285,8 @@ impl<'n> Tea<'_, 'n> {
         Some(vec![call, self.assigned(place, "kept", vec![next_state])])
     }
 
-    /// Makes the step of one item: its branch, unless `fail_fast` is set and a branch failed before.
+    /// Makes the step of one item.
+    /// It runs the branch. With `fail_fast`, it does nothing if another branch has already failed.
     fn iteration(
         &mut self,
         work: Vec<Step>,
@@ -360,7 +364,8 @@ impl<'n> Tea<'_, 'n> {
         })
     }
 
-    /// Makes the step of the fork. Its output is the result of the only branch, not a list of one result.
+    /// Makes the step that forks the branch.
+    /// Its output is the result of the only branch, and not a list with one result.
     fn forked(&mut self, fork: StepKind, place: &SourcePosition) -> Step {
         Step {
             output: Some(with_result(
@@ -378,7 +383,7 @@ impl<'n> Tea<'_, 'n> {
     }
 }
 
-/// Returns the members of TEA's results that are constant here.
+/// Returns those members of TEA's results that have a constant value here.
 fn others() -> Vec<(&'static str, Template)> {
     let null = || Template::constant(Value::Null);
     let zero = || Template::constant(Value::Int(0));

@@ -11,16 +11,17 @@ use windlass_expression::{Template, Value};
 use windlass_model::hir::Step;
 use windlass_source::source::Entry;
 
-/// The variable of an evaluation, until it is recorded.
+/// The variable with an evaluation until it is recorded.
 pub(super) const EVALUATION: &str = "_windlass_evaluation";
 const HINT: &str = "for example evaluator: { type: schema, schema: { type: object } }";
 const TYPES: [&str; 3] = ["schema", "llm", "custom"];
 
 pub(super) enum Evaluator {
-    /// The executor of `reflection.evaluate`. The inputs do not contain the data yet.
+    /// A call of the executor `reflection.evaluate`. The inputs do not have the data yet.
     Call {
         inputs: Vec<(Template, Template)>,
-        /// Whether the evaluator is a schema: it judges the JSON in a model's answer.
+        /// Whether the evaluator is a schema. Then the text of a model's answer is parsed as JSON before it is
+        /// judged.
         text_is_json: bool,
     },
     Custom {
@@ -101,7 +102,7 @@ impl<'n> Tea<'_, 'n> {
         })
     }
 
-    /// Makes the inputs of code that evaluates `data`.
+    /// Makes the inputs for code that evaluates `data`.
     pub(super) fn judge(
         &mut self,
         language: Language,
@@ -115,7 +116,7 @@ impl<'n> Tea<'_, 'n> {
         self.code(language, &run.value, globals)
     }
 
-    /// Makes the steps that evaluate `reflection_output`. They set the evaluation in the state.
+    /// Makes the steps that evaluate `reflection_output`, and store the evaluation in the state.
     pub(super) fn evaluation(
         &mut self,
         evaluator: Evaluator,

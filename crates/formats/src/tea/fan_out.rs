@@ -1,6 +1,6 @@
 //! Edges that start several nodes at once, and the node that joins them (docs/reference/tea.md).
 //!
-//! Each branch works on a copy of the state, which is not merged. The joining node gets the final
+//! Each branch works on a copy of the state, and the copies are not merged. The joining node receives the final
 //! states of the branches as `parallel_results`.
 
 use super::builder::{anonymous_step, block, executor_result, only, output_of, set, state};
@@ -14,7 +14,7 @@ use windlass_source::source::{Kind, Node, Span};
 /// A step of the graph and its outgoing edges.
 pub(super) type StepWithEdges = (Step, Vec<Edge>);
 
-/// The outgoing edges of one node that are marked to start several nodes.
+/// Those outgoing edges of one node that are marked to start several nodes.
 #[derive(Clone, Debug)]
 pub(super) struct FanOutEdges {
     /// The joining node, if an edge names it.
@@ -22,7 +22,7 @@ pub(super) struct FanOutEdges {
     pub span: Span,
 }
 
-/// A node that starts several nodes.
+/// A node from which several nodes are started.
 #[derive(Clone, Debug)]
 pub(super) struct FanOut {
     from: Name,
@@ -33,8 +33,8 @@ pub(super) struct FanOut {
 }
 
 impl<'n> Tea<'_, 'n> {
-    /// Finds the nodes that start several nodes: those whose edges are marked, and those with several
-    /// edges without a condition if the file has a joining node.
+    /// Finds the nodes from which several nodes are started (fan-outs).
+    /// Their edges are marked. If the file has a joining node, several edges without a condition are enough.
     pub(super) fn fan_outs(
         &mut self,
         edges: &BTreeMap<String, Vec<Edge>>,
@@ -99,7 +99,8 @@ impl<'n> Tea<'_, 'n> {
         fan_outs
     }
 
-    /// Replaces each fan-out by one step. A fan-out in a branch of another one is replaced first.
+    /// Replaces each fan-out by one step.
+    /// If a fan-out is in a branch of another one, it is replaced before the other one.
     pub(super) fn fold_all(
         &mut self,
         mut fan_outs: Vec<FanOut>,
@@ -168,7 +169,7 @@ impl<'n> Tea<'_, 'n> {
         steps.push((step, vec![edge(&fan_out.join)]));
     }
 
-    /// Makes a step that runs the branches and then sets their results in the state.
+    /// Makes a step that runs the branches, and then stores their results in the state.
     fn collected_into_state(&mut self, step: Step, place: &SourcePosition) -> Step {
         let results = set("parallel_results", output_of(&step.name), place.span);
         let last = self.assigned(place, "results", vec![results]);
@@ -218,7 +219,7 @@ fn closure(first: &Name, join: &Name, steps: &[StepWithEdges]) -> BTreeSet<Name>
     inside
 }
 
-/// Makes an edge to the joining node an edge to the end of the branch.
+/// Changes an edge to the joining node to an edge to the end of the branch.
 fn ends_at(edge: Edge, join: &Name) -> Edge {
     let to = edge.to.filter(|to| to != join);
     Edge { to, ..edge }

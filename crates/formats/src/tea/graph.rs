@@ -1,5 +1,5 @@
-//! Nodes and edges: the order in which nodes run. A graph without branches and cycles becomes a
-//! sequence.
+//! Nodes and edges, which determine the order of the nodes.
+//! A graph without branches and cycles becomes a sequence.
 
 use super::fan_out::{FanOutEdges, StepWithEdges};
 use super::{SourcePosition, Tea, builder};
@@ -15,7 +15,7 @@ const END: &str = "__end__";
 const EDGE: &str = "for example { from: __start__, to: work }";
 const GOTO: &str = "a node's name, or a list of { if: \"state.done\", to: name }";
 
-/// The edges of the file in their order, by the node where they start.
+/// The edges of the file by the node where they start, in the order of the file.
 type Edges = BTreeMap<String, Vec<Edge>>;
 
 impl<'n> Tea<'_, 'n> {
@@ -61,7 +61,8 @@ impl<'n> Tea<'_, 'n> {
         in_order(steps, &entry, max_steps)
     }
 
-    /// Declares the nodes at the top level, before anything refers to them. Returns the position of each valid node.
+    /// Declares the names of the nodes at the top level, before anything refers to them.
+    /// Returns the position of each node, or `None` for a node that is not valid.
     fn declare(&mut self, list: &'n [Node], owner: &Name) -> Vec<Option<SourcePosition>> {
         list.iter()
             .map(|node| {
@@ -209,7 +210,8 @@ impl<'n> Tea<'_, 'n> {
         None
     }
 
-    /// Finds the node at the end of an edge. The inner `None` is the end of the graph. An unknown node is reported.
+    /// Finds the node to which an edge leads. Reports an unknown node.
+    /// The outer `None` means an unknown node, and the inner `None` the end of the graph.
     fn target(&mut self, code: &'static str, name: &str, span: Span) -> Option<Option<Name>> {
         if name == END {
             return Some(None);
@@ -223,7 +225,8 @@ impl<'n> Tea<'_, 'n> {
         None
     }
 
-    /// Reads `condition` or `when`. With `when: false`, the edge is taken if its condition is false.
+    /// Reads `condition` or `when`.
+    /// With `when: false`, the edge is followed if its condition does not hold.
     fn edge_condition(
         &mut self,
         condition: Option<&Entry>,
@@ -298,7 +301,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// Reads the condition of a rule of `goto`. Empty text and the words false, 0, no and none are false.
+    /// Reads the condition of a rule in `goto`. An empty text and the words false, 0, no and none are false.
     fn goto_condition(&mut self, entry: &Entry) -> Option<Condition> {
         Some(self.condition(entry)?.truth_by_words())
     }
@@ -314,7 +317,7 @@ impl<'n> Tea<'_, 'n> {
             [] => first,
             [only] if only.when.is_none() => only.to.clone(),
             several => {
-                // The state decides which node is the first.
+                // There are several first edges, so the state decides which node is the first.
                 let span = several.first().map_or_else(Span::default, |edge| edge.span);
                 let place = self.place(START, owner, span, false);
                 let name = place.name.clone();
@@ -326,8 +329,8 @@ impl<'n> Tea<'_, 'n> {
     }
 }
 
-/// Finds the nodes at the end of an edge that is never taken, because an edge before it has no condition.
-/// Returns for each the start of the edges, and the end of the edge without a condition.
+/// Finds the nodes to which an edge leads that is never followed, because an edge before it has no condition.
+/// For each, returns the node where these edges start, and the node to which the edge without a condition leads.
 fn overtaken(steps: &[StepWithEdges]) -> BTreeMap<Name, (Name, Name)> {
     let mut overtaken = BTreeMap::new();
     for (step, edges) in steps {
@@ -342,7 +345,7 @@ fn overtaken(steps: &[StepWithEdges]) -> BTreeMap<Name, (Name, Name)> {
     overtaken
 }
 
-/// Splits the steps into those that edges reach and the others.
+/// Splits the steps into those that can be reached over edges, and the others.
 fn reachable(steps: Vec<StepWithEdges>, entry: &Name) -> (Vec<StepWithEdges>, Vec<StepWithEdges>) {
     let mut seen = BTreeSet::new();
     let mut open = vec![entry.clone()];
@@ -385,7 +388,8 @@ pub(super) fn in_order(steps: Vec<StepWithEdges>, entry: &Name, max_steps: u32) 
     }
 }
 
-/// Returns the order of the steps if each leads to one other, and none is repeated. `None`: they are a graph.
+/// Returns the order of the steps if each leads to one other step and none is repeated.
+/// Returns `None` otherwise, because the steps are then a graph.
 fn line(steps: &[StepWithEdges], entry: &Name) -> Option<Vec<usize>> {
     let index_of = |name: &Name| steps.iter().position(|(step, _)| step.name == *name);
     let mut order = Vec::with_capacity(steps.len());

@@ -1,5 +1,5 @@
-//! `interrupt`: a run waits before or after a node for the signal with the node's name. The payload
-//! of the signal is merged into the state. With `--auto-continue`, runs do not wait.
+//! `interrupt`: a run waits before or after a node for a signal. The signal has the name of the node.
+//! The payload of the signal is merged into the state. With `--auto-continue`, runs do not wait.
 
 use super::builder::{anonymous_step, block, jinja, merge, output_of, with_result};
 use super::{SourcePosition, Tea, builder};
@@ -8,16 +8,16 @@ use windlass_model::hir::{Step, StepKind};
 use windlass_model::model::{AwaitedSignal, Name};
 use windlass_source::source::{Bundle, Entry, Kind, Node, Span};
 
-/// The name of a file in a bundle. If a bundle has it, its runs do not wait. The file is stored with
-/// the run, and data cannot create it.
+/// The name of a file in a bundle. A run whose bundle has this file does not wait at interrupts.
+/// The file is stored with the run, and data cannot create it.
 pub const AUTO_CONTINUE: &str = "--auto-continue";
 
 /// The keys of `config` that name nodes.
 pub(super) const INTERRUPTS: [&str; 2] = ["interrupt_before", "interrupt_after"];
 
-/// The nodes that `config` names, and the nodes with a wait.
+/// The nodes that `config` names as interrupts, and the nodes before or after which a run waits.
 pub(super) struct Interrupts {
-    /// Whether runs do not wait.
+    /// Whether runs do not wait at interrupts.
     skipped: bool,
     before: Vec<(String, Span)>,
     after: Vec<(String, Span)>,
@@ -57,7 +57,8 @@ impl<'n> Tea<'_, 'n> {
         true
     }
 
-    /// Reports unknown nodes in `config`. This is an error, because a run would not wait at a misspelt name.
+    /// Reports unknown nodes in `config`.
+    /// This is an error, because a run would not wait at a node whose name is misspelt.
     pub(super) fn check_interrupts(&mut self) {
         let named = &self.interrupts;
         let names: Vec<_> = named.before.iter().chain(&named.after).cloned().collect();
@@ -70,7 +71,8 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// Warns of a node at which a run never waits: as in TEA, a loop calls its corrector without the wait.
+    /// Warns of an interrupt at which a run never waits.
+    /// As in TEA, a loop calls its corrector without the interrupt.
     pub(super) fn never_waits(&mut self, step: &Step) {
         if self.interrupts.around.contains(&step.name) && self.correctors.contains(&*step.name) {
             let what = format!(

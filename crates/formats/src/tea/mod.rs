@@ -1,8 +1,8 @@
 //! The format of The Edge Agent (docs/reference/tea.md): nodes and edges over one state, lowered to `hir`.
 //!
-//! The state is the run's variables: `state.x` in a template is the variable `x`. The assignments of
-//! a node's call merge its result into the state. Loops of all types become loops of `hir`; this
-//! format has no run-time code of its own.
+//! The state is the variables of the run: `state.x` in a template is the variable `x`. The assignments of a node's
+//! call merge its result into the state. Loops of all types become loops of `hir`. So this format has no code that
+//! runs with a workflow.
 
 mod action;
 mod builder;
@@ -88,27 +88,27 @@ struct Tea<'d, 'n> {
     used: BTreeSet<String>,
     /// The next number to append to a name that is in use.
     next_name_numbers: BTreeMap<String, usize>,
-    /// `settings.llm`: defaults for the inputs of calls of a model.
+    /// `settings.llm`, the defaults for the inputs of calls of a model.
     llm: Vec<(Name, Template)>,
-    /// `settings.error_handling`: defaults for the keys of `on_error` of a node.
+    /// `settings.error_handling`, the defaults for `on_error` of nodes.
     on_error: ErrorHandling,
-    /// Keys at the top of the file that are defaults for arguments of `validate.extraction`.
+    /// Keys at the top of the file. They are defaults for the arguments of `validate.extraction`.
     extraction: Vec<(&'static str, Value)>,
     /// The correctors that are being read, innermost last.
     correcting: Vec<&'n str>,
-    /// The nodes that are the corrector of a loop. They do not need an edge.
+    /// The nodes that are used as the corrector of a loop. They need no edge.
     correctors: BTreeSet<&'n str>,
     corrector_copies: usize,
     /// The documents that schemas refer to, by path.
     schemas: Value,
-    /// The nodes that join branches, each with the step whose output is the states of the branches.
+    /// The nodes that join branches. Each has the name of the step whose output is the list of the branches' states.
     joins: BTreeMap<String, Name>,
-    /// The step in `joins` of the node that is being read.
+    /// The step in `joins` for the node that is being read, if it joins branches.
     current_join: Option<Name>,
     /// The scripts that are not templates.
     scripts: Vec<Script>,
     replaces: bool,
-    /// Whether `action` on a node does nothing.
+    /// Whether the key `action` of a node has no effect.
     ignores_actions: bool,
 }
 
@@ -129,10 +129,10 @@ impl DerefMut for Tea<'_, '_> {
 #[derive(Clone, Debug)]
 struct SourcePosition {
     name: Name,
-    /// The author's name for the step, if the step has another name.
+    /// The name that the author wrote for the step, if the step has another name.
     title: Option<Name>,
     span: Span,
-    /// Whether the step is in the body of a loop: there, a result that is not a map is dropped.
+    /// Whether the step is in the body of a loop. There, a result that is not a map is dropped.
     in_body: bool,
 }
 
@@ -144,7 +144,8 @@ impl SourcePosition {
 }
 
 impl<'n> Tea<'_, 'n> {
-    /// Makes the place of a step, with a unique name: `wanted`, or the owner's name and `wanted`.
+    /// Makes the position of a step, with a unique name.
+    /// The name is `wanted`. If this is in use, it is made of the owner's name and `wanted`.
     fn place(&mut self, wanted: &str, owner: &Name, span: Span, in_body: bool) -> SourcePosition {
         let mut name = wanted.to_owned();
         if !self.used.insert(name.to_lowercase()) {
@@ -170,7 +171,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// Makes the place of a step that the author of the file does not see.
+    /// Makes the position of a step that is a part of an author's step and that the author does not see.
     fn part(&mut self, of: &SourcePosition, part: &str) -> SourcePosition {
         let name = format!("{}.{part}", of.name);
         SourcePosition {
@@ -182,7 +183,7 @@ impl<'n> Tea<'_, 'n> {
     /// Reads a condition: text, a boolean, or a number.
     fn condition(&mut self, entry: &Entry) -> Option<Condition> {
         match entry.value.kind {
-            // As in TEA: a condition that cannot be compared stays text, and text is true.
+            // As in TEA, a condition that cannot be compared stays a text, and a text counts as true.
             Kind::String(_) | Kind::Bool(_) => {
                 let condition = self.reader.condition(entry)?;
                 if entry.value.as_str().is_some_and(compares_outside) {
@@ -224,7 +225,7 @@ impl<'n> Tea<'_, 'n> {
     }
 }
 
-/// Returns true if a text compares outside of its braces, where nothing is evaluated: `{{ state.n }} < 3`.
+/// Returns true if a text has a comparison outside of its braces, where nothing is evaluated: `{{ state.n }} < 3`.
 fn compares_outside(text: &str) -> bool {
     let mut rest = text;
     let mut outside = String::new();

@@ -1,4 +1,4 @@
-//! One node: its form, and what is done with its result.
+//! Reads one node: its form, and what happens with its result.
 
 use super::builder::{merge, set, step, with_result};
 use super::{MAX_STEPS, SourcePosition, Tea, builder};
@@ -17,18 +17,18 @@ const NODE: &str = "a node is a map: { name: step, run: \"return {'done': True}\
 
 #[derive(Clone, Debug)]
 pub(super) enum ResultTarget {
-    /// A result that is a map is merged into the state.
+    /// If the result is a map, it is merged into the state.
     Merge,
     /// The result is stored under this key.
     Key(Name),
-    /// Each key is set to the value of its template, which reads `result`.
+    /// Each key of the state is set to the value of a template that reads `result`.
     Map(Vec<(Name, Template)>),
 }
 
 pub(super) struct LoweredNode {
     pub label: Name,
     pub kind: StepKind,
-    /// The value in the node's record, if it is not the executor's result.
+    /// The value in the node's record, if it differs from the executor's result.
     pub output: Option<Template>,
     /// Timeout of the whole node.
     pub timeout: Option<Template>,
@@ -54,7 +54,8 @@ impl LoweredNode {
 }
 
 impl<'n> Tea<'_, 'n> {
-    /// Reads a node as a step. A node that cannot be read is reported, and its step does nothing.
+    /// Reads a node as a step.
+    /// If the node cannot be read, this is reported, and the step does nothing.
     pub(super) fn node(&mut self, node: &'n Node, place: &SourcePosition) -> Step {
         let nothing = || step(place.clone(), "node", StepKind::Nothing);
         if self.used.len() > MAX_STEPS {
@@ -81,7 +82,7 @@ impl<'n> Tea<'_, 'n> {
             }
         }
         if place.in_body {
-            // A node of this type needs `fan_in` in a body, too.
+            // A node of this type needs `fan_in` also in the body of a loop.
             let collects = node.get("type").and_then(Node::as_str) == Some(DYNAMIC_PARALLEL);
             for key in ["goto", "fan_in", "interrupt"] {
                 if let Some(entry) = fields.get(key).filter(|_| !collects || key != "fan_in") {
@@ -204,7 +205,7 @@ impl<'n> Tea<'_, 'n> {
             Kind::Object(entries) => {
                 let pairs = entries.iter().map(|entry| {
                     let template = self.template(&entry.value);
-                    // Null becomes empty text.
+                    // A null value becomes an empty text.
                     let empty = builder::text("");
                     let template = match template.as_constant() {
                         Some(Value::Null) => empty,
@@ -240,7 +241,7 @@ impl<'n> Tea<'_, 'n> {
                 vec![merge(with_result(value, builder::jinja(self, whole)), span)]
             }
             ResultTarget::Key(key) => vec![set(key, value.clone(), span)],
-            // All templates read the state before the assignments.
+            // All templates read the state as it was before the assignments.
             ResultTarget::Map(members) => {
                 let members = members.iter().map(|(key, template)| {
                     let template = with_result(value, template.clone());

@@ -1,5 +1,5 @@
-//! `on_error` of a node, with its defaults in `settings.error_handling`. The node is retried, or its failure
-//! becomes the key `__error__` of the state and the run continues (docs/reference/tea.md).
+//! `on_error` of a node, with its defaults in `settings.error_handling` (docs/reference/tea.md).
+//! The node is retried. Or its failure is stored under the key `__error__` of the state, and the run continues.
 
 use super::builder::{anonymous_step, block, object, output_of, replace, set, text, with_result};
 use super::{SourcePosition, Tea, builder};
@@ -15,7 +15,7 @@ use windlass_value::words;
 
 const HINT: &str = "for example on_error: { mode: retry, max_retries: 3, retry_delay: 1.0 }";
 
-/// The classes of Python that TEA retries by default.
+/// The exception classes of Python that TEA retries by default.
 const RETRIED: [&str; 19] = words! {
     TimeoutError ConnectionError ConnectionResetError ConnectionRefusedError BrokenPipeError
     RateLimitError ServiceUnavailableError HTTPError Timeout ReadTimeout ConnectTimeout
@@ -23,7 +23,7 @@ const RETRIED: [&str; 19] = words! {
     BadGateway GatewayTimeout
 };
 
-/// The kinds of faults, and the classes that TEA raises for them.
+/// Kinds of faults, each with the exception class that TEA raises for it.
 const CLASSES: [(&str, &str); 5] = [
     (fault_kind::TIMEOUT, "TimeoutError"),
     (fault_kind::CONNECTION, "ConnectionError"),
@@ -32,7 +32,8 @@ const CLASSES: [(&str, &str); 5] = [
     ("reflection", "ReflectionFailedError"),
 ];
 
-/// The class in TEA of all other faults, except those of scripts. [`OTHERS`] has the kinds of these faults.
+/// The exception class that TEA raises for all other faults, except those of scripts. [`OTHERS`] has the kinds of
+/// these faults.
 const OTHER: &str = "RuntimeError";
 const OTHERS: [&str; 10] = [
     fault_kind::INPUT,
@@ -47,7 +48,7 @@ const OTHERS: [&str; 10] = [
     "edge",
 ];
 
-/// Short words for classes. Their case does not matter.
+/// Short words for exception classes, in upper or lower case.
 const SHORT: [(&str, &str); 5] = [
     ("timeout", "TimeoutError"),
     ("connection_error", "ConnectionError"),
@@ -63,9 +64,9 @@ const MAX_WAIT: Duration = Duration::from_secs(60);
 enum Mode {
     /// The failure ends the run.
     Raise,
-    /// The failure becomes a key of the state.
+    /// The failure is stored under a key of the state, and the run continues.
     Graceful,
-    /// Like `Graceful`, after further attempts.
+    /// Like `Graceful`, but after further attempts.
     Retry,
 }
 
@@ -75,7 +76,7 @@ const MODES: [(&str, Mode); 3] = [
     ("retry", Mode::Retry),
 ];
 
-/// How failures are handled, in the file or in one node.
+/// How failures are handled, in the whole file or in one node.
 #[derive(Clone, Debug)]
 pub(super) struct ErrorHandling {
     mode: Mode,
@@ -84,7 +85,7 @@ pub(super) struct ErrorHandling {
     delay: Duration,
     /// Whether the wait doubles each time.
     doubles: bool,
-    /// The classes that are retried. `None`: [`RETRIED`].
+    /// The exception classes that are retried. `None` means [`RETRIED`].
     classes: Option<Vec<String>>,
 }
 
@@ -100,7 +101,8 @@ impl ErrorHandling {
 }
 
 impl<'n> Tea<'_, 'n> {
-    /// Reads `settings.error_handling`: defaults for `on_error` of nodes. As in TEA, they have no other effect.
+    /// Reads `settings.error_handling`, the defaults for `on_error` of nodes.
+    /// As in TEA, these settings have no other effect.
     pub(super) fn error_handling(&mut self, entry: &'n Entry) {
         let Some(mut fields) = self.fields(&entry.value, "`error_handling`", HINT) else {
             return;
@@ -223,7 +225,8 @@ impl<'n> Tea<'_, 'n> {
             node,
             fallback,
         };
-        // A failed call has changed nothing, but the steps before a failed one have changed the state.
+        // A call that failed has not changed the state. But if a node has several steps, those before the failed one
+        // have changed it.
         match step.kind {
             StepKind::Call(_) => self.caught_call(step, caught, place),
             _ => self.caught_steps(step, caught, place),
@@ -241,7 +244,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// Makes the steps in which each attempt begins with the saved state, and a failure restores it.
+    /// Makes steps in which each attempt begins with the saved state, and in which a failure restores this state.
     fn caught_steps(&mut self, step: Step, caught: CaughtNode<'_>, place: &SourcePosition) -> Step {
         let saved = StepKind::Compose(builder::state());
         let saved = anonymous_step(self.part(place, "before"), "compose", saved);
@@ -276,7 +279,7 @@ impl<'n> Tea<'_, 'n> {
 }
 
 impl ErrorHandling {
-    /// Makes the retry policy. `None`: nothing is retried.
+    /// Makes the retry policy. Returns `None` if nothing is retried.
     fn policy(&self, on_error: &Entry) -> Option<RetryPolicy> {
         let on = self.retried();
         if on.is_empty() {
@@ -331,7 +334,7 @@ struct CaughtNode<'n> {
 }
 
 impl CaughtNode<'_> {
-    /// Makes the assignments after a failure of `action`. `attempts` is the number of its attempts.
+    /// Makes the assignments after a failure of `action`. `attempts` is the number of the action's attempts.
     fn state(
         &self,
         reader: &Reader<'_>,
@@ -362,7 +365,7 @@ fn error_info(
     let seen = |text: &str| with_result(&fault, expression(reader, text));
     let kinds = CLASSES.map(|(kind, class)| format!("'{kind}': '{class}'"));
     let kinds = kinds.join(", ");
-    // A fault that is raised again has its class only in its message.
+    // A fault that was raised again has its class only at the beginning of its message.
     let class = format!(
         "((result.code or result.message.split(':')[0]) if result.kind == 'script' \
          else {{{kinds}}}.get(result.kind, '{OTHER}'))"

@@ -1,5 +1,6 @@
-//! Actions that do not call an executor: those of the Loom format, by their own names, and the
-//! memory of a run. Their value is stored in the state like any other result.
+//! Actions that do not call an executor.
+//! They are actions of the Loom format under their own names, and the memory of a run. Their value is stored in the
+//! state like any other result.
 
 use super::builder::{anonymous_step, assign, expression, object, output_of, set, with_result};
 use super::node::{LoweredNode, ResultTarget};
@@ -30,7 +31,7 @@ pub(super) const PURE: [&str; 17] = [
     "memory.retrieve",
 ];
 
-/// The variable of the values that `memory.store` stores.
+/// The variable with the values that `memory.store` has stored.
 const MEMORY: &str = "_windlass_memory";
 
 impl<'n> Tea<'_, 'n> {
@@ -156,7 +157,8 @@ impl<'n> Tea<'_, 'n> {
         Some(assign(vec![one], None))
     }
 
-    /// Reads `memory.store` and `memory.retrieve`, which use a map of the run, by namespace and key.
+    /// Reads `memory.store` and `memory.retrieve`.
+    /// They use a map in the run, whose keys are made of a namespace and a key.
     fn remembers(
         &mut self,
         name: &str,
@@ -185,7 +187,7 @@ impl<'n> Tea<'_, 'n> {
             ("default", default),
         ]);
         let seen = |text: &str| with_result(&seen, expression(self, text));
-        // Without a key, the id is empty and nothing is stored. No other id is empty.
+        // If the key is missing, the id is empty and nothing is stored. No other id is empty.
         let id = seen(
             "'' if result.key is none else result.namespace | string ~ ' ' ~ result.key | string",
         );

@@ -1,8 +1,7 @@
-//! `reflection.loop`: generate, evaluate, correct, repeat.
+//! `reflection.loop`: generate, evaluate, correct, and repeat.
 //!
-//! The loop works on the state itself: templates of the next iteration can read its variables, and
-//! the generator sees what the corrector changed. When the loop ends, the state is restored, and the
-//! result is merged into it.
+//! The loop works on the state itself. So templates of the next iteration can read its variables, and the generator
+//! sees the changes of the corrector. When the loop ends, the state is restored, and the result is merged into it.
 
 use super::builder::{
     FAULT_TEXT, anonymous_step, assign, assignment, condition, expressions, forget_fault, merge,
@@ -23,13 +22,13 @@ const HINT: &str =
     "for example with: { generator: { run: … }, evaluator: { type: schema, schema: … } }";
 /// Default maximum number of iterations.
 const MAX_ITERATIONS: i64 = 3;
-/// The variables of the best output so far and its score. Only after the first evaluation, the state
-/// has them also as `reflection_best` and `reflection_best_score`.
+/// The variable with the best output so far. The next constant is the variable with its score.
+/// After the first evaluation, the state also has them as `reflection_best` and `reflection_best_score`.
 const BEST: &str = "_windlass_best";
 const BEST_SCORE: &str = "_windlass_best_score";
 const VALID: &str = "(state.reflection_history | last).valid";
 
-/// The result if no iteration was valid (AC6).
+/// The result of the loop if the output of no iteration was valid (AC6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OnFailure {
     ReturnBest,
@@ -153,8 +152,9 @@ impl<'n> Tea<'_, 'n> {
         self.assigned(place, "begin", set_all(self, &first, place.span))
     }
 
-    /// Makes the steps of one iteration. The generator runs first. If it succeeds, the evaluator runs
-    /// and is recorded. If the output is not valid and an iteration follows, the corrector runs.
+    /// Makes the steps of one iteration.
+    /// The generator runs first. If it succeeds, the evaluator runs and its evaluation is recorded. If the output is
+    /// not valid and another iteration follows, the corrector runs.
     fn iteration_steps(
         &mut self,
         generator: Worker,
@@ -199,7 +199,8 @@ impl<'n> Tea<'_, 'n> {
         if let Some(corrector) = corrector {
             then.push(self.correction_of(corrector, count, place)?);
         }
-        // Read the record of the step with WDL, because any name in the state could be the user's.
+        // The record of the step is read with WDL, because in Jinja any name in the state could be one of the
+        // author's.
         let generated = format!("@equals(actions('{generated}').status, 'Succeeded')");
         let generated = Condition::parse(&generated, Syntax::Loom).ok()?;
         let judged = builder::when(generated, Block::Sequence(then));
@@ -207,7 +208,8 @@ impl<'n> Tea<'_, 'n> {
         Some(vec![number, tried, judged])
     }
 
-    /// Ends the run, as TEA does, if the generator raised one of Python's value errors: its code is wrong then.
+    /// Ends the run if the generator raised one of Python's value errors, as TEA does. Such an error means that its
+    /// code is wrong.
     fn unless_broken(&mut self, place: &SourcePosition) -> Option<Step> {
         let broken = "state._windlass_fault.code in ['ValueError', 'JSONDecodeError', \
                       'UnicodeDecodeError', 'UnicodeEncodeError']";
@@ -224,7 +226,8 @@ impl<'n> Tea<'_, 'n> {
         ))
     }
 
-    /// Adds the iteration to the history, and updates the best output. Of equal scores, the first is the best.
+    /// Adds the iteration to the history, and updates the best output. Of several outputs with the same score, the
+    /// first is the best.
     fn recorded(&mut self, place: &SourcePosition) -> Step {
         let span = place.span;
         let evaluation = |member: &str| format!("state.{EVALUATION}.{member}");
@@ -262,8 +265,8 @@ impl<'n> Tea<'_, 'n> {
         self.assigned(place, "recorded", all)
     }
 
-    /// Runs the corrector, unless the iteration was the last one or valid. A fault of the corrector is
-    /// only recorded as an error of the iteration.
+    /// Makes the call of the corrector. It does not run if the iteration was the last one or its output was valid.
+    /// A fault of the corrector is only recorded, as an error of the iteration.
     fn correction_of(
         &mut self,
         corrector: Worker,
@@ -281,7 +284,7 @@ impl<'n> Tea<'_, 'n> {
         let failed = vec![
             set("reflection_errors", expression(self, &errors), span),
             forget_fault(span),
-            // The iteration in the history has the same errors.
+            // The iteration in the history must have the same errors.
             set("reflection_history", with_errors(self)?, span),
         ];
         let handler = vec![self.assigned(place, "corrector_failed", failed)];
@@ -312,7 +315,8 @@ impl<'n> Tea<'_, 'n> {
     }
 }
 
-/// Makes the result from the loop's variables. The state is only the result, until it is restored.
+/// Makes the result of the loop from the loop's variables.
+/// Until the state is restored, the state has only this result.
 fn result_of(reader: &Reader<'_>, on_failure: OnFailure, span: Span) -> StepKind {
     let last = "(state.reflection_history | last)";
     let output = match on_failure {
@@ -348,8 +352,8 @@ fn result_of(reader: &Reader<'_>, on_failure: OnFailure, span: Span) -> StepKind
     assign(all, Some(state()))
 }
 
-/// The JSON in the answer of a model, also in a code fence. A schema describes this JSON, not the
-/// object that contains the answer.
+/// The template for the JSON in the answer of a model. The JSON may be in a code fence.
+/// A schema describes this JSON, and not the object that contains the answer.
 const JSON_OF_CONTENT: &str = "{{ (result.content.split('```')[1].split('\\n', 1)[1] \
     if '```' in result.content and '\\n' in result.content.split('```')[1] \
     and (result.content | trim)[:1] not in ['{', '['] \

@@ -24,7 +24,7 @@ pub(super) const SESSION_AGE: u32 = 30 * 24 * 60 * 60;
 /// The name of the file in the state directory.
 const FILE: &str = "sessions";
 
-/// If more sessions than this were ended, all sessions are ended, so that the file stays small.
+/// If more sessions than this were ended, all sessions are ended.
 const MAX_ENDED: usize = 10_000;
 
 /// Prefix of the signed bytes of a session, so that a signature for another purpose is never valid for a session.

@@ -1,6 +1,7 @@
-//! Loops in the form of graph editors: the nodes of the body are next to the loop and name it as
-//! `parentId`, and edges lead to docks on the loop's inside (docs/reference/canvas.md). Before such a graph
-//! is read, it is rewritten to a graph in which each loop has an inner workflow with mappings.
+//! Loops in the form of graph editors (docs/reference/canvas.md).
+//! The nodes of the body are in the same list as the loop and name it as `parentId`. Edges lead to docks
+//! on the inside of the loop. Before such a graph (the "drawing") is read, it is rewritten to a graph in which
+//! each loop has an inner workflow with mappings.
 
 mod write;
 
@@ -15,16 +16,16 @@ const HANDLES: &str = "handles of a loop are input:NAME, output:NAME:internal, d
 /// The types of the slots of a dock.
 const SLOTS: [&str; 3] = ["iteration", "feedback", "continue"];
 
-/// The start of a wire.
+/// The start of a wire (an edge of the drawing, or a part of one).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Start {
     /// An output of a node.
     Out(usize, String),
-    /// Inside of a loop: one of its inputs.
+    /// An input of a loop, read inside of the loop.
     Given(usize, String),
-    /// Inside of a loop: the number of the iteration.
+    /// The number of the iteration, read inside of a loop.
     Iteration(usize),
-    /// Inside of a loop: the value that a slot received in the iteration before.
+    /// The value that a slot received in the previous iteration, read inside of a loop.
     Previous(usize, String),
 }
 
@@ -33,11 +34,11 @@ enum Start {
 enum End {
     /// An input of a node.
     In(usize, String),
-    /// Inside of a loop: whether the loop continues.
+    /// Whether the loop continues, written inside of the loop.
     Continue(usize),
-    /// Inside of a loop: the value of a slot in the next iteration.
+    /// The value of a slot in the next iteration, written inside of a loop.
     Current(usize, String),
-    /// Inside of a loop: one of its outputs.
+    /// An output of a loop, written inside of the loop.
     Result(usize, String),
 }
 
@@ -47,13 +48,13 @@ struct Wire {
     span: Span,
 }
 
-/// A node of the drawing, or a node that was made for a wire.
+/// A node of the drawing, or a node that was made because a wire needs it.
 struct DockNode<'n> {
     id: String,
     /// The loop that encloses the node.
     parent: Option<usize>,
     node: Option<&'n Node>,
-    /// The type of a node that was made.
+    /// The type of a node that was made. Empty for a node of the drawing.
     made: &'static str,
     span: Span,
 }
@@ -61,11 +62,11 @@ struct DockNode<'n> {
 struct Drawing<'n> {
     nodes: Vec<DockNode<'n>>,
     wires: Vec<Wire>,
-    /// Edges that are only an order.
+    /// Edges without ports, which only order two nodes.
     orders: Vec<(usize, usize, Span)>,
-    /// Edges that name an unknown node. The reader of the graph reports them.
+    /// Edges that name an unknown node. They are retained, because the reader of the graph reports them.
     strays: Vec<&'n Node>,
-    /// Inputs (`true`) and outputs that loops need but do not declare.
+    /// Ports that loops need and do not declare. The flag is true for inputs, and false for outputs.
     more: BTreeMap<(usize, bool), BTreeSet<String>>,
 }
 
@@ -96,14 +97,15 @@ fn ports<'n>(node: Option<&'n Node>, side: &str) -> Vec<&'n str> {
 }
 
 impl Canvas<'_> {
-    /// Returns the graph with an inner workflow in each loop. `None` if no loop has this form.
+    /// Returns the graph in which each loop has an inner workflow.
+    /// Returns `None` if no loop is in the form of graph editors.
     pub(super) fn inline_docks(&mut self, nodes: &[Node], edges: &[Node]) -> Option<(Node, Node)> {
         let index: HashMap<&str, usize> = nodes
             .iter()
             .enumerate()
             .filter_map(|(index, node)| Some((text(node, "id")?, index)))
             .collect();
-        // In an inner workflow, `parentId` may name the enclosing loop.
+        // In an inner workflow, `parentId` may name the enclosing loop, which is not in the list.
         if self.whole.depth == 0 {
             let unknown = nodes.iter().filter_map(|node| {
                 let parent = parent_of(node)?;
@@ -209,7 +211,8 @@ impl Canvas<'_> {
         self.error("bad-handle", span, what, hint);
     }
 
-    /// Reports loops without a condition. An edge to the dock, a node inside or a key of the loop is a condition.
+    /// Reports loops without a condition.
+    /// A condition is an edge to the dock, a node inside of the loop, or a key of the loop.
     fn conditions(&mut self, drawing: &mut Drawing<'_>) {
         for at in 0..drawing.nodes.len() {
             let node = drawing.nodes.get(at).and_then(|node| node.node);
@@ -292,14 +295,14 @@ impl<'n> Drawing<'n> {
         let found = declared.find(|slot| text(slot, "name") == Some(name));
         match (found, name) {
             (Some(slot), _) => text(slot, "type"),
-            // Every loop has these two.
+            // Every loop has these two slots, even if it does not declare them.
             (None, "iteration") => Some("iteration"),
             (None, "continue") => Some("continue"),
             (None, _) => None,
         }
     }
 
-    /// Parses a `sourceHandle`. `inner`: the edge leads into this loop.
+    /// Parses a `sourceHandle`. `inner` is true if the edge leads from the loop to a node inside of it.
     fn start(&self, at: usize, handle: &str, inner: bool) -> Option<Start> {
         let bare = handle.strip_suffix(":internal");
         let inside = inner || bare.is_some();
@@ -324,7 +327,7 @@ impl<'n> Drawing<'n> {
         }
     }
 
-    /// Parses a `targetHandle`. `inner`: the edge leads out of this loop.
+    /// Parses a `targetHandle`. `inner` is true if the edge leads from a node inside of the loop to the loop.
     fn end(&self, at: usize, handle: &str, inner: bool) -> Option<End> {
         let bare = handle.strip_suffix(":internal");
         let inside = inner || bare.is_some();
@@ -333,7 +336,7 @@ impl<'n> Drawing<'n> {
             let (name, port) = dock.rsplit_once(':')?;
             return match (self.slot(at, name), port) {
                 (Some("continue"), "input") => Some(End::Continue(at)),
-                // Editors write this handle if the slot has no name of its own.
+                // Editors write this handle for the slot `continue` if it has no name.
                 (None, "input") if name == "continue" => Some(End::Continue(at)),
                 (Some("feedback"), "current") => Some(End::Current(at, name.to_owned())),
                 _ => None,
@@ -349,7 +352,7 @@ impl<'n> Drawing<'n> {
         }
     }
 
-    /// Returns the loop in which a value is.
+    /// Returns the loop inside of which a value is. `None` means the top level.
     fn scope_of_start(&self, from: &Start) -> Option<usize> {
         match from {
             Start::Out(at, _) => self.parent(*at),
@@ -387,7 +390,7 @@ impl<'n> Drawing<'n> {
         self.nodes.len() - 1
     }
 
-    /// Replaces the sources and sinks inside of a loop by wires.
+    /// Replaces the nodes for inputs and outputs inside of a loop by wires.
     fn interfaces(&mut self) {
         let mut wires = Vec::new();
         for (at, drawn) in self.nodes.iter().enumerate() {
@@ -427,7 +430,8 @@ impl<'n> Drawing<'n> {
         self.wires.extend(wires);
     }
 
-    /// Splits wires that cross the border of a loop at a port of the loop, so that each is in one graph.
+    /// Splits each wire that crosses the border of a loop at a port of the loop. Then each part is inside of one
+    /// graph.
     fn route_through_ports(&mut self) {
         let mut done: BTreeSet<(Start, End)> = BTreeSet::new();
         let mut open: Vec<Wire> = std::mem::take(&mut self.wires);
@@ -442,7 +446,7 @@ impl<'n> Drawing<'n> {
             let span = wire.span;
             match (from, to) {
                 (from, to) if from == to => {}
-                // The wire leaves the loop in which the value is.
+                // The wire leaves the loop inside of which its value is.
                 (Some(around), to) if !inside(Some(around), to) => {
                     let name = self.name_of(&wire.from);
                     let out = Start::Out(around, name.clone());
@@ -454,7 +458,7 @@ impl<'n> Drawing<'n> {
                     open.push(wire);
                     continue;
                 }
-                // The wire enters the outermost loop that encloses its end.
+                // The wire enters the outermost loop that encloses its end and not its start.
                 (from, Some(to)) => {
                     let mut path = self.enclosing_loops(to);
                     path.insert(0, to);
@@ -473,7 +477,8 @@ impl<'n> Drawing<'n> {
                 (_, None) => {}
             }
             let known = (wire.from.clone(), wire.to.clone());
-            // Several wires may cross a border at the same port.
+            // Several wires may cross a border at the same port, so wires that are equal after the split are retained
+            // once.
             let passes = matches!(&wire.to, End::In(at, _) if self.has_children(*at))
                 || matches!(wire.to, End::Result(..));
             if !passes || done.insert(known) {
@@ -515,7 +520,9 @@ impl<'n> Drawing<'n> {
         by_node || self.wires.iter().any(|wire| wire.to == End::Continue(at))
     }
 
-    /// Inserts nodes into wires to the condition, a slot or an output of a loop that needs the output of an inner node.
+    /// Inserts nodes into the wires that must start at an inner node.
+    /// They are the wires to the condition of a loop. Wires to a slot or an output of a loop are included if they do not
+    /// start at an inner node.
     fn insert_relay_nodes(&mut self) {
         for index in 0..self.wires.len() {
             let Some(wire) = self.wires.get(index) else {
@@ -545,8 +552,9 @@ impl<'n> Drawing<'n> {
         }
     }
 
-    /// Finds the output whose value a slot receives at the end of an iteration: by a wire to the slot of
-    /// the dock, or to an input of the sink inside.
+    /// Finds the output whose value a slot receives at the end of an iteration.
+    /// A wire leads from this output to the slot of the dock, or to an input of the node for outputs inside of the
+    /// loop.
     fn source_of_slot(&self, around: usize, slot: &str) -> Option<(usize, &str)> {
         let current = End::Current(around, slot.to_owned());
         let result = End::Result(around, slot.to_owned());

@@ -1,11 +1,11 @@
-//! Writes the graph of a drawing: each loop has an inner workflow, with mappings.
+//! Writes the graph that results from a drawing, in which each loop has an inner workflow with mappings.
 
 use super::{Drawing, End, Start, Wire, ports};
 use windlass_expression::Value;
 use windlass_source::source::{Entry, Kind, Node, Span};
 
 impl Drawing<'_> {
-    /// Writes the nodes and the edges in a loop, or at the top level.
+    /// Writes the nodes and the edges inside of a loop. Without a loop, those at the top level.
     pub(super) fn scope(&self, around: Option<usize>) -> (Node, Node) {
         let inside = (0..self.nodes.len()).filter(|at| self.parent(*at) == around);
         let nodes = inside.map(|at| self.node(at)).collect();
@@ -45,7 +45,7 @@ impl Drawing<'_> {
         (list(nodes), list(edges))
     }
 
-    /// Returns the nodes of this graph that are, or contain, the ends of an order.
+    /// Returns the two nodes of this graph that an order connects. Each is an end of the order, or contains it.
     fn order(&self, from: usize, to: usize, around: Option<usize>) -> Option<(usize, usize)> {
         let here = |at: usize| {
             let mut chain = vec![at];
@@ -104,8 +104,8 @@ impl Drawing<'_> {
         node
     }
 
-    /// Adds the ports that a loop needs and does not declare. A loop without declared outputs has the
-    /// outputs to which a wire leads.
+    /// Adds the ports that a loop needs and does not declare.
+    /// If a loop declares no outputs, its outputs are those to which a wire leads.
     fn declare(&self, at: usize, input: bool, side: &str, data: &mut Vec<Entry>, span: Span) {
         let Some(more) = self.more.get(&(at, input)) else {
             return;
@@ -139,7 +139,7 @@ impl Drawing<'_> {
                                 ("output", output),
                             ],
                         ),
-                        // Without a source, the value is always null.
+                        // If no wire leads to the slot, its value is always null.
                         None => continue,
                     }
                 }
