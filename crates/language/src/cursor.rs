@@ -392,7 +392,7 @@ impl UnescapedText {
     }
 }
 
-/// Returns true for the characters of names. [`MARK`] counts as one of them.
+/// Returns true for the characters of names. [`super::MARK`] counts as one of them.
 fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '_' | super::MARK)
 }

@@ -66,7 +66,7 @@ impl ControlSocket {
         })
     }
 
-    /// Accepts no more clients, and waits until the requests in progress are answered or [`ANSWER_TIME`] is over.
+    /// Accepts no more clients, and waits until the requests in progress are answered or `ANSWER_TIME` is over.
     /// Must be called before the store's lock is released: after that, the file at the path may belong to another
     /// owner.
     pub async fn close(mut self) {

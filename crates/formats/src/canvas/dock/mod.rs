@@ -1,7 +1,7 @@
 //! Loops in the form of graph editors (docs/reference/canvas.md).
-//! The nodes of the body are in the same list as the loop and name it as `parentId`. Edges lead to docks
-//! on the inside of the loop. Before such a graph (the "drawing") is read, it is rewritten to a graph in which
-//! each loop has an inner workflow with mappings.
+//! The nodes of the body are in the same list as the loop and name it as `parentId`. Edges lead to docks on the
+//! inside of the loop. Before such a graph (the "drawing") is read, it is rewritten to a graph in which each loop has
+//! an inner workflow with mappings.
 
 mod write;
 
@@ -521,8 +521,8 @@ impl<'n> Drawing<'n> {
     }
 
     /// Inserts nodes into the wires that must start at an inner node.
-    /// They are the wires to the condition of a loop. Wires to a slot or an output of a loop are included if they do not
-    /// start at an inner node.
+    /// They are the wires to the condition of a loop. Wires to a slot or an output of a loop are included if they do
+    /// not start at an inner node.
     fn insert_relay_nodes(&mut self) {
         for index in 0..self.wires.len() {
             let Some(wire) = self.wires.get(index) else {
