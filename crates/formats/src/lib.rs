@@ -1,7 +1,7 @@
 //! The formats of workflows: Loom, Logic Apps definitions, The Edge Agent, canvas.
 //!
 //! Each format has its own types and lowers them to [`windlass_model::hir`]. No format uses another. Loom and Logic
-//! Apps share [`actions`]. This module detects the format of a file and calls the format's reader.
+//! Apps share `actions`. This module detects the format of a file and calls the format's reader.
 //!
 //! This crate never opens a file, and uses neither the compiled program nor the machine.
 //!

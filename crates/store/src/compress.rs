@@ -34,7 +34,7 @@ pub fn write_plain(out: &mut Vec<u8>, body: &[u8]) {
     out.extend_from_slice(body);
 }
 
-/// Reads a body that [`write`] or [`write_plain`] appended.
+/// Reads a body that `write` or [`write_plain`] appended.
 pub fn read(bytes: &[u8]) -> Result<Vec<u8>, BadRecord> {
     match bytes.split_first() {
         Some((&PLAIN, body)) => Ok(body.to_vec()),

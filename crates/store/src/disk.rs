@@ -119,7 +119,7 @@ pub(super) fn unsupported_backend(dir: &Path) -> StoreError {
 /// Opens the store in a state directory, or creates it there. A new store uses the `wanted` database, by default sled.
 ///
 /// # Errors
-/// The errors of [`super::SledStore::open`]. [`StoreError::OtherKind`] if the store does not use the `wanted` database.
+/// The errors of `SledStore::open`. [`StoreError::OtherKind`] if the store does not use the `wanted` database.
 pub fn open(dir: &Path, wanted: Option<StoreKind>) -> Result<Arc<dyn DiskStore>, StoreError> {
     open_with(dir, wanted, StoreOptions::default())
 }

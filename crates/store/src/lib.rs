@@ -398,8 +398,8 @@ impl StoreError {
 pub struct ConsistentRun {
     /// The run's header and state.
     pub stored: Result<StoredRun, StoreError>,
-    /// The result of [`Store::loops`].
+    /// The result of `loops`.
     pub loops: Result<Vec<LoopState>, StoreError>,
-    /// The result of [`Store::iterations`] for all loops of the run.
+    /// The result of `iterations` for all loops of the run.
     pub iterations: Result<Vec<IterationRow>, StoreError>,
 }

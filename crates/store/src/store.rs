@@ -206,7 +206,7 @@ pub trait Store: ReadStore + Send + Sync + 'static {
 
     /// Moves a run to another index without a step of the run; durable when this returns.
     /// If `reason` is given, the run is put into quarantine, because it cannot continue. The reason is stored in the
-    /// label [`QUARANTINE_LABEL`], and recovery does not load the run until a user requests it.
+    /// label `QUARANTINE_LABEL`, and recovery does not load the run until a user requests it.
     fn set_quarantine(
         &self,
         run: &str,

@@ -8,7 +8,7 @@
 //!
 //! One workflow type hosts the machine. An event of the machine is the answer of an activity, a timer or an update in
 //! Temporal. An effect of the machine is an activity. The orders in the picture are our commands to Temporal. When a
-//! caller reads a run, the same module [`run_execution`] folds the history (computes the state from its events), so
+//! caller reads a run, the same module `run_execution` folds the history (computes the state from its events), so
 //! reading needs no worker.
 //!
 //! This crate does not depend on a workflow format, and no other crate depends on Temporal.

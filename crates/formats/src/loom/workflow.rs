@@ -134,7 +134,7 @@ impl ActionReader<'_, Loom> {
         }
     }
 
-    /// Reads the steps for the end of the run (`on_failure`, `on_finish`). They can read the variable [`FAILURE`].
+    /// Reads the steps for the end of the run (`on_failure`, `on_finish`). They can read the variable `failure`.
     fn endings(&mut self, fields: &mut Fields<'_>, workflow: &mut Workflow) {
         let mut first = None;
         for key in ["on_failure", "on_finish"] {

@@ -46,7 +46,7 @@ pub struct Workflow {
     pub body: Block,
     /// The steps that run after the body has failed. `on_finish` has the steps that run after the body has ended in
     /// any way.
-    /// Either may be empty. Both read the variable [`FAILURE`], and neither changes how the run ends.
+    /// Either may be empty. Both read the variable `failure`, and neither changes how the run ends.
     pub on_failure: Block,
     pub on_finish: Block,
     /// The steps that run before `on_failure` and `on_finish`, also if the run is cancelled. They cancel operations

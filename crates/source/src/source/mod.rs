@@ -1,7 +1,7 @@
 //! Reads YAML or JSON text into a tree with lines and columns, under limits of size, depth and aliases.
 //! Nothing here interprets a key or touches the file system.
 //!
-//! YAML ([`yaml`]) and JSON ([`json`]) have separate readers, because parsers of YAML refuse some JSON.
+//! YAML (`yaml`) and JSON (`json`) have separate readers, because parsers of YAML refuse some JSON.
 //! Both read the text once. They build the tree ([`Node`]) and the notation ([`WrittenText`], how each value is
 //! written) together.
 
