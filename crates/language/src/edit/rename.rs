@@ -36,16 +36,49 @@ pub(super) fn rename(document: &mut Document, node: &str, name: &str) -> Result<
     find(&document.nodes(), &path).map(|found| found.path)
 }
 
+/// The keys whose texts are conditions, also without braces or `@`.
+const CONDITIONS: [&str; 8] = [
+    "break_when",
+    "condition",
+    "continue_when",
+    "done",
+    "expect",
+    "failed",
+    "when",
+    "where",
+];
+
+/// Words that Jinja does not accept as a name after a dot, or reads as something else.
+const JINJA_WORDS: [&str; 13] = [
+    "and", "else", "false", "False", "if", "in", "is", "none", "None", "not", "or", "true", "True",
+];
+
 /// Calls `change` for every string in a value. Keys of maps are not included.
 fn texts(value: &mut Value, change: &mut impl FnMut(&mut String)) {
+    texts_by_key("", value, &mut |_, text| change(text));
+}
+
+/// Calls `change` for every string in a value, with the key that contains the string.
+fn texts_by_key(key: &str, value: &mut Value, change: &mut impl FnMut(&str, &mut String)) {
     match value {
-        Value::String(text) => change(text),
-        Value::Array(items) => items.iter_mut().for_each(|item| texts(item, change)),
+        Value::String(text) => change(key, text),
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| texts_by_key(key, item, change)),
         Value::Object(members) => members
-            .values_mut()
-            .for_each(|member| texts(member, change)),
+            .iter_mut()
+            .for_each(|(key, member)| texts_by_key(key, member, change)),
         _ => {}
     }
+}
+
+/// Returns whether Jinja reads a member of this name after a dot.
+fn is_jinja_name(name: &str) -> bool {
+    let mut letters = name.chars();
+    let begins = letters
+        .next()
+        .is_some_and(|c| c.is_alphabetic() || c == '_');
+    begins && letters.all(|c| c.is_alphanumeric() || c == '_') && !JINJA_WORDS.contains(&name)
 }
 
 fn pattern(text: &str) -> Result<Regex, String> {
@@ -90,9 +123,10 @@ fn loom(document: &mut Document, found: &AuthoredNode, name: &str) -> Result<(),
     };
     let mut value = document.value.clone();
     let quoted = name.replace('\'', "''");
-    let plain = name.chars().all(|c| c.is_alphanumeric() || c == '_');
-    texts(&mut value, &mut |text| {
-        if !text.contains('@') && !text.contains("{{") {
+    let in_jinja = name.replace('\\', "\\\\").replace('\'', "\\'");
+    texts_by_key("", &mut value, &mut |key, text| {
+        let is_expression = text.contains('@') || text.contains("{{") || text.contains("{%");
+        if !is_expression && !CONDITIONS.contains(&key) {
             return;
         }
         let new = called.replace_all(text, |found: &Captures<'_>| match is_another(found) {
@@ -104,9 +138,9 @@ fn loom(document: &mut Document, found: &AuthoredNode, name: &str) -> Result<(),
         });
         let new = member.replace_all(&new, |found: &Captures<'_>| match found.name("quote") {
             _ if is_another(found) => found[0].to_owned(),
-            None if plain => format!("{}.{name}", &found["root"]),
-            None => format!("{}['{name}']", &found["root"]),
-            Some(_) => format!("{}['{name}{}']", &found["root"], &found["part"]),
+            None if is_jinja_name(name) => format!("{}.{name}", &found["root"]),
+            None => format!("{}['{in_jinja}']", &found["root"]),
+            Some(_) => format!("{}['{in_jinja}{}']", &found["root"], &found["part"]),
         });
         if new != text.as_str() {
             *text = new.into_owned();

@@ -312,6 +312,40 @@ fn an_operation_is_renamed_with_its_parts() {
 }
 
 #[test]
+fn a_condition_without_braces_is_renamed() {
+    let text = "actions:\n  look:\n    type: doUntil\n    condition: actions.check.outputs == 1 and actions['check'].status == 'Succeeded'\n    limit: { count: 2 }\n    actions:\n      check: { type: compose, inputs: 1, break_when: actions.check.outputs == 2 }\n  last: { type: compose, inputs: \"check actions.check {{ actions.look.outputs }}\" }\n";
+    let rename = |name: &str| {
+        let edits = json!([{ "op": "rename", "node": "look/check", "name": name }]);
+        edited(text, edits).unwrap()
+    };
+    let all = |dot: &str, bracket: &str, key: &str| {
+        text.replace("      check:", &format!("      {key}:"))
+            .replace("actions.check.outputs", dot)
+            .replace("actions['check']", bracket)
+    };
+    assert_eq!(
+        rename("probe"),
+        all("actions.probe.outputs", "actions['probe']", "probe")
+            .replace("check actions.check {{", "check actions.probe {{")
+    );
+    // Names that Jinja reads after a dot as something else.
+    for (name, key) in [("1a", "1a"), ("in", "in"), ("true", "\"true\"")] {
+        let bracket = format!("actions['{name}']");
+        let renamed = rename(name);
+        assert!(
+            renamed.contains(&format!("{bracket}.outputs == 1 and {bracket}.status")),
+            "{renamed}"
+        );
+        assert!(renamed.contains(&format!("      {key}:")), "{renamed}");
+    }
+    let renamed = rename("it's");
+    assert!(
+        renamed.contains(r"actions['it\\'s'].outputs == 1"),
+        "{renamed}"
+    );
+}
+
+#[test]
 fn a_byte_order_mark_stays() {
     let text = "\u{feff}x-a: 1\nactions: { a: { type: compose, inputs: 1 } }\n";
     let set = json!([{ "op": "set", "pointer": "/x-a", "value": 2 }]);
