@@ -4,7 +4,7 @@
 use super::sketch::{Kind, SketchNode, Step};
 use regex::Regex;
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use windlass_engine::{Dialect, json_schema};
 
@@ -30,6 +30,38 @@ pub(super) fn root(dialect: Dialect) -> Option<Rule> {
         Dialect::Canvas => Some(&CANVAS),
         Dialect::Azure => None,
     }
+}
+
+/// The keys of Loom whose values are conditions.
+static CONDITION_KEYS: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
+    let mut keys = BTreeSet::new();
+    collect_conditions(&LOOM, &mut keys);
+    keys
+});
+
+fn collect_conditions<'s>(schema: &'s Value, keys: &mut BTreeSet<&'s str>) {
+    let is_condition =
+        |rule: &Value| rule.get("$ref").and_then(Value::as_str) == Some("#/$defs/condition");
+    match schema {
+        Value::Object(members) => {
+            let properties = members.get("properties").and_then(Value::as_object);
+            let conditions = properties.into_iter().flatten();
+            let conditions = conditions.filter(|(_, rule)| is_condition(rule));
+            keys.extend(conditions.map(|(key, _)| key.as_str()));
+            members
+                .values()
+                .for_each(|inner| collect_conditions(inner, keys));
+        }
+        Value::Array(items) => items
+            .iter()
+            .for_each(|inner| collect_conditions(inner, keys)),
+        _ => {}
+    }
+}
+
+/// Returns true if the value of this key is a condition in Loom. Its text is an expression even without `@` or braces.
+pub(super) fn is_condition(key: &str) -> bool {
+    CONDITION_KEYS.contains(key)
 }
 
 /// The schema of a format.

@@ -457,7 +457,7 @@ fn written_at<'w>(root: &'w WrittenText, pointer: &str) -> Option<&'w WrittenTex
                 let entry = entries.iter().find(|entry| entry.key == *key)?;
                 Some(&entry.value)
             }
-            Form::List { items, .. } => items.get(key.parse::<usize>().ok()?),
+            Form::List { items, .. } => items.get(index(key)?),
             Form::Scalar(_) | Form::Alias => None,
         })
 }

@@ -2,6 +2,7 @@
 
 use super::nodes::{AuthoredNode, find, word};
 use super::{Document, keys};
+use crate::schema::is_condition;
 use regex::{Captures, Regex};
 use serde_json::Value;
 use windlass_engine::Dialect;
@@ -36,38 +37,19 @@ pub(super) fn rename(document: &mut Document, node: &str, name: &str) -> Result<
     find(&document.nodes(), &path).map(|found| found.path)
 }
 
-/// The keys whose texts are conditions, also without braces or `@`.
-const CONDITIONS: [&str; 8] = [
-    "break_when",
-    "condition",
-    "continue_when",
-    "done",
-    "expect",
-    "failed",
-    "when",
-    "where",
-];
-
 /// Words that Jinja does not accept as a name after a dot, or reads as something else.
 const JINJA_WORDS: [&str; 13] = [
     "and", "else", "false", "False", "if", "in", "is", "none", "None", "not", "or", "true", "True",
 ];
 
-/// Calls `change` for every string in a value. Keys of maps are not included.
-fn texts(value: &mut Value, change: &mut impl FnMut(&mut String)) {
-    texts_by_key("", value, &mut |_, text| change(text));
-}
-
-/// Calls `change` for every string in a value, with the key that contains the string.
-fn texts_by_key(key: &str, value: &mut Value, change: &mut impl FnMut(&str, &mut String)) {
+/// Calls `change` for every string in a value, with the key that contains the string. Keys of maps are not included.
+fn texts(key: &str, value: &mut Value, change: &mut impl FnMut(&str, &mut String)) {
     match value {
         Value::String(text) => change(key, text),
-        Value::Array(items) => items
-            .iter_mut()
-            .for_each(|item| texts_by_key(key, item, change)),
+        Value::Array(items) => items.iter_mut().for_each(|item| texts(key, item, change)),
         Value::Object(members) => members
             .iter_mut()
-            .for_each(|(key, member)| texts_by_key(key, member, change)),
+            .for_each(|(key, member)| texts(key, member, change)),
         _ => {}
     }
 }
@@ -124,9 +106,9 @@ fn loom(document: &mut Document, found: &AuthoredNode, name: &str) -> Result<(),
     let mut value = document.value.clone();
     let quoted = name.replace('\'', "''");
     let in_jinja = name.replace('\\', "\\\\").replace('\'', "\\'");
-    texts_by_key("", &mut value, &mut |key, text| {
+    texts("", &mut value, &mut |key, text| {
         let is_expression = text.contains('@') || text.contains("{{") || text.contains("{%");
-        if !is_expression && !CONDITIONS.contains(&key) {
+        if !is_expression && !is_condition(key) {
             return;
         }
         let new = called.replace_all(text, |found: &Captures<'_>| match is_another(found) {
@@ -243,7 +225,7 @@ fn canvas(document: &mut Document, found: &AuthoredNode, name: &str) -> Result<(
     let own = value
         .pointer_mut(&pointer)
         .ok_or("its graph is not there")?;
-    texts(own, &mut |text| {
+    texts("", own, &mut |_, text| {
         if !text.contains("{{") && !text.contains("{%") {
             return;
         }

@@ -246,7 +246,7 @@ fn add_item(
     }
     let items = value.pointer_mut(among).and_then(Value::as_array_mut);
     let items = items.ok_or_else(|| format!("`{among}` is not a list of nodes"))?;
-    let index = anchor.and_then(|anchor| keys(&anchor.pointer).ok()?.pop()?.parse::<usize>().ok());
+    let index = anchor.and_then(|anchor| super::index(&keys(&anchor.pointer).ok()?.pop()?));
     let index = match (place, index) {
         (Where::Before, Some(index)) => index,
         (Where::After, Some(index)) => index + 1,

@@ -345,6 +345,26 @@ fn a_condition_without_braces_is_renamed() {
     );
 }
 
+/// A key whose text is an expression without braces is one that the vocabulary declares as a condition.
+#[test]
+fn conditions_are_those_of_the_vocabulary() {
+    for key in [
+        "break_when",
+        "condition",
+        "continue_when",
+        "done",
+        "expect",
+        "failed",
+        "when",
+        "where",
+    ] {
+        assert!(crate::schema::is_condition(key), "{key}");
+    }
+    for key in ["inputs", "run", "value", "actions", "until", "status"] {
+        assert!(!crate::schema::is_condition(key), "{key}");
+    }
+}
+
 #[test]
 fn a_byte_order_mark_stays() {
     let text = "\u{feff}x-a: 1\nactions: { a: { type: compose, inputs: 1 } }\n";
