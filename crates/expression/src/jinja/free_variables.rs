@@ -100,14 +100,15 @@ impl FreeVariable {
                 let names = self.members.clone().unwrap_or_else(computed);
                 return names.into_iter().map(Reference::Environment).collect();
             }
-            name => {
-                let mut references = vec![Reference::Root(name.to_owned())];
-                if name == "loop" {
-                    let members = self.members.iter().flatten().cloned();
-                    references.extend(members.map(Reference::LoopMember));
-                }
-                return references;
+            "loop" => {
+                let root = Reference::Root(self.name.to_string());
+                let members = self.members.iter().flatten().cloned();
+                return [root]
+                    .into_iter()
+                    .chain(members.map(Reference::LoopMember))
+                    .collect();
             }
+            name => return vec![Reference::Root(name.to_owned())],
         };
         let inner = self.inner.iter().cloned().map(Reference::LoopMember);
         match &self.members {

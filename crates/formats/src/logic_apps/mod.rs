@@ -117,8 +117,7 @@ impl Format for LogicApps {
 
     fn known_types() -> String {
         let shared = vocabulary::types().filter(|word| !LOOM_TYPES.contains(word));
-        let own = OWN_TYPES.iter().chain(&connector::TYPES).copied();
-        let words: Vec<String> = shared.chain(own).map(pascal).collect();
+        let words: Vec<String> = shared.chain(own_types()).map(pascal).collect();
         words.join(", ")
     }
 
@@ -132,8 +131,7 @@ impl Format for LogicApps {
     ) -> Option<Cow<'t, str>> {
         // `Workflow` is excluded here: in Logic Apps, it is the type of a connector.
         let shared = vocabulary::types().filter(|known| *known != WORKFLOW);
-        let own = OWN_TYPES.iter().chain(&connector::TYPES).copied();
-        let known: Vec<&str> = shared.chain(own).collect();
+        let known: Vec<&str> = shared.chain(own_types()).collect();
         let exact = known.iter().find(|known| known.eq_ignore_ascii_case(text));
         if let Some(label) = exact {
             return Some(Cow::Borrowed(*label));
@@ -279,6 +277,11 @@ impl Format for LogicApps {
         let wanted = actions.missing_inputs.parameters.entry(name.to_owned());
         wanted.or_insert(value);
     }
+}
+
+/// Returns the types that only Logic Apps has.
+fn own_types() -> impl Iterator<Item = &'static str> {
+    OWN_TYPES.iter().chain(&connector::TYPES).copied()
 }
 
 /// Returns the policy of a request that sets none (Logic Apps reference, "Default retry policy").
