@@ -305,7 +305,7 @@ impl Session {
     }
 
     /// Sends a request to the owner.
-    /// If the owner has ended, sends it to the next owner. If there is none, this process becomes the owner.
+    /// If the owner has ended, sends it to the next owner. If no other process is the owner, this process becomes it.
     async fn send_request<T>(
         &mut self,
         send: impl AsyncFn(&Client) -> Result<T, ClientError>,

@@ -134,7 +134,7 @@ impl EventParser {
         None
     }
 
-    /// Ends a block at an empty line. A block without data is no event, but its id is used.
+    /// Ends a block at an empty line. A block without data makes no event, but its id is used.
     fn end_block(&mut self) -> Option<Event> {
         self.last_id.clone_from(&self.id);
         let (name, mut data) = (mem::take(&mut self.name), mem::take(&mut self.data));

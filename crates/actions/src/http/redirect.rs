@@ -31,8 +31,8 @@ const OF_BODY: [HeaderName; 4] = [
     TRANSFER_ENCODING,
 ];
 
-/// Returns the request that follows a response to `call`, or `None` if the response is no redirect and so is the answer
-/// of the call.
+/// Returns the request that follows a response to `call`, or `None` if the response does not redirect and so is the
+/// answer of the call.
 pub(super) fn next(call: Option<Request>, response: &Response) -> Result<Option<Request>, Fault> {
     let Some((mut call, to)) = call.zip(target(response)) else {
         return Ok(None);

@@ -230,7 +230,7 @@ fn add_queries(call: &mut reqwest::Request, inputs: Inputs<'_>) -> Result<(), Fa
     Ok(())
 }
 
-/// Returns pairs of a name and its value. A list is one pair for each value, and null is no pair.
+/// Returns pairs of a name and its value. A list makes one pair for each value, and null makes none.
 fn repeated<'a>(key: &str, name: &'a str, value: &Value) -> Result<Vec<(&'a str, String)>, Fault> {
     let key = format!("{key}.{name}");
     let values = match value {

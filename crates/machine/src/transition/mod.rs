@@ -269,8 +269,8 @@ impl<'a> TransitionBuilder<'a> {
         FaultHandler(self)
     }
 
-    /// Returns the next ready cursor. Returns `None` if there is none, or if this transition has reached a limit of
-    /// work.
+    /// Returns the next ready cursor. Returns `None` if no cursor is ready, or if this transition has reached a limit
+    /// of work.
     pub fn next_ready(&mut self) -> Option<CursorId> {
         if !self.is_live() {
             return None;
