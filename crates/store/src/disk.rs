@@ -177,3 +177,30 @@ pub(super) fn not_opened_error(error: StoreError, name: &str) -> StoreError {
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sled::retry_while_locked;
+    use crate::watermark::MARK;
+    use std::fs;
+
+    /// A command that finds the store locked must not touch the mark, because the owner is writing it.
+    #[test]
+    fn a_locked_store_is_reported_as_locked_while_its_owner_writes_the_mark() {
+        for kind in StoreKind::ALL {
+            if kind == StoreKind::Fjall && !cfg!(feature = "fjall") {
+                continue;
+            }
+            let dir = tempfile::tempdir().unwrap();
+            let owner = retry_while_locked(|| open(dir.path(), Some(kind))).unwrap();
+            let mark = dir.path().join("store").join(MARK);
+            let half_written = [7; 12];
+            fs::write(&mark, half_written).unwrap();
+            let opened = open(dir.path(), None);
+            assert!(matches!(opened, Err(StoreError::Locked { .. })), "{kind}");
+            assert_eq!(fs::read(&mark).unwrap(), half_written);
+            drop(owner);
+        }
+    }
+}

@@ -138,7 +138,8 @@ impl Following {
                 return line;
             }
         }
-        panic!("it ended without {event} of {node}");
+        let (errors, status) = (self.stderr_text(), self.child.wait());
+        panic!("it ended without {event} of {node}, with {status:?}: {errors}");
     }
 
     /// Its last line, the result, when it has ended.

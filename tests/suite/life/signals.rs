@@ -1,7 +1,9 @@
 //! `waitForSignal`: the wait survives the process, signals are stored, and the wait has an end.
 
 use super::process::Place;
+use crate::store::power::strace_works;
 use serde_json::json;
+use std::process::{Command, Stdio};
 use windlass_engine::{Engine, ErrorCode, Signal, StartOptions};
 use windlass_expression::Value;
 use windlass_model::model::Status;
@@ -218,8 +220,13 @@ outputs: \"@variables('seen')\"
         let payload = number.to_string();
         let args = ["signal", "r", "next", "--payload", &payload];
         let mut sender = place.command(&args).spawn().unwrap();
-        // The step is durable, and the answer is on its way.
-        owner.until("Answered", "");
+        // A process that resumes prints the whole history. Every second one is killed as soon as it prints, perhaps
+        // before it has received the signal. The others are killed when this step is durable and the answer is on its
+        // way.
+        let answers = if number % 2 == 0 { 1 } else { number + 1 };
+        for _ in 0..answers {
+            owner.until("Answered", "");
+        }
         owner.kill();
         owner = place.follow(&["resume", "r"]);
         let sent = sender.wait().unwrap();
@@ -227,4 +234,49 @@ outputs: \"@variables('seen')\"
     }
     let all: Vec<u64> = (0..SIGNALS).collect();
     assert_eq!(owner.result(), json!(all));
+}
+
+/// An owner writes sled's index under a temporary name and renames it. Another command may list the files before the
+/// rename and get the owner's lock after it.
+#[test]
+fn a_command_opens_the_store_although_its_owner_has_just_renamed_an_index() {
+    if !strace_works() {
+        return;
+    }
+    let place = Place::new();
+    let file = place.file(
+        "w.yaml",
+        "actions: { go: { type: waitForSignal, signal: go } }\n",
+    );
+    let mut owner = place.follow(&["run", &file, "--id", "r"]);
+    owner.until("RunStarted", "");
+    owner.kill();
+    let delayed = |call: &str, micros: u32, args: &[&str]| {
+        let command = place.command(args);
+        let mut strace = Command::new("strace");
+        strace
+            .args(["-f", "-o", "/dev/null", "-e", &format!("trace={call}")])
+            .args(["-e", &format!("inject={call}:delay_enter={micros}")])
+            .arg(command.get_program())
+            .args(command.get_args())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let has_unfinished_index = || {
+        let names = std::fs::read_dir(place.state().join("store")).unwrap();
+        let mut names = names.map(|entry| entry.unwrap().path());
+        names.any(|path| path.extension().is_some_and(|end| end == "generating"))
+    };
+    let owner = delayed("rename", 800_000, &["signal", "r", "go"]);
+    while !has_unfinished_index() {
+        std::thread::yield_now();
+    }
+    let other = delayed("flock", 1_500_000, &["resume", "r"]);
+    for command in [owner, other] {
+        let ended = command.wait_with_output().unwrap();
+        assert!(ended.status.success(), "{ended:?}");
+    }
 }

@@ -85,6 +85,7 @@ impl FjallStore {
             let _alone = lock(dir, &path, FlockArg::LockExclusiveNonblock)
                 .map_err(|error| not_opened_error(error, &name))?;
             prepare(&path)?;
+            sync_journal(&path)?;
         }
         let opened = OpenedFjall::open(dir, options, &name)
             .map_err(|error| not_opened_error(error, &name))?;
@@ -147,15 +148,9 @@ impl OpenedFjall {
         let path = dir.join(DIRECTORY);
         let created = create_directories(dir).map_err(StoreError::Io)?;
         let making = CreationLock::of(dir, &path, name)?;
-        let mark = match &making {
-            // A killed process may have left data that is not durable. Runs continue from this data, so it must be
-            // durable.
-            None => {
-                let journal = ActiveJournal::find(path.join(FJALL)).map_err(StoreError::Io)?;
-                journal.sync()?;
-                Watermark::open(&path)?
-            }
-            Some(_) => Watermark::fresh(&path).map_err(StoreError::Io)?,
+        let mark = || match &making {
+            None => Watermark::open(&path),
+            Some(_) => Watermark::fresh(&path).map_err(StoreError::Io),
         };
         let opened = Self::at(&path, options, mark, name)?;
         restrict_modes(&path).map_err(StoreError::Io)?;
@@ -168,11 +163,12 @@ impl OpenedFjall {
         Ok(opened)
     }
 
-    /// Opens the database in a directory.
+    /// Opens the database in a directory. The mark is opened after it, because another process could own the store until
+    /// fjall had its lock.
     fn at(
         path: &Path,
         options: StoreOptions,
-        mark: Watermark,
+        mark: impl FnOnce() -> Result<Watermark, StoreError>,
         name: &str,
     ) -> Result<Self, StoreError> {
         let folder = path.join(FJALL);
@@ -188,6 +184,7 @@ impl OpenedFjall {
                     .compaction_strategy(Arc::new(merging))
             })
         })?;
+        let mark = mark()?;
         Ok(Self {
             rows,
             journal: ActiveJournal::find(folder.clone()).map_err(StoreError::Io)?,
@@ -227,6 +224,13 @@ impl OpenedFjall {
     }
 }
 
+/// Makes the journal of a store durable. A killed process may have left data that is not durable, and runs continue from
+/// this data.
+fn sync_journal(path: &Path) -> Result<(), StoreError> {
+    let journal = ActiveJournal::find(path.join(FJALL)).map_err(StoreError::Io)?;
+    Ok(journal.sync()?)
+}
+
 /// Opens fjall's database in a folder.
 fn database(folder: &Path, cache_bytes: u64, name: &str) -> Result<Database, StoreError> {
     let opened = guard(|| {
@@ -252,7 +256,7 @@ impl Disk for Fjall {
         create_directories(path).map_err(StoreError::Io)?;
         let options = StoreOptions::default();
         let name = path.display().to_string();
-        let mark = Watermark::fresh(path).map_err(StoreError::Io)?;
+        let mark = || Watermark::fresh(path).map_err(StoreError::Io);
         let opened = OpenedFjall::at(path, options, mark, &name)?;
         restrict_modes(path).map_err(StoreError::Io)?;
         Ok(Self {
@@ -333,6 +337,7 @@ impl Kv for Fjall {
         for file in files(&self.dir.join(DIRECTORY)).map_err(StoreError::Io)? {
             forget_cached(&file);
         }
+        sync_journal(&self.dir.join(DIRECTORY))?;
         *open = Some(OpenedFjall::open(&self.dir, self.options, &self.name)?);
         Ok(())
     }

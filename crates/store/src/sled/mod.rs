@@ -171,14 +171,16 @@ impl OpenedSled {
         remove_unfinished(&path).map_err(StoreError::Io)?;
         // The data that a killed process has written may not be durable. Sync it, because runs continue from it and
         // sled makes an index from it.
-        let mark = if making.is_none() {
+        if making.is_none() {
             let file = file(&path, "db").map_err(StoreError::Io)?;
             file.sync_data().map_err(StoreError::Io)?;
-            Watermark::open(&path)?
-        } else {
-            Watermark::fresh(&path).map_err(StoreError::Io)?
-        };
+        }
         let db = database(&path, options.cache_bytes, name)?;
+        // Only now, because another process could own the store until sled had its lock.
+        let mark = match &making {
+            None => Watermark::open(&path)?,
+            Some(_) => Watermark::fresh(&path).map_err(StoreError::Io)?,
+        };
         restrict_modes(&path).map_err(StoreError::Io)?;
         let file = file(&path, "db").map_err(StoreError::Io)?;
         let opened = Self { db, file, mark };
@@ -223,19 +225,25 @@ fn database(path: &Path, cache_bytes: u64, name: &str) -> Result<Handle, StoreEr
 /// Removes the unfinished indexes of a killed process. sled would use such an index as the newest one, and refuse the
 /// store each time it is opened. sled can open the store without any index, from the log alone.
 fn remove_unfinished(path: &Path) -> io::Result<()> {
-    let entries = std::fs::read_dir(path)?.flatten();
-    let unfinished: Vec<PathBuf> = entries
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|end| end == "generating"))
-        .collect();
-    if unfinished.is_empty() {
+    if unfinished_indexes(path)?.is_empty() {
         return Ok(());
     }
     // This is sled's own lock. If another process has it, that process may be writing an index at this moment.
     let Ok(_alone) = Flock::lock(file(path, "db")?, FlockArg::LockExclusiveNonblock) else {
         return Ok(());
     };
-    unfinished.iter().try_for_each(std::fs::remove_file)
+    // Listed again, because the former owner of the lock may have finished its index.
+    unfinished_indexes(path)?
+        .iter()
+        .try_for_each(std::fs::remove_file)
+}
+
+fn unfinished_indexes(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(path)?.flatten();
+    let unfinished = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "generating"));
+    Ok(unfinished.collect())
 }
 
 impl Disk for Sled {
