@@ -8,7 +8,7 @@ use crate::builder::{nothing, only};
 use crate::cycle::cycle;
 use std::collections::BTreeMap;
 use windlass_expression::Reference;
-use windlass_model::hir::{After, Block, DagStep, Step};
+use windlass_model::hir::{After, Block, DagStep, Step, StepKind};
 use windlass_model::model::{Name, Status};
 use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Kind, Node, Span};
@@ -113,6 +113,7 @@ impl<F: Format> ActionReader<'_, F> {
                 Reference::Loop(name) | Reference::Items(name) => {
                     name.eq_ignore_ascii_case(&placed.step.name)
                 }
+                Reference::Root(name) if name == "loop" => may_loop(&placed.step),
                 other => is_item(other) && has_items(&placed.step.label),
             };
             mention.is_inside |= is_around;
@@ -275,6 +276,28 @@ pub(super) fn is_item(reference: &Reference) -> bool {
         Reference::Item => true,
         Reference::Root(name) => name == "item",
         _ => false,
+    }
+}
+
+/// Returns true if a step is a loop, or if it may have been compiled into steps with a loop.
+fn may_loop(step: &Step) -> bool {
+    match &step.kind {
+        StepKind::Loop(_)
+        | StepKind::ForEach(_)
+        | StepKind::Block(_)
+        | StepKind::Parallel { .. }
+        | StepKind::Catch { .. } => true,
+        StepKind::Call(_)
+        | StepKind::Compose(_)
+        | StepKind::Assign(_)
+        | StepKind::Wait(_)
+        | StepKind::AwaitSignal(_)
+        | StepKind::If { .. }
+        | StepKind::Switch { .. }
+        | StepKind::Terminate { .. }
+        | StepKind::Respond(_)
+        | StepKind::Raise { .. }
+        | StepKind::Nothing => step.follow_up.is_some(),
     }
 }
 

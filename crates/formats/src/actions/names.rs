@@ -133,6 +133,16 @@ impl<F: Format> ActionReader<'_, F> {
                 {
                     self.outside_of_foreach(span);
                 }
+                Reference::Root(name)
+                    if name == "loop"
+                        && !mention.is_inside
+                        && !is_optional
+                        && !has(&variables, name) =>
+                {
+                    let what = "`loop` is known only inside of a loop";
+                    let hint = "after a loop, `actions.NAME.outputs` has what its iterations gave";
+                    self.error("outside-loop", span, what, hint);
+                }
                 Reference::Root(name) => {
                     self.check_root(name, span, &variables, is_optional);
                 }

@@ -118,6 +118,18 @@ impl Environment {
     }
 }
 
+/// Returns the text of a subscript, if it can also stand behind a dot.
+fn literal_name<'e>(subscript: &'e Expr<'_>) -> Option<&'e str> {
+    let Expr::Const(constant) = subscript else {
+        return None;
+    };
+    let name = constant.value.as_str()?;
+    let mut letters = name.chars();
+    let starts_name = |letter: char| letter.is_ascii_alphabetic() || letter == '_';
+    let continues_name = |letter: char| starts_name(letter) || letter.is_ascii_digit();
+    (letters.next().is_some_and(starts_name) && letters.all(continues_name)).then_some(name)
+}
+
 struct Writer {
     out: String,
     places: Vec<(Range<usize>, Range<usize>)>,
@@ -290,9 +302,18 @@ impl Writer {
             }
             Expr::GetItem(item) => {
                 self.wrapped(&item.expr);
-                self.push("[");
-                self.expr(&item.subscript_expr);
-                self.push("]");
+                match literal_name(&item.subscript_expr) {
+                    // The engine reports only members behind a dot as names that a template reads.
+                    Some(name) => {
+                        self.push(".");
+                        self.push(name);
+                    }
+                    None => {
+                        self.push("[");
+                        self.expr(&item.subscript_expr);
+                        self.push("]");
+                    }
+                }
             }
             Expr::Call(call) => self.call(call),
             Expr::List(list) => {
