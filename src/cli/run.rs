@@ -12,12 +12,17 @@ use super::signals::Signals;
 use super::workflow;
 use serde_json::json;
 use std::path::Path;
-use windlass_engine::{Diagnostics, LoadError, LoadOptions, Workflow};
+use windlass_engine::{Diagnostics, LoadError, LoadOptions, Value, Workflow};
 use windlass_server::client::Client;
 
 /// Warnings that are ignored if another process executes the run.
 /// That process has its own secrets, handlers and permissions, so these warnings do not apply.
-const ELSEWHERE: [&str; 3] = ["missing-secret", "missing-handler", "denied"];
+const ELSEWHERE: [&str; 4] = [
+    "missing-secret",
+    "missing-handler",
+    "missing-server",
+    "denied",
+];
 
 /// Returns a failure if a workflow has warnings (`--strict`).
 fn fail_on_warnings(workflow: &Workflow, warnings: Diagnostics) -> Result<(), Failure> {
@@ -29,6 +34,22 @@ fn fail_on_warnings(workflow: &Workflow, warnings: Diagnostics) -> Result<(), Fa
         bundle: workflow.bundle().clone(),
     };
     Err(refused.into())
+}
+
+/// Warns if an input has the name of a parameter of the definition. Inputs are the body of the trigger.
+fn warn_of_parameters(screen: Screen, workflow: &Workflow, input: &Value) {
+    let program = workflow.program();
+    if !program.inputs.is_empty() {
+        return;
+    }
+    for (name, _) in &program.parameters {
+        if input.get(name).is_some() {
+            screen.warn(&format!(
+                "the input `{name}` does not change the parameter `{name}`: write \
+                 {{\"{name}\": {{\"value\": …}}}} into a file for --parameters"
+            ));
+        }
+    }
 }
 
 pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit, Failure> {
@@ -72,6 +93,7 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         None => inputs::inputs(args.start.input.as_deref(), &args.start.set)?,
     };
     let input = workflow.check_input(input)?;
+    warn_of_parameters(screen, &workflow, &input);
     let (id, labels) = inputs::id_and_labels(&args.start, &workflow.program().name)?;
     let setup = Setup {
         state: global.state.clone(),

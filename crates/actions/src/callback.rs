@@ -64,6 +64,12 @@ impl Callbacks {
         let _ = self.0.server.set(address);
     }
 
+    /// Returns true if this process can make addresses.
+    #[must_use]
+    pub fn has_server(&self) -> bool {
+        self.0.server.get().is_some()
+    }
+
     /// Returns the address that sends a signal to a run.
     ///
     /// # Errors

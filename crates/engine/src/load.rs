@@ -358,6 +358,7 @@ impl Workflows {
             self.missing_handlers(workflow, &mut diagnostics);
             self.unused_answers(workflow, &mut diagnostics);
             self.missing_secrets(workflow, self.origin, &mut diagnostics);
+            self.missing_server(workflow, &mut diagnostics);
             self.warn_unencrypted_values(workflow, &mut diagnostics);
             self.check_permissions(workflow, &mut diagnostics);
             Self::missing_interpreters(workflow, &mut diagnostics);

@@ -144,6 +144,31 @@ impl Workflows {
         }
     }
 
+    /// Warns of callback addresses if no server runs in this process. It is only a warning, because the run may be
+    /// started on a server.
+    pub(super) fn missing_server(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+        if self.registry.callbacks().has_server() {
+            return;
+        }
+        for (step, call) in workflow.calls() {
+            let secrets = workflow.secrets_of(call);
+            let mut signals = secrets.iter().filter_map(|name| of_callback(name));
+            let is_stubbed = self.registry.stubs_http(&step.name)
+                || self.registry.answers(&call.executor, &step.name);
+            if signals.next().is_none() || is_stubbed {
+                continue;
+            }
+            let message = format!(
+                "`{}` needs a callback address, and no server runs here",
+                step.name
+            );
+            let hint =
+                "`windlass run` cannot receive the answer: start the run on `windlass serve`";
+            let warning = Diagnostic::warning("missing-server", step.span, message);
+            diagnostics.push(warning.hint(hint));
+        }
+    }
+
     /// Refuses actions that this build does not include, and scripts in a language that this machine cannot run. They
     /// are refused before a run starts, because the run could do half of its work before it reaches them.
     pub(super) fn missing_interpreters(workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {

@@ -92,13 +92,22 @@ pub(super) fn render(
 
 /// Converts a column in a row of the file to a column in the line's expression. Both begin at 1.
 fn column(row: &str, expression: &str, column: u32) -> Option<u32> {
+    let of_look = to_file_expression(expression);
+    let of_status = to_file_expression_at(expression, STATUS);
+    // The key of a row and the requests of an operation are in the file as they are in the line.
+    [(&*of_look, LOOK), (&*of_status, STATUS), (expression, "")]
+        .into_iter()
+        .find_map(|(generated, outputs)| column_of(row, generated, outputs, column))
+}
+
+fn column_of(row: &str, generated: &str, outputs: &str, column: u32) -> Option<u32> {
     let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
-    let generated = escaped(&to_file_expression(expression));
+    let generated = escaped(generated);
     let start = row.split_once(&generated)?.0.chars().count();
     let offset = usize::try_from(column).ok()?.checked_sub(start + 1)?;
     let before: String = generated.chars().take(offset).collect();
     let before = before.replace("\\\"", "\"").replace("\\\\", "\\");
-    let before = before.replace(&format!("{LOOK}."), "");
+    let before = before.replace(&format!("{outputs}."), "");
     u32::try_from(before.chars().count() + 1).ok()
 }
 

@@ -105,7 +105,13 @@ pub async fn operation(
     let LineFile { name, made } = operation_file(args, times).map_err(Failure::Usage)?;
     warn_of_secrets(screen, &args.request.header, Some(&args.url));
     let maximums = maximums(times, Some(args.timeout));
-    let expressions = [("--done", &args.done), ("--failed", &args.failed)];
+    let expressions = [
+        ("--done", &args.done),
+        ("--failed", &args.failed),
+        ("--status-url", &args.status_url),
+        ("--result", &args.result),
+        ("--cancel", &args.cancel),
+    ];
     let expressions = expressions.into_iter();
     let line = Line {
         name: &name,
@@ -140,13 +146,20 @@ pub async fn paginate(
     let LineFile { name, made } = paginate_file(args, &to, times).map_err(Failure::Usage)?;
     warn_of_secrets(screen, &args.request.header, Some(&args.url));
     let maximums = maximums(times, Some(args.timeout));
-    let total = args.total.as_deref().map(|total| ("--total", total));
-    let end = args.end.as_deref().map(|end| ("--end", end));
+    let optional = [
+        ("--end", &args.end),
+        ("--total", &args.total),
+        ("--key", &args.key),
+    ];
+    let optional = optional.into_iter();
     let given = [("--next", &*args.next), ("--items", &*args.items)];
     let line = Line {
         name: &name,
         made: &made,
-        expressions: end.into_iter().chain(given).chain(total).collect(),
+        expressions: optional
+            .filter_map(|(flag, given)| Some((flag, given.as_deref()?)))
+            .chain(given)
+            .collect(),
         prints_result: !is_stdout(&args.to),
     };
     let (exit, run) = run_with_rows(global, screen, &line, &args.quick, maximums).await?;

@@ -106,6 +106,18 @@ fn keys_and_values_are_those_of_the_schema() {
 }
 
 #[test]
+fn every_condition_of_an_action_is_completed_as_an_expression() {
+    for key in ["done", "failed", "expect", "break_when"] {
+        let text = format!("actions:\n  a:\n    type: operation\n    {key}: act‸\n");
+        offers(&text, &["actions"]);
+    }
+    let text = "actions:\n  a: { type: query, from: [1], where: ite‸ }\n";
+    offers(text, &["item"]);
+    let text = "actions:\n  a: { type: waitUntil, inputs: { until: act‸ } }\n";
+    spares(text, &["actions"]);
+}
+
+#[test]
 fn a_new_action_comes_with_what_it_needs() {
     let text = "actions:\n  a: { type: compose, inputs: 1 }\n  ‸\n";
     let found = completion(text);

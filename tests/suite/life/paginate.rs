@@ -396,6 +396,26 @@ fn mistakes_in_an_expression_are_shown_in_the_flag() {
     ];
     let next = folder.run(&line).left(2, &["unexpected end", "--next:1:"]);
     assert!(!next.err.contains("actions.look"), "{next:?}");
+    let operation = ["operation", "http://127.0.0.1:1/"];
+    for (flag, given, place) in [
+        ("--done", "body.a ==", "--done:1:8"),
+        ("--failed", "body.a=1", "--failed:1:7"),
+        ("--status-url", "{{ body.x", "--status-url:1:8"),
+        ("--result", "@body(", "--result:1:7"),
+    ] {
+        let line = [&operation[..], &[flag, given]].concat();
+        let shown = folder.run(&line).left(2, &[place]);
+        assert!(!shown.err.contains("operation.status"), "{shown:?}");
+    }
+    let key = [
+        "paginate",
+        "http://127.0.0.1:1/",
+        "--to",
+        "f",
+        "--key",
+        "a,,b",
+    ];
+    folder.run(&key).left(2, &["--key:1:2"]);
     // It is in several actions of the file.
     let items = [
         "paginate",

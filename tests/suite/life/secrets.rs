@@ -274,6 +274,39 @@ fn a_secret_that_is_not_there_is_a_warning_and_then_a_fault() {
 }
 
 #[test]
+fn a_definition_is_warned_of_before_it_fails_or_ignores_its_input() {
+    let place = Place::new();
+    let file = place.file(
+        "hook.yaml",
+        r#"
+definition:
+  parameters: { n: { type: Int, defaultValue: 1 } }
+  actions:
+    hook:
+      type: HttpWebhook
+      inputs:
+        subscribe: { method: POST, uri: http://127.0.0.1:9/, body: "@listCallbackUrl()" }
+        unsubscribe: {}
+"#,
+    );
+    let ran = place.run(&["run", &file, "-i", "n=5"]);
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    assert!(stderr.contains("missing-server"), "{stderr}");
+    assert!(stderr.contains("file for --parameters"), "{stderr}");
+    // A stub answers the request.
+    let stubs = place.file(
+        "stubs.json",
+        r#"{"hook": {"statusCode": 200, "body": {}}, "hook.subscribe": {"statusCode": 200, "body": {}}}"#,
+    );
+    let stubbed = place.run(&["validate", &file, "--stub", &stubs]);
+    let stderr = String::from_utf8_lossy(&stubbed.stderr);
+    assert!(
+        stubbed.status.success() && !stderr.contains("missing-server"),
+        "{stderr}"
+    );
+}
+
+#[test]
 fn nothing_is_computed_from_a_secret_and_data_names_none() {
     let place = Place::new();
     // The mark itself, as data would bring it.

@@ -8,7 +8,7 @@ pub(super) use expression::describe_function;
 
 use super::cursor::UnescapedText;
 use super::names::{Action, Names};
-use super::schema::{Rule, Schema, types};
+use super::schema::{Rule, Schema, is_condition, types};
 use super::sketch::{
     Kind, LocationKind, Scalar, SketchLocation, SketchNode, Step, Style, locate, read,
 };
@@ -104,7 +104,7 @@ impl CompletionItem {
     }
 }
 
-/// Keys whose text is an expression without any marker such as `@` or braces.
+/// Keys of the formats whose schemas do not name conditions. Their text is an expression without a marker.
 const CONDITIONS: [&str; 8] = [
     "condition",
     "when",
@@ -116,10 +116,15 @@ const CONDITIONS: [&str; 8] = [
     "while",
 ];
 
-/// Returns true if a text under these keys (the path to it) is an expression without a marker.
-pub(super) fn is_bare(keys: &[&str]) -> bool {
-    let last = keys.last().map(|key| key.to_lowercase());
-    last.is_some_and(|key| CONDITIONS.contains(&&*key))
+/// Returns true if a text under these keys (the path to it) is an expression without any marker such as `@` or braces.
+pub(super) fn is_bare(dialect: Dialect, keys: &[&str]) -> bool {
+    let Some(key) = keys.last().map(|key| key.to_lowercase()) else {
+        return false;
+    };
+    match dialect {
+        Dialect::Loom => is_condition(&key),
+        Dialect::Tea | Dialect::Canvas | Dialect::Azure => CONDITIONS.contains(&&*key),
+    }
 }
 
 /// Returns the completions for a position in the first file of a bundle.
@@ -197,9 +202,9 @@ impl CompletionRequest<'_> {
                 };
                 let meant = UnescapedText::of(self.text, scalar);
                 let index = meant.index(self.at);
-                if let Some(region) = meant.region(index, self.dialect, is_bare(&keys)) {
+                if let Some(region) = meant.region(index, self.dialect, is_bare(self.dialect, &keys)) {
                     let found = self.in_expression(scalar, &meant, &region, index);
-                    if !found.1.is_empty() || !is_bare(&keys) {
+                    if !found.1.is_empty() || !is_bare(self.dialect, &keys) {
                         return found;
                     }
                 }
