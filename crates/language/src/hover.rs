@@ -171,7 +171,9 @@ impl HoverRequest<'_> {
         let limit = scalar.inner.end;
         let bytes =
             |range: &Range<usize>| meant.byte(range.start, limit)..meant.byte(range.end, limit);
-        let Some(region) = meant.region(index, self.dialect, is_bare(self.dialect, &location.keys())) else {
+        let Some(region) =
+            meant.region(index, self.dialect, is_bare(self.dialect, &location.keys()))
+        else {
             // The value itself is the name of an action, as in `runAfter` or in an edge.
             let word = self.text.get(scalar.inner.clone())?.trim();
             let action = self.names.action(word)?;

@@ -63,6 +63,11 @@ fn is_jinja_name(name: &str) -> bool {
     begins && letters.all(|c| c.is_alphanumeric() || c == '_') && !JINJA_WORDS.contains(&name)
 }
 
+/// Returns a name as it is between single quotes in Jinja.
+fn escaped_in_jinja(name: &str) -> String {
+    name.replace('\\', "\\\\").replace('\'', "\\'")
+}
+
 fn pattern(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|error| error.to_string())
 }
@@ -105,7 +110,7 @@ fn loom(document: &mut Document, found: &AuthoredNode, name: &str) -> Result<(),
     };
     let mut value = document.value.clone();
     let quoted = name.replace('\'', "''");
-    let in_jinja = name.replace('\\', "\\\\").replace('\'', "\\'");
+    let in_jinja = escaped_in_jinja(name);
     texts("", &mut value, &mut |key, text| {
         let is_expression = text.contains('@') || text.contains("{{") || text.contains("{%");
         if !is_expression && !is_condition(key) {
@@ -183,6 +188,7 @@ fn canvas(document: &mut Document, found: &AuthoredNode, name: &str) -> Result<(
     let plain = name
         .chars()
         .all(|c| c.is_alphanumeric() || c == '_' || c == '-');
+    let in_jinja = escaped_in_jinja(name);
     let pointer: String = around
         .iter()
         .map(|key| format!("/{}", super::nodes::escaped(key)))
@@ -231,22 +237,13 @@ fn canvas(document: &mut Document, found: &AuthoredNode, name: &str) -> Result<(
         }
         let new = template.replace_all(text, |whole: &Captures<'_>| {
             let whole = whole.get(0).map(|whole| whole.as_str()).unwrap_or_default();
-            let new = read.replace_all(whole, |found: &Captures<'_>| match found.name("quote") {
-                None if plain => format!(
-                    "{}{name}.",
-                    found
-                        .name("before")
-                        .map(|at| at.as_str())
-                        .unwrap_or_default()
-                ),
-                None => format!(
-                    "{}nodes['{name}'].",
-                    found
-                        .name("before")
-                        .map(|at| at.as_str())
-                        .unwrap_or_default()
-                ),
-                Some(_) => format!("nodes['{name}']"),
+            let new = read.replace_all(whole, |found: &Captures<'_>| {
+                let before = found.name("before").map_or("", |before| before.as_str());
+                match found.name("quote") {
+                    None if plain => format!("{before}{name}."),
+                    None => format!("{before}nodes['{in_jinja}']."),
+                    Some(_) => format!("nodes['{in_jinja}']"),
+                }
             });
             new.into_owned()
         });

@@ -480,6 +480,11 @@ fn a_canvas_is_edited_in_place() {
         ]),
     );
     assert!(!text.unwrap().contains("next"));
+    let code = "code: return { n = inputs.i }";
+    let text = DRAWN.replace(code, "code: \"return {{ count.n }}\"");
+    let edits = json!([{ "op": "rename", "node": "repeat/count", "name": "it's" }]);
+    let text = edited(&text, edits).unwrap();
+    assert!(text.contains(r"nodes['it\\'s'].n"), "{text}");
 }
 
 #[test]
