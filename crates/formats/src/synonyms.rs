@@ -2,7 +2,7 @@
 //! A word may have several meanings. The first meaning that is valid at the word's place is used.
 
 /// Unknown keys, each with the key that it may mean.
-const KEYS: [(&str, &str); 52] = [
+const KEYS: [(&str, &str); 53] = [
     ("after", "runAfter"),
     ("args", "command"),
     ("argv", "command"),
@@ -48,6 +48,7 @@ const KEYS: [(&str, &str); 52] = [
     ("timeout", "limit"),
     ("until", "condition"),
     ("value", "on"),
+    ("value", "inputs"),
     ("var", "name"),
     ("variable", "name"),
     ("verb", "method"),

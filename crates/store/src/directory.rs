@@ -45,7 +45,11 @@ pub(super) fn restrict_modes(path: &Path) -> io::Result<()> {
     let most = fs::metadata(path)?.mode();
     for entry in fs::read_dir(path)? {
         let entry = entry?;
-        let mode = entry.metadata()?.mode();
+        let mode = match entry.metadata() {
+            // The database removes its old files in the background.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            found => found?.mode(),
+        };
         if mode & !most & 0o777 != 0 {
             fs::set_permissions(entry.path(), Permissions::from_mode(mode & most & 0o777))?;
         }

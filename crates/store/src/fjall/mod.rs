@@ -85,6 +85,7 @@ impl FjallStore {
             let _alone = lock(dir, &path, FlockArg::LockExclusiveNonblock)
                 .map_err(|error| not_opened_error(error, &name))?;
             prepare(&path)?;
+            check_archives(&path.join(FJALL))?;
             sync_journal(&path)?;
         }
         let opened = OpenedFjall::open(dir, options, &name)
@@ -172,9 +173,6 @@ impl OpenedFjall {
         name: &str,
     ) -> Result<Self, StoreError> {
         let folder = path.join(FJALL);
-        if folder.exists() {
-            check_archives(&folder)?;
-        }
         let database = database(&folder, options.cache_bytes, name)?;
         let rows = guard(|| {
             database.keyspace(ROWS, || {
@@ -337,7 +335,9 @@ impl Kv for Fjall {
         for file in files(&self.dir.join(DIRECTORY)).map_err(StoreError::Io)? {
             forget_cached(&file);
         }
-        sync_journal(&self.dir.join(DIRECTORY))?;
+        let path = self.dir.join(DIRECTORY);
+        check_archives(&path.join(FJALL))?;
+        sync_journal(&path)?;
         *open = Some(OpenedFjall::open(&self.dir, self.options, &self.name)?);
         Ok(())
     }
@@ -382,6 +382,7 @@ fn copied(dir: &Path) -> Result<FjallStore, StoreError> {
     let scratch = Scratch::of(&dir.join(DIRECTORY)).map_err(StoreError::Io)?;
     let at = scratch.path().to_owned();
     prepare(&at.join(DIRECTORY))?;
+    check_archives(&at.join(DIRECTORY).join(FJALL))?;
     let options = StoreOptions::default();
     let name = dir.display().to_string();
     let opened = OpenedFjall::open(&at, options, &name)?;
