@@ -104,13 +104,19 @@ const RETRY_POLICY: Key = key("retryPolicy", RETRY, "");
 
 const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
-const REQUEST: &[Key] = &[
-    key("method", Type::Computed(METHODS), "default GET; of an operation POST"),
-    key("uri", TEXT, TEMPLATE),
-    key("headers", MAP_OR_TEXT, "a list repeats the header, null omits it"),
-    key("queries", MAP_OR_TEXT, "added to the URI's own; a list repeats the name, null omits it"),
-    key("body", Type::Any, "text is sent as it is, anything else as JSON"),
-    key("authentication", OBJECT, "{type: Basic, ClientCertificate, OAuth2, …}"),
+pub(super) const REQUEST: &[Key] = &[
+    key("method", Type::Computed(METHODS), "default GET; of an operation POST")
+        .explained("default `GET`; of an `operation` `POST`"),
+    key("uri", TEXT, TEMPLATE)
+        .explained("required; `http://` or `https://`. A user and password in the URI become Basic authentication"),
+    key("headers", MAP_OR_TEXT, "a list repeats the header, null omits it")
+        .explained("the headers. A list repeats the header, null omits it"),
+    key("queries", MAP_OR_TEXT, "added to the URI's own; a list repeats the name, null omits it")
+        .explained("parameters that are added to those of the URI. A list repeats the name, null omits it"),
+    key("body", Type::Any, "text is sent as it is, anything else as JSON")
+        .explained("see below"),
+    key("authentication", OBJECT, "{type: Basic, ClientCertificate, OAuth2, …}")
+        .explained("see [Authentication](#authentication)"),
     key(
         "tls",
         Type::Map(&Map {
@@ -118,20 +124,29 @@ const REQUEST: &[Key] = &[
             ..CLOSED
         }),
         "what the call trusts and shows, each in PEM",
-    ),
-    TIMEOUT,
-    key("parse", Type::Exactly(r#""json""#), "a body that is JSON is parsed, whatever its content type"),
-    RATE,
+    )
+    .explained("`{ca, certificate, key}`, each a text in PEM: [TLS](#authentication)"),
+    TIMEOUT.explained("the time of one attempt"),
+    key("parse", Type::Exactly(r#""json""#), "a body that is JSON is parsed, whatever its content type")
+        .explained("a body that is JSON is parsed, whatever its content type. `expect: json` includes this"),
+    RATE.explained("the name of a [rate limit](rate-limits.md#a-quota-of-several-hosts-or-of-a-customer), in place of the host's limit"),
 ];
 
-const HTTP: &[Key] = &[
-    key("check", FLAG_OR_TEXT, "false: a status of 400 or above is not a fault"),
-    key("page", TEXT_OR_NULL, "the address of a next page, as the page before it named it"),
-    key("saveTo", TEXT, "the file for the body of the answer, of any size; each attempt continues the one before"),
-    key("digest", TEXT, "sha256:HEX of the complete file of saveTo"),
-    key("bodyFile", TEXT, "the file that is the body of the request"),
-    key("ifChanged", FLAG, "in a loop: names the ETag of the last answer; a 304 keeps its body"),
-    key("events", FLAG, "reads one event of a stream (server-sent events), in a loop the next one"),
+pub(super) const HTTP: &[Key] = &[
+    key("check", FLAG_OR_TEXT, "false: a status of 400 or above is not a fault")
+        .explained("with `false`, a status of 400 or above is not a fault; read `statusCode` instead"),
+    key("page", TEXT_OR_NULL, "the address of a next page, as the page before it named it")
+        .explained("the address of the next page, in place of `uri` and `queries`. It is relative to the page before (the last output of the action), after redirects (RFC 3986, 5.1.3). If it is on another server than `uri`, that server gets only GET, without headers and credentials"),
+    key("saveTo", TEXT, "the file for the body of the answer, of any size; each attempt continues the one before")
+        .explained("the file for the body of the answer: [Files](#files)"),
+    key("digest", TEXT, "sha256:HEX of the complete file of saveTo")
+        .explained("the `sha256:HEX` of the file of `saveTo`: [Files](#files)"),
+    key("bodyFile", TEXT, "the file that is the body of the request")
+        .explained("the file that is sent, in place of `body`: [Files](#files)"),
+    key("ifChanged", FLAG, "in a loop: names the ETag of the last answer; a 304 keeps its body")
+        .explained("with `true`, in a loop: a 304 retains the last body: [Answers without news](#answers-without-news)"),
+    key("events", FLAG, "reads one event of a stream (server-sent events), in a loop the next one")
+        .explained("with `true`, the action reads one event of a stream: [Events](#events)"),
 ];
 
 const OPERATION: &[Key] = &[
@@ -146,17 +161,28 @@ const OPERATION: &[Key] = &[
 
 // Commands, handlers, models.
 
-const SHELL: &[Key] = &[
-    key("run", TEXT, "text for sh; pass data through env"),
-    key("command", LIST_OR_TEXT, "a program and its arguments"),
-    key("env", OBJECT, "variables of its environment"),
-    key("files", OBJECT, "values in files that only this command reads, by the variable that has the path"),
-    key("cwd", TEXT, TEMPLATE),
-    RATE,
-    key("stdin", Type::Any, "text, or anything else as JSON; default empty"),
-    key("check", FLAG_OR_TEXT, "false: any exit code is a success"),
-    TIMEOUT,
+pub(super) const SHELL: &[Key] = &[
+    key("run", TEXT, "text for sh; pass data through env")
+        .explained("a text for `sh -c`. Pass data in `env`, not in this text (`validate` warns)"),
+    key("command", LIST_OR_TEXT, "a program and its arguments")
+        .explained("the program and its arguments, without a shell, in place of `run`"),
+    key("env", OBJECT, "variables of its environment")
+        .explained("variables that are added to the engine's environment. A value that is not text becomes JSON; null removes a variable"),
+    key("files", OBJECT, "values in files that only this command reads, by the variable that has the path")
+        .explained("values that the command reads from files: a map with names of variables. Each variable has the path of its file. Only the command's user can read the files; they are deleted when the command has ended"),
+    key("cwd", TEXT, TEMPLATE)
+        .explained("the working directory. The default, and the base of a relative path, is the folder where the run was started; for a stored workflow the server's folder"),
+    RATE.explained("the name of a [rate limit](rate-limits.md#a-quota-of-several-hosts-or-of-a-customer) that the command counts against"),
+    key("stdin", Type::Any, "text, or anything else as JSON; default empty")
+        .explained("a text, or any other value as JSON; default empty"),
+    key("check", FLAG_OR_TEXT, "false: any exit code is a success")
+        .explained("with `false`, an exit code other than 0 is not a fault; read `exitCode` instead"),
+    TIMEOUT.explained("the time of one attempt; default: unlimited"),
 ];
+
+/// The key `rate` of a question to a language model.
+pub(super) const AI_RATE: Key =
+    RATE.explained("in Loom files: the name of a [rate limit](rate-limits.md#a-quota-of-several-hosts-or-of-a-customer), in place of the host's limit");
 
 const HANDLED: Map = Map { unknown_keys: UnknownKeys::Allowed, ..MAP };
 
@@ -201,6 +227,15 @@ const STATE_NAME: Key = key("name", Type::Name, "a name that `state` declares");
 
 const STATE_VALUE: &[Key] =
     &[key("value", Type::Any, "the new value"), key("overwrite", FLAG, "write over what another run wrote, too; default false")];
+
+pub(super) const CALLED_WORKFLOW: &[Key] = &[
+    required("workflow", Type::Name, "a file next to this one, or the name of a saved workflow")
+        .explained("a text with `/`, or a text that ends with `.yaml`, `.yml` or `.json`, is a file of any format below this file's folder. Any other text is a workflow that `workflow put` saved"),
+    key("timeout", DURATION, "of all attempts together; the run is cancelled then")
+        .explained("the time of all attempts together; after that the run is cancelled"),
+    key("inputs", MAP_OR_TEXT, "the inputs of that workflow")
+        .explained("the inputs of the other workflow, without secrets: they are stored with its run"),
+];
 
 /// Makes the key `inputs` of an action.
 const fn inputs(value: Type) -> Key {
@@ -295,7 +330,7 @@ pub(crate) const TYPES: &[Action] = &[
         types: &["ai"],
         description: "a question to a language model; its output is {content, usage}",
         map: Map {
-            keys: &[MODEL, &[inputs(Type::Map(&Map { keys: &[MODEL, &[RATE, ANSWER_TIME]], ..MAP })), RATE, TIMEOUT]],
+            keys: &[MODEL, &[inputs(Type::Map(&Map { keys: &[MODEL, &[AI_RATE, ANSWER_TIME]], ..MAP })), AI_RATE, TIMEOUT]],
             required_sets: RequiredSets::Any(&[&["prompt"], &["messages"], &["inputs"]]),
             ..MAP
         },
@@ -386,11 +421,7 @@ pub(crate) const TYPES: &[Action] = &[
     action(
         &["workflow"],
         "starts a workflow as a run of its own and waits for its end; its output is the output of that run",
-        &[&[
-            required("workflow", Type::Name, "a file next to this one, or the name of a saved workflow"),
-            key("timeout", DURATION, "of all attempts together; the run is cancelled then"),
-            key("inputs", MAP_OR_TEXT, "the inputs of that workflow"),
-        ]],
+        &[CALLED_WORKFLOW],
     ),
     action(
         &["setState"],

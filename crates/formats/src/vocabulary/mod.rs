@@ -1,7 +1,8 @@
 //! The vocabulary of the formats as plain data.
 //! For each map it lists the keys, the type of each value, and a line about it. [`schema`] makes the JSON Schemas
 //! from these data. Completion, hover and the editor's panels use the schemas. A test fails if a reader requests a
-//! key that is not here, or if no reader requests a key that is here.
+//! key that is not here, or if no reader requests a key that is here. The tables of keys in docs/reference are made
+//! from these data, too.
 
 #[cfg(feature = "canvas")]
 #[rustfmt::skip]
@@ -10,6 +11,8 @@ pub(crate) mod canvas;
 pub(crate) mod loom;
 #[rustfmt::skip]
 pub(crate) mod model;
+#[cfg(all(test, feature = "canvas", feature = "tea"))]
+mod reference;
 pub mod schema;
 #[cfg(feature = "tea")]
 #[rustfmt::skip]
@@ -24,6 +27,8 @@ pub struct Key {
     pub value: Type,
     /// A line about the key. Empty if the name of the key explains it.
     pub description: &'static str,
+    /// The text about the key in docs/reference, as Markdown. Empty if it is the description.
+    pub reference: &'static str,
     /// The default value, as JSON.
     pub default: Option<&'static str>,
     pub required: bool,
@@ -35,6 +40,7 @@ pub const fn key(name: &'static str, value: Type, description: &'static str) -> 
         name,
         value,
         description,
+        reference: "",
         default: None,
         required: false,
     }
@@ -55,6 +61,11 @@ impl Key {
             default: Some(default),
             ..self
         }
+    }
+
+    /// Returns this key with a text for docs/reference. Links in the text start at that folder.
+    pub const fn explained(self, reference: &'static str) -> Self {
+        Self { reference, ..self }
     }
 }
 
