@@ -37,31 +37,44 @@ const TEXT_OR_NULL: Type = Type::Json(&["string", "null"]);
 const TEMPLATE: &str = "text that may contain @{expressions} or {{ templates }}";
 
 /// The keys that every action has.
-const COMMON: &[Key] = &[
-    key("type", Type::Any, "the type of the action, in any case"),
+pub(super) const COMMON: &[Key] = &[
+    key("type", Type::Any, "the type of the action, in any case")
+        .explained("the type, in any case"),
     NAME,
-    key("description", TEXT, "for people; no effect"),
-    key("metadata", Type::Any, "for people; no effect"),
+    key("description", TEXT, "for people; no effect")
+        .explained("for people"),
+    key("metadata", Type::Any, "for people; no effect")
+        .explained("for people"),
     key("trackedProperties", Type::Any, "of Logic Apps; no effect"),
     key("operationOptions", TEXT, "of Logic Apps; no effect"),
     key("runtimeConfiguration", OBJECT, "of Logic Apps; no effect"),
-    key("runAfter", Type::Def("runAfter"), ""),
-    key("retry", RETRY, ""),
-    key("break_when", CONDITION, "checked after this action: true ends the enclosing loop"),
-    key("secure", Type::Def("secure"), ""),
-    key("continue_when", CONDITION, "checked after this action: true starts the loop's next iteration"),
+    key("runAfter", Type::Def("runAfter"), "")
+        .explained("[Order](#order)"),
+    key("retry", RETRY, "")
+        .explained("a [retry policy](#retry)"),
+    key("break_when", CONDITION, "checked after this action: true ends the enclosing loop")
+        .explained("a condition, checked after the action. If it is true, the enclosing loop ends"),
+    key("secure", Type::Def("secure"), "")
+        .explained("`[inputs]`, `[outputs]` or both: [Secure values](#secure-values)"),
+    key("continue_when", CONDITION, "checked after this action: true starts the loop's next iteration")
+        .explained("a condition, checked after the action. If it is true, the loop continues with its next iteration"),
 ];
 
-const NAME: Key = key("name", TEXT, "of a variable: its name; else the key of the action");
+const NAME: Key = key("name", TEXT, "of a variable: its name; else the key of the action")
+    .explained("the variable of a variable action; the name of an action without a key, such as that of `catch`. Every other action is called by its key");
 
 /// The keys of every action that concern its outcome.
-const OUTCOME: &[Key] = &[
-    key("catch", BLOCK, "done when the action failed for good; the failure counts as handled"),
-    key("continue_on_error", FLAG, "a failure of the action counts as handled"),
-    key("expect", CONDITION, "json, or a condition on the output; else the attempt has failed"),
+pub(super) const OUTCOME: &[Key] = &[
+    key("catch", BLOCK, "done when the action failed for good; the failure counts as handled")
+        .explained("what happens after a failure: [When something fails](#when-something-fails)"),
+    key("continue_on_error", FLAG, "a failure of the action counts as handled")
+        .explained("with `true`, a failure of the action counts as handled: [When something fails](#when-something-fails)"),
+    key("expect", CONDITION, "json, or a condition on the output; else the attempt has failed")
+        .explained("`json`, or a condition on the output: [Retry](#retry)"),
 ];
 
-const TIMEOUT: Key = key("timeout", DURATION, "of http, shell, activity, actor and ai: of one attempt; else of all attempts together");
+pub(super) const TIMEOUT: Key = key("timeout", DURATION, "of http, shell, activity, actor and ai: of one attempt; else of all attempts together")
+    .explained("the time of one attempt for `http`, `shell`, `activity`, `actor` and `ai`. The time of all attempts for `scope`, `if`, `switch`, `parallel`, `foreach`, `retry`, `workflow` and `waitForSignal`");
 
 const RATE: Key = key("rate", TEXT_OR_NULL, "name of the rate limit that the call counts against, instead of its host's");
 
@@ -69,19 +82,27 @@ const RATE: Key = key("rate", TEXT_OR_NULL, "name of the rate limit that the cal
 
 const ON: &[&str] = &["fail", "continue", "pause"];
 
-const LOOP: &[Key] = &[
-    key("condition", CONDITION, ""),
-    key("actions", ACTIONS, ""),
-    key("limit", LIMIT, ""),
-    key("delay", DELAY, "the time between two iterations"),
+pub(super) const LOOP: &[Key] = &[
+    key("condition", CONDITION, "")
+        .explained("the condition that is checked"),
+    key("actions", ACTIONS, "")
+        .explained("the body"),
+    key("limit", LIMIT, "")
+        .explained("see below"),
+    key("delay", DELAY, "the time between two iterations")
+        .explained("the time between two iterations. `{type: exponential, interval: 5s, maxInterval: 1m}`, with the keys of [Retry](#retry), doubles it each time. `server` waits as long as the last answer [requests](#when-a-server-says-how-long); `{type: server, interval: 5s}` waits at least `interval`"),
     key(
         "on_missing",
         Type::AnyCase(&["fail", "wait"]),
         "the effect of a missing member in the condition: fail, or wait: it is not met yet; default fail",
-    ),
-    key("on_limit", Type::AnyCase(ON), "the effect of a reached limit; default fail"),
-    key("page", Type::Any, "the page that the next iteration reads: an expression for a token, a number or an address"),
-    key("on_repeat", Type::AnyCase(&["fail", "stop"]), "the effect of a page that was read before; default fail"),
+    )
+    .explained("what happens if `condition` reads a member or element that does not exist. `fail` (default), or `wait`: the condition is not met yet. With `wait`, the message of a limit names what never appeared"),
+    key("on_limit", Type::AnyCase(ON), "the effect of a reached limit; default fail")
+        .explained("`fail` (default). `continue`: the loop succeeds. `pause`: the run pauses, and `resume` grants the same limits again"),
+    key("page", Type::Any, "the page that the next iteration reads: an expression for a token, a number or an address")
+        .explained("an expression for the next page, a token or an address. The loop never reads a page twice"),
+    key("on_repeat", Type::AnyCase(&["fail", "stop"]), "the effect of a page that was read before; default fail")
+        .explained("what happens if `page` was read before. `fail` (default; kind `repeat`), or `stop`: the loop succeeds, with the reason `repeat`"),
 ];
 
 const SAME_KEYS: &str = "The same keys, as Loom's own files have them.";
@@ -149,14 +170,21 @@ pub(super) const HTTP: &[Key] = &[
         .explained("with `true`, the action reads one event of a stream: [Events](#events)"),
 ];
 
-const OPERATION: &[Key] = &[
-    key("status", MAP_OR_TEXT, "the request about the operation: its address, or inputs of http; without it the answers say where to ask"),
-    key("result", MAP_OR_TEXT, "the request for the result: its address, inputs of http, or none; without it the answers say where the result is"),
-    key("cancel", MAP_OR_TEXT, "the request that cancels the operation if the run ends before it: its address, or inputs of http, with POST"),
-    key("done", CONDITION, "true when the operation has ended; without it the answers say so"),
-    key("failed", CONDITION, "true when an answer says that the operation failed"),
-    key("delay", DELAY, "the time between two requests; default server, and at least 5 s"),
-    key("limit", LIMIT, ""),
+pub(super) const OPERATION: &[Key] = &[
+    key("status", MAP_OR_TEXT, "the request about the operation: its address, or inputs of http; without it the answers say where to ask")
+        .explained("the request that asks about the operation: its address, or inputs of `http`"),
+    key("result", MAP_OR_TEXT, "the request for the result: its address, inputs of http, or none; without it the answers say where the result is")
+        .explained("the request for the result: its address, inputs of `http`, or `none`"),
+    key("cancel", MAP_OR_TEXT, "the request that cancels the operation if the run ends before it: its address, or inputs of http, with POST")
+        .explained("the request that cancels the operation: its address, or inputs of `http`; default method POST. See [Cancelling](#cancelling)"),
+    key("done", CONDITION, "true when the operation has ended; without it the answers say so")
+        .explained("a condition on the answer to the request of `status`. If there is no `done`, the table above applies"),
+    key("failed", CONDITION, "true when an answer says that the operation failed")
+        .explained("a condition on the same answer that means failure"),
+    key("delay", DELAY, "the time between two requests; default server, and at least 5 s")
+        .explained("as in [loops](loom.md#loops). Default `server`, and at least 5 s"),
+    key("limit", LIMIT, "")
+        .explained("as in [loops](loom.md#loops). Without `count`, only the timeout limits the polls"),
 ];
 
 // Commands, handlers, models.
@@ -212,15 +240,24 @@ const TERMINATE: &[Key] = &[
     key("runError", Type::Map(&Map { keys: &[&[key("code", TEXT, TEMPLATE), key("message", TEXT, TEMPLATE)]], ..OPEN }), "why"),
 ];
 
-const FILE: &[Key] = &[
-    key("row", Type::Any, "one row"),
+pub(super) const PATH: Key = required("path", TEXT, "the file");
+
+pub(super) const FILE: &[Key] = &[
+    key("row", Type::Any, "one row")
+        .explained("one row; an action has one of `row`, `rows` and `text`"),
     key("rows", LIST_OR_TEXT, "a list of rows"),
-    key("text", TEXT, "text as it is"),
-    key("append", Type::With(r#"{"deprecated":true}"#, &Type::Exactly("true")), "existing rows always stay"),
-    key("key", TEXT, "a member of a row, or an expression about item: a row whose key was written before is dropped"),
-    key("format", Type::Words(&["ndjson", "json", "csv"]), "of rows; default ndjson"),
-    key("columns", LIST_OR_TEXT, "the columns of a CSV file; default: the members of the first rows"),
-    key("replace", FLAG, "replace the file when the run has succeeded; default false"),
+    key("text", TEXT, "text as it is")
+        .explained("a text that is appended as it is"),
+    key("append", Type::With(r#"{"deprecated":true}"#, &Type::Exactly("true")), "existing rows always stay")
+        .explained("only `true`; existing rows always stay"),
+    key("key", TEXT, "a member of a row, or an expression about item: a row whose key was written before is dropped")
+        .explained(r#"a member of a row (`id`, `meta.id`), or an expression about `item`. A row is dropped if the file has a row with the same key. A null key fails the action. `1`, `1.0` and `"1"` are three keys"#),
+    key("format", Type::Words(&["ndjson", "json", "csv"]), "of rows; default ndjson")
+        .explained(r#"`ndjson` (default): a JSON document on each line. `json`: one JSON array, complete after each append. `csv`: RFC 4180 with a header; lines end with LF. There, `null` is an empty cell, an empty text is `""`, lists and objects are JSON"#),
+    key("columns", LIST_OR_TEXT, "the columns of a CSV file; default: the members of the first rows")
+        .explained("the columns of `csv`, in this order; other members are omitted. Default: the columns of the header, or else the members of the first append's rows. With the default, a row with another member fails the action"),
+    key("replace", FLAG, "replace the file when the run has succeeded; default false")
+        .explained("with `true`, the file is replaced when the run has succeeded; default `false`"),
 ];
 
 const STATE_NAME: Key = key("name", Type::Name, "a name that `state` declares");
@@ -411,7 +448,7 @@ pub(crate) const TYPES: &[Action] = &[
     action(
         &["appendFile"],
         "appends to a file, exactly once",
-        &[&[key("path", TEXT, "the file")], FILE, &[inputs(Type::Map(&Map { keys: &[&[required("path", TEXT, "the file")], FILE], ..MAP }))]],
+        &[&[key("path", TEXT, "the file")], FILE, &[inputs(Type::Map(&Map { keys: &[&[PATH], FILE], ..MAP }))]],
     ),
     action(
         &["operation"],
@@ -436,42 +473,87 @@ pub(crate) const TYPES: &[Action] = &[
 const UNITS: &[&str] = &["second", "minute", "hour", "day", "week", "seconds", "minutes", "hours", "days", "weeks"];
 
 const INTERVALS: &[Key] = &[
-    key("interval", DURATION, ""),
-    key("maxInterval", DURATION, ""),
-    key("maximumInterval", DURATION, ""),
-    key("minimumInterval", DURATION, ""),
-    key("minInterval", DURATION, ""),
+    key("interval", DURATION, "")
+        .explained("the wait (default 5s); an exponential wait doubles each time"),
+    key("maxInterval", DURATION, "")
+        .explained("the longest exponential wait. Default: 1m, or `interval` if it is longer"),
+    key("maximumInterval", DURATION, "")
+        .explained("the same as `maxInterval`"),
+    key("minimumInterval", DURATION, "")
+        .explained("the shortest exponential wait. Default: 1s, or `interval` if it is shorter"),
+    key("minInterval", DURATION, "")
+        .explained("the same as `minimumInterval`"),
     key(
         "jitter",
         Type::With(r#"{"type":"string"}"#, &Type::Words(&["none", "equal", "full"])),
         "how much of a wait is random; without it up to a tenth of an exponential one",
-    ),
+    )
+    .explained("the random part of a wait: `none`, `equal` (half of it) or `full` (all of it). Without `jitter`, up to 10 % is added to an exponential wait"),
 ];
 
-const LIMITS: &[Key] = &[
-    key("count", Type::AnyOf(&[Type::Integer(1, None), EXPRESSION]), "the most iterations; default 60"),
-    key("timeout", DURATION, "the time limit of the complete loop; default PT1H"),
-    key("tokens", Type::AnyOf(&[Type::Integer(1, None), EXPRESSION]), "of a loop: the most tokens of language models that its actions may use"),
+pub(super) const POLICY: &[&[Key]] = &[
+    &[
+        key("type", Type::AnyCase(&["none", "fixed", "exponential"]), "")
+            .explained("default `exponential`"),
+        key("count", Type::AnyOf(&[Type::Integer(0, None), TEXT]), "")
+            .explained("retries after the first attempt; default 3"),
+    ],
+    INTERVALS,
+    &[
+        key("on", Type::With(r#"{"items":{"type":["string","integer"]}}"#, &Type::Json(&["array", "string", "integer"])), "")
+            .explained("the faults to retry: status codes, classes (`5xx`), `timeout`, `connection` or another [kind](actions.md), `transient`, `unprocessed` ([below](#default-retries)). Without `on`, an action retries its transient faults; a block or a loop retries any failure"),
+        key("when", CONDITION, "retries only while it holds; without on it alone decides")
+            .explained(r#"a condition on the failed attempt, such as `"@equals(outputs('a').exitCode, 75)"`. If there is no `on`, only `when` decides"#),
+    ],
+];
+
+pub(super) const LIMITS: &[Key] = &[
+    key("count", Type::AnyOf(&[Type::Integer(1, None), EXPRESSION]), "the most iterations; default 60")
+        .explained("limits the iterations; default 60"),
+    key("timeout", DURATION, "the time limit of the complete loop; default PT1H")
+        .explained("limits the time since the loop began, also through crashes, and aborts a running action; default PT1H"),
+    key("tokens", Type::AnyOf(&[Type::Integer(1, None), EXPRESSION]), "of a loop: the most tokens of language models that its actions may use")
+        .explained("a [budget](loops.md#budgets) in tokens of language models"),
     key(
         "cost",
         Type::AnyOf(&[Type::With(r#"{"exclusiveMinimum":0}"#, &Type::Json(&["number"])), EXPRESSION]),
         "of a loop: the most that its actions may cost, by the `usage.cost` of their results",
-    ),
-    key("unchanged", Type::Integer(2, None), "of a loop: a limit, this number of iterations in a row with the same result"),
-    key("unchanged_of", Type::Any, "what `unchanged` compares, an expression; default the result of the iteration"),
+    )
+    .explained("a [budget](loops.md#budgets) in money"),
+    key("unchanged", Type::Integer(2, None), "of a loop: a limit, this number of iterations in a row with the same result")
+        .explained("ends the loop when this number of iterations in a row had the same result, or the same value of `unchanged_of`"),
+    key("unchanged_of", Type::Any, "what `unchanged` compares, an expression; default the result of the iteration")
+        .explained("an expression for the value that `unchanged` compares; default: the result of the iteration"),
+];
+
+pub(super) const SCHEDULE: &[Key] = &[
+    required("cron", TEXT, "five fields, or @hourly, @daily, …")
+        .explained("the times, as above; also `@hourly`, `@daily`, …"),
+    key("timezone", TEXT, "a name of the IANA database; default UTC")
+        .explained("a name such as `Europe/Berlin`; default UTC"),
+    key("overlap", Type::Words(&["skip", "allow", "queue", "replace"]), "a time at which the last run has not ended; default skip")
+        .explained("what happens while an earlier run has not ended. `skip` (default) starts no run, `queue` starts one run afterwards, `allow` starts a concurrent run, `replace` cancels the earlier run"),
+    key("missed", Type::Words(&["skip", "run_once", "run_all"]), "times while no server ran")
+        .explained("what happens to the times while no server ran. `skip` (default) starts no run, `run_once` starts one run for all of them, `run_all` starts one run for each. A queued time is not missed"),
 ];
 
 const POLICIES: Type = Type::Words(&["queue", "skip", "replace"]);
 const LOGIC_APPS: &str = "With the $schema of Logic Apps.";
 const HOOKS: Type = Type::AnyOf(&[TEXT, Type::Def("alert"), BLOCK]);
 
-const WORKFLOW: &[Key] = &[
-    key("dialect", Type::Words(&["loom", "azure", "tea", "canvas"]), "the format; without it the shape of the file decides"),
-    key("name", TEXT, "the name of the workflow; default: the file's"),
-    key("description", TEXT, "for people; no effect"),
-    key("version", Type::Any, "for people; no effect"),
-    key("metadata", Type::Any, "for people; no effect"),
-    key("$schema", TEXT, "that of Logic Apps: the file may have what a definition has"),
+pub(super) const WORKFLOW: &[Key] = &[
+    key("dialect", Type::Words(&["loom", "azure", "tea", "canvas"]), "the format; without it the shape of the file decides")
+        .explained("the format of the file; default: by the shape of the file"),
+    key("name", TEXT, "the name of the workflow; default: the file's")
+        .explained("the workflow's name; default: the name of the file"),
+    key("description", TEXT, "for people; no effect")
+        .explained("for people"),
+    key("version", Type::Any, "for people; no effect")
+        .explained("for people"),
+    key("metadata", Type::Any, "for people; no effect")
+        .explained("for people"),
+    key("$schema", TEXT, "that of Logic Apps: the file may have what a definition has")
+        .explained("that of Logic Apps: see [Loom's own files](#looms-own-files)"),
     key(
         "inputs",
         Type::MapOf(&Type::AnyOf(&[
@@ -491,8 +573,10 @@ const WORKFLOW: &[Key] = &[
             }),
         ])),
         "",
-    ),
-    key("variables", OBJECT, "initial values, in order"),
+    )
+    .explained("a map of `{type, default, description}`. Types: `any` `string` `integer` `number` `boolean` `array` `object`. An input without a default is required"),
+    key("variables", OBJECT, "initial values, in order")
+        .explained("initial values; each value can read the variables before it"),
     key(
         "defaults",
         Type::Map(&Map {
@@ -505,7 +589,8 @@ const WORKFLOW: &[Key] = &[
             ..MAP
         }),
         "what the http and ai actions of the file have that say nothing themselves",
-    ),
+    )
+    .explained("`{retry, timeout, headers, rate}` of actions that do not have these keys: [Default retries](#default-retries)"),
     key(
         "concurrency",
         Type::AnyOf(&[
@@ -520,36 +605,35 @@ const WORKFLOW: &[Key] = &[
             }),
         ]),
         "which runs of the file exclude each other",
-    ),
+    )
+    .explained("which runs [exclude each other](#concurrency)"),
     key(
         "rates",
         Type::MapOf(&TEXT),
         "how often hosts are called, or actions with that `rate`, over all runs of the store, e.g. api.example.com: 100/1s",
-    ),
-    key("limits", LIMIT, ""),
+    )
+    .explained("the rates of calls to hosts, e.g. `{api.example.com: 100/1s}`: [Rate limits](rate-limits.md)"),
+    key("limits", LIMIT, "")
+        .explained("default `{count, timeout}` of the file's loops"),
     key(
         "handlers",
         Type::MapOf(&Type::Map(&Map { keys: &[&[key("command", LIST_OR_TEXT, ""), key("url", TEXT, "")]], ..MAP })),
         "commands and addresses that answer for activities and actors, by name",
-    ),
-    required("actions", ACTIONS, ""),
-    key("outputs", Type::Any, "the outputs of the run"),
+    )
+    .explained("[programs and addresses](#handlers) for `activity` and `actor`"),
+    required("actions", ACTIONS, "")
+        .explained("a map from names to actions"),
+    key("outputs", Type::Any, "the outputs of the run")
+        .explained("the outputs of the run; default: the output of every top-level action by name"),
     key(
         "schedule",
         Type::AnyOf(&[
             TEXT,
-            Type::Map(&Map {
-                keys: &[&[
-                    required("cron", TEXT, "five fields, or @hourly, @daily, …"),
-                    key("timezone", TEXT, "a name of the IANA database; default UTC"),
-                    key("overlap", Type::Words(&["skip", "allow", "queue", "replace"]), "a time at which the last run has not ended; default skip"),
-                    key("missed", Type::Words(&["skip", "run_once", "run_all"]), "times while no server ran"),
-                ]],
-                ..MAP
-            }),
+            Type::Map(&Map { keys: &[SCHEDULE], ..MAP }),
         ]),
         "when a server that keeps the workflow starts runs",
-    ),
+    )
+    .explained("when a server starts runs: [Schedules](#schedules)"),
     key("contentVersion", Type::Any, "with the $schema of Logic Apps; no effect"),
     key(
         "triggers",
@@ -578,12 +662,16 @@ const WORKFLOW: &[Key] = &[
             ..OPEN
         }),
         "what starts runs of the saved workflow; with the $schema of Logic Apps: triggers of a definition",
-    ),
+    )
+    .explained("when a server starts runs: [webhooks and folders](../guides/triggers.md)"),
     key("parameters", Type::Any, LOGIC_APPS),
     key("staticResults", Type::Any, "with the $schema of Logic Apps; no effect"),
-    key("on_failure", HOOKS, "done when the run failed: an action, {actions}, or the address of a webhook"),
-    key("on_finish", HOOKS, "done whenever the run has ended: an action, {actions}, or the address of a webhook"),
-    key("state", Type::With(r#"{"propertyNames":{"minLength":1,"maxLength":128}}"#, &OBJECT), "values between runs: names and initial values"),
+    key("on_failure", HOOKS, "done when the run failed: an action, {actions}, or the address of a webhook")
+        .explained("actions [after a run](#when-something-fails) that failed or timed out"),
+    key("on_finish", HOOKS, "done whenever the run has ended: an action, {actions}, or the address of a webhook")
+        .explained("actions [after a run](#when-something-fails)"),
+    key("state", Type::With(r#"{"propertyNames":{"minLength":1,"maxLength":128}}"#, &OBJECT), "values between runs: names and initial values")
+        .explained("[values between runs](../guides/state.md); the actions `setState` and `getState` write and read them"),
 ];
 
 /// The pattern of a duration: the form `5s`, or ISO 8601.
@@ -672,20 +760,7 @@ const DEFINITIONS: &[Definition] = &[
         name: "retryPolicy",
         value: Type::AnyOf(&[
             Type::About("no retry", &Type::Pattern("^[Nn][Oo][Nn][Ee]$")),
-            Type::Map(&Map {
-                keys: &[
-                    &[
-                        key("type", Type::AnyCase(&["none", "fixed", "exponential"]), ""),
-                        key("count", Type::AnyOf(&[Type::Integer(0, None), TEXT]), ""),
-                    ],
-                    INTERVALS,
-                    &[
-                        key("on", Type::With(r#"{"items":{"type":["string","integer"]}}"#, &Type::Json(&["array", "string", "integer"])), ""),
-                        key("when", CONDITION, "retries only while it holds; without on it alone decides"),
-                    ],
-                ],
-                ..MAP
-            }),
+            Type::Map(&Map { keys: POLICY, ..MAP }),
         ]),
     },
     Definition {

@@ -24,10 +24,34 @@ const fn table(name: &'static str, keys: &'static [&'static [Key]]) -> Table {
 }
 
 const TABLES: &[Table] = &[
-    table("http", &[loom::REQUEST, loom::HTTP]),
-    table("shell", &[loom::SHELL]),
-    table("ai", &[model::MODEL, &[loom::AI_RATE, model::ANSWER_TIME]]),
-    table("workflow", &[loom::CALLED_WORKFLOW]),
+    Table {
+        omitted: &["contentVersion", "parameters", "staticResults"],
+        ..table("loom file", &[loom::WORKFLOW])
+    },
+    Table {
+        omitted: &[
+            "operationOptions",
+            "runtimeConfiguration",
+            "trackedProperties",
+        ],
+        ..table(
+            "loom actions",
+            &[loom::COMMON, loom::OUTCOME, &[loom::TIMEOUT]],
+        )
+    },
+    table("loom http", &[loom::REQUEST, loom::HTTP]),
+    table("loom shell", &[loom::SHELL]),
+    table(
+        "loom ai",
+        &[model::MODEL, &[loom::AI_RATE, model::ANSWER_TIME]],
+    ),
+    table("loom operation", &[loom::OPERATION]),
+    table("loom workflow", &[loom::CALLED_WORKFLOW]),
+    table("loom appendFile", &[&[loom::PATH], loom::FILE]),
+    table("loom loop", &[loom::LOOP]),
+    table("loom limit", &[loom::LIMITS]),
+    table("loom retry", loom::POLICY),
+    table("loom schedule", &[loom::SCHEDULE]),
 ];
 
 impl Table {
