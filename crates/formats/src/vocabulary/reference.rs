@@ -2,7 +2,7 @@
 //! In a page, a table is between the lines `<!-- keys: NAME -->` and `<!-- end -->`. `WINDLASS_BLESS=1` writes the
 //! tables.
 
-use super::{Key, Type, loom, model};
+use super::{Key, Type, loom, model, tea};
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -52,6 +52,14 @@ const TABLES: &[Table] = &[
     table("loom limit", &[loom::LIMITS]),
     table("loom retry", loom::POLICY),
     table("loom schedule", &[loom::SCHEDULE]),
+    Table {
+        omitted: &["description", "version", "metadata", "$schema"],
+        ..table("tea file", tea::ROOT.keys)
+    },
+    table("tea on_error", tea::ON_ERROR.keys),
+    table("tea dynamic_parallel", &[tea::PARALLEL]),
+    table("tea retry.loop", tea::CORRECTIONS.keys),
+    table("tea reflection.loop", tea::REFLECTIONS.keys),
 ];
 
 impl Table {

@@ -89,30 +89,47 @@ const NODE: &[Key] = &[
     key("condition", CONDITION, CONDITION_TEXT),
     key("max_iterations", Type::Integer(1, Some(1000)), "The most iterations; to reach them is not an error."),
     key("body", Type::With(r#"{"minItems":1}"#, &Type::ListOf(&Type::Def("inner"))), "The nodes of an iteration, in order."),
-    key("items", Type::Any, "Of a dynamic_parallel: a list, or a template for one."),
-    key("item_var", TEXT, "The key of the item; default item."),
-    key("index_var", TEXT, "The key of the item's number; default index."),
-    key("subgraph", TEXT, "Of a dynamic_parallel: a workflow file that runs for each item."),
-    key("input", OBJECT, "The initial state of the subgraph; with templates."),
-    key("max_concurrency", Type::With(r#"{"minimum":1}"#, &Type::Json(&["integer", "string"])), "How many items at a time; default 32."),
-    key("fail_fast", FLAG, "Begins no more branches after one that failed."),
+];
+
+/// The keys of a `dynamic_parallel`.
+pub(super) const PARALLEL: &[Key] = &[
+    key("items", Type::Any, "Of a dynamic_parallel: a list, or a template for one.")
+        .explained("required; a list, or a template for a list. None means an empty list; the items of a map are its keys"),
+    key("item_var", TEXT, "The key of the item; default item.")
+        .explained("the key of the item; default `item`"),
+    key("index_var", TEXT, "The key of the item's number; default index.")
+        .explained("the key of the item's number; default `index`"),
+    key("subgraph", TEXT, "Of a dynamic_parallel: a workflow file that runs for each item.")
+        .explained("a workflow file in the folder of this file, which runs for each item"),
+    key("input", OBJECT, "The initial state of the subgraph; with templates.")
+        .explained("the initial state of the `subgraph`, which may have templates"),
+    key("max_concurrency", Type::With(r#"{"minimum":1}"#, &Type::Json(&["integer", "string"])), "How many items at a time; default 32.")
+        .explained("the maximum of branches at a time; default 32. A template counts as 1"),
+    key("fail_fast", FLAG, "Begins no more branches after one that failed.")
+        .explained("with `true`, no branches begin after a branch has failed"),
     key(
         "fan_in",
         Type::Json(&["boolean", "string"]),
         "This node joins parallel branches; of a dynamic_parallel, the node that collects its results.",
-    ),
+    )
+    .explained("required; a node's name. The edges decide which node is next"),
 ];
-const ROOT: Map = Map {
+pub(super) const ROOT: Map = Map {
     keys: &[&[
-        key("dialect", Type::Words(&["loom", "azure", "tea", "canvas"]), ""),
-        key("name", Type::Json(&["string", "null"]), ""),
+        key("dialect", Type::Words(&["loom", "azure", "tea", "canvas"]), "")
+            .explained("`tea`, if the shape of the file does not decide its format"),
+        key("name", Type::Json(&["string", "null"]), "")
+            .explained("the workflow's name"),
         key("description", TEXT, ""),
         key("version", Type::Any, ""),
         key("metadata", Type::Any, ""),
         key("$schema", TEXT, ""),
-        key("variables", OBJECT, "Constants: `variables.x`."),
-        key("data", OBJECT, "Constants: `data.x`."),
-        key("initial_state", Type::Json(&["object", "null"]), "The state at the start; a run's input overrides it."),
+        key("variables", OBJECT, "Constants: `variables.x`.")
+            .explained("constants: `variables.limit`"),
+        key("data", OBJECT, "Constants: `data.x`.")
+            .explained("constants: `data.words`"),
+        key("initial_state", Type::Json(&["object", "null"]), "The state at the start; a run's input overrides it.")
+            .explained("the state at the start; the input of a run overrides it"),
         key(
             "settings",
             Type::Map(&Map {
@@ -129,13 +146,20 @@ const ROOT: Map = Map {
                 ..OPEN
             }),
             "",
-        ),
-        key("handlers", OBJECT, "Commands and addresses that answer for actions, by name."),
-        key("extraction_schema", Type::Any, "Default for `schema` of validate.extraction."),
-        key("validation_constraints", Type::Any, "Default for `constraints` of validate.extraction."),
-        key("validation_probes", Type::Any, "Default for `probes` of validate.extraction."),
-        required("nodes", Type::ListOf(&Type::Def("node")), ""),
-        key("edges", Type::ListOrNull(&Type::Def("edge")), ""),
+        )
+        .explained("`max_steps`; `llm`: defaults for `llm.call` and for evaluators of the type `llm`; any other key is `settings.x`"),
+        key("handlers", OBJECT, "Commands and addresses that answer for actions, by name.")
+            .explained("programs and addresses for `activity` and `actor`, as in [Loom](loom.md#handlers), Windlass's own YAML format"),
+        key("extraction_schema", Type::Any, "Default for `schema` of validate.extraction.")
+            .explained("default for `schema` of `validate.extraction`"),
+        key("validation_constraints", Type::Any, "Default for `constraints` of validate.extraction.")
+            .explained("default for `constraints` of `validate.extraction`"),
+        key("validation_probes", Type::Any, "Default for `probes` of validate.extraction.")
+            .explained("default for `probes` of `validate.extraction`"),
+        required("nodes", Type::ListOf(&Type::Def("node")), "")
+            .explained("see below"),
+        key("edges", Type::ListOrNull(&Type::Def("edge")), "")
+            .explained("see below"),
         key(
             "config",
             Type::MapOrNull(&Map {
@@ -146,7 +170,8 @@ const ROOT: Map = Map {
                 ..OPEN
             }),
             "",
-        ),
+        )
+        .explained("`interrupt_before`, `interrupt_after`: see [Interrupts](#interrupts)"),
     ]],
     ..OPEN
 };
@@ -160,55 +185,92 @@ const CASES: &[Case] = &[
     Case { key: "action", is: "reflection.loop", then: REFLECTION_LOOP },
 ];
 
+/// The keys in `with` of a `retry.loop`.
+pub(super) const CORRECTIONS: Map = Map {
+    keys: &[&[
+        required("validate", Type::Def("actionName"), "The name of an action.")
+            .explained("an action that returns `{valid, errors}`"),
+        key("validate_args", OBJECT, "")
+            .explained("the arguments of `validate`, rendered before every validation"),
+        required("correct", TEXT, "The name of a top-level node.")
+            .explained("a top-level node; its edges are not followed"),
+        key("max_retries", Type::AnyOf(&[Type::Integer(0, None), TEXT, Type::Exactly("true")]), "The most corrections; default 1.")
+            .explained("the maximum number of corrections, from 0, or a template; default 1"),
+        key("retry_delay", SECONDS, SECONDS_TEXT)
+            .explained("the seconds between a correction and the next validation"),
+    ]],
+    ..OPEN
+};
+
 const RETRY_LOOP: Map = Map {
-    keys: &[&[required(
-        "with",
-        Type::Map(&Map {
-            keys: &[&[
-                required("validate", Type::Def("actionName"), "The name of an action."),
-                key("validate_args", OBJECT, ""),
-                required("correct", TEXT, "The name of a top-level node."),
-                key("max_retries", Type::AnyOf(&[Type::Integer(0, None), TEXT, Type::Exactly("true")]), "The most corrections; default 1."),
-                key("retry_delay", SECONDS, SECONDS_TEXT),
-            ]],
-            ..OPEN
-        }),
-        "",
-    )]],
+    keys: &[&[required("with", Type::Map(&CORRECTIONS), "")]],
+    ..OPEN
+};
+
+/// The keys in `with` of a `reflection.loop`.
+pub(super) const REFLECTIONS: Map = Map {
+    keys: &[&[
+        required("generator", WORK, "An action with its arguments next to it, or code that returns its value or sets `result`.")
+            .explained("`action` with its arguments next to it, or `run` (and `language`)"),
+        key("corrector", WORK, "An action with its arguments next to it, or code that returns its value or sets `result`.")
+            .explained("the same keys as in `generator`"),
+        required(
+            "evaluator",
+            Type::Map(&Map {
+                keys: &[&[
+                    key("type", Type::Words(&["schema", "llm", "custom"]), ""),
+                    key("schema", Type::Json(&["object", "boolean", "string"]), "A JSON Schema; `$ref` may name files next to the workflow."),
+                    key("prompt", TEXT, ""),
+                    key("model", TEXT, ""),
+                    key("examples", LIST, ""),
+                    key("run", TEXT, ""),
+                    key("language", LANGUAGES, ""),
+                    TIMEOUT,
+                ]],
+                ..OPEN
+            }),
+            "",
+        )
+        .explained("`type: schema` with `schema`; `type: llm` with `prompt`, `model`, `examples`; `type: custom` with `run`"),
+        key("max_iterations", Type::AnyOf(&[Type::Integer(1, None), TEXT]), "")
+            .explained("the maximum number of iterations; default 3"),
+        key("on_failure", Type::Words(&["return_best", "return_last", "raise"]), "")
+            .explained("what happens if no iteration was valid; default `return_best`"),
+    ]],
     ..OPEN
 };
 
 const REFLECTION_LOOP: Map = Map {
-    keys: &[&[required(
-        "with",
-        Type::Map(&Map {
-            keys: &[&[
-                required("generator", WORK, "An action with its arguments next to it, or code that returns its value or sets `result`."),
-                key("corrector", WORK, "An action with its arguments next to it, or code that returns its value or sets `result`."),
-                required(
-                    "evaluator",
-                    Type::Map(&Map {
-                        keys: &[&[
-                            key("type", Type::Words(&["schema", "llm", "custom"]), ""),
-                            key("schema", Type::Json(&["object", "boolean", "string"]), "A JSON Schema; `$ref` may name files next to the workflow."),
-                            key("prompt", TEXT, ""),
-                            key("model", TEXT, ""),
-                            key("examples", LIST, ""),
-                            key("run", TEXT, ""),
-                            key("language", LANGUAGES, ""),
-                            TIMEOUT,
-                        ]],
-                        ..OPEN
-                    }),
-                    "",
-                ),
-                key("max_iterations", Type::AnyOf(&[Type::Integer(1, None), TEXT]), ""),
-                key("on_failure", Type::Words(&["return_best", "return_last", "raise"]), ""),
-            ]],
-            ..OPEN
-        }),
-        "",
-    )]],
+    keys: &[&[required("with", Type::Map(&REFLECTIONS), "")]],
+    ..OPEN
+};
+
+/// The keys of `on_error`.
+pub(super) const ON_ERROR: Map = Map {
+    keys: &[&[
+        key(
+            "mode",
+            Type::Words(&["raise", "graceful", "retry"]),
+            "graceful: the error becomes the key __error__ of the state. retry: the same after more attempts.",
+        )
+        .explained("`raise` (default) ends the run. `graceful`: the error becomes the key `__error__` of the state, and the run continues. `retry`: the same, but after more attempts"),
+        key("max_retries", Type::Integer(0, Some(100)), "Attempts after the first; default 3.")
+            .explained("the number of attempts after the first one; default 3"),
+        key(
+            "retry_delay",
+            Type::With(r#"{"minimum":0,"maximum":300}"#, &Type::Json(&["number"])),
+            "Seconds before the second attempt; default 1.",
+        )
+        .explained("the seconds before the first of these attempts; default 1. The wait doubles up to a minute"),
+        key(
+            "backoff_multiplier",
+            Type::With(r#"{"enum":[1,2]}"#, &Type::Any),
+            "2: each wait is twice the one before; 1: all are the same.",
+        )
+        .explained("`1` makes the wait constant; other factors are refused. Default 2"),
+        key("retryable_errors", Type::ListOf(&TEXT), "The classes of errors that are tried again.")
+            .explained("the Python classes that are retried. Default: those of TEA (`TimeoutError`, `ConnectionError`, `HTTPError` and so on). The kind of an action's fault decides whether it is one of these three; any other fault is `RuntimeError`"),
+    ]],
     ..OPEN
 };
 
@@ -218,34 +280,10 @@ const DEFINITIONS: &[Definition] = &[
         value: Type::Map(&Map {
             keys: &[
                 NODE,
+                PARALLEL,
                 &[
                     required("name", Type::Name, "Unique in the file, regardless of case."),
-                    key(
-                        "on_error",
-                        Type::MapOrNull(&Map {
-                            keys: &[&[
-                                key(
-                                    "mode",
-                                    Type::Words(&["raise", "graceful", "retry"]),
-                                    "graceful: the error becomes the key __error__ of the state. retry: the same after more attempts.",
-                                ),
-                                key("max_retries", Type::Integer(0, Some(100)), "Attempts after the first; default 3."),
-                                key(
-                                    "retry_delay",
-                                    Type::With(r#"{"minimum":0,"maximum":300}"#, &Type::Json(&["number"])),
-                                    "Seconds before the second attempt; default 1.",
-                                ),
-                                key(
-                                    "backoff_multiplier",
-                                    Type::With(r#"{"enum":[1,2]}"#, &Type::Any),
-                                    "2: each wait is twice the one before; 1: all are the same.",
-                                ),
-                                key("retryable_errors", Type::ListOf(&TEXT), "The classes of errors that are tried again."),
-                            ]],
-                            ..OPEN
-                        }),
-                        "What is done when the node fails; without it that ends the run.",
-                    ),
+                    key("on_error", Type::MapOrNull(&ON_ERROR), "What is done when the node fails; without it that ends the run."),
                     key(
                         "interrupt",
                         Type::With(r#"{"enum":["before","after",null]}"#, &Type::Any),
@@ -259,7 +297,7 @@ const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         name: "inner",
-        value: Type::Map(&Map { keys: &[NODE, &[key("name", Type::Name, "Unique in the file, regardless of case.")]], cases: CASES, ..OPEN }),
+        value: Type::Map(&Map { keys: &[NODE, PARALLEL, &[key("name", Type::Name, "Unique in the file, regardless of case.")]], cases: CASES, ..OPEN }),
     },
     Definition {
         name: "edge",
