@@ -34,12 +34,13 @@ const PORTS_OUT: Type = Type::ListOrNull(&Type::Def("output"));
 const INLINE: Type = Type::AnyOf(&[Type::Def("workflow"), Type::Json(&["null"])]);
 const PORT_TYPES: Type = Type::Words(&["string", "number", "boolean", "json", "any", "file", "files", "object", "array"]);
 /// Keys in the `data` of each node.
-const NODE_DATA: &[Key] = &[
+pub(super) const NODE_DATA: &[Key] = &[
     key("label", TEXT, "The title for people."),
     key("nodeType", Type::Words(NODE_TYPES), IGNORED),
     key("inputs", PORTS_IN, ""),
     key("outputs", PORTS_OUT, ""),
-    key("timeout", DURATION, ISO),
+    key("timeout", DURATION, ISO)
+        .explained("the time of the complete node, on the wall clock. After it the node fails with kind `timeout`"),
 ];
 
 /// Keys that any node's `data` may have and that have no effect.
@@ -56,11 +57,15 @@ pub(crate) const NODE_NOTES: &[Key] = &[
     key("executionStatus", Type::Any, IGNORED),
     key("executionOutput", Type::Any, IGNORED),
 ];
-const REFERENCE: &[Key] = &[
-    key("workflowRef", TEXT_OR_NULL, "A file in this file's folder or below."),
-    key("inlineWorkflow", INLINE, ""),
-    key("workflowPath", TEXT_OR_NULL, "The same as workflowRef, as graph editors have it."),
-    key("componentRef", TEXT_OR_NULL, "A name under components of this file."),
+pub(super) const REFERENCE: &[Key] = &[
+    key("workflowRef", TEXT_OR_NULL, "A file in this file's folder or below.")
+        .explained("the inner workflow: a file in the folder of this file or below it"),
+    key("inlineWorkflow", INLINE, "")
+        .explained("the inner workflow itself"),
+    key("workflowPath", TEXT_OR_NULL, "The same as workflowRef, as graph editors have it.")
+        .explained("the same as `workflowRef`, as graph editors name it"),
+    key("componentRef", TEXT_OR_NULL, "A name under components of this file.")
+        .explained("the inner workflow: a name under the file's `components`"),
 ];
 const PORT: &[Key] = &[
     required("name", Type::Name, ""),
@@ -147,6 +152,29 @@ pub(crate) const DRAWING: &[Key] = &[
 ];
 
 const IGNORED: &str = "of drawing tools; no effect";
+
+const INPUT_MAPPING: Key = key("inputMappings", INPUT_MAPPINGS, "")
+    .explained("`{source, target: {node, input}, iterations: first | subsequent | all}`");
+const OUTPUT_MAPPING: Key = key("outputMappings", OUTPUT_MAPPINGS, "")
+    .explained("`{source: {node, output}, target, take: last | first | all}`");
+const SLOTS: Key = key("dockSlots", DOCK_SLOTS, "What edges lead to inside the loop, as graph editors draw it.")
+    .explained("a list of `{name, type}`: see [Drawn loops](#drawn-loops)");
+
+/// The keys that only a loop has.
+pub(super) const LOOP: &[Key] = &[
+    INPUT_MAPPING,
+    OUTPUT_MAPPING,
+    key("continueWhile", Type::Def("test"), "")
+        .explained(r#"`{output: "node.port", operator, value}`; operators `==` `!=` `<` `>` `<=` `>=`"#),
+    key("breakWhen", Type::Def("test"), "")
+        .explained("the same form. If it is true, the loop ends right after that node. With `breakWhen`, `continueWhile` is optional"),
+    key("maxIterations", Type::AnyOf(&[Type::Integer(1, None), Type::About("A template.", &TEXT)]), "The most iterations.")
+        .explained("the maximum of iterations; a number or a template. A value above the cap is refused (1,000,000, over HTTP 10,000; `--max-count`)")
+        .or("10"),
+    key("delay", DURATION, ISO)
+        .explained("the time between iterations, such as `PT30S`"),
+    SLOTS,
+];
 
 const DEFINITIONS: &[Definition] = &[
     Definition { name: "input", value: Type::Map(&Map { keys: &[PORT], ..CLOSED }) },
@@ -315,20 +343,7 @@ const DEFINITIONS: &[Definition] = &[
     Definition {
         name: "loop",
         value: Type::Map(&Map {
-            keys: &[
-                NODE_DATA,
-                NODE_NOTES,
-                REFERENCE,
-                &[
-                    key("inputMappings", INPUT_MAPPINGS, ""),
-                    key("outputMappings", OUTPUT_MAPPINGS, ""),
-                    key("continueWhile", Type::Def("test"), ""),
-                    key("breakWhen", Type::Def("test"), ""),
-                    key("maxIterations", Type::AnyOf(&[Type::Integer(1, None), Type::About("A template.", &TEXT)]), "The most iterations.").or("10"),
-                    key("delay", DURATION, ISO),
-                    key("dockSlots", DOCK_SLOTS, "What edges lead to inside the loop, as graph editors draw it."),
-                ],
-            ],
+            keys: &[NODE_DATA, NODE_NOTES, REFERENCE, LOOP],
             rules: loop_rules,
             ..CLOSED
         }),
@@ -341,13 +356,13 @@ const DEFINITIONS: &[Definition] = &[
                 NODE_NOTES,
                 REFERENCE,
                 &[
-                    key("inputMappings", INPUT_MAPPINGS, ""),
-                    key("outputMappings", OUTPUT_MAPPINGS, ""),
+                    INPUT_MAPPING,
+                    OUTPUT_MAPPING,
                     required("over", TEXT, "The input that has the list."),
                     key("concurrency", Type::Integer(1, None), "").or("10"),
                     key("breakWhen", Type::Def("test"), ""),
                     key("maxIterations", Type::AnyOf(&[Type::Integer(1, None), Type::About("A template.", &TEXT)]), "The most iterations."),
-                    key("dockSlots", DOCK_SLOTS, "What edges lead to inside the loop, as graph editors draw it."),
+                    SLOTS,
                 ],
             ],
             rules: map_rules,

@@ -2,7 +2,7 @@
 //! In a page, a table is between the lines `<!-- keys: NAME -->` and `<!-- end -->`. `WINDLASS_BLESS=1` writes the
 //! tables.
 
-use super::{Key, Type, loom, model, tea};
+use super::{Key, Type, canvas, loom, model, tea};
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -60,6 +60,13 @@ const TABLES: &[Table] = &[
     table("tea dynamic_parallel", &[tea::PARALLEL]),
     table("tea retry.loop", tea::CORRECTIONS.keys),
     table("tea reflection.loop", tea::REFLECTIONS.keys),
+    Table {
+        omitted: &["label", "nodeType", "inputs", "outputs"],
+        ..table(
+            "canvas loop",
+            &[canvas::REFERENCE, canvas::LOOP, canvas::NODE_DATA],
+        )
+    },
 ];
 
 impl Table {
