@@ -203,11 +203,17 @@ static MANUAL: LazyLock<File> = LazyLock::new(|| {
         "reference/tea",
     ]
     .into_iter()
-    .map(|(name, text)| (name.to_owned(), text.into()))
+    .map(|(name, text)| (name.to_owned(), without_comments(text).into()))
     .collect();
     let text = serde_json::Value::Object(pages).to_string();
     File::new("docs.json", "application/json", text)
 });
+
+/// Returns a page without the lines that are HTML comments, because the console shows HTML as text.
+fn without_comments(page: &str) -> String {
+    let lines = page.split_inclusive('\n');
+    lines.filter(|line| !line.starts_with("<!--")).collect()
+}
 
 /// The shell. Its URLs of other files contain the files' versions, so that a browser can cache each file until it
 /// changes.
