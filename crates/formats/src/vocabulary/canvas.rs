@@ -176,7 +176,7 @@ pub(super) const LOOP: &[Key] = &[
     SLOTS,
 ];
 
-const DEFINITIONS: &[Definition] = &[
+pub(super) const DEFINITIONS: &[Definition] = &[
     Definition { name: "input", value: Type::Map(&Map { keys: &[PORT], ..CLOSED }) },
     Definition {
         name: "output",

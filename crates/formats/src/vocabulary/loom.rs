@@ -680,7 +680,7 @@ const DURATIONS: &str =
 
 const STATUSES: &[&str] = &["Succeeded", "Failed", "Skipped", "TimedOut", "Cancelled"];
 
-const DEFINITIONS: &[Definition] = &[
+pub(super) const DEFINITIONS: &[Definition] = &[
     Definition {
         name: "alert",
         value: Type::About(

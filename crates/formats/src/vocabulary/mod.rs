@@ -11,7 +11,8 @@ pub(crate) mod canvas;
 pub(crate) mod loom;
 #[rustfmt::skip]
 pub(crate) mod model;
-#[cfg(all(test, feature = "canvas", feature = "tea"))]
+#[cfg(test)]
+#[cfg(all(feature = "canvas", feature = "tea"))]
 mod reference;
 pub mod schema;
 #[cfg(feature = "tea")]

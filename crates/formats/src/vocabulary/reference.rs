@@ -2,7 +2,7 @@
 //! In a page, a table is between the lines `<!-- keys: NAME -->` and `<!-- end -->`. `WINDLASS_BLESS=1` writes the
 //! tables.
 
-use super::{Key, Type, canvas, loom, model, tea};
+use super::{Definition, Key, Map, Type, canvas, loom, model, tea};
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -69,6 +69,32 @@ const TABLES: &[Table] = &[
     },
 ];
 
+/// Keys without a table that have no effect.
+const NO_EFFECT: &[&[Key]] = &[
+    canvas::DRAWING,
+    canvas::EDGE_NOTES,
+    canvas::NODE_NOTES,
+    canvas::WORKFLOW_NOTES,
+];
+
+/// The keys of each format that pages have in a text or in another table.
+const LOOM_ELSEWHERE: &str = "\
+    action actions activityType actorType body branches ca case cases certificate choices code columns command \
+    concurrency condition content count default else expression folder foreach format from headers input inputs \
+    interval joinWith key limit max message name on on_error overwrite path pattern policy rate required retry \
+    retryPolicy runError runStatus schema secret select signal signature text timeout title unit until url value \
+    webhook where";
+const TEA_ELSEWHERE: &str = "\
+    action body code condition error_handling examples from goto if interrupt interrupt_after interrupt_before \
+    language llm max_iterations max_steps model name on_error output output_key prompt run schema script \
+    shell_providers steps timeout to type uses value when with";
+const CANVAS_ELSEWHERE: &str = "\
+    apiKey apiKeyFile api_key api_key_file authentication baseUrl base_url body breakWhen code command commands \
+    components concurrency continueOnFailure cwd default edges extract failOnError headers input iterations \
+    language maxIterations maxRetries maxTokens max_retries max_tokens method model name node nodes operator \
+    output over path pattern prompt provider queries query required responseFormat response_format runner runners \
+    schema script session source sourceHandle system take target targetHandle temperature tls uri url value";
+
 impl Table {
     fn shown(&self) -> impl Iterator<Item = &'static Key> {
         let keys = self.keys.iter().copied().flatten();
@@ -78,87 +104,83 @@ impl Table {
     fn render(&self) -> String {
         let mut text = String::from("| key | value | meaning |\n|---|---|---|\n");
         for key in self.shown() {
-            let (value, meaning) = (alternatives(&key.value), meaning(key));
-            let cells = [format!("`{}`", key.name), joined(value), meaning];
-            let cells = cells.map(|cell| cell.replace('|', r"\|"));
-            text += &format!("| {} |\n", cells.join(" | ").replace("  ", " "));
+            let value = joined(alternatives(&key.value));
+            for cell in [code(key.name), value, meaning(key)] {
+                let space = if cell.is_empty() { "" } else { " " };
+                text += &format!("|{space}{} ", cell.replace('|', r"\|"));
+            }
+            text += "|\n";
         }
         text
     }
 }
 
+/// Returns the text about a key. It names the default value.
 fn meaning(key: &Key) -> String {
-    let mut text = match key.reference {
-        "" => key.description.to_owned(),
-        reference => reference.to_owned(),
+    let own = match key.reference {
+        "" => key.description,
+        reference => reference,
     };
-    if key.required && !text.starts_with("required") {
-        let before = if text.is_empty() {
-            "required"
-        } else {
-            "required; "
-        };
-        text.insert_str(0, before);
+    let names_default = own.to_lowercase().contains("default");
+    let default = key.default.filter(|_| !names_default).map(code);
+    let required = key.required && !own.starts_with("required");
+    let mut parts = Vec::new();
+    parts.extend(required.then(|| String::from("required")));
+    parts.extend((!own.is_empty()).then(|| own.to_owned()));
+    let text = parts.join("; ");
+    match default {
+        None => text,
+        Some(default) if text.is_empty() => format!("default {default}"),
+        Some(default) => format!("{}. Default {default}", text.trim_end_matches('.')),
     }
-    if let Some(default) = key.default
-        && !text.to_lowercase().contains("default")
-    {
-        let before = match text.is_empty() {
-            true => "default",
-            false => ". Default",
-        };
-        text = format!("{}{before} {}", text.trim_end_matches('.'), code(default));
-    }
-    text
 }
 
 /// Returns the kinds of values that a type accepts, for people.
 fn alternatives(value: &Type) -> Vec<String> {
-    let kinds: &[&str] = match *value {
-        Type::Any => &[],
-        Type::Json(kinds) => return kinds.iter().copied().flat_map(kind).collect(),
-        Type::Name | Type::Pattern(_) => &["text"],
-        Type::Integer(from, None) => return vec![format!("whole number from {from}")],
-        Type::Integer(from, Some(to)) => {
-            return vec![format!("whole number from {from} to {to}")];
-        }
-        Type::Words(words) | Type::AnyCase(words) => return vec![choice(words)],
-        Type::Computed(words) => return vec![choice(words), String::from("expression")],
-        Type::Exactly(value) => return vec![code(value)],
+    let text = |text: &str| vec![text.to_owned()];
+    match *value {
+        Type::Any => Vec::new(),
+        Type::Json(kinds) => kinds.iter().flat_map(|kind| kind_of(kind)).collect(),
+        Type::Name | Type::Pattern(_) => text("text"),
+        Type::Integer(from, None) => vec![format!("whole number from {from}")],
+        Type::Integer(from, Some(to)) => vec![format!("whole number from {from} to {to}")],
+        Type::Words(words) | Type::AnyCase(words) => vec![choice(words)],
+        Type::Computed(words) => vec![choice(words), String::from("expression")],
+        Type::Exactly(value) => vec![code(value)],
         Type::Def(name) => defined(name),
-        Type::ListOf(_) => &["list"],
-        Type::ListOrNull(_) => &["list", "null"],
-        Type::MapOf(_) | Type::Map(_) => &["map"],
-        Type::MapOrNull(_) => &["map", "null"],
-        Type::AnyOf(types) | Type::OneOf(types) => {
-            return types.iter().flat_map(alternatives).collect();
-        }
-        Type::About(_, value) => return alternatives(value),
+        Type::ListOf(_) => text("list"),
+        Type::ListOrNull(_) => owned(&["list", "null"]),
+        Type::MapOf(_) | Type::Map(_) => text("map"),
+        Type::MapOrNull(_) => owned(&["map", "null"]),
+        Type::AnyOf(types) | Type::OneOf(types) => types.iter().flat_map(alternatives).collect(),
+        Type::About(_, value) => alternatives(value),
         Type::With(rules, value) => {
             let rules: Json = serde_json::from_str(rules).unwrap();
-            return match rules["enum"].as_array() {
+            match rules["enum"].as_array() {
                 Some(words) => words.iter().map(|word| code(&word.to_string())).collect(),
                 None => alternatives(value),
-            };
+            }
         }
-    };
-    kinds.iter().map(|kind| (*kind).to_owned()).collect()
+    }
 }
 
-fn kind(kind: &str) -> Vec<String> {
-    let words: &[&str] = match kind {
+/// Returns the words for a type of JSON.
+fn kind_of(kind: &str) -> Vec<String> {
+    owned(match kind {
         "string" => &["text"],
         "integer" => &["whole number"],
         "boolean" => &["true", "false"],
         "array" => &["list"],
         "object" => &["map"],
-        other => &[other],
-    };
-    words.iter().map(|word| (*word).to_owned()).collect()
+        "number" => &["number"],
+        "null" => &["null"],
+        other => panic!("JSON has no type `{other}`"),
+    })
 }
 
-fn defined(name: &'static str) -> &'static [&'static str] {
-    match name {
+/// Returns the words for a [`Definition`].
+fn defined(name: &str) -> Vec<String> {
+    owned(match name {
         "action" => &["action"],
         "actions" => &["actions"],
         "actionOrActions" => &["action", "actions"],
@@ -169,17 +191,18 @@ fn defined(name: &'static str) -> &'static [&'static str] {
         "expression" => &["expression"],
         "retryPolicy" => &["`none`", "map"],
         "secure" => &["list"],
-        "unit" => &["unit"],
-        _ => &["map"],
-    }
+        "alert" | "limit" | "runAfter" | "test" | "workflow" => &["map"],
+        other => panic!("the tables have no word for values of `{other}`"),
+    })
+}
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
 }
 
 fn choice(words: &[&str]) -> String {
-    words
-        .iter()
-        .map(|word| code(word))
-        .collect::<Vec<_>>()
-        .join(" ")
+    let words: Vec<String> = words.iter().map(|word| code(word)).collect();
+    words.join(" ")
 }
 
 fn code(json: &str) -> String {
@@ -245,4 +268,82 @@ fn tables_of_the_reference_match_the_vocabulary() {
     let without_page = TABLES.iter().filter(|table| !names.contains(table.name));
     let without_page: Vec<&str> = without_page.map(|table| table.name).collect();
     assert!(without_page.is_empty(), "no page has {without_page:?}");
+}
+
+/// What distinguishes a key from keys of the same name in other maps: its name and its texts.
+type Identity = (&'static str, &'static str, &'static str);
+
+fn identity(key: &Key) -> Identity {
+    (key.name, key.description, key.reference)
+}
+
+fn collect_map(map: &'static Map, found: &mut BTreeSet<Identity>) {
+    for key in map.keys.iter().copied().flatten() {
+        if !key.description.contains("no effect") {
+            found.insert(identity(key));
+        }
+        collect(&key.value, found);
+    }
+    for case in map.cases {
+        collect_map(&case.then, found);
+    }
+}
+
+fn collect(value: &'static Type, found: &mut BTreeSet<Identity>) {
+    match *value {
+        Type::Map(map) | Type::MapOrNull(map) => collect_map(map, found),
+        Type::ListOf(value) | Type::ListOrNull(value) | Type::MapOf(value) => collect(value, found),
+        Type::About(_, value) | Type::With(_, value) => collect(value, found),
+        Type::AnyOf(types) | Type::OneOf(types) => {
+            types.iter().for_each(|value| collect(value, found));
+        }
+        Type::Any | Type::Json(_) | Type::Name | Type::Pattern(_) | Type::Integer(..) => {}
+        Type::Words(_) | Type::AnyCase(_) | Type::Computed(_) | Type::Exactly(_) => {}
+        // The list of definitions has its keys.
+        Type::Def(_) => {}
+    }
+}
+
+type Format = (
+    &'static str,
+    Vec<&'static Map>,
+    &'static [Definition],
+    &'static str,
+);
+
+fn formats() -> [Format; 3] {
+    let actions = loom::TYPES.iter().map(|action| &action.map).collect();
+    [
+        ("Loom", actions, loom::DEFINITIONS, LOOM_ELSEWHERE),
+        (
+            "The Edge Agent",
+            vec![&tea::ROOT],
+            tea::DEFINITIONS,
+            TEA_ELSEWHERE,
+        ),
+        ("canvas", Vec::new(), canvas::DEFINITIONS, CANVAS_ELSEWHERE),
+    ]
+}
+
+#[test]
+fn every_key_is_in_a_table_or_elsewhere() {
+    let shown = TABLES.iter().map(|table| table.keys);
+    let shown: BTreeSet<Identity> = shown
+        .chain([NO_EFFECT])
+        .flat_map(|keys| keys.iter().copied().flatten())
+        .map(identity)
+        .collect();
+    for (format, maps, definitions, elsewhere) in formats() {
+        let mut keys = BTreeSet::new();
+        maps.iter().for_each(|map| collect_map(map, &mut keys));
+        let definitions = definitions.iter();
+        definitions.for_each(|definition| collect(&definition.value, &mut keys));
+        let without_table: BTreeSet<&str> = keys.difference(&shown).map(|key| key.0).collect();
+        let elsewhere: BTreeSet<&str> = elsewhere.split(' ').collect();
+        let wrong: Vec<_> = without_table.symmetric_difference(&elsewhere).collect();
+        assert!(
+            wrong.is_empty(),
+            "{format}: add new keys to TABLES, or to ELSEWHERE if the page has them in its text, and remove old ones: {wrong:?}"
+        );
+    }
 }

@@ -274,7 +274,7 @@ pub(super) const ON_ERROR: Map = Map {
     ..OPEN
 };
 
-const DEFINITIONS: &[Definition] = &[
+pub(super) const DEFINITIONS: &[Definition] = &[
     Definition {
         name: "node",
         value: Type::Map(&Map {
