@@ -18,7 +18,7 @@ pub const MAX_VALUE: usize = 5_600;
 /// Size in bytes of the version and the number of further pieces.
 const HEAD: usize = 3;
 /// Size in bytes of the checksum over the whole value. Only the first of several pieces has it. With it, a reader
-/// detects a piece that is left of an earlier value under the same key.
+/// detects a piece of an earlier value that remained under the same key.
 const WHOLE: usize = 4;
 /// Size in bytes of the checksum over the key and the piece.
 const TAIL: usize = 4;
@@ -29,7 +29,6 @@ pub const MAX_PIECE: usize = MAX_SINGLE - WHOLE;
 
 const CONFIG: Configuration = config::standard();
 
-/// Why bytes are not a valid record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRecord {
     /// The bytes are fewer than any record has.
@@ -50,7 +49,7 @@ pub enum BadRecord {
     /// The bytes do not decode.
     #[error("it does not decode: {0}")]
     Value(String),
-    /// After the value, the record has more bytes than it should.
+    /// The record has this many bytes after the end of its value.
     #[error("it has {0} bytes too many")]
     Trailing(usize),
 }
@@ -140,12 +139,10 @@ fn checksum(key: &[u8], bytes: &[u8]) -> u32 {
     crc.finalize()
 }
 
-/// Appends a value.
 pub fn encode<T: Encode>(out: &mut Vec<u8>, value: &T) -> Result<(), EncodeError> {
     bincode::encode_into_std_write(value, out, CONFIG).map(drop)
 }
 
-/// Appends a list of values.
 pub fn encode_all<T: Encode>(out: &mut Vec<u8>, values: &[T]) -> Result<(), EncodeError> {
     encode(out, &(values.len() as u64))?;
     values.iter().try_for_each(|value| encode(out, value))
@@ -187,8 +184,9 @@ pub fn decode_next<T: Decode<()>>(bytes: &[u8], at: &mut usize) -> Result<Vec<T>
 
 /// Decodes the value at the start of the bytes. Also returns the value's encoded length in bytes.
 ///
-/// A limit bounds the memory that the decoder reserves for a length that is wrong. An element of a container can need a
-/// few hundred times more memory than its encoded bytes. So the limit grows with the length of the record, in steps.
+/// If an encoded length is wrong, a limit bounds the memory that the decoder reserves for it. An element of a container
+/// can need a few hundred times more memory than its encoded bytes. So the limit grows with the length of the record,
+/// in steps.
 pub fn decode_first<T: Decode<()>>(bytes: &[u8]) -> Result<(T, usize), BadRecord> {
     const MIB: usize = 1 << 20;
     let result = match bytes.len() {

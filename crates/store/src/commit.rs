@@ -1,7 +1,6 @@
 //! What a commit writes: its record in the journal, its snapshot if it has one, the run's key in an index, and the
-//! run's header.
-//! All of these are in one atomic batch. Exception: a value that is too long for one key is split into pieces, and the
-//! further pieces (all except the first) of a long commit are stored before.
+//! run's header. All of these are in one atomic batch. Exception: a value that is too long for one key is split into
+//! pieces, and the further pieces (all except the first) of a long commit are stored before the batch.
 
 use super::Receipt;
 use super::codec;
@@ -43,7 +42,7 @@ pub struct Writer {
     marked: u64,
     /// Programs that are known to be stored.
     pub programs: HashSet<ProgramHash>,
-    /// The claims: which commit may store pieces of a run, by run. Only one commit of a run has a claim at a time, so
+    /// For each run, the claim of the commit that may store pieces. Only one commit of a run has a claim at a time, so
     /// that pieces of two commits are never mixed under the same keys.
     claims: HashMap<Name, u64>,
 }

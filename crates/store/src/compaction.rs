@@ -131,8 +131,8 @@ impl<K: Kv> RowReader<K> {
         }
         let keep = self.retention;
         let mut newest = NewestRows::new(keep.iterations);
-        // The newest iteration of the loop that has a row in a later commit. If it is far enough ahead, the retained
-        // rows need no rows of older iterations.
+        // The loop's newest iteration among those that have a row in a later commit. If it is far enough ahead, the
+        // retained rows need no rows of older iterations.
         let later = |row: &IterationRow| entry.header.newest(&row.path).unwrap_or(0);
         let enough =
             |row: &IterationRow| later(row) >= row.iteration.saturating_add(keep.iterations as u64);

@@ -32,7 +32,7 @@ impl CreationLock {
     pub fn of(dir: &Path, path: &Path, name: &str) -> Result<Option<Self>, StoreError> {
         let fresh = fresh_store_path(dir);
         let begun = is_vacant(path).then(|| Self::begin(&fresh, path));
-        // Also needed if there is a store: a process that was killed when it began a store may have left a directory.
+        // Do this even if a store exists: a process that was killed while it created a store may have left a directory.
         remove_unfinished_stores(dir, &fresh);
         let making = match begun.transpose()?.flatten() {
             Some(begun) => Some(begun),

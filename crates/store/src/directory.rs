@@ -100,7 +100,7 @@ pub(super) fn check_not_symlink(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns the first path that does not exist in a directory, of the paths with this name and a number from 1.
+/// Returns a path in the directory at which nothing exists: `name` with the lowest free number, from 1.
 pub(super) fn free_numbered_path(dir: &Path, name: &str) -> PathBuf {
     let mut paths = (1_u32..).map(|number| dir.join(format!("{name}-{number}")));
     let free = paths.find(|path| !path.exists());

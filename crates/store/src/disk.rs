@@ -40,7 +40,6 @@ impl Default for StoreOptions {
 /// The rows of a damaged database that can be read, and a report of what cannot be read.
 pub type ReadableRows = (BTreeMap<Vec<u8>, Vec<u8>>, IntegrityReport);
 
-/// A database on disk.
 pub trait Disk: Kv + Sized {
     /// Opens the store in a state directory, or creates it there.
     fn open_store(dir: &Path, options: StoreOptions) -> Result<Rows<Self>, StoreError>;
@@ -141,7 +140,7 @@ pub fn open_with(
 /// Opens the store of a state directory for inspection.
 ///
 /// # Errors
-/// The errors of [`open`], if the store cannot be opened and cannot be read without opening either.
+/// The errors of [`open`], if the store can neither be opened nor be read without opening it.
 pub fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
     match StoreKind::of(dir).unwrap_or_default() {
         StoreKind::Sled => super::sled::open_for_inspection(dir),

@@ -15,7 +15,6 @@ pub type Wake = Arc<dyn Fn() + Send + Sync>;
 /// The recorded changes of runs.
 #[derive(Default)]
 pub struct Feed {
-    /// Whether changes are recorded.
     is_recording: AtomicBool,
     state: Mutex<State>,
 }

@@ -12,7 +12,6 @@ use super::{
 use std::collections::BTreeSet;
 use windlass_model::model::Name;
 
-/// The result of an integrity check.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IntegrityReport {
     /// Number of runs that can be read in full.

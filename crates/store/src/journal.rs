@@ -31,7 +31,6 @@ pub struct CommitReport {
     pub loops: Vec<LoopState>,
     /// The iterations that ended.
     pub iterations: Vec<IterationRow>,
-    /// The events for the run's history.
     pub history: Vec<HistoryEvent>,
 }
 

@@ -181,7 +181,6 @@ impl CopiedRun {
 pub struct CommitRecord {
     /// The changes; empty if an earlier version stored a snapshot instead.
     pub changes: Vec<Change>,
-    /// The events for the run's history.
     pub history: Vec<HistoryEvent>,
 }
 
@@ -269,7 +268,7 @@ impl<K: Kv> RowReader<K> {
     }
 
     /// Copies about `bytes` bytes of the walk's next rows in a range. An unreadable row is an error only if it is the
-    /// first row of the copy: before any later row, the walk may end, and then it never needs that row.
+    /// first row of the copy. The walk may end before a later row, and then it never needs that row.
     fn copy_rows(
         &self,
         range: Range,

@@ -3,7 +3,7 @@
 //!
 //! A text in a key ends with a zero byte, so that the keys of one run never begin with the key of another. Inside a
 //! text, byte 00 is written as `01 01`, and byte 01 as `01 02`. Numbers are big-endian. Keys are short: a page of the
-//! database holds a few hundred of them. Such a page must stay far below the size from which the database would put it
+//! database holds a few hundred of them. Such a page must stay far below the size above which the database would put it
 //! into a file of its own.
 
 use super::{StateOwner, WorkflowVersion};
@@ -24,7 +24,6 @@ pub enum Family {
     /// The last mark that was synced. The mark is a file next to the database with the number of the last durable
     /// group. The number in the mark is never lower than the number in this row.
     Marked,
-    /// A program's source.
     Program,
     /// A workflow that is stored under its name.
     Workflow,
@@ -32,7 +31,6 @@ pub enum Family {
     FormerWorkflow,
     /// A value that a workflow stores between its runs.
     State,
-    /// A run's header.
     Header,
     /// A run's whole state at a revision.
     Snapshot,
@@ -52,8 +50,8 @@ pub enum Family {
     Padding,
 }
 
-/// The first bytes of padding keys. In this order, the padding is after the root, after iterations, before the journal,
-/// and after the journal.
+/// The first bytes of padding keys. In this order, they are for the padding after the root, after iterations, before
+/// the journal, and after the journal.
 pub const ROOT_PADDING: u8 = b'h';
 pub const ITERATIONS_PADDING: u8 = b'j';
 pub const JOURNAL_PADDING: u8 = b'y';
@@ -155,13 +153,11 @@ pub fn single(out: &mut Vec<u8>, family: Family) {
     out.push(family.byte());
 }
 
-/// Appends a program's key.
 pub fn program(out: &mut Vec<u8>, hash: ProgramHash) {
     out.push(Family::Program.byte());
     out.extend_from_slice(&hash.0);
 }
 
-/// Appends a named workflow's key.
 pub fn workflow(out: &mut Vec<u8>, name: &str) {
     out.push(Family::Workflow.byte());
     text(out, name.as_bytes());

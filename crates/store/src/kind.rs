@@ -24,7 +24,6 @@ pub enum StoreKind {
 }
 
 impl StoreKind {
-    /// All databases.
     pub const ALL: [Self; 2] = [Self::Sled, Self::Fjall];
 
     #[must_use]

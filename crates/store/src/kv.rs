@@ -45,7 +45,6 @@ pub trait Kv: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Returns the value of a key.
     fn get(&self, key: &[u8]) -> Result<Option<Self::Bytes>, KvError>;
 
     /// Returns the keys in a range and their values, in order. The iterator ends after its first error.

@@ -84,7 +84,8 @@ use windlass_value::time::Timestamp;
 /// The label of a run in quarantine; its value is the reason.
 pub const QUARANTINE_LABEL: &str = "windlass.parked";
 
-/// The label with the number of failed actions of a run that did not fail itself, because it handled these failures.
+/// The label of a run that handled failures of its actions and so did not fail itself. Its value is the number of
+/// failed actions.
 pub const FAILED_ACTIONS_LABEL: &str = "windlass.failed_actions";
 
 /// The source that a run was compiled from. A store has each source once, under the program's hash. A run is pinned to
@@ -109,9 +110,7 @@ pub struct ProgramSource {
 pub struct StoredWorkflow {
     /// The workflow's name; 1 to [`MAX_RUN_ID`] bytes.
     pub name: Name,
-    /// The source that the workflow is compiled from.
     pub source: ProgramSource,
-    /// When this text was stored.
     pub stored_at: Timestamp,
     /// The state of the workflow's schedule; `None` before the first scheduled time.
     pub schedule: Option<ScheduleState>,
@@ -120,7 +119,6 @@ pub struct StoredWorkflow {
 /// A text that a stored workflow had before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkflowVersion {
-    /// When the text was stored.
     pub stored_at: Timestamp,
     /// The hash of the compiled program.
     pub program: ProgramHash,
@@ -177,7 +175,6 @@ pub struct RunHeader {
     pub workflow: Name,
     /// The program that the run is pinned to.
     pub program: ProgramHash,
-    /// The run's status.
     pub status: RunStatus,
     /// Number of commits of the run; 0 for a run that was never stored.
     pub revision: u64,
@@ -255,20 +252,17 @@ pub struct Commit {
 /// A run that was loaded from the store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredRun {
-    /// The run's header.
     pub header: RunHeader,
     /// The run's state: the last snapshot with the later changes applied.
     pub state: RunState,
     /// Size in bytes of the commits after the snapshot.
     pub tail_bytes: u64,
-    /// Size of the snapshot in bytes.
     pub snapshot_bytes: u64,
 }
 
 /// The stored part of a run's journal: a state, and all later changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Journal {
-    /// The run's header.
     pub header: RunHeader,
     /// The state at the last snapshot; without a snapshot, the state before the first step.
     pub start: RunState,
@@ -331,9 +325,7 @@ pub enum StoreError {
     OtherKind {
         /// The store's directory.
         path: String,
-        /// The database that the store uses.
         found: StoreKind,
-        /// The requested database.
         wanted: StoreKind,
     },
     /// Stored bytes differ from the bytes that were written.

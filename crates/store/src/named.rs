@@ -25,7 +25,8 @@ impl ReplacedRow {
 }
 
 impl<K: Kv> RowReader<K> {
-    /// Puts a row that does not belong to a run into a batch, and the removal of the old row with all its pieces.
+    /// Puts two things into a batch: a row that does not belong to a run, and the removal of the old row with all its
+    /// pieces.
     pub(super) fn replace_shared<T: Encode>(
         &self,
         batch: &mut WriteBatch,

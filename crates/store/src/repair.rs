@@ -87,7 +87,7 @@ pub fn dump_damaged(dir: &Path) -> Result<MemoryStore, StoreError> {
 fn read<D: Disk>(path: &Path) -> Result<(Memory, IntegrityReport), StoreError> {
     let (mut rows, mut report) = D::readable(path)?;
     rows.retain(|key, value| {
-        // Left out: index rows and padding, which the new store creates from the other rows.
+        // Leave out index rows and padding: the new store creates its own.
         let parsed = keys::parse(key).filter(|parsed| !parsed.family.has_no_value());
         let Some(parsed) = parsed else {
             return false;

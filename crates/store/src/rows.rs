@@ -65,7 +65,7 @@ impl Default for Retention {
 }
 
 /// Number of attempts to read a run without a lock on the writer. Each attempt may fail because commits are applied
-/// meanwhile. The attempt after these locks the writer.
+/// meanwhile. The attempt after the last of them locks the writer.
 const UNLOCKED_READS: usize = 3;
 
 /// A store on a sorted map.
@@ -492,7 +492,7 @@ impl<K: Kv> Store for Rows<K> {
     }
 }
 
-/// Returns true for errors that only a write can cause, so they are not errors of a read.
+/// Returns true if only a write can cause this error. If a read returns it nevertheless, a write has failed.
 fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     matches!(

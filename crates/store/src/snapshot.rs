@@ -17,8 +17,8 @@ pub(super) struct Snapshots {
     open: Mutex<Vec<Arc<Mutex<SavedRows>>>>,
 }
 
-/// Rows that commits changed after the snapshot's moment and before the copy reached them. The copy proceeds in the
-/// order of the keys.
+/// Rows that changed after the snapshot's moment, before the copy reached them. The copy proceeds in the order of the
+/// keys.
 #[derive(Default)]
 struct SavedRows {
     /// The key of the last row that was copied.
@@ -89,9 +89,9 @@ impl Snapshots {
 }
 
 impl Snapshot<'_> {
-    /// Returns the snapshot's rows after those that were copied, up to the key `end`; if `end` is `None`, all of them.
-    /// `found` has the current rows of this range.
-    /// The result also has saved rows after `end`, so that their values do not stay in memory.
+    /// Returns the snapshot's rows after the last copied row, up to the key `end`. If `end` is `None`, returns all
+    /// remaining rows. `found` has the current rows of this range. The result can also contain saved rows after `end`,
+    /// so that they do not stay in memory.
     pub fn rows(&self, mut found: CopiedRows, end: Option<&[u8]>) -> Result<CopiedRows, KvError> {
         let mut saved = lock(&self.saved);
         if let Some(error) = saved.failed.take() {

@@ -26,7 +26,6 @@ pub type DueRun = (Timestamp, Name);
 
 /// The current state of each run, and the indexes of runs that continue.
 pub trait RunTable: sealed::Store {
-    /// Returns a run's header.
     fn header(&self, run: &str) -> Result<RunHeader, StoreError>;
 
     /// Returns a run's header and state.
@@ -36,7 +35,6 @@ pub trait RunTable: sealed::Store {
     /// `iterations` iterations.
     fn consistent_read(&self, run: &str, iterations: usize) -> Result<ConsistentRun, StoreError>;
 
-    /// Returns a program's source.
     fn program(&self, hash: ProgramHash) -> Result<ProgramSource, StoreError>;
 
     /// Returns at most `limit` headers of runs, ordered by id. The first one is the first id that sorts after `after`.
@@ -137,7 +135,6 @@ pub trait WorkflowTable: sealed::Store {
     /// Returns the former texts of a workflow, the oldest first.
     fn former_workflows(&self, name: &str) -> Result<Vec<WorkflowVersion>, StoreError>;
 
-    /// Returns one former text of a workflow.
     fn former_workflow(
         &self,
         name: &str,

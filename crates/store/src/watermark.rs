@@ -18,7 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The name of the mark's file.
 pub(super) const MARK: &str = "mark";
 
-/// The mark is synced once in this many groups. An older mark than this allows does not belong to this database.
+/// The mark is synced once in this many groups. If the mark is older than this allows, it does not belong to this
+/// database.
 const SYNC_EVERY: u64 = 32;
 
 /// An open mark.

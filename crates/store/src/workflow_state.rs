@@ -61,7 +61,7 @@ pub enum StateExpectation {
     Anything,
     /// The value has this version (0 if it was never written), or the writing run itself wrote the current version.
     Version(u64),
-    /// The value is this one, or is missing if this is `None`.
+    /// The value must equal this one. If this is `None`, the value must be missing.
     Value(Option<Value>),
 }
 
@@ -96,7 +96,6 @@ impl StateWriter {
     }
 }
 
-/// The result of a write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StateOutcome {
     /// The value is durable, with this version. If the write is a repetition, this is the version of the first write.

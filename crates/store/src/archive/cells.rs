@@ -21,7 +21,7 @@ const MAX_MESSAGE: usize = 200;
 /// Maximum number of different messages in one row of the store.
 const MAX_MESSAGES: usize = 64;
 
-/// The bits of a cell's first byte: the status, the condition, and which further parts the cell has.
+/// Bits of a cell's first byte: the status, the condition, and flags for the cell's optional parts.
 const STATUS: u8 = 0b111;
 const CONDITION: u8 = 0b1_1000;
 const RETRIED: u8 = 0b10_0000;
@@ -40,12 +40,12 @@ pub struct Cells {
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 struct Segment {
     path: String,
-    /// The iteration and the time from which the first cell's differences are counted.
+    /// The iteration and the time to which the first cell is relative.
     iteration: u64,
     at: Timestamp,
     count: u64,
     bytes: Vec<u8>,
-    /// The iteration and the time from which the differences of the next added cell are counted.
+    /// The iteration and the time to which the next added cell will be relative.
     next: u64,
     ended_at: Timestamp,
 }
@@ -61,12 +61,11 @@ impl Cells {
                 .sum::<usize>()
     }
 
-    /// Adds an iteration.
     pub fn push(&mut self, row: &IterationRow, facts: &IterationFacts) {
         let message = facts.error.as_deref().filter(|_| has_error(row.status));
         let message = message.and_then(|message| {
-            // Without room for the message, the cell gets a number that no message has. So a reader still sees that an
-            // action failed.
+            // If the row has no room for the message, the cell gets a message number that does not exist. So a reader
+            // still sees that an action failed.
             let unknown = (row.status == Status::Succeeded).then_some(MAX_MESSAGES as u64);
             self.message(message).or(unknown)
         });

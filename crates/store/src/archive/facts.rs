@@ -35,7 +35,6 @@ pub fn has_error(status: Status) -> bool {
 
 /// A fact that an event reports about an iteration.
 pub struct ReportedFact<'e> {
-    /// The path of the loop.
     pub path: &'e str,
     pub iteration: u64,
     pub attempt: u32,

@@ -24,7 +24,6 @@ pub struct EndedIteration {
     pub status: Status,
     /// The result of the authored condition.
     pub condition: Option<bool>,
-    /// When the iteration began.
     pub started_at: Timestamp,
     pub ended_at: Timestamp,
     /// The highest number of attempts of one of its actions, from 1.
@@ -125,7 +124,7 @@ impl<K: Kv> RowReader<K> {
         }
         if !removed.is_empty() {
             let retained = self.retained_rows(run, &header.bounds)?;
-            // If the loop was entered several times, the rows of the last time must come last in the result.
+            // If the loop was entered several times, the rows of the last entry must be last in the result.
             found.extend(self.archived_rows(run, &retained.archive, path, &removed)?);
             let mut rows = retained.iterations;
             rows.retain(|row| row.path == path && removed.contains(&row.iteration));

@@ -275,7 +275,7 @@ mod tests {
         println!("{next} iterations, {bytes} bytes, {:?}", begun.elapsed());
         assert_eq!((next, of.last()), (last + 500, Some(last + 499)));
         assert_eq!(failed, next.div_ceil(500));
-        // A block in memory has less than a third of a megabyte in addition.
+        // Decoding one block needs less than a third of a megabyte of memory, in addition to the encoded cells.
         assert!(bytes < 5 << 20, "{bytes}");
         assert_eq!(
             of.one(777_777).map(|one| one.started_at),

@@ -25,8 +25,8 @@ const MAX_CELLS_BYTES: usize = 16 << 10;
 const FIRST_ROWS: u64 = 100;
 const FIRST_ROWS_BYTES: u64 = 4 << 20;
 
-/// Number of failed iteration rows that are stored whole: this many of a loop's first failures, and this many of its
-/// last. Then the maximum size of each of the two parts in bytes.
+/// Number of iteration rows that are stored whole for a loop's first failures, and also for its last failures. The
+/// second constant is the maximum size in bytes of each of these two parts.
 const FAILED_ROWS: u64 = 1_000;
 const FAILED_ROWS_BYTES: u64 = 16 << 20;
 
@@ -49,7 +49,6 @@ pub struct ArchiveRows {
     begun: BTreeMap<(String, u64), IterationFacts>,
 }
 
-/// An archive row.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 struct ArchiveRow {
     number: u64,
@@ -58,7 +57,7 @@ struct ArchiveRow {
     kind: Kind,
     /// The names in the path of the row's loop, without iterations.
     names: Vec<u8>,
-    /// The iterations of the enclosing loops: in the row's first path, and in its last path.
+    /// The iterations of the enclosing loops: for the first path in the row, and for the last one.
     outer: (Vec<u64>, Vec<u64>),
     /// The lowest and the highest iteration in the row.
     range: (u64, u64),
@@ -103,7 +102,6 @@ impl ArchiveRows {
         })
     }
 
-    /// Assigns a number to a new archive row.
     fn number(&mut self) -> u64 {
         self.last_number += 1;
         self.last_number
@@ -288,7 +286,7 @@ impl<K: Kv> RowReader<K> {
         let failed: Vec<(u64, u64, u64)> = { archive.rows.iter().filter(own) }
             .map(|archive_row| (archive_row.number, archive_row.count, archive_row.bytes))
             .collect();
-        // An archive row is removed only if the rows before it have enough failures and the rows after it, too.
+        // An archive row is removed only if the rows before it have enough failures, and the rows after it as well.
         let enough = |part: &[(u64, u64, u64)]| {
             let (count, bytes) = part.iter().fold((0, 0), |(count, bytes), archive_row| {
                 (count + archive_row.1, bytes + archive_row.2)

@@ -1,7 +1,7 @@
-//! Refuses files that would make fjall end the process. fjall panics in two cases on a damaged list of tables: the
-//! list's checksum is in the file `current`, but fjall does not verify it. If the list of sections in a table claims
-//! more memory than the machine has, the process ends as well.
-//! Both kinds of file have the format of the crate `sfa`: sections, a list of the sections, and a trailer.
+//! Refuses files that would make fjall end the process. On a damaged list of tables, fjall panics in two cases. (The
+//! list's checksum is in the file `current`, but fjall does not verify it.) If the list of sections in a table claims
+//! more memory than the machine has, the process ends as well. Both kinds of file have the format of the crate `sfa`:
+//! sections, a list of the sections, and a trailer.
 
 use crate::StoreError;
 use crate::directory::files;

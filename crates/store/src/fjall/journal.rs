@@ -342,8 +342,8 @@ fn cut(journal: &Path, end: u64) -> io::Result<()> {
 }
 
 /// Rewrites the journals without the batches that are in tables, if these batches are large. Otherwise fjall reads and
-/// encodes all of them each time it opens.
-/// If the process ends at any point of this, the journals still have all batches that are in no table.
+/// encodes all of them each time it opens. If the process ends during this, the journals still have all batches that
+/// are in no table.
 fn drop_batches_in_tables(
     folder: &Path,
     batches: &[Batch<'_>],
@@ -440,7 +440,8 @@ pub(super) fn readable(path: &Path) -> Result<ReadableRows, StoreError> {
 mod tests {
     use super::*;
 
-    /// Creates the journal `made`, and removes the journal `removed`, as fjall does when all of it is in tables.
+    /// Creates the journal `made`, and removes the journal `removed`, as fjall does when all of the latter is in
+    /// tables.
     fn rotate(folder: &Path, made: u64, removed: u64) {
         File::create(folder.join(format!("{made}.{ENDING}"))).unwrap();
         fs::remove_file(folder.join(format!("{removed}.{ENDING}"))).unwrap();

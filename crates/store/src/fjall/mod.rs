@@ -107,7 +107,6 @@ pub struct Fjall {
     _scratch: Option<Scratch>,
 }
 
-/// An open database.
 struct OpenedFjall {
     database: Database,
     rows: Keyspace,
@@ -164,8 +163,8 @@ impl OpenedFjall {
         Ok(opened)
     }
 
-    /// Opens the database in a directory. The mark is opened after it, because another process could own the store until
-    /// fjall had its lock.
+    /// Opens the database in a directory. The mark is opened after it, because another process could own the store
+    /// until fjall has its lock.
     fn at(
         path: &Path,
         options: StoreOptions,

@@ -24,13 +24,13 @@ pub(super) struct Durability {
     unsynced: Mutex<usize>,
     /// Notified when `unsynced` decreases.
     unsynced_decreased: Condvar,
-    /// How often the store was opened again. A group that was being written at such a moment is not known to be
+    /// Number of times that the store was opened again. A group that was being written at such a time may not be
     /// durable.
     epoch: AtomicU64,
 }
 
 impl Durability {
-    /// Creates the state of a store whose groups up to this one are durable.
+    /// Creates the state of a store whose groups up to the number `group` are durable.
     pub fn new(group: u64) -> Self {
         Self {
             applied: AtomicU64::new(group),
@@ -108,8 +108,8 @@ impl<K: Kv> Rows<K> {
     ) -> Result<(), StoreError> {
         let done = self.sync_group(writer, on_flushed);
         if done.is_err() {
-            // With the lock, a reader cannot check for errors before this notification and then begin to wait after it,
-            // for ever.
+            // Hold the lock during the notification. Otherwise a reader could check for an error just before the
+            // notification, begin to wait just after it, and then wait for ever.
             let _synced = lock(&self.durability.synced);
             self.durability.synced_changed.notify_all();
         }

@@ -63,8 +63,8 @@ impl<K: Kv> RowReader<K> {
         }
     }
 
-    /// Prevents that a group is applied while the guard exists. Use it only for copying rows. Do not get a second guard
-    /// on the same thread: if a writer waits for the first guard, the second one would cause a deadlock.
+    /// Prevents groups from being applied while the guard exists. Use it only for copying rows. Do not get a second
+    /// guard on the same thread: if a writer waits for the first guard, the second one would cause a deadlock.
     pub(crate) fn hold_groups(&self) -> RwLockReadGuard<'_, ()> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -94,7 +94,7 @@ impl<K: Kv> RowReader<K> {
         record.map(|record| record.decode(decode)).transpose()
     }
 
-    /// Does the same as [`RowReader::read`], for a caller that prevents that groups are applied.
+    /// Does the same as [`RowReader::read`], for a caller that prevents groups from being applied.
     pub(crate) fn read_locked<T>(
         &self,
         key: impl FnOnce(&mut Vec<u8>),
@@ -123,7 +123,7 @@ impl<K: Kv> RowReader<K> {
         self.record_at(key)
     }
 
-    /// Copies the record under a key, if there is one. The caller prevents that groups are applied meanwhile.
+    /// Copies the record under a key, if there is one. The caller prevents groups from being applied meanwhile.
     pub(crate) fn record_at(
         &self,
         key: impl FnOnce(&mut Vec<u8>),
@@ -246,7 +246,7 @@ impl<K: Kv> RowReader<K> {
         self.stored_header_locked(run)
     }
 
-    /// Does the same as [`RowReader::stored_header`], for a caller that prevents that groups are applied.
+    /// Does the same as [`RowReader::stored_header`], for a caller that prevents groups from being applied.
     pub(crate) fn stored_header_locked(
         &self,
         run: &str,

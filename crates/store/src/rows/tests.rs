@@ -38,7 +38,7 @@ fn a_store_of_others_and_one_of_a_later_version_are_refused() {
     assert!(refused(&later).contains("its format is 3"));
 }
 
-/// A disk of which one sync fails.
+/// A disk on which one sync fails.
 #[derive(Default)]
 struct Failing {
     memory: Memory,

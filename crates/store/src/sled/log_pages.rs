@@ -29,7 +29,7 @@ pub(super) struct Pages {
     /// Rows of pages that were removed, or that moved these rows to another page. They are used if the other page is
     /// lost.
     orphaned: BTreeMap<Bytes, Bytes>,
-    /// Changes of pages that are not known, by page: the ends of the changed keys, and the values.
+    /// Changes of pages that are not known, by page: the suffix of each changed key, and its value.
     unresolved: BTreeMap<u64, Vec<(Bytes, Bytes)>>,
     is_valid: IsValid,
 }
@@ -66,8 +66,8 @@ impl LeafNode {
         [self.lo.get(..prefix).unwrap_or_default(), end].concat()
     }
 
-    /// Sets a row. `end` is the end of its key, as the log stores it. If the message that gave the page another prefix
-    /// is lost, the known prefix may be wrong, so other prefixes are tried. Returns false if no prefix fits.
+    /// Sets a row. `end` is the suffix of its key, as the log stores it. If the message that gave the page another
+    /// prefix is lost, the known prefix may be wrong, so other prefixes are tried. Returns false if no prefix fits.
     fn set(&mut self, lsn: u64, end: &[u8], value: &[u8], is_valid: IsValid) -> bool {
         let mut key = self.key(self.prefix, end);
         if !value.is_empty() && !is_valid(&key, value) {

@@ -176,7 +176,7 @@ impl OpenedSled {
             file.sync_data().map_err(StoreError::Io)?;
         }
         let db = database(&path, options.cache_bytes, name)?;
-        // Only now, because another process could own the store until sled had its lock.
+        // Open the mark only now: until sled has its lock, another process could own the store.
         let mark = match &making {
             None => Watermark::open(&path)?,
             Some(_) => Watermark::fresh(&path).map_err(StoreError::Io)?,
@@ -278,7 +278,7 @@ impl Disk for Sled {
 impl Kv for Sled {
     type Bytes = IVec;
     type Backup = Self;
-    // For this many bytes of rows, sled writes several times as many to its log. All of them must be in two segments.
+    // For rows of this many bytes, sled writes several times more to its log. All of this must be in two segments.
     const MAX_UNSYNCED: usize = 128 * 1024;
 
     fn padding() -> Vec<Vec<u8>> {

@@ -1,6 +1,6 @@
-//! Reads a store that no process owns directly from its log, without writing. The alternative, opening the database,
-//! writes to it. This is slower for a small store, and needs space and write permission.
-//! If the log cannot be read in full or its check fails, the database is opened instead, which reports what is wrong.
+//! Reads a store that no process owns directly from its log, without writing. The alternative is to open the database.
+//! This is slower for a small store, writes to it, and needs space and write permission. If the log cannot be read in
+//! full or its check fails, the database is opened instead, which reports what is wrong.
 
 use super::log_pages::Pages;
 use super::log_reader::Log;
@@ -14,7 +14,7 @@ use nix::fcntl::FlockArg;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A log with more bytes than this is opened with the database, which does not read the whole log and so is as fast.
+/// A log with more bytes than this is opened with the database, which does not read the whole log and so is not slower.
 const SMALL: u64 = 8 << 20;
 
 /// A log with more bytes than this is not read into memory, even if the database cannot be opened.
@@ -23,7 +23,7 @@ const LARGE: u64 = 1 << 30;
 /// Opens the store of a state directory for inspection.
 ///
 /// # Errors
-/// The errors of [`SledStore::open`], if the store cannot be opened and cannot be read without opening either.
+/// The errors of [`SledStore::open`], if the store can neither be opened nor be read without opening it.
 pub fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
     if let Some(store) = open_read_only(dir)? {
         return Ok(Arc::new(store));
