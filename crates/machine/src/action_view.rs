@@ -37,9 +37,9 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns true if a scope that encloses the action ended without running it.
-    /// The format defines how such an action reads: as skipped, or, only after a timeout of the scope, as cancelled.
-    /// Reading any other action that has not run is an error.
+    /// Returns true if a scope that encloses the action ended without running it. By the rules of some formats, such an
+    /// action reads as skipped. By the rules of others, it reads as cancelled, but only if the scope timed out. Reading
+    /// any other action that has not run is an error.
     pub fn is_left_unrun(&self, id: ActionId) -> bool {
         let skips = match self.program.rules.unrun_value {
             UnrunActionValue::Error => return false,
@@ -57,7 +57,6 @@ impl<'a> View<'a> {
         (0..).map(ScopeId).zip(&self.program.scopes).any(ended)
     }
 
-    /// Returns true if the cursor is in a scope.
     fn is_inside(&self, scope: ScopeId) -> bool {
         self.frames().any(|(_, frame)| frame.scope == scope)
     }
@@ -151,7 +150,7 @@ impl<'a> View<'a> {
             })
     }
 
-    /// Returns the views of an action, one for each of these iterations that has a record of it.
+    /// Returns one view of the action for each of the given iterations that has a record of it.
     fn views(
         &self,
         id: ActionId,
@@ -189,7 +188,6 @@ impl<'a> View<'a> {
     }
 }
 
-/// Returns true if an action ended because a timeout passed.
 fn has_timed_out(record: &ActionRecord) -> bool {
     let limited = matches!(
         record.output,
@@ -274,8 +272,8 @@ fn without_own(inputs: &Value) -> Value {
     }
 }
 
-/// Returns the inputs as the workflow's definition has them. The action of a connector has them nested inside the
-/// inputs that select its handler.
+/// Returns the inputs as they are in the workflow's definition. For a connector's action, these are nested in the
+/// inputs that select the handler.
 fn definition_inputs(inputs: &Value) -> Value {
     let named = inputs.get("connectorType").is_some() && inputs.get(HANDLER_NAMES).is_some();
     let given = inputs.get("input").and_then(Value::as_object);

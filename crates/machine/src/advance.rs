@@ -23,9 +23,9 @@ pub fn advance(
     advance_into(Vec::new(), program, run, now, event, &Budget::default())
 }
 
-/// Does the same as [`advance`], and uses the buffer of an earlier transition's changes again. Otherwise a driver of
-/// many runs would spend more time on allocating buffers than on the steps. All evaluations share the budget. If the
-/// budget is exceeded and its reserve for handling the fault, too, the transition and the run must be discarded.
+/// Does the same as [`advance`], and reuses the buffer for changes of an earlier transition. Otherwise a driver of many
+/// runs would spend more time on allocating buffers than on the steps. All evaluations share the budget. If they exceed
+/// the budget and also its reserve for handling the fault, the caller must discard the transition and the run.
 ///
 /// # Errors
 /// The run is in a state that the machine's rules exclude.

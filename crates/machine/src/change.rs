@@ -58,7 +58,6 @@ pub enum Change {
         /// The cursor that owns the record of the action.
         owner: CursorId,
         action: ActionId,
-        /// How the action ended.
         status: Status,
         /// The result of the action.
         output: Output,
@@ -80,7 +79,6 @@ pub enum Change {
         owner: CursorId,
         /// How the action ended.
         status: Status,
-        /// The result of the action.
         output: Value,
         /// Why the action failed; `None` if it did not fail.
         error: Option<Fault>,
@@ -142,7 +140,7 @@ pub enum Change {
         depth: u32,
         end: LoopEnd,
     },
-    /// A loop at whose limit the run had paused was granted more iterations and time.
+    /// The run had paused at a limit of a loop. This loop was granted more iterations and time.
     BudgetGranted {
         cursor: CursorId,
         /// The index of the frame in the stack of the cursor.
@@ -262,7 +260,7 @@ pub enum VariableChange {
 }
 
 impl Change {
-    /// Returns true if the values in the change have at most about this many bytes each.
+    /// Returns true if each value in the change has at most about this many bytes.
     #[must_use]
     pub fn fits_in_bytes(&self, bytes: usize) -> bool {
         let fits = |value: &Value| value.fits_in_bytes(bytes);

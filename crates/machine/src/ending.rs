@@ -170,8 +170,8 @@ impl<'a> EndHandler<'_, 'a> {
         variables.change(root, VariableChange::Set(Name::from(FAILURE), failure))
     }
 
-    /// Ends the run with the fault of a value that does not belong to an action, such as an output. The fault has the
-    /// value's own name and position.
+    /// Ends the run with the fault of a value that does not belong to an action, such as an output. The fault names the
+    /// value and its position.
     pub fn finish_with_fault(
         &mut self,
         what: &str,
@@ -222,7 +222,7 @@ impl<'a> EndHandler<'_, 'a> {
     }
 }
 
-/// Returns the run's state, as a value, without Windlass's own keys.
+/// Returns the run's state as a value, without the keys that only Windlass uses.
 fn without_own_keys(state: &Value) -> Value {
     let own = |name: &str| name.starts_with(OWN_KEYS);
     match state {
@@ -238,7 +238,7 @@ fn without_own_keys(state: &Value) -> Value {
     }
 }
 
-/// Returns a run's result, or a fault if it is so large that it could hardly be read again.
+/// Returns a run's result, or a fault if the result has more than [`MAX_RESULT`] bytes.
 fn check_result_size(result: Value) -> Result<Value, Fault> {
     if result.fits_in_bytes(MAX_RESULT) {
         return Ok(result);

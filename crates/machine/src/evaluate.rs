@@ -105,8 +105,7 @@ impl<'r, 'a> Reader<'r, 'a> {
             .map_err(|error| expression_fault(&error))
     }
 
-    /// Evaluates a duration: text in ISO 8601, or `{count, unit}`. In some formats also a number, which is a number of
-    /// seconds.
+    /// Evaluates a duration: text in ISO 8601, or `{count, unit}`. Some formats also accept a number of seconds.
     pub fn eval_duration(
         self,
         cursor: CursorId,
@@ -121,7 +120,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         })
     }
 
-    /// Returns a fault with the position of the cursor's state in the workflow file.
+    /// Adds the position of the cursor's state in the workflow file to a fault.
     pub fn locate_fault(self, cursor: CursorId, fault: Fault) -> MachineResult<RunError> {
         let state = self.state_of(cursor)?;
         let written = state.action.and_then(|action| self.authored_action(action));
@@ -133,8 +132,8 @@ impl<'r, 'a> Reader<'r, 'a> {
         })
     }
 
-    /// Returns a fault with the position of an action in the workflow file. The action as a whole raised the fault: its
-    /// loop reached a limit, or its timeout passed. The cursor has already left the action.
+    /// Adds the position of an action in the workflow file to a fault. The action as a whole raised the fault: its loop
+    /// reached a limit, or its timeout passed. The cursor has already left the action.
     pub fn locate_fault_at(
         self,
         cursor: CursorId,
@@ -177,7 +176,8 @@ pub(super) fn expression_fault(error: &EvalError) -> Fault {
 
 impl View<'_> {
     /// Evaluates a template and checks depth and size of the value. A deeper value could not be read from the store,
-    /// and a larger one would exceed the limit of a run's state. A part that occurs at several places counts each time.
+    /// and a larger one would exceed the limit of a run's state. A part that occurs at several places is counted once
+    /// for each place.
     pub fn computed(&self, template: &Template) -> Result<Value, Fault> {
         check_size(self.value(template), self.budget, MAX_COMPUTED_BYTES)
     }

@@ -16,7 +16,6 @@ pub const SCHEDULE: &str = "=schedule";
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// The run was started.
     Started {
         input: Value,
         /// An object with the values that the program reads from outside: environment variables, the workflow's values
@@ -53,7 +52,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Returns true if the values in the event have at most about this many bytes.
+    /// Returns true if each value in the event has at most about this many bytes.
     #[must_use]
     pub fn fits_in_bytes(&self, bytes: usize) -> bool {
         match self {
@@ -137,12 +136,11 @@ impl Transition {
         self.effects
     }
 
-    /// Removes and returns the requests that may start before the step is durable.
-    /// The step is then stored together with the next one. So this returns `None` if the step must not wait: it reaches
-    /// a limit, it has a request that is not safe ([`Request::is_safe`]), or a timer of it is due before `until`. Also
-    /// returns `None` if the step has no requests.
-    /// Call this only for a step whose events will all be redelivered. Then everything that its requests depend on is
-    /// already durable.
+    /// Removes and returns the requests that may start before the step is durable. The step is then stored together
+    /// with the next one. So this returns `None` if the step must not wait: it reaches a limit, it has a request that
+    /// is not safe ([`Request::is_safe`]), or one of its timers is due before `until`. Also returns `None` if the step
+    /// has no requests. Call this only for a step whose events will all be redelivered. Then everything that its
+    /// requests depend on is already durable.
     pub fn take_idempotent(&mut self, until: Timestamp) -> Option<Vec<Effect>> {
         let waits = |effect: &Effect| match effect {
             Effect::Start { request, .. } => request.is_safe(),
@@ -208,7 +206,6 @@ impl Transition {
 pub struct HistoryEvent {
     /// When the event happened.
     pub at: Timestamp,
-    /// What happened.
     #[serde(flatten)]
     pub what: HistoryKind,
 }
@@ -233,7 +230,8 @@ pub fn failed_actions(events: &[HistoryEvent]) -> impl Iterator<Item = (&History
             return None;
         };
         let repeats = |later: &HistoryEvent| match &later.what {
-            // After the failure, the error may have the reason why the retry's condition could not be computed.
+            // The error begins with the failure. After it, the error may say why the retry's condition could not be
+            // computed.
             HistoryKind::RetryScheduled { error, .. } => error.starts_with(failure.as_str()),
             _ => false,
         };

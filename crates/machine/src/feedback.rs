@@ -1,5 +1,5 @@
 //! The data that a loop stores about earlier iterations: the values that its condition read (the feedback, for the next
-//! iteration), and how often in sequence the iterations had the same result. Nothing here ends a loop.
+//! iteration), and the number of consecutive iterations with the same result. Nothing here ends a loop.
 
 use super::bug::{MachineResult, StepResult};
 use super::env::FEEDBACK;
@@ -11,7 +11,7 @@ use windlass_value::first_bytes;
 
 const UNCHANGED: &str = "$unchanged";
 
-/// Returns the first 128 bits of the token's SHA-256. These are enough that different tokens do not have the same hash
+/// Returns the first 128 bits of the token's SHA-256. With this many bits, different tokens do not have the same hash
 /// by chance.
 pub(super) fn hash_of(token: &str) -> u128 {
     let hash = sha256(token.as_bytes());
@@ -22,8 +22,7 @@ pub(super) fn hash_of(token: &str) -> u128 {
 const MAX_FEEDBACK: usize = 64 << 10;
 
 impl<'a> IterationHandler<'_, 'a> {
-    /// Returns true if the last iterations had the same result as often as the loop's limit for unchanged iterations
-    /// allows.
+    /// Returns true if the number of consecutive iterations with the same result has reached the loop's limit.
     pub fn is_unchanged(&mut self, this: LoopRef<'a>) -> StepResult<bool> {
         let Some(unchanged) = &this.spec.unchanged else {
             return Ok(false);

@@ -302,7 +302,7 @@ impl<'a> LoopHandler<'_, 'a> {
         self.iterations().end(this, Status::TimedOut)
     }
 
-    /// Grants the loop as many iterations and as much time again, when the run is resumed after `on_limit: pause`.
+    /// Grants the loop its number of iterations and its timeout again, when the run is resumed after `on_limit: pause`.
     pub fn grant_budget(&mut self, path: &str) -> MachineResult<Next> {
         let read = self.read();
         let found = read.run.loops().find(|(_, _, state)| state.path == path);

@@ -127,7 +127,7 @@ impl<'a> View<'a> {
         self.enclosing().next().map(|one| match one {
             Enclosing::Loop(scope, _, state) => (state.path.clone(), current(scope, state)),
             Enclosing::Item { index, .. } => {
-                // The path of an item ends with `#` and the item's index.
+                // The path of an item ends with `#` and the item's index. Return the path without this end.
                 let path = self.path();
                 let own = path.rsplit_once('#').map_or(&*path, |(own, _)| own);
                 (own.to_owned(), u64::from(index))
@@ -182,10 +182,10 @@ impl Enclosing<'_> {
     }
 }
 
-/// Returns the number of a loop's current iteration.
-/// Between two iterations, this depends on the loop. If it checks its condition before an iteration, the current one is
-/// the next iteration. If it checks after an iteration, the current one is still the last iteration: a `doUntil` with
-/// the condition that `loopCount` equals 3 runs three times.
+/// Returns the number of a loop's current iteration. Between two iterations, this depends on when the loop checks its
+/// condition. If it checks before an iteration, the next iteration is the current one. If it checks after an iteration,
+/// the last iteration is still the current one: a `doUntil` with the condition that `loopCount` equals 3 runs three
+/// times.
 fn current(scope: &Scope, state: &LoopState) -> u64 {
     let after = matches!(&scope.kind, ScopeKind::Loop(_, spec) if spec.test == Test::After);
     if after && state.iteration_started_at.is_none() {

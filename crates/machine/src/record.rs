@@ -23,14 +23,12 @@ const MAX_NESTING: u32 = 64;
 /// Maximum depth to which the references of an output are followed. No workflow file nests as deep.
 const MAX_FOLLOWED: u32 = 256;
 
-/// One action's record.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ActionRecord {
     /// How the action ended.
     pub status: Status,
     /// The evaluated inputs; null if the action has no inputs.
     pub inputs: Value,
-    /// The output of the action.
     pub output: Output,
     /// Why the action failed; `None` if it did not fail. Boxed, because most actions do not fail.
     pub error: Option<Box<Fault>>,
@@ -77,8 +75,8 @@ impl Drop for Nested {
 }
 
 impl ActionRecord {
-    /// Returns true if output and inputs have at most about this many bytes each.
-    /// An output with references to other records never fits.
+    /// Returns true if the output and the inputs each have at most about this many bytes. An output with references to
+    /// other records never fits.
     pub fn fits_in_bytes(&self, bytes: usize) -> bool {
         let given = match &self.output {
             Output::Value(value) => Some(value),
@@ -315,7 +313,6 @@ pub enum LoopEnd {
 }
 
 impl LoopEnd {
-    /// All reasons.
     pub const ALL: [Self; 10] = [
         Self::Condition,
         Self::Break,

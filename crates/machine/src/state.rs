@@ -125,7 +125,6 @@ pub enum Wait {
     /// The fault is deferred, because it occurred while the run was paused, or because raising it would cross a second
     /// iteration boundary in one transition.
     Faulted {
-        /// The fault.
         error: Box<RunError>,
         /// True if the operation at the cursor raised the fault. False if the fault passed through an inner scope.
         here: bool,
@@ -321,7 +320,6 @@ impl LoopState {
 pub struct TryState {
     /// Number of the current attempt, or of the next one while the try waits; from 1.
     pub attempt: u32,
-    /// Maximum number of attempts.
     pub max_attempts: u32,
     /// The fault of the last failed attempt, and when it occurred.
     pub last_fault: Option<Box<(Fault, Timestamp)>>,
@@ -354,13 +352,10 @@ impl ForkState {
     }
 }
 
-/// The state of a branch.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BranchState {
-    /// The branch has not started.
     Pending,
-    /// The branch is running.
     Running(CursorId),
     Ended(BranchOutcome),
 }
@@ -455,7 +450,6 @@ impl RunState {
 pub struct Outcome {
     /// Succeeded, Failed, TimedOut or Cancelled.
     pub status: Status,
-    /// The output of the run.
     pub output: Value,
     /// Why the run did not succeed.
     pub error: Option<RunError>,
@@ -495,7 +489,6 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
-    /// All statuses.
     pub const ALL: [Self; 7] = [
         Self::Running,
         Self::Waiting,

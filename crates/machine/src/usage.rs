@@ -30,7 +30,6 @@ pub enum BudgetKind {
 }
 
 impl BudgetKind {
-    /// All kinds.
     pub const ALL: [Self; 2] = [Self::Tokens, Self::Cost];
 
     /// Returns the word in files and outputs.

@@ -88,7 +88,7 @@ pub fn compile(
     }
 }
 
-/// Returns the environment variables that are secrets if `secret` is true, and those that are not if it is false.
+/// Returns the environment variables that are secrets, or, if `secret` is false, the others.
 fn environment(workflow: &Workflow, secret: bool) -> Vec<windlass_model::model::Name> {
     let reads = workflow.environment.iter();
     let wanted = reads.filter(|read| read.secret == secret);

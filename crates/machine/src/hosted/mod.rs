@@ -62,13 +62,11 @@ impl RunHost {
         &self.state
     }
 
-    /// Returns the program of the run.
     #[must_use]
     pub fn program(&self) -> &Arc<Program> {
         &self.program
     }
 
-    /// Returns the status of the run.
     #[must_use]
     pub fn status(&self) -> RunStatus {
         self.state.status()
@@ -93,14 +91,14 @@ impl RunHost {
         self.first_own
     }
 
-    /// Continues as a host that had the run before. `first_own` is the smallest effect id that this host itself
-    /// requested.
+    /// Continues in place of the host that had the run before. `first_own` is the smallest effect id that this host
+    /// itself requested.
     pub fn continue_from(&mut self, first_own: EffectId) {
         self.first_own = first_own;
     }
 
-    /// Advances the run by an event. If a timer is not due, the event does nothing, because the timer's due time moved
-    /// after it was armed. `changes` is an empty buffer, which the transition uses for its changes.
+    /// Advances the run by an event. The event of a timer that is not due does nothing: its due time moved after the
+    /// timer was armed. `changes` is an empty buffer, which the transition uses for its changes.
     ///
     /// # Errors
     /// The run contradicts itself. The state in memory is invalid.
@@ -114,7 +112,7 @@ impl RunHost {
     }
 
     /// Does the same as [`RunHost::handle_event`], within the given budget of work. If the work exceeds the budget and
-    /// its reserve for handling the fault, too, neither the transition nor the state in memory is valid; then use
+    /// also its reserve for handling the fault, neither the transition nor the state in memory is valid. Then use
     /// [`RunHost::take_over`].
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use crate::RunState;
 use bincode::enc::write::{SizeWriter, Writer};
 use bincode::error::EncodeError;
 
-/// A state is not measured before it may have more bytes than this.
+/// A state is first measured when it may have more bytes than this.
 const SMALL: u64 = 256 * 1024;
 
 /// Approximate bytes of memory that each encoded part (tag, length, text) needs in addition to its encoded bytes.

@@ -30,7 +30,6 @@ use windlass_source::source::Span;
 pub struct Program {
     /// The hash of its sources.
     pub hash: ProgramHash,
-    /// The workflow's name.
     pub name: Name,
     /// The name of its format, for people.
     pub format: &'static str,
@@ -130,7 +129,6 @@ pub struct Action {
     pub gives_inputs: bool,
     /// Which parts of the action (inputs, outputs) are secure.
     pub secure: Secured,
-    /// Position in the file.
     pub span: Span,
 }
 
@@ -141,13 +139,11 @@ pub struct State {
     pub name: Name,
     /// The innermost scope that contains the state.
     pub scope: ScopeId,
-    /// The operation.
     pub op: Op,
     /// The next state. If the operation ends its scope, this is the state itself.
     pub next: StateId,
     /// The action whose record the state writes.
     pub action: Option<ActionId>,
-    /// Position in the file.
     pub span: Span,
 }
 
@@ -305,9 +301,9 @@ impl Program {
         self.scopes.iter().any(lists)
     }
 
-    /// Removes the workflow's values between runs from `start`, the values that the engine passes when a run starts,
-    /// and returns them. If the engine does not pass a value, the result has the value's initial value. Returns `None`
-    /// if the program declares no such values.
+    /// Removes and returns the values that the workflow retains between its runs. `start` has the values that the
+    /// engine passes when a run starts. If the engine does not pass a value, the result has the value's initial value.
+    /// Returns `None` if the program declares no such values.
     pub(crate) fn take_state(&self, start: &mut Value) -> Option<Value> {
         if self.state_values.is_empty() {
             return None;

@@ -220,8 +220,8 @@ impl ForkState {
     }
 }
 
-/// Returns the error for the record of a foreach that succeeded although some of its items failed, or items of a
-/// foreach inside it.
+/// Returns the error for the record of a foreach that succeeded although items failed. These are its own items, or
+/// items of a foreach inside it.
 fn failed_items(
     read: Reader<'_, '_>,
     cursor: CursorId,

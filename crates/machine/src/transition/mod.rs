@@ -1,5 +1,6 @@
-//! A transition while it is made. Only the types in the table below (the handlers) add changes to it. The table shows
-//! for each handler what it may change: the changes that it makes itself, and the handlers that it may use (`lends`).
+//! A transition that is being built. Only the types in the table below (the handlers) add changes to it. The table
+//! shows for each handler what it may change: the changes that it makes itself, and the handlers that it may use
+//! (`lends`).
 
 mod changes;
 mod forks;
@@ -212,7 +213,7 @@ pub(super) enum Next {
     Raise(CursorId, Box<RunError>, FaultOrigin),
 }
 
-/// A transition while it is made.
+/// A transition that is being built.
 pub(super) struct TransitionBuilder<'a> {
     program: &'a Program,
     run: &'a mut RunState,
