@@ -136,14 +136,14 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets the maximum that a workflow may state for the number of iterations of a loop.
+    /// Sets the maximum number of iterations that a workflow may state for a loop.
     #[must_use]
     pub fn max_count(mut self, count: u64) -> Self {
         self.caps.count = Some(count);
         self
     }
 
-    /// Sets the maximum that a workflow may state for the timeout of a loop.
+    /// Sets the maximum timeout that a workflow may state for a loop.
     #[must_use]
     pub fn max_timeout(mut self, timeout: Duration) -> Self {
         self.caps.timeout = Some(timeout);
@@ -282,7 +282,7 @@ impl EngineBuilder {
         let (limits, commands_only) = (self.limits, self.commands_only);
         let state = self.state.clone();
         let rates = Rates::new(std::mem::take(&mut self.rates), state.as_deref());
-        // The other backend carries the runs out, so a handler that this process lacks is not missing.
+        // The other backend executes the runs, so a handler that this process lacks is not missing.
         self.commands_only |= connect.is_some();
         #[cfg(feature = "http")]
         let exporter = self.otlp.take().map(otlp::Exporter::start).transpose()?;

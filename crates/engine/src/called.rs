@@ -153,7 +153,7 @@ impl Workflows {
             let message = format!("`{name}` was not started: {why}");
             Fault::new(fault_kind::WORKFLOW, message)
         };
-        // This process may not be the one that carries the actions out, so a missing handler is not an error here.
+        // This process may not be the one that executes the actions, so a missing handler is not an error here.
         let reader = Self {
             commands_only: true,
             ..self.with(&LoadOptions::default())

@@ -39,7 +39,7 @@ codes! {
     MethodNotAllowed = ("method-not-allowed", 405, 2, "The address accepts other methods");
     UnknownRun = ("unknown-run", 404, 2, "Unknown run");
     UnknownWorkflow = ("unknown-workflow", 404, 2, "Unknown workflow");
-    /// The name has another workflow by now than the one that was to be replaced.
+    /// The workflow that was to be replaced is no longer the one of this name.
     WorkflowChanged = ("workflow-changed", 412, 2, "The workflow is another one by now");
     UnknownState = ("unknown-state", 404, 2, "Unknown state");
     /// The value between runs is not the one that the caller expects.
@@ -77,7 +77,7 @@ codes! {
     RefusedEdit = ("refused-edit", 422, 3, "The text cannot be edited so");
     /// The input does not have the form that the workflow declares.
     RefusedInput = ("refused-input", 422, 2, "The input is refused");
-    /// The engine has as much to do as the operator allows. Later there may be room.
+    /// The engine has reached a limit that the operator has set. A later request may succeed.
     Busy = ("busy", 429, 8, "The server is at capacity");
     /// The engine is not ready yet, or about to stop. Try again.
     Unavailable = ("unavailable", 503, 8, "The server is not ready");

@@ -97,7 +97,7 @@ pub enum EngineError {
         name: windlass_model::model::Name,
         version: String,
     },
-    /// The name has another workflow by now than the one that was to be replaced.
+    /// The workflow that was to be replaced is no longer the one of this name.
     #[error(
         "{}: put it again when what changed is part of it", 
         of_current(name, current.as_deref())

@@ -1,6 +1,6 @@
 //! When a workflow is loaded, reads the files that it names from its folder. The texts are stored with a run, so the
-//! run does not need the files again. Files outside of the folder are never read. The only exception are the files that
-//! a Standard app of Logic Apps shares between its workflows.
+//! run does not need the files again. Files outside of the folder are never read. The only exception: files that a
+//! Standard app of Logic Apps shares between its workflows.
 
 use super::LoadError;
 use super::load::read_text;
@@ -52,7 +52,7 @@ pub(super) struct WorkflowContext {
     pub app_settings: Option<SourceFile>,
     /// Files with further values of parameters or app settings.
     pub further: Vec<SourceFile>,
-    /// Whether a run of an agent of The Edge Agent does not wait at interrupts.
+    /// Whether a run of an agent (The Edge Agent) continues at interrupts without waiting.
     pub auto_continue: bool,
 }
 

@@ -48,7 +48,7 @@ enum Progress {
     Seen,
     /// The start failed for this reason, and is tried again.
     Failed(String),
-    /// A run was started for the file, or is never started.
+    /// A run was started for the file, or no run will be started for it.
     Handled,
 }
 

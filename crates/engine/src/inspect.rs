@@ -191,8 +191,7 @@ impl Inspector {
         self.read(Extent::Latest(run), |store| store.load(run))
     }
 
-    /// Returns a run as it is at one moment: its header, its state, its loops, and as many of its last iterations as
-    /// `iterations` says.
+    /// Returns a run as it is at one moment: its header, its state, its loops, and the last `iterations` iterations.
     pub(super) fn whole(&self, run: &str, iterations: usize) -> Result<ConsistentRun, EngineError> {
         self.read(Extent::Latest(run), |store| {
             store.consistent_read(run, iterations)

@@ -41,7 +41,7 @@ const PAGE: usize = 1_000;
 pub(super) struct Launcher {
     pub inspector: Inspector,
     pub runs: Arc<dyn RunBackend>,
-    /// Limits the runs of one concurrency key. `None` if another backend carries the runs out.
+    /// Limits the runs of one concurrency key. `None` if another backend executes the runs.
     pub turns: Option<Arc<Turns>>,
     pub workflows: Arc<Workflows>,
     pub store: Arc<dyn Store>,

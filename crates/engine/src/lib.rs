@@ -14,7 +14,7 @@
 // Only the exports of the crate `windlass` are a published library. So an item whose name says everything has no
 // comment.
 #![allow(missing_docs)]
-// Without these features, nothing uses some of the code.
+// Without these features, some of the code is unused.
 #![cfg_attr(
     not(all(feature = "http", feature = "metrics", feature = "tea")),
     allow(dead_code, unused_imports)
@@ -150,7 +150,6 @@ pub struct Engine {
 pub struct StartOptions {
     /// The run's id. By default the workflow's name and a ULID.
     pub id: Option<String>,
-    /// The run's labels.
     pub labels: BTreeMap<String, String>,
 }
 

@@ -53,7 +53,7 @@ pub struct LoadOptions {
     pub workflow: Option<String>,
     /// The file with the app settings of a Logic Apps definition: `{Values: {…}}`, or only the map.
     pub app_settings: Option<SourceFile>,
-    /// Whether a run of an agent of The Edge Agent does not wait at interrupts.
+    /// Whether a run of an agent (The Edge Agent) continues at interrupts without waiting.
     pub auto_continue: bool,
     /// Files with further values for a Logic Apps definition, which are read after `parameters`. Each has values of
     /// parameters (`{name: {value}}`) or of app settings (`{Values: {…}}`).

@@ -1,6 +1,6 @@
 //! A summary of every run in memory, enough to find, sort and count runs without reading them again. The index follows
 //! the store: at each request it reads the runs that changed since the last one. Without the index, one page of a list
-//! of 100,000 runs would need all headers, and to read these would need half a second.
+//! of 100,000 runs would need all headers, and reading them takes half a second.
 
 use super::EngineError;
 use super::inspect::Inspector;
@@ -117,8 +117,8 @@ impl RunIndexEntry {
     }
 }
 
-/// An entry that is compared by the run's id. The sets of the index share one copy of each entry, and it needs no
-/// separate key, because the index may have a million entries.
+/// An entry that is compared by the run's id. The index may have a million entries, so its sets share one copy of each
+/// entry and have no separate keys.
 #[derive(Clone, Debug)]
 struct ById(Arc<RunIndexEntry>);
 

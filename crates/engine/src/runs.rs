@@ -72,7 +72,7 @@ pub trait RunReader: Send + Sync + 'static {
     fn on_change(&self, wake: Wake);
 }
 
-/// Carries runs out.
+/// Executes runs.
 pub trait RunBackend: Send + Sync + 'static {
     /// Returns the reader of the runs.
     fn inspect(&self) -> Arc<dyn RunReader>;

@@ -25,7 +25,7 @@ const TIME_LABEL: &str = "windlass.scheduled_time";
 /// A run counts as late if it was started more than this after its scheduled time.
 const BEHIND: Duration = Duration::from_secs(10);
 
-/// If times of a schedule are decided that are ahead of the clock by more than this, the clock was wrong when they were
+/// If the decided times of a schedule are ahead of the clock by more than this, the clock was wrong when they were
 /// decided.
 const AHEAD: Duration = Duration::from_secs(60);
 
@@ -328,7 +328,7 @@ fn instant_or_day(schedule: &Schedule, text: &str) -> Result<Timestamp, EngineEr
     })
 }
 
-/// Returns the values that a program reads of the scheduled time of a run. The labels are those of the run. Nothing if
+/// Returns the values that a program can read about the scheduled time of a run with these labels. Returns `None` if
 /// the run has no scheduled time.
 pub(super) fn schedule_of(
     program: &Program,
@@ -372,8 +372,8 @@ fn is_late(header: &RunHeader) -> bool {
     scheduled_time(header).is_some_and(|time| header.started_at.since(time) > BEHIND)
 }
 
-/// Returns whether times of a workflow's schedule are decided that are ahead of the clock. If true, the schedule would
-/// start nothing until the clock has reached these times.
+/// Returns whether a schedule's decided times are ahead of the clock. If they are, the schedule would start nothing
+/// until the clock has reached these times.
 fn is_ahead(stored: &StoredWorkflow, now: Timestamp) -> bool {
     let is_ahead = |at: Timestamp| at > now.plus(AHEAD);
     let of_schedule = stored.schedule.as_ref().map(|state| state.until);

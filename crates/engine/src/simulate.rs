@@ -41,7 +41,6 @@ const COMPUTE: [&str; 7] = [
 
 #[derive(Clone, Debug, Default)]
 pub struct SimulationSpec {
-    /// The input of the run.
     pub input: Value,
     /// Answers by action, handler, connector or executor: the answers are used one after the other, and then the last
     /// one is repeated.
@@ -447,7 +446,8 @@ impl<'a> Simulation<'a> {
         self.steps.push(step);
     }
 
-    /// Returns whether a place is the requested one (`at`), or is inside of it. Every place is, if none was requested.
+    /// Returns whether a place is the requested one (`at`), or is inside of it. If no place was requested, returns true
+    /// for every place.
     fn is_target(&self, place: &str) -> bool {
         let Some(at) = &self.given.at else {
             return true;

@@ -370,8 +370,9 @@ fn described(header: &RunHeader, outputs: Value) -> Value {
 
 /// Allows the retry of a run to overwrite values that the retried run wrote.
 ///
-/// The retry continues from an earlier position, so a later version of such a value would refuse its write. This sets
-/// the stored version in `variables`. The values remain as they were at that position.
+/// The retry continues from an earlier position, where it knows only earlier versions of these values. So the store
+/// would refuse its writes. This function sets the stored versions in `variables`. The values remain as they were at
+/// that position.
 pub(super) fn adopt_writes(
     store: &dyn Store,
     workflow: &Workflow,

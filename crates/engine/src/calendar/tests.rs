@@ -105,7 +105,7 @@ fn a_recurrence_ends_at_its_end() {
     let last = at("2026-11-21T09:00:00Z");
     assert_eq!(next("2026-11-21T08:00:00Z"), Some(last));
     assert_eq!(next("2026-11-21T09:00:00Z"), None);
-    // Missed, it is still found; behind it there is nothing to wait for.
+    // The last time was missed, but a run is still started for it. The recurrence has ended, so there is no next time.
     let now = at("2026-12-01T00:00:00Z");
     let late = decide(&schedule, since(anchor), now, PreviousRun::None);
     assert_eq!((late.start, late.next), (Some(last), None));
@@ -142,7 +142,7 @@ fn what_overlaps_and_what_was_missed() {
     let queue = hourly(Overlap::Queue, Missed::Skip);
     let waits = decided(&queue, "2026-11-21T01:00:01Z", UNDER_WAY);
     assert_eq!((waits.start, waits.until), (None, None));
-    // However long it waited, it was not missed; later times were.
+    // Times that waited for the previous run were not missed, however long they waited. Later times were missed.
     let ended = PreviousRun::Ended {
         began: one,
         at: at("2026-11-21T05:20:00Z"),
@@ -264,12 +264,12 @@ fn each_missed_time_is_decided_in_order() {
         let first = decide(&all, since(anchor), now, PreviousRun::None);
         assert_eq!((first.start, first.until), (Some(one), Some(one)));
         assert_eq!((first.next, first.missed), (Some(now), 0));
-        // The next one waits for it, whatever overlaps otherwise.
+        // The next missed time waits for the end of the late run, except with `Allow`.
         let second = decide(&all, since(one), now, late);
         let expected = (overlap == Overlap::Allow).then(|| at("2026-11-21T02:00:00Z"));
         assert_eq!((second.start, second.until), (expected, expected));
     }
-    // On schedule, the policy decides again.
+    // If the run is not late, the overlap policy decides again.
     let past = since(at("2026-11-21T05:00:00Z"));
     let (now, six) = (at("2026-11-21T06:00:01Z"), Some(at("2026-11-21T06:00:00Z")));
     let decided = |overlap, earlier| {
@@ -318,7 +318,7 @@ fn what_is_too_much_to_make_up_for_is_counted() {
     );
     let none = decide(&every_second(Missed::Skip), past, now, PreviousRun::None);
     assert_eq!((none.start, none.missed), (Some(now), 3_599));
-    // A burst long ago.
+    // Many scheduled times close together, long ago.
     let mut burst = every_second(Missed::RunAll);
     burst.when = When::Cron {
         pattern: "* * 0 1 1 *".into(),
@@ -355,7 +355,7 @@ fn the_times_of_a_pause_are_none() {
             PreviousRun::None,
         )
     };
-    // The one before the pause is not lost.
+    // The time just before the pause still gets its run.
     assert_eq!(
         decided("2026-11-21T00:30:00Z").start,
         Some(at("2026-11-21T01:00:00Z"))

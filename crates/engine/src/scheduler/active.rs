@@ -236,7 +236,7 @@ impl ActiveRun {
     }
 
     /// Returns which index of the store has to list the run. A run that sleeps only briefly stays in the index of
-    /// runnable runs. To move it between the indexes twice in each iteration would cost more than to load it after a
+    /// runnable runs. Moving it between the indexes twice in each iteration would cost more than loading it after a
     /// restart.
     pub fn placement(&self, now: Timestamp) -> Placement {
         match (self.hosted.status(), self.hosted.state().next_due_at()) {

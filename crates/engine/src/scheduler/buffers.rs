@@ -8,7 +8,7 @@ pub(super) const BATCH: usize = 100;
 
 /// Buffers for the changes of steps, which are reused.
 ///
-/// If a driver has many runs, to allocate a buffer for every step costs more than the steps.
+/// If a driver has many runs, allocating a buffer for every step costs more than the steps.
 #[derive(Default)]
 pub(super) struct BufferPool(Vec<Vec<Change>>);
 

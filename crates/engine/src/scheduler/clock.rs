@@ -29,7 +29,7 @@ pub fn now() -> Timestamp {
     Timestamp(passing.saturating_add(ahead).div_euclid(1_000))
 }
 
-/// Moves the time of this process forward to an instant. A time after the instant is unchanged.
+/// Moves the time of this process forward to an instant. Does nothing if the time is already later.
 fn not_before(instant: Timestamp) {
     let ahead = instant
         .0

@@ -259,7 +259,7 @@ impl Tasks {
         let (limiter, to) = (on.limiter.clone(), on.messages.clone());
         let (metrics, waits) = (on.metrics.clone(), on.waits.clone());
         let host = registry.host(&request);
-        // To read the next event of an open stream of events makes no call, so no rate limit counts it.
+        // Reading the next event of an open stream makes no call, so no rate limit counts it.
         let call = match host.is_none() && request.reads_events() {
             true => None,
             false => on

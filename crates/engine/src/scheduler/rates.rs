@@ -333,7 +333,7 @@ impl Drop for HostTry {
 
 /// Whether a call begins now.
 enum Begun {
-    /// The call begins. Its counted time is this one, in milliseconds.
+    /// The call begins, and is counted with this time in milliseconds.
     Yes(i64),
     /// The call begins as a try, with this number, of a host that was down.
     Try(u64),

@@ -71,7 +71,7 @@ impl Updates {
         self.updates.try_recv().ok()
     }
 
-    /// Limits the updates to pauses, the end and failed attempts. To wake a watcher for each step of a long loop costs
+    /// Limits the updates to pauses, the end and failed attempts. Waking a watcher for each step of a long loop costs
     /// as much as the step.
     pub fn only_end(&self) {
         self.only_end.store(true, Ordering::Relaxed);

@@ -450,7 +450,7 @@ impl InferredSchemas {
         }
     }
 
-    /// Records what a text reads that consists only of a path. `leaf` is the form of the value at its end.
+    /// Records what a text reads if the text is only a path. `leaf` is the form of the value at its end.
     fn read_whole_text(&mut self, node: &Node, list: &str, leaf: InferredSchema) {
         let text = node.as_str().unwrap_or_default();
         let text = text.strip_prefix("@{").or_else(|| text.strip_prefix('@'));

@@ -28,8 +28,8 @@ impl<T: Serialize + ?Sized> Serialize for Named<'_, &T> {
 }
 
 impl<S> Named<'_, S> {
-    /// Returns the text for an id of the program: its name. Only names of actions are unique. Other texts also have the
-    /// id.
+    /// Returns the text for an id of the program. For an action this is the name, because names of actions are unique.
+    /// For a scope or state this is the id and the name.
     fn shown(&self, kind: &str, number: u32) -> Option<String> {
         fn numbered(id: impl Display, name: Option<&Name>) -> String {
             name.map_or_else(|| id.to_string(), |name| format!("{id} {name}"))

@@ -53,7 +53,7 @@ pub struct HeaderDump {
     pub run: String,
     /// The workflow's name.
     pub workflow: String,
-    /// The workflow file as it was named.
+    /// Path of the workflow file, as the start of the run named it.
     pub file: Option<String>,
     /// The format of the file.
     pub dialect: Option<String>,

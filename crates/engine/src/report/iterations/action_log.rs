@@ -110,7 +110,7 @@ pub enum ActionLogScope<'a> {
 }
 
 impl ActionLogScope<'_> {
-    /// Returns the path of the innermost iteration of an event, if that iteration is this one or is inside of this one.
+    /// Returns the path of the innermost iteration of an event, if this is the selected iteration or is inside of it.
     /// For an event outside of all loops the path is empty.
     fn place_of_event(
         self,
