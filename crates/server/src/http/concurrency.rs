@@ -44,8 +44,7 @@ struct Slot {
     sends: bool,
     /// Whether the client has stopped reading what the server sends.
     stalls: bool,
-    /// The time since when the server has been waiting for the client. Without meaning while the server does not
-    /// wait.
+    /// The time since when the server has been waiting for the client. Not used while the server does not wait.
     since: Instant,
     eviction: Arc<Eviction>,
 }
@@ -64,8 +63,8 @@ impl Slots {
         there.count() < limit || self.evict_longest_waiting(kind)
     }
 
-    /// Closes the connection for whose client the server has waited longest.
-    /// Returns false if the server waits for the client of no connection of this kind.
+    /// Closes the connection for whose client the server has waited longest. Returns false if the server does not wait
+    /// for any client with a connection of this kind.
     fn evict_longest_waiting(&mut self, kind: Kind) -> bool {
         let waiting = self
             .taken

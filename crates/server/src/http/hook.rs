@@ -83,8 +83,8 @@ pub(super) async fn start(
     Ok((status, axum::Json(HookStart { run })))
 }
 
-/// Logs why a request without a valid signature is refused.
-/// The answer has less: only what concerns the request, nothing about the configuration of the server.
+/// Logs why a request without a valid signature is refused. The answer says only what concerns the request, and nothing
+/// about the configuration of the server.
 fn refuse(app: &App, actor: &Actor, workflow: &str, error: EngineError) -> Problem {
     let path = format!("{PATH}{workflow}");
     let why = error.to_string();

@@ -41,8 +41,8 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a client waits before it reconnects after it has lost its server.
 const RECONNECT_AFTER: Duration = Duration::from_millis(500);
 
-/// After a restart of the server, runs that changed within this time before the client's last event are sent again.
-/// They may be missing: the time of a change is when the step was computed, and the client receives the change later.
+/// After a restart of the server, runs that changed within this time before the client's last event are sent again. The
+/// client may lack these changes: the time of a change is when the step was computed, and the change is sent later.
 const OVERLAP: Duration = Duration::from_secs(10);
 
 /// Maximum number of cached statuses of runs. A cached status is sent on several streams.
