@@ -44,7 +44,7 @@ pub(super) struct Handlers {
 }
 
 impl Handlers {
-    /// The executors whose work the handlers do.
+    /// The executors whose actions the handlers carry out.
     pub(super) const EXECUTORS: [&'static str; 4] = ["activity", "actor", "connector", "runner"];
 
     pub(super) fn new(client: Arc<Client>, guests: Arc<Client>, processes: Arc<Processes>) -> Self {

@@ -10,7 +10,7 @@
 //!
 //! Test it alone with `cargo test -p windlass-actions`.
 
-// Without these features, nothing uses some of the items.
+// Without these features, some of the items are unused.
 #![cfg_attr(
     not(all(feature = "http", feature = "llm", feature = "lua", feature = "tea")),
     allow(dead_code, unused_imports)

@@ -211,8 +211,8 @@ fn forms(secret: &str) -> Vec<String> {
 /// Builds a pattern that finds a form of a secret with any of its characters escaped. A fixed list of encodings would
 /// not suffice, because different parts of a URL escape different characters.
 fn pattern(form: &str) -> String {
-    // URL parsers remove line ends, so these are optional in the pattern. But if a form has only such characters, they
-    // are not, because the pattern would match every empty text.
+    // URL parsers remove line ends, so these are optional in the pattern. They are not optional if a form has only such
+    // characters: the pattern would then match every empty text.
     let losable = form.chars().any(|c| !is_lost(c));
     form.chars()
         .map(|c| {

@@ -1,5 +1,5 @@
-//! The connections that all HTTP calls share. The clients are built when they are first needed, because to read the
-//! machine's certificates may need more time than a short run. A connection belongs to the async runtime that opened
+//! The connections that all HTTP calls share. The clients are built when they are first needed, because reading the
+//! machine's certificates may take more time than a short run. A connection belongs to the async runtime that opened
 //! it, so the scheduler's own thread has connections of its own.
 
 use super::egress;

@@ -138,8 +138,8 @@ fn header(text: &str) -> Result<HeaderValue, Fault> {
     Ok(value)
 }
 
-/// Makes the fault of a call whose token request failed. Of the token server's answer, the fault has only the words of
-/// the error.
+/// Makes the fault of a call whose token request failed. The fault has only the words of the error from the token
+/// server's answer.
 pub(super) fn no_token(url: &Url, fault: Fault) -> Fault {
     let words = fault.output.as_ref().and_then(|output| {
         let body = output.get("body")?;

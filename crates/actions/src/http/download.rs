@@ -25,7 +25,7 @@ const WRITE_BYTES: usize = 256 << 10;
 /// a killed process loses only the bytes of this time.
 const WRITE_DELAY: Duration = Duration::from_secs(1);
 
-/// An answer. Its body is read at once only if it is not saved.
+/// An answer. If its body is saved to a file, the body is not read yet.
 enum Arrival {
     Content(Box<Response>),
     Other(Box<Reply>),

@@ -1,6 +1,6 @@
-//! A request body from a file, which is read while it is sent. An attempt sends as its length the length of the file at
-//! the start of the attempt. The attempt fails if the file becomes shorter while it is sent, or if it has another
-//! length when the body is opened (again).
+//! A request body from a file, which is read while it is sent. The sent length is the length of the file at the start
+//! of the attempt. The attempt fails if the file becomes shorter while it is sent, or if it has another length when the
+//! body is opened (again).
 
 use super::stall::StallWatch;
 use crate::execution_context::resolved;

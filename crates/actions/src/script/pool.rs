@@ -1,7 +1,6 @@
-//! Processes that run one script after the other. A pool of worker processes. Each worker runs one script after the
-//! other. A worker is dropped if its attempt is aborted, or if it dies, sends invalid output or uses too much memory.
-//! This affects only one action, and everything that its script started ends with the worker. What a script prints is
-//! only logged.
+//! A pool of worker processes. Each worker runs one script after the other. A worker is dropped if its attempt is
+//! aborted, or if it dies, sends invalid output or uses too much memory. This affects only one action, and everything
+//! that its script started ends with the worker. What a script prints is only logged.
 
 use super::log::Log;
 use super::{Job, MAX_OUTPUT, Outcome, bounded, broken, failed, interpreter, slots};
