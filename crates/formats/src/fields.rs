@@ -34,7 +34,7 @@ pub struct Fields<'n> {
     any_case: bool,
 }
 
-/// The keys of a definition for which null is a value and not the same as a missing key.
+/// The keys of a definition for which null is a value. For other keys, null is the same as a missing key.
 const VALUES: [&str; 9] = words! {
     inputs uri value defaultValue body content from foreach case
 };
@@ -62,7 +62,7 @@ impl<'n> Fields<'n> {
         self.requested.iter().any(|key| self.is(entry, key))
     }
 
-    /// Returns the entry of a key. If its value is null, reports that the value was forgotten.
+    /// Returns the entry of a key. If the value is null, reports that the author forgot it.
     pub fn non_null(&mut self, reader: &mut Reader<'_>, key: &'static str) -> Option<&'n Entry> {
         let entry = self.get(key)?;
         if matches!(entry.value.kind, Kind::Null) {
@@ -101,9 +101,8 @@ impl<'n> Fields<'n> {
     }
 
     /// Returns true if the map has a misspelling of this key. Then the key is reported as misspelt, and not also as
-    /// missing.
-    /// Always false in a definition. There misspellings are only warnings, so the missing key must be reported as
-    /// well.
+    /// missing. Always false in a definition: there, a misspelling is only a warning, so the missing key must be
+    /// reported as well.
     pub fn has_misspelling_of(&self, key: &'static str) -> bool {
         self.misspelling_of(key).is_some()
     }

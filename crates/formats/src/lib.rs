@@ -268,7 +268,7 @@ pub fn read_sibling_object(file: &SourceFile) -> Result<Node, Diagnostic> {
         files: vec![file.clone()],
     };
     let (node, mistakes) = source::parse(&bundle, 0);
-    // In these files, a mistake in the text that Azure accepts does not count as a mistake.
+    // In these files, a mistake that Azure accepts is ignored.
     if let Some(mistake) = mistakes.iter().find(|mistake| mistake.azure.is_none()) {
         let line = mistake.span.line;
         let what = format!("`{path}`, line {line}: {}", mistake.message);
@@ -298,9 +298,8 @@ pub fn settings_of(node: &Node, names: &BTreeSet<String>) -> Vec<(String, String
     names.iter().filter_map(value).collect()
 }
 
-/// Parses the files next to a definition.
-/// The flag is true if a file is for this definition alone. It is false for a file of the whole app. Such a file has
-/// a path that leads out of the workflow's folder or ends with `)`.
+/// Parses the files next to a definition. The flag is true if a file is for this definition alone. It is false for a
+/// file of the whole app, whose path leads out of the workflow's folder or ends with `)`.
 fn sibling_files(bundle: &Bundle, diagnostics: &mut Diagnostics) -> Vec<(Node, bool)> {
     let mut siblings = Vec::new();
     for (index, file) in (1_u16..).zip(bundle.files.iter().skip(1)) {

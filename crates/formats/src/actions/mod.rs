@@ -200,8 +200,8 @@ pub(super) trait Format: Sized {
         Self::makes_variable(actions, name, span);
     }
 
-    /// Returns true if `runAfter` may have this name although it is not an action.
-    /// Such a name is something that ends before all actions.
+    /// Returns true if `runAfter` may have this name although it is not an action. It is then the name of something
+    /// that ends before all actions, such as a trigger.
     fn is_before_all(_actions: &ActionReader<'_, Self>, _name: &str) -> bool {
         false
     }

@@ -212,8 +212,8 @@ impl<F: Format> ActionReader<'_, F> {
         Some(backoff)
     }
 
-    /// Reads the own waits of a policy that also follows the waits that a server requests.
-    /// The own waits grow if a maximum is set. If the interval is an expression, it is returned separately.
+    /// Reads a policy's own waits, for a policy that also follows the waits that a server requests. Its own waits grow
+    /// if a maximum is set. If the interval is an expression, it is returned separately.
     pub(super) fn server_backoff(
         &mut self,
         fields: &mut Fields<'_>,

@@ -154,7 +154,7 @@ impl Canvas<'_> {
         })
     }
 
-    /// Reads from where a mapping has its value. Returns this with the type of the value.
+    /// Reads the source of a mapping's value. Returns the source and the type of the value.
     fn origin(
         &mut self,
         entry: &Entry,

@@ -7,7 +7,6 @@ use serde_json::{Map as Object, Value as Json, json};
 const RENDERED: &str = "Text is rendered: {{ input }}, {{ node.output }}.";
 const ISO: &str = "ISO 8601, such as PT30S; {count, unit}; or a template.";
 const TEXT_OR_NULL: Type = Type::Json(&["string", "null"]);
-/// The types of nodes.
 pub(crate) const NODE_TYPES: &[&str] = &[
     "loop",
     "map",

@@ -206,7 +206,6 @@ fn data_of(node: &mut Node) -> Option<&mut Vec<Entry>> {
     }
 }
 
-/// Sets a member.
 fn put(entries: &mut Vec<Entry>, key: &str, value: Node) {
     entries.retain(|entry| entry.key != key);
     entries.push(Entry {
