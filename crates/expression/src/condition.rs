@@ -14,7 +14,6 @@ use windlass_value::did_you_mean;
 pub struct Condition {
     test: Arc<Test>,
     negated: bool,
-    /// How a value of a Jinja expression becomes true or false.
     reading: ReadMode,
 }
 

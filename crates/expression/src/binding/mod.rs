@@ -49,7 +49,8 @@ pub enum Binding {
     First(Name, Template, Template),
     /// A member of a value; null if the member is missing.
     Member(Template, Name),
-    /// For every element of an array, the second named member of its first named member.
+    /// For every element of an array, a member of a member. The first name is the outer member, the second name the
+    /// inner one.
     Each(Template, [Name; 2]),
     /// The values of several pages, joined to one answer. Its body omits the named members, which lead to a next
     /// page.

@@ -242,7 +242,7 @@ fn equal(a: &Value, b: &Value, x: &str, y: &str) -> Result<bool, Error> {
     Ok(comparable(a) == comparable(b))
 }
 
-/// Counts the work of comparing two values. Not more than the smaller one is compared.
+/// Counts the work of comparing two values. A comparison reads at most the size of the smaller one.
 fn compared(a: &Value, b: &Value) -> Result<(), Error> {
     let nests = |value: &Value| {
         matches!(

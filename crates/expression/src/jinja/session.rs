@@ -15,7 +15,7 @@ const MAX_WORK: usize = 5_000_000;
 /// Length in bytes above which a text is copied only once for the engine.
 const LONG_TEXT: usize = 512;
 
-/// Number of units that each check of the session counts, for the instructions of the engine around it.
+/// Number of units that each check of the session adds, for the engine's instructions around the check.
 const LOOK: usize = 8;
 
 #[derive(Default)]

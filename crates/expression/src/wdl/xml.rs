@@ -19,7 +19,7 @@ const MAX_VISITS: usize = 500_000;
 const MAX_PATH: usize = 4096;
 
 fn parse<'t>(ctx: &mut Ctx<'_>, text: &'t str) -> Outcome<Document<'t>> {
-    // A node of the tree needs about this factor of the few bytes of its text.
+    // A node of the tree needs about this many times the bytes of its text.
     ctx.charge_output(text.len().saturating_mul(8))?;
     let trimmed = text.trim_start_matches('\u{feff}').trim();
     let parser = Parser::new().with_max_depth(MAX_XML_DEPTH);

@@ -9,7 +9,7 @@ use uppsala::{PullEvent, PullParser};
 
 /// Returns the text of an XML document in the service's form.
 pub(super) fn canonical(ctx: &mut Ctx<'_>, text: &str) -> Outcome<String> {
-    // The events and the new text together need about this factor.
+    // The events and the new text together need about this many times the bytes of the source.
     ctx.charge_output(text.len().saturating_mul(8))?;
     let text = text.trim_start_matches('\u{feff}').trim();
     let mut parser = PullParser::new(text).with_max_depth(MAX_XML_DEPTH);
