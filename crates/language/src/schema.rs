@@ -109,7 +109,7 @@ impl<'t> Schema<'t> {
         self.root.pointer(reference.strip_prefix('#')?)
     }
 
-    /// Adds a schema to `found`, and all schemas that it applies to the same part of the tree.
+    /// Adds to `found` a schema, and all schemas that this schema applies to the same part of the tree.
     fn expand(self, rule: Rule, part: &SketchNode, depth: usize, found: &mut Vec<Rule>) {
         if depth > MAX_DEPTH || !self.is_possible(rule, part) {
             return;

@@ -15,7 +15,7 @@ pub(super) struct Rewrite<'t> {
     patches: Vec<(Range<usize>, String)>,
 }
 
-/// Where a value is in the text, as far as the format of a new value depends on it.
+/// The position of a value in the text, with what the format of a new value there depends on.
 #[derive(Clone, Copy)]
 struct InsertPoint {
     /// Whether the value is inside of brackets (flow style in YAML).
