@@ -55,8 +55,8 @@ fn quoted(hint: &str) -> Option<&str> {
         .filter(|new| !new.contains('…'))
 }
 
-/// Returns the bytes of the wrong word. If a word that the message names is at this position, this is the word. If none
-/// is, this is the text at the position without its quotes.
+/// Returns the range of the wrong word, in bytes. This is the word that the message names, if it is at the position.
+/// Otherwise it is the text at the position, without its quotes.
 fn wrong_word(one: &Diagnostic, content: &str, place: &Range<usize>) -> Option<Range<usize>> {
     let text = content.get(place.clone())?;
     let named = one.message.split('`').skip(1).step_by(2);

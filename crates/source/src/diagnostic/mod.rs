@@ -133,15 +133,15 @@ impl Diagnostics {
         self.items.iter().any(|one| one.code == code)
     }
 
-    /// Adds a diagnostic, which has more details, in place of those with the same code and position.
+    /// Replaces the diagnostics with the same code and position by this one, which has more details.
     pub fn supersede(&mut self, diagnostic: Diagnostic) {
         let same = |item: &Diagnostic| (item.code, item.span) == (diagnostic.code, diagnostic.span);
         self.items.retain(|item| !same(item));
         self.push(diagnostic);
     }
 
-    /// Returns true if the maximum is reached. If it is, a caller should not search all names of a file for a hint:
-    /// there may be thousands of mistakes and names, and the hint would not be shown.
+    /// Returns true if the maximum is reached. Then a caller should not search all names of a file for a hint: there
+    /// may be thousands of mistakes and names, and the hint would not be shown.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.items.len() >= MAX_DIAGNOSTICS
@@ -153,13 +153,11 @@ impl Diagnostics {
         self.errors
     }
 
-    /// Returns true if there are no diagnostics.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// Returns the number of diagnostics.
     #[must_use]
     pub fn len(&self) -> usize {
         self.items.len()

@@ -69,7 +69,7 @@ pub struct Mistake {
 }
 
 impl Span {
-    /// Returns the rest of a span after the part of its text that is `skipped`.
+    /// Returns the part of a span after the text `skipped`.
     fn after(self, skipped: &str) -> Self {
         let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let mut lines = skipped.split('\n').rev();
@@ -100,7 +100,7 @@ impl Mistake {
         }
     }
 
-    /// Adds to a mistake that Logic Apps accepts the text, and how it reads the text.
+    /// Adds to a mistake how Logic Apps reads the text, because Logic Apps accepts it.
     fn forgiven(mut self, azure: &'static str) -> Self {
         self.azure = Some(azure);
         self
