@@ -58,7 +58,7 @@ pub struct Workflow {
     pub outputs: Outputs,
     /// Handlers for activities, actors and connectors declared in the file.
     pub handlers: Vec<Handler>,
-    /// Which values are passed from which step to which, for people. Only canvas has links.
+    /// The values that are passed between steps, for people to read. Only canvas has links.
     pub links: Vec<Link>,
     /// The environment variables that the workflow reads.
     pub environment: Vec<EnvironmentRead>,
@@ -89,7 +89,6 @@ pub struct EnvironmentRead {
 pub struct Secure {
     pub step: Name,
     pub what: Secured,
-    /// Position in the file.
     pub span: Span,
 }
 
@@ -263,7 +262,6 @@ impl StepKind {
 }
 
 impl Block {
-    /// Returns true if the block has no step.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.steps().next().is_none()
@@ -293,7 +291,6 @@ pub struct After {
     pub name: Name,
     /// The statuses after which the step runs; never empty.
     pub statuses: Vec<Status>,
-    /// Position in the file.
     pub span: Span,
 }
 
@@ -323,7 +320,6 @@ pub struct Edge {
     pub when: Option<Condition>,
     /// The node to which the edge leads. `None` means the end of the graph.
     pub to: Option<Name>,
-    /// Position in the file.
     pub span: Span,
 }
 
@@ -476,7 +472,6 @@ pub struct Assignment {
     pub op: AssignOp,
     /// The value. In a call's `then`, the variable `result` is the executor's result.
     pub value: Template,
-    /// Position in the file.
     pub span: Span,
 }
 
@@ -573,6 +568,5 @@ pub struct RetryPolicy {
     pub when: Option<Condition>,
     /// Whether the policy is the default of the format, because the file has none.
     pub is_default: bool,
-    /// Position in the file.
     pub span: Span,
 }

@@ -148,11 +148,9 @@ impl InputKind {
 #[derive(Clone, Debug)]
 pub struct Input {
     pub name: Name,
-    /// Its type.
     pub kind: InputKind,
     /// The input's value if the caller passes none. An input without a default is required.
     pub default: Option<Value>,
-    /// Position in the file.
     pub span: Span,
 }
 
@@ -229,7 +227,6 @@ pub struct Handler {
     pub name: Name,
     /// How it is reached.
     pub target: HandlerTarget,
-    /// Position in the file.
     pub span: Span,
 }
 
@@ -261,7 +258,6 @@ pub enum Status {
 }
 
 impl Status {
-    /// All statuses.
     pub const ALL: [Self; 5] = [
         Self::Succeeded,
         Self::Failed,
@@ -328,7 +324,8 @@ pub const FAILURE: &str = "failure";
 /// The variable with the values and versions, by name, that the run last read of its workflow's state.
 pub const STATE_VARIABLE: &str = "$state";
 
-/// The variable with a count by signal name: how many signals of this name a run has received or stopped waiting for.
+/// The variable that has, for each name of a signal, the number of such signals that the run has received or stopped
+/// waiting for.
 pub const RECEIVED_VARIABLE: &str = "_windlass_received";
 
 /// The variable with the ids of the signals that a run received most recently.

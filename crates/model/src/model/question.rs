@@ -37,7 +37,7 @@ impl AwaitedSignal {
 /// A question to people.
 #[derive(Debug, PartialEq)]
 pub struct Question {
-    /// The question itself, evaluated when the wait begins.
+    /// The text of the question, evaluated when the wait begins.
     pub title: Option<Template>,
     /// Which answers are accepted.
     pub form: Form,
@@ -118,7 +118,7 @@ impl Form {
 /// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallbackClaim {
-    /// Number of signals of the name that the run had received, or stopped waiting for, when the address was made.
+    /// Number of such signals that the run had received, or had stopped waiting for, when the address was made.
     pub received: u64,
     /// The time when the address expires.
     pub expires_at: Timestamp,

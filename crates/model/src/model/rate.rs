@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 use windlass_value::time::{human_duration, parse_duration};
 
-/// Maximum count of a rate. It bounds the memory, which has the time of each of the last `count` starts.
+/// Maximum count of a rate. It bounds the memory, because the times of the last `count` starts are stored there.
 const MAX_COUNT: u32 = 1_000_000;
 
 /// Maximum period of a rate.
@@ -37,7 +37,7 @@ impl Rate {
         self.per
     }
 
-    /// Returns that of the two rates which allows fewer starts in the long run.
+    /// Returns the slower of the two rates: the one that allows fewer starts over a long time.
     #[must_use]
     pub fn slower(self, other: Self) -> Self {
         let ours = u128::from(self.count) * other.per.as_nanos();
