@@ -80,8 +80,8 @@ pub async fn is_owned(global: &Global) -> Result<bool, Failure> {
     Ok(global.server.is_some() || Client::for_state_dir(&global.state).await?.is_some())
 }
 
-/// Sends a request to the server or the owner. Without both, does the work in this process.
-/// An error of the request for which `is_passing` returns true is followed by another attempt.
+/// Sends a request to the server or the owner. Without both, does the work in this process. If `is_passing` returns
+/// true for an error of the request, makes another attempt.
 async fn answer<S, T>(
     global: &Global,
     mut open: impl FnMut() -> Result<S, EngineError>,

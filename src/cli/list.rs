@@ -22,7 +22,7 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
         since: args.since.map(|since| since.0),
         until: args.until.map(|until| until.0),
         stuck_since: args.stuck.map(Lasting::ago),
-        // For the details, it is read what each run waits for. For all runs of a store, this would need too long.
+        // With details, the list reads what each run waits for. For all runs of a store, this would take too long.
         detail: matches!(args.output.output, Format::Table) && args.limit.limit().is_some(),
         ..ListFilter::default()
     };

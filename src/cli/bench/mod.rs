@@ -464,7 +464,7 @@ fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Returns the value below which the part `share` (from 0 to 1) of the values is.
+/// Returns the quantile of the values at `share` (from 0 to 1): this part of the values is below it.
 fn quantile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let place = (values.len() as f64 * share).ceil() as usize;

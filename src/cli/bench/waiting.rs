@@ -89,8 +89,7 @@ impl Bench<'_> {
         self.due_at_once(&server, loops.min(MAX_DUE), &name).await
     }
 
-    /// Measures how long it needs to read the list: its first page, a page in the middle, one run by its id, and
-    /// counts.
+    /// Measures the time to read the list: its first page, a page in the middle, one run by its id, and counts.
     async fn pages(
         &mut self,
         server: &Server,

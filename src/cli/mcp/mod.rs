@@ -258,7 +258,7 @@ impl ServerHandler for Agent {
             let content = response.get("content").cloned().unwrap_or_default();
             let answer = tasks::answer(&report, key, &content);
             let answer = answer.map_err(invalid)?;
-            // The protocol demands that an answer to a request that is not open is ignored.
+            // By the protocol, an answer to a request that is not open is ignored.
             let request = match answer {
                 None => continue,
                 Some(InputAnswer::Continue) => tools::resume(run),

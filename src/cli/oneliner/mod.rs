@@ -243,8 +243,8 @@ fn rows_path(global: &Global, to: &Path) -> Result<String, Failure> {
     Ok(to.display().to_string())
 }
 
-/// Returns how many times a line may check.
-/// It is `given`. Without it, this is the maximum number of iterations of a loop, here or on a server.
+/// Returns the maximum number of checks of a line. This is `given`, or else the maximum number of iterations of a loop,
+/// here or on a server.
 fn max_checks(global: &Global, given: Option<u64>) -> u64 {
     let caps = Caps {
         guest: global.server.is_some(),
