@@ -1,7 +1,7 @@
 //! Finds the known name that is most similar to a misspelt one.
 
 /// Returns the candidate that `name` is most likely a misspelling of, compared without case; `None` if no candidate is
-/// similar. To limit the work, long names are not compared, and only the first thousand candidates are.
+/// similar. To limit the work, long names are not compared, and only the first thousand candidates are compared.
 #[must_use]
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const MAX_LENGTH: usize = 64;

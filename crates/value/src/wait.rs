@@ -7,11 +7,12 @@ use std::time::Duration;
 /// Maximum wait that is honoured if a server requests one.
 pub const LONGEST_REQUESTED_WAIT: Duration = Duration::from_secs(3600);
 
-/// In a header, a number from this on is an instant in seconds since 1970. A smaller number is a number of seconds from
-/// now.
+/// In a header, a number of at least this is an instant in seconds since 1970. A smaller number is a number of seconds
+/// from now.
 const LEAST_INSTANT: f64 = 1e9;
 
-/// A number from this on is an instant in milliseconds since 1970. As seconds, it would be in the year 5138 or later.
+/// A number of at least this is an instant in milliseconds since 1970. As seconds, it would be in the year 5138 or
+/// later.
 const LEAST_INSTANT_IN_MILLIS: f64 = 1e11;
 
 /// Returns the wait that an answer requests. Reads `Retry-After` (RFC 9110, 10.2.3), the headers of OpenAI and Azure
