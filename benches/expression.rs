@@ -1,7 +1,7 @@
-//! How long expressions take: parsing, and evaluating against a body of 10 KB. Run with
-//! `cargo bench --bench expression`; the aim is under a microsecond an evaluation.
+//! How long expressions take: parsing, and evaluation with a body of 10 KB. Run with `cargo bench --bench expression`.
+//! The target is less than a microsecond per evaluation.
 
-// Measuring is what this is for.
+// A benchmark reads the clock and prints.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::print_stdout)]
 
 use chrono::{DateTime, Utc};
@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 use windlass_expression::{ActionView, Budget, Condition, Env, Lookup, Syntax, Template, Value};
 
-/// One action whose body has 10 KB, and a state of as much.
+/// One action with a body of 10 KB, and a state of the same size.
 struct World {
     outputs: Value,
     state: Value,
@@ -64,7 +64,7 @@ impl Env for World {
     }
 }
 
-/// The best of several rounds, in nanoseconds a call: what disturbs a machine only adds.
+/// The shortest of several rounds, in nanoseconds per call: other processes can only make a round longer.
 fn measure<T>(name: &str, mut call: impl FnMut() -> T) {
     let mut best = f64::INFINITY;
     for _ in 0..20 {

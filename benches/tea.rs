@@ -1,8 +1,8 @@
-//! A while_loop of 1000 trips, each checkpointed: without code, with Lua and with Python in its
-//! body, in memory and on disk. What the three have in common is the machine, what code adds is
-//! the language, what a store on disk adds is the disk. Run with `cargo bench --bench tea`.
+//! A while_loop with 1000 iterations, each with a checkpoint: without code, with Lua and with Python in its body, in
+//! memory and on disk. The loop without code in memory shows the cost of the machine; the others add the cost of the
+//! language and of the disk. Run with `cargo bench --bench tea`.
 
-// Measuring is what this is for.
+// A benchmark reads the clock and prints.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::print_stdout)]
 
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use windlass_engine::Engine;
 use windlass_expression::Value;
 
 const TRIPS: u32 = 1000;
-/// Each is measured so often; the median counts.
+/// The number of measurements of each case; the median is reported.
 const ROUNDS: usize = 5;
 
 fn workflow(node: &str) -> String {

@@ -1,7 +1,7 @@
-//! What many waiting runs cost: a server with 10,000 runs in hour-long delays, in memory and on
-//! disk, and how soon it is ready again after a SIGKILL. And whether the store's file stays
-//! bounded while runs come and are forgotten. `cargo bench --bench waiting`; the numbers of runs
-//! are `WINDLASS_WAITING` and `WINDLASS_ROUNDS`.
+//! What many waiting runs cost: the memory and the disk space of a server with 10,000 runs in delays of an hour, and
+//! the time until it is ready again after a SIGKILL. Also whether the store's file stays bounded while runs are started
+//! and forgotten. Run with `cargo bench --bench waiting`; `WINDLASS_WAITING` and `WINDLASS_ROUNDS` set the numbers of
+//! runs.
 
 #![allow(
     clippy::unwrap_used,
@@ -40,7 +40,7 @@ actions:
 struct Server {
     child: Child,
     url: String,
-    /// From its start until it took requests.
+    /// The time from its start until it accepted requests.
     ready: Duration,
 }
 
@@ -139,7 +139,7 @@ async fn waiting(client: &Client) {
     let state = place.path().join("state");
     let server = Server::start(&state, &[]);
     put(client, &server, "nap", NAP).await;
-    // A few runs first, so that what is made once is made.
+    // A few runs first, so that what the server creates only once exists before the measurement.
     for n in 0..50 {
         begin(client, &server.url, "nap", json!({ "n": n })).await;
     }

@@ -9,14 +9,14 @@ use std::path::Path;
 use std::time::Instant;
 use windlass_store::{RawRow, StoreError};
 
-/// The segments of the store's log: sled opens a log only with its own.
+/// The size of a segment of a store's log. Sled opens a log only with the size that wrote it.
 const SEGMENT: usize = 2 << 20;
 
-/// The rows of an average commit of a store, by the family of their keys.
+/// The rows of an average commit of a store, per family of keys.
 #[derive(Clone, Debug)]
 pub struct Shape {
     rows: Vec<Row>,
-    /// How many groups were committed in all.
+    /// The number of groups that the store committed.
     pub groups: u64,
 }
 
@@ -25,12 +25,12 @@ struct Row {
     family: u8,
     key: usize,
     value: usize,
-    /// Whether each commit writes a key of its own.
+    /// Whether each commit writes a new key in this family.
     new: bool,
 }
 
 impl Shape {
-    /// Reads it off a store that no engine has open any more.
+    /// Measures the rows of a store. No engine may have the store open.
     pub fn of(state: &Path) -> Self {
         let mut found: BTreeMap<u8, (usize, usize, usize)> = BTreeMap::new();
         let store = loop {
@@ -69,7 +69,8 @@ impl Shape {
         self.rows.iter().map(|row| row.key + row.value).sum()
     }
 
-    /// The rows of so many commits, each of the next one of `runs` runs.
+    /// The rows of `group` commits from commit number `first` on. Successive commits belong to successive runs of
+    /// `runs` runs.
     fn batch(&self, first: usize, group: usize, runs: usize, fill: u8) -> sled::Batch {
         let mut batch = sled::Batch::default();
         for commit in first..first + group {
@@ -86,16 +87,16 @@ impl Shape {
     }
 }
 
-/// What the bare database does.
+/// What the bare database achieved.
 pub struct Floor {
-    /// Durable commits a second.
+    /// Durable commits per second.
     pub rate: f64,
-    /// CPU of all threads, in microseconds a commit.
+    /// CPU time of all threads, in microseconds per commit.
     pub cpu: f64,
 }
 
-/// Commits of so many runs by turns, in groups: a batch, `flush`, `sync_data`; with `writers` of them
-/// on their way at a time.
+/// Writes commits of `runs` runs, one run after the other, in groups. Each group is a batch, a `flush` and a
+/// `sync_data`; `writers` groups are written at the same time.
 pub fn store(shape: &Shape, commits: usize, group: usize, runs: usize, writers: usize) -> Floor {
     let at = directory();
     let db = open(at.path());
@@ -121,7 +122,8 @@ pub fn store(shape: &Shape, commits: usize, group: usize, runs: usize, writers: 
     }
 }
 
-/// The times of commits of one run, one by one, and one more at the begin; and the bytes written.
+/// The times of the commits of one run, written one by one, after the time of the start; and the number of bytes
+/// written.
 pub fn growing(shape: &Shape, commits: usize) -> (Vec<Instant>, u64) {
     let at = directory();
     let db = open(at.path());
@@ -141,7 +143,7 @@ fn file(at: &Path) -> File {
     OpenOptions::new().write(true).open(at.join("db")).unwrap()
 }
 
-/// Opens a database as soon as the threads of its last owner have let go of its lock.
+/// Opens a database. Waits until the threads of its last owner have released its lock.
 pub fn open(at: &Path) -> sled::Db {
     let config = sled::Config::new()
         .path(at)
@@ -158,7 +160,7 @@ pub fn open(at: &Path) -> sled::Db {
     }
 }
 
-/// Durable commits a second of a file that is appended to: `write`, `fdatasync`.
+/// Durable commits per second when each group is appended to a file with `write` and `fdatasync`.
 pub fn raw(shape: &Shape, commits: usize, group: usize) -> f64 {
     let at = directory();
     let mut file = OpenOptions::new()

@@ -15,7 +15,7 @@ use windlass_engine::Value;
 const POLLS: usize = 200;
 const ROUNDS: usize = 5;
 
-/// A server on a thread of its own that answers polls.
+/// Starts a server that answers polls, on its own thread. Returns its URL.
 pub fn server() -> String {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -34,7 +34,7 @@ pub fn server() -> String {
     format!("http://{}/job", receiver.recv().unwrap())
 }
 
-/// 200 polls without delay, on the disk and on one of memory, where a commit costs nothing but CPU.
+/// 200 polls without delay, on the disk and on a file system in memory. There a commit costs only CPU time.
 pub fn polls() {
     let url = server();
     polls_of(&url, directory, "");
@@ -62,7 +62,7 @@ outputs: {{ n: 1 }}
         let engine = engine(at.path());
         let workflow = engine.load_text("polls.yaml", &text).unwrap();
         let client = reqwest::Client::new();
-        // Turn by turn, so that both meet the same machine.
+        // The rounds alternate, so that both run under the same load of the machine.
         for _ in 0..ROUNDS {
             let start = Instant::now();
             for _ in 0..POLLS {
@@ -99,7 +99,7 @@ outputs: {{ n: 1 }}
         format!("{ratio:.2}"),
         Some((ratio >= 0.6, "at least 0.6")),
     );
-    // A poll, then a file that is synced: nothing that waits for both, one after the other, is faster.
+    // The client polls and then syncs a file. Nothing that waits for both in this order can be faster.
     let synced = POLLS as f64 / synced(url, at.path(), shape.bytes());
     for (what, ratio) in [
         (
@@ -112,7 +112,7 @@ outputs: {{ n: 1 }}
     }
 }
 
-/// The best time for polls of a bare client that appends so many bytes to a file and syncs it after each.
+/// The best time of a bare client that appends `bytes` bytes to a file after each poll and syncs it.
 fn synced(url: &str, at: &Path, bytes: usize) -> f64 {
     let mut best = f64::MAX;
     on_runtime(async {
@@ -132,18 +132,18 @@ fn synced(url: &str, at: &Path, bytes: usize) -> f64 {
     best
 }
 
-/// How many pages are read, and how many rows each has.
+/// The number of pages, and the number of rows in each.
 const PAGES: usize = 5_000;
 const ROWS: usize = 10;
 
-/// A page of rows. The next one is where the reader says.
+/// A page of rows. The reader's request says which page is next.
 fn page() -> String {
     let row = |number| serde_json::json!({ "id": number, "text": noise(80) });
     let rows: Vec<_> = (0..ROWS).map(row).collect();
     serde_json::json!({ "items": rows }).to_string()
 }
 
-/// Pages to a file of rows, compared with a bare client that appends and syncs each page.
+/// Appends pages of rows to a file, compared with a bare client that appends and syncs each page.
 pub fn pages() {
     let url = server().replace("/job", "/page");
     let at = directory();

@@ -1,4 +1,4 @@
-//! Loops whose steps cost nothing but their checkpoint.
+//! Loops whose steps cost only their checkpoint.
 
 use crate::floor::{self, Shape};
 use crate::usage::{cpu_us, memory, size_of, written};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use windlass_engine::scheduler::Update;
 use windlass_engine::{Engine, Run, Value};
 
-/// Until its count is spent: one assignment an iteration.
+/// A workflow that counts down from `count`, with one assignment in each iteration.
 pub fn spin(count: u64) -> String {
     format!(
         "name: spin
@@ -26,7 +26,7 @@ outputs: \"@variables('n')\"
     )
 }
 
-/// An engine without caps.
+/// An engine without limits.
 pub fn engine(at: &Path) -> Engine {
     Engine::builder()
         .store(kind())
@@ -36,7 +36,7 @@ pub fn engine(at: &Path) -> Engine {
         .unwrap()
 }
 
-/// Runs something on a runtime of its own.
+/// Runs a future on a new runtime.
 pub fn on_runtime<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -92,7 +92,7 @@ pub fn one() {
     );
 }
 
-/// A thousand loops at once.
+/// A thousand loops at the same time.
 pub fn many() {
     const RUNS: usize = 1_000;
     const COUNT: usize = 100;
@@ -123,7 +123,8 @@ pub fn many() {
     let commits = RUNS * COUNT;
     let group = (commits / shape.groups as usize).max(1);
     let rate = commits as f64 / seconds;
-    // The same runs by turns, so that the database has as many rows in as many places.
+    // The floor commits for as many runs in turn, so that the database has the same number of rows in the same number
+    // of places.
     let raw = floor::raw(&shape, commits, group);
     let each = cpu / commits as f64;
     report("iterations a second", format!("{rate:.0}"), None);
@@ -161,24 +162,24 @@ pub fn many() {
     );
 }
 
-/// A text of which a store cannot make less.
+/// A text that compression does not shorten.
 pub fn noise(length: usize) -> String {
     let mut number = 0x9E37_79B9_7F4A_7C15_u64;
     let mut letter = || {
         number = number
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
-        // Sixteen letters: none that YAML or an expression reads.
+        // The letters a to p: they mean nothing in YAML or in an expression.
         char::from(b'a' + u8::try_from(number >> 60).unwrap())
     };
     (0..length).map(|_| letter()).collect()
 }
 
-/// How many iterations of 1 KB each.
+/// The number of iterations of 1 KB each.
 const GROWS: usize = 1_000;
 
-/// A loop that appends 1 KB an iteration, of a text that does not repeat itself: in a new store and,
-/// because the database fills up the first segment of a new log, once more in the same one.
+/// A loop that appends 1 KB in each iteration, of a text without repetitions. It runs in a new store and then again in
+/// the same store, because the database first fills the first segment of a new log.
 pub fn growing() {
     let text = format!(
         "name: growing
@@ -207,7 +208,7 @@ outputs: \"@length(variables('all'))\"
             let mut times = vec![Instant::now()];
             while let Some(update) = run.next().await {
                 match update {
-                    // Who does not keep up misses some.
+                    // A subscriber that reads too slowly misses updates.
                     Update::Step(step) => {
                         times.resize(step.header.revision as usize + 1, Instant::now());
                     }
@@ -236,10 +237,11 @@ outputs: \"@length(variables('all'))\"
     );
 }
 
-/// What the end of something that grew cost against its begin, and all of it.
+/// Compares the cost of the last commits of a growing run with that of the first ones, and the bytes written with the
+/// data.
 fn weigh(what: &str, (times, bytes): &(Vec<Instant>, u64), has_targets: bool) {
     let spent = |from: usize, to: usize| (times[to] - times[from]).as_secs_f64();
-    // The first ones warm caches; both ends are as long.
+    // The first commit fills caches and is left out. Both parts have the same length.
     let ratio = spent(GROWS - 101, GROWS - 1) / spent(1, 101);
     report(
         &format!("{what}: last 100 against first"),
@@ -254,10 +256,11 @@ fn weigh(what: &str, (times, bytes): &(Vec<Instant>, u64), has_targets: bool) {
     );
 }
 
-/// How often a long loop is looked at.
+/// How often the memory and the disk of a long loop are measured.
 const LOOKS: u64 = 1_000;
 
-/// One long loop: the most of memory and disk in each tenth of it. A log fills up and is cut.
+/// One long loop: the highest use of memory and disk in each tenth of it. The use varies, because the log fills up and
+/// is shortened again.
 pub fn flat() {
     let count: u64 = std::env::var("WINDLASS_BENCH_FLAT")
         .ok()

@@ -1,16 +1,16 @@
 //! The speed of whole operations, each compared with floors that write the same bytes to the same disk in the same
-//! run: `cargo bench --bench durable`, or with names of sections after `--`: `one`, `many`,
-//! `http`, `pages`, `polls`, `growing`, `flat`, `waiting`, `lag`, `process`. It prints what it measured and says
-//! `MISSED` where a target of docs/internals/performance.md is not met; it never fails for that, because a
-//! shared machine is no judge.
+//! process. Run with `cargo bench --bench durable`, or with names of sections after `--`: `one`, `many`, `http`,
+//! `pages`, `polls`, `growing`, `flat`, `waiting`, `lag`, `process`. It prints the measured values, and `MISSED` where
+//! they miss a target of docs/internals/performance.md. It never fails for a missed target, because other processes on
+//! a shared machine change the values.
 //!
-//! `--store sled|fjall|both` says which database keeps the stores; with `both` each section runs on one and then
-//! on the other. The bare database compared with it is sled.
+//! `--store sled|fjall|both` chooses the database of the stores. With `both`, each section runs on sled and then on
+//! fjall. The bare database of the floors is always sled.
 //!
-//! `WINDLASS_BENCH_DIR` is where the stores are made (a temporary directory without it),
-//! `WINDLASS_BENCH_FLAT` how many iterations `flat` has.
+//! `WINDLASS_BENCH_DIR` is the directory for the stores (default: a temporary directory), and `WINDLASS_BENCH_FLAT` the
+//! number of iterations of `flat`.
 
-// Measuring is what this is for.
+// A benchmark reads the clock and prints.
 #![allow(
     missing_docs,
     clippy::disallowed_methods,
@@ -33,10 +33,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use windlass_store::StoreKind;
 
-/// Whether fjall keeps the stores of this turn.
+/// Whether the stores of this pass use fjall.
 static FJALL: AtomicBool = AtomicBool::new(false);
 
-/// The database that keeps the stores of this turn.
+/// The database of this pass's stores.
 pub fn kind() -> StoreKind {
     match FJALL.load(Ordering::Relaxed) {
         true => StoreKind::Fjall,
@@ -44,12 +44,12 @@ pub fn kind() -> StoreKind {
     }
 }
 
-/// Whether sled keeps them: what is bare is sled, too.
+/// Whether the stores of this pass use sled, as the bare database does.
 pub fn on_sled() -> bool {
     kind() == StoreKind::Sled
 }
 
-/// One figure, and what it should be.
+/// Prints one measured value and the target for it.
 pub fn report(what: &str, figure: String, target: Option<(bool, &str)>) {
     let verdict = match target {
         None => String::new(),
@@ -59,7 +59,7 @@ pub fn report(what: &str, figure: String, target: Option<(bool, &str)>) {
     println!("  {what:<46} {figure:>16}   {verdict}");
 }
 
-/// A fresh directory for a store, on the disk that is measured.
+/// A new directory for a store, on the disk that is measured.
 pub fn directory() -> tempfile::TempDir {
     let mut builder = tempfile::Builder::new();
     builder.prefix("windlass-bench-");

@@ -1,5 +1,5 @@
-//! Loops that ask once a second: `windlass bench polls` of the real binary, compared with a bare client that sends
-//! the same requests and the bare database with the same commits.
+//! Loops that poll once a second: `windlass bench polls` of the real binary, compared with a bare client that sends the
+//! same requests, and with the bare database that writes the same commits.
 
 use crate::floor::{self, Shape};
 use crate::http::server;
@@ -14,10 +14,10 @@ use windlass_engine::Value;
 
 const LOOPS: [u32; 4] = [1_000, 6_000, 10_000, 15_000];
 
-/// How long the bare client asks.
+/// How long the bare client polls.
 const SECONDS: u64 = 10;
 
-/// Commits of the bare database, so many together as come while one group is written.
+/// The number of commits of the bare database, and how many of them form one group.
 const COMMITS: usize = 50_000;
 const GROUP: usize = 8;
 
@@ -151,8 +151,8 @@ actions:
     Shape::of(at.path())
 }
 
-/// `child client URL N`: N tasks ask once a second over persistent connections; prints polls a second and the
-/// CPU of one.
+/// `child client URL N`: N tasks poll once a second over persistent connections. Prints the polls per second and the
+/// CPU time of one poll.
 pub fn client(words: &[String]) {
     let (url, loops) = (words[1].clone(), words[2].parse::<u64>().unwrap());
     on_runtime(async move {

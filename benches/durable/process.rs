@@ -1,4 +1,4 @@
-//! What a person waits for: processes of the real binary, from start to end.
+//! The times that a user notices: processes of the real binary, from start to end.
 
 use crate::usage::percentile;
 use crate::{directory, kind, report};
@@ -35,14 +35,14 @@ fn wall_ms(rounds: usize, mut once: impl FnMut() -> Child) -> f64 {
     percentile(&mut times, 0.5)
 }
 
-/// Starts, kills, looks.
+/// Measures starts, restarts after a kill, and commands that read a store.
 pub fn all() {
     after_a_kill();
     let at = directory();
     let file = at.path().join("one.yaml");
     std::fs::write(&file, crate::loops::spin(1)).unwrap();
     let file = file.to_str().unwrap();
-    // On a disk of memory a sync costs nothing: what is left is ours.
+    // On a file system in memory a sync costs nothing, so that the rest is Windlass's own time.
     let memory = tempfile::Builder::new().tempdir_in("/dev/shm").unwrap();
     let fresh = |at: &Path| {
         let state = at.join("state");
@@ -83,7 +83,7 @@ pub fn all() {
     );
 }
 
-/// From the start of a process to its first new request, after a SIGKILL.
+/// From the start of a process after a SIGKILL to its first new request.
 fn after_a_kill() {
     let (url, requests) = counting_server();
     let at = directory();

@@ -1,11 +1,11 @@
-//! What this process used: CPU, memory, bytes written.
+//! What this process has used: CPU time, memory, bytes written.
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// CPU of all threads so far, in microseconds.
+/// CPU time of all threads so far, in microseconds.
 pub fn cpu_us() -> f64 {
     let usage = getrusage(UsageWho::RUSAGE_SELF).unwrap();
     let all = usage.user_time() + usage.system_time();
@@ -19,8 +19,8 @@ pub fn memory() -> u64 {
     resident * 4096
 }
 
-/// Bytes that this process has handed to `write` (`wchar`), or the pages it made the disk write,
-/// whole, with those of the file system (`write_bytes`).
+/// Bytes that this process has written: as given to `write` (`wchar`), or as whole pages on the disk, with the file
+/// system's own data (`write_bytes`).
 pub fn written(counter: &str) -> u64 {
     let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
     io.lines()
@@ -29,7 +29,7 @@ pub fn written(counter: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Bytes that a directory takes on the disk.
+/// The space that a directory occupies on the disk, in bytes.
 pub fn size_of(directory: &Path) -> u64 {
     std::fs::read_dir(directory)
         .into_iter()

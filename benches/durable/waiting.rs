@@ -1,5 +1,5 @@
-//! Loops that wait: what they cost, how fast they come back, how late their timers fire. Engines
-//! that are killed or weighed are processes of their own: this very program, run as `child`.
+//! Loops that wait: what they cost, how fast they resume, and how late their timers fire. Engines that are killed or
+//! whose memory is measured run in child processes: this program, started with `child`.
 
 use crate::loops::{engine, on_runtime};
 use crate::usage::{memory, percentile, size_of};
@@ -14,7 +14,7 @@ use windlass_engine::{Engine, Value, now};
 
 const RUNS: usize = 100_000;
 
-/// A loop with one iteration done and an hour to wait; `soon` waits for the given time instead.
+/// A workflow that finishes one iteration and then waits for the duration of its input `delay`.
 const WAITS: &str = "
 name: waits
 inputs: { delay: { type: string } }
@@ -45,7 +45,7 @@ async fn start_all(engine: &Arc<Engine>, runs: usize, text: &str, input: Value) 
     while starts.join_next().await.is_some() {}
 }
 
-/// What the bare database holds in memory once it has read what an engine reads as it starts.
+/// Prints the memory of the bare database after it has read the given families of rows.
 fn bare(at: &Path, families: &[u8]) {
     let db = crate::floor::open(&at.join("store"));
     let mut rows = 0_u64;
@@ -59,9 +59,9 @@ fn bare(at: &Path, families: &[u8]) {
     std::thread::sleep(Duration::from_secs(3600));
 }
 
-/// The rows of runs that wait: which is due when.
+/// The rows of the timers of waiting runs.
 const TIMERS: &[u8] = b"t";
-/// And what vouches for them, which is checked when a store is opened: workflows, heads, indexes.
+/// The rows that are checked when a store is opened: workflows, heads, timers and indexes.
 const CHECKED: &[u8] = b"wrtq";
 
 /// `child empty|fill|recover|timers|checked DIR N`.
@@ -85,7 +85,7 @@ pub fn child(words: &[String]) {
                 let workflow = engine.load_text("waits.yaml", WAITS).unwrap();
                 let run = engine.start(&workflow, delay("PT8S")).await.unwrap();
                 drop(run);
-                // Its first iteration is done when the wait is stored.
+                // The first iteration is finished when the wait is stored.
                 tokio::time::sleep(Duration::from_millis(200)).await;
                 println!("filled {}", memory());
             }
@@ -94,7 +94,7 @@ pub fn child(words: &[String]) {
                 let found = engine.recover(false).await.unwrap();
                 let ready = start.elapsed().as_secs_f64();
                 let held = memory();
-                // A run of this one's own shows that it takes work.
+                // The engine is ready when it can start a run.
                 drop(engine.start(&workflow, delay("PT1H")).await.unwrap());
                 let works = start.elapsed().as_secs_f64();
                 println!("recovered {} {ready} {works} {held}", found.len());
@@ -106,7 +106,7 @@ pub fn child(words: &[String]) {
     });
 }
 
-/// Runs a child until it has printed its line, then kills it. Returns the numbers of the line.
+/// Runs a child process until it has printed its line, then kills it. Returns the numbers in the line.
 pub fn child_figures(words: &[&str]) -> Vec<f64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .arg("child")
@@ -221,7 +221,7 @@ actions:
         let mut starts = JoinSet::new();
         for n in 0..TIMERS {
             let (engine, workflow) = (engine.clone(), workflow.clone());
-            // Spread over one second.
+            // The timers are spread over one second.
             let at = due.plus(Duration::from_micros(n as u64 * 100));
             let input = Value::from_pairs([("at", Value::text(at.to_string()))]);
             starts.spawn(async move { drop(engine.start(&workflow, input).await.unwrap()) });
@@ -237,7 +237,7 @@ actions:
             lags.push(fired.unwrap());
         }
         engine.stop().await;
-        // Timers fire in the order in which they are due, so the n-th is compared with its own.
+        // Timers fire in the order in which they are due, so the n-th time is compared with the n-th timer.
         lags.sort();
         let lag = |(n, fired): (usize, windlass_engine::Timestamp)| {
             let due = due.plus(Duration::from_micros(n as u64 * 100));

@@ -1,4 +1,4 @@
-//! The bare program: a workflow that runs one activity again and again, and nothing else.
+//! The bare program: a workflow that only runs one activity repeatedly.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use temporalio_sdk::{ActivityOptions, Runtime, Worker, WorkerOptions};
 use temporalio_sdk::{WorkflowContext, WorkflowResult};
 
-/// A connection to the server at this port.
+/// Connects to the server at a port.
 pub async fn client(port: u16) -> Client {
     let url = Url::parse(&format!("http://127.0.0.1:{port}")).unwrap();
     let options = ConnectionOptions::new(url).build();
@@ -22,7 +22,7 @@ pub struct Activities {
 
 #[activities]
 impl Activities {
-    /// Asks a URL.
+    /// Sends a request to a URL.
     #[activity]
     pub async fn ask(
         self: Arc<Self>,
@@ -34,7 +34,7 @@ impl Activities {
     }
 }
 
-/// So many times, this URL.
+/// A workflow that requests a URL a number of times.
 #[workflow]
 #[derive(Default)]
 pub struct Asking;
@@ -58,7 +58,7 @@ impl Asking {
     }
 }
 
-/// Works until it is killed.
+/// Runs a worker until the process is killed.
 pub async fn work(port: u16, queue: &str) {
     let runtime = Runtime::from_current_tokio(Default::default()).unwrap();
     let http = reqwest::Client::new();

@@ -1,5 +1,5 @@
-//! Windlass on Temporal compared with a bare program of Temporal's SDK, in turns on one dev server. Both
-//! loops ask the same server here, which records the times of the requests.
+//! Windlass on Temporal compared with a bare program of Temporal's SDK, in turns on one dev server. Both loops send
+//! their requests to the same server, which records the times of the requests.
 //!
 //! ```text
 //! cargo build --release --features temporal       # the Windlass that is measured
@@ -7,7 +7,7 @@
 //! cargo run --release --manifest-path benches/temporal/Cargo.toml -- loops failover looks
 //! ```
 //!
-//! `WINDLASS` and `WINDLASS_TEMPORAL` name other programs, `TURNS` another number of turns.
+//! `WINDLASS` and `WINDLASS_TEMPORAL` name other programs, and `TURNS` sets the number of turns.
 
 mod bare;
 mod poll_server;
@@ -42,7 +42,7 @@ async fn main() {
     }
 }
 
-/// A process that dies with this one.
+/// A child process that is killed when this process ends.
 struct Process(Child);
 
 impl Process {
@@ -65,18 +65,18 @@ impl Drop for Process {
     }
 }
 
-/// Which program.
+/// Which of the two programs.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Bare,
     Windlass,
 }
 
-/// What a turn measured.
+/// The results of one turn.
 struct Turn {
-    /// Iterations a second.
+    /// Iterations per second.
     rate: f64,
-    /// Events and bytes of the history, an iteration.
+    /// Events and bytes of the history, per iteration.
     events: f64,
     bytes: f64,
 }
@@ -116,7 +116,7 @@ impl Bench {
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        // It listens a little before its namespace is there.
+        // The server accepts connections shortly before its namespace exists.
         tokio::time::sleep(Duration::from_secs(2)).await;
         Self {
             windlass: of("WINDLASS", "target/release/windlass"),
@@ -156,7 +156,7 @@ impl Bench {
         }
     }
 
-    /// Starts a loop of so many iterations that ask for this path.
+    /// Starts a loop of `times` iterations that request `path`.
     async fn begin(&self, kind: Kind, queue: &str, id: &str, times: u32, path: &str) {
         let url = self.url(path);
         if kind == Kind::Bare {
@@ -174,7 +174,7 @@ impl Bench {
         assert!(done.status.success(), "{done:?}");
     }
 
-    /// So many loops at once, which all wait when the worker comes.
+    /// Starts `loops` loops, which wait until the worker starts, and measures them.
     async fn turn(&self, kind: Kind, loops: u32, times: u32) -> Turn {
         let queue = format!("q{}", unique());
         let path = format!("/{queue}");
@@ -185,7 +185,7 @@ impl Bench {
         let worker = self.worker(kind, &queue, &[]);
         let count = (loops * times) as usize;
         let hits = self.poll_server.wait(&path, count).await;
-        // The last answers come into the history.
+        // The last results must still reach the history.
         tokio::time::sleep(Duration::from_secs(1)).await;
         drop(worker);
         let took = (hits[count - 1] - hits[0]).as_secs_f64();
@@ -197,7 +197,7 @@ impl Bench {
         }
     }
 
-    /// The events and bytes of a history.
+    /// The number of events and of bytes in a history.
     async fn history(&self, id: &str) -> (i64, i64) {
         let request = service::DescribeWorkflowExecutionRequest {
             namespace: String::from("default"),
@@ -249,8 +249,8 @@ impl Bench {
         }
     }
 
-    /// From `kill -9` of a worker until its effect begins again on another one, and until the one after it
-    /// begins.
+    /// Measures the time from `kill -9` of a worker until another worker starts the action again, and until it starts
+    /// the next action.
     async fn failover(&self) {
         println!("| worker | again after, s | next effect after, s |");
         println!("|---|---|---|");
@@ -264,7 +264,8 @@ impl Bench {
                 self.begin(Kind::Windlass, &queue, &queue, 3, &path).await;
                 self.poll_server.wait(&path, 1).await;
                 let second = self.worker(Kind::Windlass, &queue, flags);
-                // The second one is there, and heartbeats are somewhere in their period.
+                // The second worker is connected by then. The time differs per round, so that the kill meets the
+                // heartbeats at different points.
                 tokio::time::sleep(Duration::from_millis(2_000 + 370 * round)).await;
                 let killed = Instant::now();
                 drop(first);
@@ -277,7 +278,7 @@ impl Bench {
         }
     }
 
-    /// How long commands take that look at a run of 1,000 iterations while no worker is alive.
+    /// How long commands take to read a run of 1,000 iterations while no worker runs.
     async fn looks(&self) {
         let queue = format!("q{}", unique());
         let path = format!("/{queue}");
@@ -309,7 +310,7 @@ impl Bench {
     }
 }
 
-/// A loop whose iterations ask a URL.
+/// A loop whose iterations request a URL.
 fn workflow(times: u32, url: &str) -> String {
     format!(
         r#"
@@ -342,7 +343,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// The least, the middle and the most.
+/// The minimum, the median and the maximum.
 fn range(values: &[f64]) -> String {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,5 +1,5 @@
-//! The server that loops poll. It records the time and the path of each request, and that is how everything here
-//! is measured.
+//! The server that the loops poll. It records the time and the path of each request; all measurements here use these
+//! times.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 const ANSWER: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
 
-/// The time of each request, and its path.
+/// The time and the path of each request.
 type Hits = Arc<Mutex<Vec<(Instant, String)>>>;
 
 pub struct PollServer {
@@ -34,14 +34,14 @@ impl PollServer {
         Self { port, hits }
     }
 
-    /// The times of the requests for this path.
+    /// The times of the requests for a path.
     pub fn times(&self, path: &str) -> Vec<Instant> {
         let hits = self.hits.lock().unwrap();
         let mine = hits.iter().filter(|(_, requested)| requested == path);
         mine.map(|(at, _)| *at).collect()
     }
 
-    /// The same, after this number of requests.
+    /// The times of the requests for a path, as soon as there are `count` of them.
     pub async fn wait(&self, path: &str, count: usize) -> Vec<Instant> {
         let begun = Instant::now();
         loop {
@@ -59,7 +59,7 @@ impl PollServer {
     }
 }
 
-/// A path that begins with `/held` is answered from the second time on.
+/// Answers a request. The first request for a path that begins with `/held` gets no answer.
 async fn answer(mut stream: TcpStream, hits: Hits, held: Arc<Mutex<HashSet<String>>>) {
     stream.set_nodelay(true).unwrap();
     let mut request = Vec::new();

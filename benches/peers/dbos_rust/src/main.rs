@@ -1,4 +1,4 @@
-//! DBOS in Rust with its client: `dbos-peer FOLDER SERVER DATABASE`. It does the works that arrive as JSON lines.
+//! DBOS in Rust with its client: `dbos-peer FOLDER SERVER DATABASE`. Reads jobs as JSON lines and runs them.
 
 use dbos::{Config, DBOS, WorkflowRef, step};
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -11,10 +11,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-/// Steps of a workflow without an end: a restart reads all steps of a workflow again.
+/// The number of steps of a workflow that would otherwise run forever: after a restart, DBOS reads all steps of a
+/// workflow again.
 const STEPS: u64 = 500;
 
-/// How many runs are started at a time: one for each connection.
+/// How many runs are started at the same time: one per connection.
 const STARTS: usize = 50;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -60,7 +61,7 @@ async fn main() -> Result<(), Failure> {
     let dbos = DBOS::new(Config {
         app_version: Some("1".to_owned()),
         max_connections: 50,
-        // The default is a second, which a run would be measured with.
+        // The default of one second would be part of each measured time.
         outcome_poll_interval: Some(Duration::from_millis(20)),
         ..Config::new("peers", &database)
     });
@@ -119,7 +120,7 @@ fn register(dbos: &DBOS, server: &str, database: &str) -> Result<Worker, Failure
             let (mut number, mut length) = (Some(1), 0);
             while let Some(page) = number {
                 let url = format!("{base}/page?number={page}&pages={count}");
-                // Its rows are in the file when the step ends.
+                // The rows are in the file when the step ends.
                 let fetch = || async {
                     let page = get(&client, &url).await?;
                     let length = append_rows(&path, length, &page["items"]);
@@ -145,8 +146,8 @@ async fn get(client: &reqwest::Client, url: &str) -> Durable<Value> {
     Ok(answer.json().await.map_err(StepError::new)?)
 }
 
-/// Appends rows behind a known length and syncs; returns the new length. A repeated page replaces what the
-/// interrupted one wrote.
+/// Truncates the file to `length`, appends the rows and syncs. Returns the new length. A repeated step thus replaces
+/// what the interrupted one wrote.
 fn append_rows(path: &str, length: u64, rows: &Value) -> std::io::Result<u64> {
     let mut lines = Vec::new();
     for row in rows.as_array().into_iter().flatten() {
@@ -166,7 +167,7 @@ fn append_rows(path: &str, length: u64, rows: &Value) -> std::io::Result<u64> {
 }
 
 impl Worker {
-    /// Does a work: its seconds, and how much of it is in the store afterwards.
+    /// Runs a job. Returns its seconds, and how much of it is in the store afterwards.
     async fn work(&self, work: Work) -> Result<(f64, i64), Failure> {
         let begin = Instant::now();
         match work {
@@ -219,7 +220,7 @@ impl Worker {
         }
     }
 
-    /// How many steps of a function the database has.
+    /// How many steps of a function the database contains.
     async fn steps(&self, function: &str) -> Result<i64, Failure> {
         let query = "SELECT count(*) FROM dbos.operation_outputs WHERE function_name = $1";
         let count = sqlx::query_scalar(query).bind(function);
