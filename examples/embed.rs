@@ -1,9 +1,9 @@
-//! Windlass as a library: an activity in Rust, a loop around it, a run that survives the process.
+//! Windlass as a library: an activity in Rust, a loop around it, and a run that continues after a crash of the process.
 //!
 //! ```text
 //! cargo run --example embed
 //! ```
-//! Kill it in the middle and start it again: it resumes the run it had begun.
+//! Kill it during the run and start it again: it resumes the same run.
 
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -27,14 +27,14 @@ outputs:
   iterations: "@outputs('refine').iterations"
 "#;
 
-/// What the activity gives.
+/// The output of the activity.
 #[derive(Serialize)]
 struct Step {
     guess: f64,
     error: f64,
 }
 
-/// What the workflow gives.
+/// The output of the workflow.
 #[derive(Debug, Deserialize)]
 struct Found {
     root: f64,

@@ -1,5 +1,5 @@
-//! What the targets share. `checks` holds what must be true of any input, one file a target; the tests
-//! of Windlass (tests/suite/fuzz.rs) run the same files.
+//! What the targets share. `checks` contains what must be true of any input, one file per target. Windlass's tests
+//! (tests/suite/fuzz) run the same files.
 
 pub mod checks;
 
@@ -11,11 +11,11 @@ use std::time::Duration;
 #[global_allocator]
 static MEMORY: Cap<System> = Cap::new(System, usize::MAX);
 
-/// Maximum memory of an input, in addition to what was there before, in bytes. What asks for more aborts.
+/// Maximum memory of an input in bytes, in addition to what was allocated before. A larger allocation aborts.
 const MORE: usize = 100 << 20;
 
-/// Looks at an input that one thread works at, without waiting: it takes less than `time` of the processor,
-/// and 100 MB.
+/// Checks an input on the current thread. It may use less than `time` of CPU time, and 100 MB. `check` must not wait
+/// for other threads, because their time is not measured.
 pub fn bounded(time: Duration, check: impl FnOnce()) {
     let begin = ThreadTime::now();
     let _ = MEMORY.set_limit(MEMORY.allocated() + MORE);

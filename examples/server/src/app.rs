@@ -1,6 +1,5 @@
-//! The web application that the examples and the tests talk to: jobs to poll, pages to walk, a
-//! queue to drain, an endpoint that fails and one that hangs. It lives in memory and never
-//! reaches for anything of Windlass.
+//! The web application that the examples and the tests talk to: jobs to poll, pages to walk, a queue to drain, an
+//! endpoint that fails and one that hangs. It keeps its data in memory and uses nothing of Windlass.
 
 #[path = "model.rs"]
 mod model;
@@ -19,14 +18,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Items on a page of `/items`, `/data` and `/pages`.
 const PAGE_SIZE: u32 = 3;
 
-/// How the application answers where the request does not say.
+/// What the application answers if the request does not specify it.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// How many polls of a job say `running` before one says `complete`.
     pub polls: u32,
     /// How many pages there are.
     pub pages: u32,
-    /// How many messages a queue begins with.
+    /// How many messages a queue has at the start.
     pub queue: u32,
 }
 
@@ -45,18 +44,18 @@ impl Default for Options {
 /// | endpoint | answer |
 /// |---|---|
 /// | `POST /jobs` | `{id}` |
-/// | `GET /jobs/{id}` (`?polls=N`) | `{id, status, polls}`: `running` N times, then `complete` with a `url`. A poll repeated under one `Idempotency-Key` counts once. An unknown id begins a job |
+/// | `GET /jobs/{id}` (`?polls=N`) | `{id, status, polls}`: `running` N times, then `complete` with a `url`. A poll repeated under one `Idempotency-Key` counts once. An unknown id starts a job |
 /// | `GET /jobs/{id}/result` | `{id, rows}` |
 /// | `GET /items?page=N` | `{page, items, hasMore}` |
 /// | `GET /data?pageToken=T` | `{items, nextPageToken}`; the token is null at the end |
 /// | `GET /pages/{n}` | `{page, items, nextPageUrl}` and a `Link` header; the URL is null at the end |
 /// | `GET /flaky?fails=N&key=K` (`&after=S`) | 503 with `Retry-After: S` N times for each K, then 200 |
 /// | `GET /queue` (`?name=Q&size=N`) | `{length, next}`; `next` is null when it is empty |
-/// | `POST /process` (`?name=Q`) | takes the message with the body's `id` off the queue: `{processed, remaining, total}` |
+/// | `POST /process` (`?name=Q`) | removes the message with the body's `id` from the queue: `{processed, remaining, total}` |
 /// | any `/echo` | `{method, query, headers, body}` |
-/// | `POST /v1/chat/completions` | what a model says, see `model.rs` |
-/// | `GET /hang` | nothing, ever |
-/// | `GET /log` | `{total, requests: [{method, path, key, count}]}`: every other request so far, the same ones counted together |
+/// | `POST /v1/chat/completions` | the answer of a model, see `model.rs` |
+/// | `GET /hang` | no answer, ever |
+/// | `GET /log` | `{total, requests: [{method, path, key, count}]}`: every other request so far; equal requests are counted together |
 pub fn router(options: Options) -> Router {
     let app = App {
         options,
@@ -189,7 +188,7 @@ async fn poll_job(
     let mut memory = app.memory();
     let job = memory.jobs.entry(id.clone()).or_default();
     let poll = match idempotency_key(&headers) {
-        // The same poll again, after a crash of the client: the same answer.
+        // The same poll repeated after a crash of the client gets the same answer.
         Some(key) => *job.answered.entry(key).or_insert_with(|| {
             job.polls += 1;
             job.polls
@@ -281,7 +280,7 @@ async fn process(
     memory.processed += 1;
     let total = memory.processed;
     let queue = memory.queue(queue_name(&query), app.options.queue);
-    // By its id, so that processing a message twice takes one message off.
+    // Removes by id, so that processing a message twice removes only one message.
     queue.retain(|id| message.get("id") != Some(&json!(id)));
     Json(json!({ "processed": message, "remaining": queue.len(), "total": total }))
 }

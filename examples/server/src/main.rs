@@ -5,10 +5,9 @@
 //! listening on http://127.0.0.1:8080
 //! ```
 //!
-//! `--port 0` takes any free port. `--polls`, `--pages` and `--queue` say how many polls a job
-//! takes, how many pages there are and how many messages wait in the queue. `app.rs`
-//! lists the endpoints; `GET /log` counts the requests served, so that anyone can check what a
-//! workflow really did.
+//! `--port 0` uses any free port. `--polls`, `--pages` and `--queue` set how many polls a job needs, how many pages
+//! there are and how many messages are in the queue. `app.rs` lists the endpoints; `GET /log` counts the requests
+//! served, so that a reader can check what a workflow did.
 
 mod app;
 

@@ -1,5 +1,5 @@
-//! A model of the examples: it speaks the chat protocol of OpenAI and knows a few prompts by their
-//! words. It is wrong at first and better when the prompt says what was wrong.
+//! The model of the examples. It implements OpenAI's chat protocol and recognises a few prompts by their words. Its
+//! first answer is wrong; it corrects the answer when the prompt names the mistake.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Json, Response};

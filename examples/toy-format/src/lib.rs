@@ -1,6 +1,6 @@
 //! A format with four constructs: `call`, `wait`, `repeat` and `set`. docs/internals/add-a-format.md explains it.
 
-// An example: where the name says all, nothing is added.
+// This is an example: an item whose name is sufficient has no comment.
 #![allow(missing_docs)]
 
 #[rustfmt::skip]

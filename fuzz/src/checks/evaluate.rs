@@ -1,5 +1,5 @@
-//! Whatever parses evaluates to a value that can be stored, or to an error; the same twice. As loom does,
-//! where WDL and Jinja are both known, and as Azure does.
+//! Each text that parses evaluates to a value that can be stored, or to an error, and a second evaluation has the same
+//! result. Checked in two modes: Loom, which has WDL and Jinja, and Azure.
 
 use chrono::DateTime;
 use std::sync::LazyLock;
@@ -18,7 +18,7 @@ static WORLDS: LazyLock<[Value; 2]> = LazyLock::new(|| {
     ["loom", "azure"].map(|mode| Value::from_json(&WORLD.replace("MODE", mode)).expect("JSON"))
 });
 
-/// The deepest that a value may nest.
+/// The maximum nesting depth of a value.
 const DEEPEST: usize = 128;
 
 pub fn check(bytes: &[u8]) -> bool {
@@ -43,7 +43,7 @@ pub fn check(bytes: &[u8]) -> bool {
                 Err(error) => assert!(!error.report().is_empty(), "an error without a word"),
             }
         }
-        // As text: NaN is no equal of itself.
+        // Compared as text, because NaN is not equal to itself.
         assert_eq!(format!("{first:?}"), format!("{:?}", run()));
     }
     taken

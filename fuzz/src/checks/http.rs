@@ -1,6 +1,6 @@
-//! Any request to the HTTP API is answered, never with a 5xx; what is no request is answered with 4xx or the
-//! connection ends. Behind `!` are the bytes of a connection, as they are; else there is a request, to which
-//! what makes it whole is added:
+//! Each request to the HTTP API is answered, and never with a 5xx. Invalid HTTP is answered with 4xx, or the connection
+//! ends. After a leading `!`, the input is sent unchanged as the bytes of a connection. Any other input is a request in
+//! this form, and the missing headers are added:
 //!
 //! ```text
 //! POST /v1/runs
@@ -13,16 +13,16 @@ use super::server::{PATIENCE, Server};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// After so many requests there is a new server, whose store is empty.
+/// After this number of requests a new server with an empty store is started.
 const LIFE: u32 = 3_000;
 
-/// A result that is waited for comes when its run ends, which may be never.
+/// A request that waits for a result is answered when the run ends, which may be never.
 pub(super) const A_MOMENT: Duration = Duration::from_millis(30);
 
 /// `HTTP/1.1 200`
 pub(super) const STATUS: usize = 12;
 
-/// What a server begins with: a run that waits, one that ends, a workflow under a name.
+/// What a server has at the start: a run that waits, one that ends, and a saved workflow.
 const FIRST: [&str; 3] = [
     r#"POST /v1/runs
 
@@ -35,7 +35,7 @@ const FIRST: [&str; 3] = [
 {"text": "actions: { nap: { type: wait, interval: { unit: Hour, count: 1 } } }"}"#,
 ];
 
-/// Not of a thread, for a process that a fuzzer ends has none that could let go of it.
+/// Not thread-local: when a fuzzer ends the process, no destructor of a thread-local value would run.
 static SERVER: Mutex<Option<Server>> = Mutex::new(None);
 
 pub fn check(bytes: &[u8]) -> bool {
@@ -43,7 +43,7 @@ pub fn check(bytes: &[u8]) -> bool {
     if let Some(old) = &mut *server
         && old.requests >= LIFE
     {
-        // None was parked, which is what becomes of a run that the machine stumbles over.
+        // No run may be parked: a parked run means that the machine failed on it.
         let list = whole(b"GET /v1/runs?limit=1000").expect("a request");
         let list = old.ask(&list, true, 16 << 20, PATIENCE).expect("an answer");
         let list = String::from_utf8_lossy(&list);
@@ -60,7 +60,7 @@ pub fn check(bytes: &[u8]) -> bool {
     taken(server, bytes)
 }
 
-/// The server stops, as it should.
+/// Stops the server.
 pub fn end() {
     *SERVER.lock().expect("no fault before") = None;
 }
@@ -71,8 +71,8 @@ fn taken(server: &mut Server, bytes: &[u8]) -> bool {
     })
 }
 
-/// Whether a request is answered with 2xx. `ask` sends it, whole or not, and waits for the answer.
-/// `also` is a status that is no fault.
+/// Whether a request is answered with 2xx. `ask` sends it and waits for the answer; its second argument is whether the
+/// request is complete. `also` is a further status that is accepted.
 pub(super) fn is_taken(
     bytes: &[u8],
     also: Option<u16>,
@@ -101,7 +101,7 @@ pub(super) fn is_taken(
     status.is_some_and(|status| (200..300).contains(&status))
 }
 
-/// A request with all that it needs; none where its method, path or headers are none.
+/// The complete request; none if its method, path or headers are invalid.
 fn whole(bytes: &[u8]) -> Option<Vec<u8>> {
     let (head, body) = match bytes.windows(2).position(|pair| pair == b"\n\n") {
         Some(at) => (&bytes[..at], Some(&bytes[at + 2..])),
@@ -117,7 +117,7 @@ fn whole(bytes: &[u8]) -> Option<Vec<u8>> {
                 .all(|one| one.is_ascii_alphanumeric() || one == b'-')
     };
     let sound = method.len() <= 20 && method != "CONNECT" && token(method) && path.starts_with('/');
-    // The library takes no longer ones, nor these signs.
+    // The HTTP library rejects longer paths and these characters.
     let sound = sound
         && path.len() < 8_000
         && path

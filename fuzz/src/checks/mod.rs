@@ -1,5 +1,5 @@
-//! What must be true of any input, one file a target. Each looks at bytes, and panics when it finds a fault;
-//! whether it was taken is what it gives back.
+//! What must be true of any input, one file per target. Each check reads the bytes, panics on a fault, and returns
+//! whether the input was accepted.
 
 pub mod evaluate;
 pub mod http;

@@ -1,5 +1,5 @@
-//! Any text parses as an expression or template of each language, or the error has its place; twice
-//! the same.
+//! Each text parses as an expression or template of each language, or its error has a place. A second parse has the
+//! same result.
 
 use windlass_expression::{Condition, Syntax, Template};
 

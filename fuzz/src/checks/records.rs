@@ -1,7 +1,7 @@
-//! Any bytes are what a store keeps, or they are refused; what is read is written and read again as the
-//! same, and changes may arrive for any run without stopping a reader. The first byte picks what they
-//! are taken for: `c` the journal's changes, `r` a run, `h` history, `i` iterations, `j` a row of the store,
-//! whose family the second byte is, anything else a value.
+//! Each input is a valid record of a store, or is refused. A record that is read is written and read again as the same
+//! value, and changes that are applied to any run do not stop a reader. The first byte chooses the kind of record: `c`
+//! changes of the journal, `r` a run, `h` history, `i` iterations, `j` a row of the store (the second byte is its
+//! family), and anything else a value.
 
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 use bincode::{Decode, Encode};
@@ -11,11 +11,11 @@ use windlass_expression::Value;
 use windlass_machine::{Change, HistoryEvent, IterationRow, RunState};
 use windlass_store::raw_record;
 
-/// As the store reads: with a bound on what a length can ask for.
+/// The store's configuration: a length cannot request more memory than this.
 pub const CONFIG: Configuration<LittleEndian, Varint, Limit<{ 64 << 20 }>> =
     bincode::config::standard().with_limit::<{ 64 << 20 }>();
 
-/// A run in the middle of something.
+/// A run that has not ended.
 static RUN: LazyLock<RunState> = LazyLock::new(|| {
     let bytes = &include_bytes!("../../run.bin")[..];
     bincode::decode_from_slice(bytes, CONFIG)
@@ -29,7 +29,7 @@ pub fn check(bytes: &[u8]) -> bool {
             let changes = again::<Vec<Change>>(rest);
             if let Some(changes) = &changes {
                 let mut run = RUN.clone();
-                // What does not fit is refused, and what comes after it is tried all the same.
+                // A change that does not fit is refused, and the next ones are still tried.
                 changes.iter().for_each(|change| drop(run.apply(change)));
                 look_at(&run);
             }
@@ -44,7 +44,7 @@ pub fn check(bytes: &[u8]) -> bool {
     }
 }
 
-/// What a driver asks of a run that it loads.
+/// Calls what a driver calls for a run that it loads.
 fn look_at(run: &RunState) {
     let _ = run.status();
     let _ = run.next_due_at();
@@ -60,7 +60,7 @@ fn again<T: Decode<()> + Encode + Debug>(bytes: &[u8]) -> Option<T> {
     let (read, _) = bincode::decode_from_slice::<T, _>(bytes, CONFIG).ok()?;
     let written = bincode::encode_to_vec(&read, CONFIG).expect("what was read can be written");
     let (same, _) = bincode::decode_from_slice::<T, _>(&written, CONFIG).expect("and be read");
-    // As text: NaN is no equal of itself.
+    // Compared as text, because NaN is not equal to itself.
     assert_eq!(format!("{read:?}"), format!("{same:?}"));
     Some(read)
 }

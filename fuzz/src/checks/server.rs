@@ -1,5 +1,5 @@
-//! A server in this process: the real one, on a store of its own in a temporary folder, called through its
-//! port. Workflows that come over HTTP may carry out nothing on this machine.
+//! A real server in this process, with its own store in a temporary folder, called through its port. Workflows that
+//! arrive over HTTP may not run anything on this machine.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -13,16 +13,16 @@ use tokio::task::JoinHandle;
 use windlass_engine::Engine;
 use windlass_server::{Console, Options, ServeError, Tokens, serve};
 
-/// No answer takes longer, on the slowest machine.
+/// Every answer arrives sooner, even on the slowest machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Threads enough for a server and what it waits for.
+/// Enough threads for a server and what it waits for.
 pub fn runtime() -> Runtime {
     let mut builder = Builder::new_multi_thread();
     let runtime = builder.worker_threads(2).enable_all().build();
     let runtime = runtime.expect("threads");
-    // Who hangs up early must not end the process, whose start a fuzzer has made its own: from here on,
-    // the signal that the system sends then is heard, and nothing else.
+    // A client that closes its connection early causes SIGPIPE, which must not end the process. The start-up code of a
+    // fuzzer does not ignore this signal, as that of a Rust program does, so a handler is installed here.
     let heard = runtime.block_on(async { signal(SignalKind::pipe()) });
     drop(heard.expect("a signal"));
     runtime
@@ -33,7 +33,7 @@ pub struct Server {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     serving: Option<JoinHandle<Result<(), ServeError>>>,
-    /// So many requests were sent.
+    /// How many requests were sent.
     pub requests: u32,
     _place: TempDir,
 }
@@ -87,8 +87,8 @@ impl Server {
         }
     }
 
-    /// Sends a request; gives what comes back until the connection ends, up to `most` bytes. A request
-    /// that may not be whole is all that is sent. None: nothing came within `wait`.
+    /// Sends a request. Returns what arrives until the connection ends, up to `most` bytes; none if nothing arrives
+    /// within `wait`. After a request that may be incomplete (`whole` is false), the sending side is closed.
     pub fn ask(
         &mut self,
         request: &[u8],
@@ -107,15 +107,15 @@ impl Server {
     }
 }
 
-/// Sends a request; `sent` is notified when that is done. Gives what comes back until the connection ends, up
-/// to `most` bytes; none when nothing came in time.
+/// Sends a request and then calls `sent`. Returns what arrives until the connection ends, up to `most` bytes; none if a
+/// read times out.
 pub fn exchange<S: Read + Write>(
     mut stream: S,
     request: &[u8],
     most: usize,
     sent: impl FnOnce(&S),
 ) -> Option<Vec<u8>> {
-    // One that answers early may have closed already.
+    // A server that answers early may have closed the connection already.
     let _ = stream.write_all(request);
     sent(&stream);
     let mut answer = vec![0; most];
@@ -128,7 +128,7 @@ pub fn exchange<S: Read + Write>(
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 return None;
             }
-            // It was reset, as what was sent was not read.
+            // The connection was reset, because the server did not read everything that was sent.
             Err(_) => break,
         }
     }

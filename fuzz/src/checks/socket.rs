@@ -1,5 +1,5 @@
-//! Any request to the owner of a store, over its control socket, is answered, never with a 5xx. The owner
-//! takes commands and moves no run, so that no command that a workflow names is carried out.
+//! Each request to the owner of a store over its control socket is answered, and never with a 5xx. The owner accepts
+//! commands and continues no run, so no command that a workflow names is executed.
 
 use super::http::{STATUS, is_taken};
 use super::server::{exchange, runtime};
@@ -13,10 +13,10 @@ use windlass_engine::{Engine, StartOptions, Value};
 use windlass_server::ControlSocket;
 use windlass_store::MemoryStore;
 
-/// After so many requests there is a new owner, whose store is empty.
+/// After this number of requests a new owner with an empty store is started.
 const LIFE: u32 = 5_000;
 
-/// The runs there are: one waits, one has ended.
+/// The runs in the store: one waits, one has ended.
 const RUNS: [(&str, &str); 2] = [
     (
         "known",
@@ -43,7 +43,7 @@ struct Owner {
     requests: u32,
 }
 
-/// Not of a thread, for a process that a fuzzer ends has none that could let go of it.
+/// Not thread-local: when a fuzzer ends the process, no destructor of a thread-local value would run.
 static OWNER: Mutex<Option<Owner>> = Mutex::new(None);
 
 pub fn check(bytes: &[u8]) -> bool {
@@ -54,12 +54,12 @@ pub fn check(bytes: &[u8]) -> bool {
     owner.get_or_insert_with(Owner::new).tell(bytes)
 }
 
-/// The owner leaves.
+/// Stops the owner.
 pub fn end() {
     *OWNER.lock().expect("no fault before") = None;
 }
 
-/// An engine that moves runs does, and leaves.
+/// Starts the runs in an engine that can continue them, and stops it.
 async fn begun(store: Arc<MemoryStore>) -> Result<(), Box<dyn Error>> {
     let engine = Engine::builder().with_store(store)?;
     for (run, text) in RUNS {
@@ -100,7 +100,7 @@ impl Owner {
     fn tell(&mut self, bytes: &[u8]) -> bool {
         self.requests += 1;
         let socket = self.place.path().join("control.sock");
-        // It starts no run: 503.
+        // The owner starts no run: it answers with 503.
         is_taken(bytes, Some(503), |request, is_whole, wait| {
             let stream = UnixStream::connect(socket).expect("it takes connections");
             stream.set_read_timeout(Some(wait)).expect("a socket");

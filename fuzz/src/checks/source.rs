@@ -1,6 +1,6 @@
-//! Any text is a tree whose values have a place in it, or its mistakes have; and values of JSON are those
-//! that another reader of JSON sees. The first byte picks what it is: `j` a file of JSON, `v` a value as it
-//! comes over a wire, anything else YAML or JSON by its looks.
+//! Each text is a tree whose values have places in it, or its mistakes have places in it. JSON values are the same as
+//! those of another JSON reader. The first byte chooses the kind: `j` a file of JSON, `v` a value as in a request, and
+//! for anything else the format (YAML or JSON) is detected.
 
 use windlass_expression::Value;
 use windlass_source::diagnostic::{Diagnostic, Diagnostics};
@@ -95,7 +95,7 @@ fn tree(path: &str, text: &str) -> bool {
     true
 }
 
-/// The tree is what serde_json makes of the same text.
+/// The tree is equal to what serde_json reads from the same text.
 fn same(node: &Node, other: &serde_json::Value) {
     let equal = match (&node.kind, other) {
         (Kind::Null, serde_json::Value::Null) => true,

@@ -1,6 +1,6 @@
-//! Any text is a workflow of a format and compiles, or its mistakes are reported at their places. The
-//! first byte picks the format: `l` loom, `a` Azure, `t` TEA, `c` canvas, anything else: by its
-//! looks. What lies between zero bytes is the bundle's further files, `1.yaml`, `2.yaml` and so on.
+//! Each text is a workflow of a format and compiles, or its mistakes are reported at their places. The first byte
+//! chooses the format: `l` Loom, `a` Azure, `t` TEA, `c` canvas; for anything else it is detected. Zero bytes separate
+//! the further files of the bundle, named `1.yaml`, `2.yaml` and so on.
 
 use std::time::Duration;
 use windlass_draw::{Detail, dot, mermaid};
@@ -36,7 +36,7 @@ pub fn check(bytes: &[u8]) -> bool {
     taken(&bundle, dialect)
 }
 
-/// Whether a bundle is a workflow; when it is not, that is reported.
+/// Whether a bundle is a valid workflow. Its diagnostics are checked otherwise.
 pub fn taken(bundle: &Bundle, dialect: Option<Dialect>) -> bool {
     for reference in windlass_formats::references(bundle, dialect) {
         let _ = bundle.resolve_sibling(reference.span.file, &reference.path);

@@ -1,4 +1,4 @@
-//! What a format gets from the crates: docs/internals/add-a-format.md.
+//! What the crates provide to a format: docs/internals/add-a-format.md.
 
 #![allow(clippy::unwrap_used, reason = "what a test does not expect fails it")]
 
@@ -85,7 +85,7 @@ error[unknown-key]: unknown key `tmies` in `repeat`
     );
 }
 
-/// What is replaced in the example by what, the code of the mistake, its place, and its hint.
+/// What is replaced in the example, the replacement, the code of the mistake, its place, and its hint.
 #[rustfmt::skip]
 const MISTAKES: [[&str; 5]; 12] = [
     ["times: 20", "times: often", "wrong-type", "6:14", "for example repeat: "],
