@@ -1,4 +1,5 @@
-//! What neither Cargo nor privacy keeps of the structure (docs/architecture.md). It reads the sources as text.
+//! Rules of the structure (docs/architecture.md) that neither Cargo nor visibility enforces. The tests read the sources
+//! as text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -78,8 +79,8 @@ fn formats_do_not_know_each_other() {
     }
 }
 
-/// Who can say it is by type: nothing else has a value of a type that is `Durable`. For Temporal, what was
-/// read from its history is recorded there.
+/// A `Durable` proves by its type that a step is stored, so only a store may create one. Temporal creates one for what
+/// it read from a history, because that is recorded there.
 #[test]
 fn only_a_store_or_temporal_says_that_a_step_is_durable() {
     assert_eq!(
@@ -100,8 +101,8 @@ fn the_machine_knows_no_format() {
 
 #[test]
 fn only_apply_changes_a_run() {
-    // `advance` is given the run, and `transition` adds changes to it; `rewind` makes the run of a retry, which is
-    // none yet. Nothing else takes one to change it.
+    // `advance` borrows the run, and `transition` adds changes to it. `rewind` creates the run of a retry, so it
+    // borrows none. Nothing else borrows a run mutably.
     assert_eq!(files_with("'a mut RunState"), ["machine/transition/mod.rs"]);
     assert_eq!(
         files_with("&mut RunState"),
@@ -180,7 +181,7 @@ fn a_handler_of_the_machine_lends_only_those_above_it_in_the_table() {
     assert!(above.len() > 10, "{above:?}");
 }
 
-/// The names that the library promises: changing one is a change for all who use it.
+/// The names that the library promises: changing one affects everyone who uses it.
 #[test]
 fn the_public_names_are_those_of_the_list() {
     let lib = std::fs::read_to_string(root().join("src/lib.rs")).unwrap();

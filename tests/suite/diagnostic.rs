@@ -1,13 +1,12 @@
-//! What an author of a bad file reads: each `tests/diagnostics/NAME.yaml` (or `.json`) is read,
-//! and its diagnostics must be those of `NAME.txt`. A new file is a new case; with
-//! `UPDATE_EXPECTED=1` the texts are written instead.
+//! The diagnostics of invalid files. Each `tests/diagnostics/NAME.yaml` (or `.json`) is read, and its diagnostics must
+//! be those in `NAME.txt`. With `UPDATE_EXPECTED=1` the texts are written instead.
 
 use std::fmt::Write as _;
 use std::path::Path;
 use windlass_formats::Caps;
 use windlass_source::source::Bundle;
 
-/// Every case's place in the text: `--> file:line:column`, the line, a caret, a hint.
+/// Every diagnostic shows its place: `--> file:line:column`, the line, a caret, and a hint.
 fn assert_complete(name: &str, text: &str) {
     let places = text.lines().filter(|line| line.contains("--> ")).count();
     let carets = text

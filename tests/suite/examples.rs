@@ -1,11 +1,11 @@
-//! The files under `examples/`, run against the server that comes with them.
+//! The files in `examples/`, run against their server.
 
 use crate::{app, support};
 use serde_json::{Value as Json, json};
 use windlass_engine::Engine;
 use windlass_expression::Value;
 
-/// Runs an example with these inputs in addition to `base` and gives its outputs and the server's log.
+/// Runs an example with these inputs in addition to `base`. Returns its outputs and the server's log.
 async fn run(example: &str, inputs: Json) -> (Json, Json) {
     let base = support::serve(app::router(app::Options::default())).await;
     let store = tempfile::tempdir().unwrap();
@@ -26,7 +26,7 @@ async fn run(example: &str, inputs: Json) -> (Json, Json) {
     (serde_json::from_str(&result.to_json()).unwrap(), log)
 }
 
-/// How many requests the server had whose path begins so.
+/// How many requests the server received whose path begins with `path`.
 fn requests(log: &Json, path: &str) -> u64 {
     let requests = log["requests"].as_array().unwrap();
     requests

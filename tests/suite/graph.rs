@@ -1,5 +1,5 @@
-//! Workflows as pictures: where the nodes and edges of every workflow of this repository lie, and
-//! what the pictures of some look like.
+//! Workflows as pictures: the positions of the nodes and edges of every workflow of this repository, and the pictures
+//! of some.
 
 use serde_json::Value;
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ fn workflows() -> Vec<(PathBuf, Workflow)> {
     found
 }
 
-/// Some files only name their format by the folder they are in.
+/// The format of some files is known only from the folder that they are in.
 fn workflow(path: &Path) -> Option<(PathBuf, Workflow)> {
     let dialects = [None, Some(Dialect::Canvas), Some(Dialect::Tea)];
     let loaded = dialects.into_iter().find_map(|dialect| {
@@ -45,7 +45,7 @@ fn drawn(workflow: &Workflow, open: Open) -> Graph {
     graph(workflow.program(), &view).unwrap()
 }
 
-/// Left, upper, right and lower side.
+/// The left, upper, right and lower side.
 type Rect = [i64; 4];
 
 fn rect(node: &Node) -> Rect {
@@ -56,7 +56,7 @@ fn within([ax, ay, bx, by]: Rect, [cx, cy, dx, dy]: Rect) -> bool {
     cx <= ax && cy <= ay && bx <= dx && by <= dy
 }
 
-/// Whether a box or a line is inside of a box, more than at its side.
+/// Whether a box or a line has a part inside another box; touching its side does not count.
 fn cuts([ax, ay, bx, by]: Rect, [cx, cy, dx, dy]: Rect) -> bool {
     let across = |a: i64, b: i64, c: i64, d: i64| match a == b {
         true => c < a && a < d,
@@ -76,7 +76,7 @@ fn check(name: &Path, graph: &Graph) {
     for (frame, children) in &inside {
         let around = match frame {
             Some(frame) if nodes.contains_key(frame) => rect(nodes[frame]),
-            // The whole, or the root.
+            // The whole graph, or the root.
             _ => [0, 0, graph.width, graph.height],
         };
         for (place, node) in children.iter().enumerate() {
@@ -143,7 +143,7 @@ fn no_box_or_line_of_any_workflow_lies_on_another() {
         assert_eq!(drawn(workflow, Open::All), open, "{}", name.display());
         let closed = drawn(workflow, Open::None);
         check(name, &closed);
-        // What is closed is the same node as what is open.
+        // A closed node is the same node as the open one.
         for node in &closed.nodes {
             let same = open.nodes.iter().find(|other| other.id == node.id).unwrap();
             let identity = |node: &Node| (node.name.clone(), node.path.clone(), node.kind.clone());
@@ -162,7 +162,7 @@ fn no_box_or_line_of_any_workflow_lies_on_another() {
     }
 }
 
-/// The graphs of some workflows, as they are to look. `WINDLASS_BLESS=1` writes them.
+/// The graphs of some workflows, as they should look. `WINDLASS_BLESS=1` writes them.
 #[test]
 fn some_graphs_look_as_they_did() {
     for (name, file) in [

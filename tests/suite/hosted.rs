@@ -1,4 +1,4 @@
-//! A run on a host that is neither a scheduler nor a store: this test.
+//! A run in a host that is neither a scheduler nor a store: this test.
 
 use crate::machine::play::Case;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ fn hosted(text: &str) -> RunHost {
     RunHost::new("r".into(), program)
 }
 
-/// Delivers an event, and says at once that its step is durable.
+/// Delivers an event, and immediately confirms that its step is durable.
 fn deliver(run: &mut RunHost, event: Event, now: Timestamp) -> Vec<Effect> {
     let step = run.handle_event(Vec::new(), event, now).unwrap();
     run.release(step, &super::machine::play::receipt())
@@ -98,7 +98,7 @@ fn a_timer_that_was_moved_does_not_fire_early() {
     assert_eq!(due, at(60));
     deliver(&mut run, Event::PauseRequested, at(10));
     deliver(&mut run, Event::Resumed, at(40));
-    // A host that cannot disarm fires what it armed first.
+    // A host that cannot disarm a timer fires the one that it armed first.
     let early = run
         .handle_event(Vec::new(), Event::TimerFired { id: timer }, at(60))
         .unwrap();

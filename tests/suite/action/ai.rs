@@ -183,7 +183,7 @@ async fn a_busy_server_is_retried_after_its_delay() {
     assert_eq!(given.unwrap()["content"], "At last.");
     assert_eq!(model.requests().len(), 3);
 
-    // Without retries, and when it asks for more than an attempt should wait, the policy decides.
+    // Without retries, and when the server requests a longer wait than an attempt may have, the policy decides.
     let model = Model::default()
         .then(
             429,
@@ -409,7 +409,7 @@ async fn inputs_that_cannot_be_used() {
     }
 }
 
-/// The judge of `reflection.evaluate`.
+/// The model as the judge of `reflection.evaluate`.
 #[tokio::test]
 async fn a_model_judges() {
     let model = Model::default()

@@ -1,5 +1,5 @@
-//! Scripts and models through the real binary: what is refused when a file is loaded, what is on
-//! standard error, and that a key is in no place that stays.
+//! Scripts and models through the real binary: what is refused when a file is loaded, what is printed on standard
+//! error, and that a key is not stored or printed anywhere.
 
 use super::ai::Model;
 use super::soon;
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Output;
 use tokio::process::Command;
 
-/// Runs the binary in a folder; the environment has nothing of ours but what is given.
+/// Runs the binary in a folder. The environment contains only the given variables of Windlass.
 async fn windlass(folder: &Path, args: &[&str], env: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
     command.current_dir(folder).args(args).kill_on_drop(true);

@@ -1,4 +1,4 @@
-//! `file.read` and `file.write`: whole files, and what goes wrong with them as values.
+//! `file.read` and `file.write`: whole files, and faults as values.
 
 use super::{attempt, gist, soon};
 use serde_json::{Value as Json, json};

@@ -145,7 +145,7 @@ async fn a_panic_is_a_fault() {
     assert_eq!(fault.message, "`an_action` panicked: no number: string");
     let fault = call(&registry, json!({ "activityType": "at_once" })).await;
     assert_eq!(fault.unwrap_err().message, "`an_action` panicked: at once");
-    // And the registry is none the worse for it.
+    // The registry continues to work afterwards.
     let fine = call(&registry, json!({ "activityType": "later", "input": 5 })).await;
     assert_eq!(fine.unwrap(), 5);
 }

@@ -1,4 +1,4 @@
-//! `http`: what is sent and what comes back.
+//! `http`: the request that is sent, and the result.
 
 use super::{attempt, plain, request};
 use crate::{app, support};

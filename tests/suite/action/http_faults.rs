@@ -1,4 +1,4 @@
-//! `http`: what can go wrong, and that a cut attempt leaves no connection behind.
+//! `http`: faults, and that an aborted attempt leaves no connection open.
 
 use super::{attempt, gist, plain, request, soon};
 use crate::support;
@@ -128,7 +128,7 @@ async fn a_timeout_cuts_a_hanging_server() {
         let server = support::serve_once(answer).await;
         let mut hanging = request("http", json!({ "uri": server.url }));
         hanging.timeout_ms = Some(200);
-        // Stored, so that it is not the end of the registry that closes the connection.
+        // The registry is stored in a variable, because its end would also close the connection.
         let registry = Registry::new();
         let fault = soon(registry.execute(&hanging)).await.unwrap_err();
         assert_eq!(gist(&fault), json!(["timeout", null, true, null]));
@@ -206,7 +206,7 @@ async fn json_of_many_small_values_is_weighed_before_it_is_read() {
     assert_eq!(gist(&fault), refused);
     let why = "the values of the body would need about 640 MiB of memory; the maximum is 256";
     assert_eq!(fault.message, why);
-    // Only what becomes values is weighed.
+    // The limit applies only to a body that is parsed into values.
     let given = attempt("http", json!({ "uri": format!("{url}/text") })).await;
     assert!(given.unwrap()["body"] == heavy);
 

@@ -1,4 +1,4 @@
-//! The executors against real servers and real processes.
+//! The executors with real servers and real processes.
 
 pub mod ai;
 mod cli;
@@ -32,7 +32,7 @@ pub fn kill_when_it_waits(mut engine: Child) {
     engine.wait().unwrap();
 }
 
-/// Begins an action that does not end, says so, and waits for the end of this process.
+/// Starts an action that does not end, reports that, and waits until this process is killed.
 pub async fn wait_to_be_killed(request: &Request) {
     let registry = Registry::new();
     tokio::select! {
@@ -45,7 +45,7 @@ pub async fn wait_to_be_killed(request: &Request) {
     }
 }
 
-/// A request as the machine would ask for it.
+/// A request as the machine sends it.
 pub fn request(executor: &str, inputs: Json) -> Request {
     Request {
         executor: executor.into(),
@@ -72,7 +72,7 @@ pub fn plain(value: &Value) -> Json {
     serde_json::from_str(&value.to_json()).unwrap()
 }
 
-/// Kind, code, whether it is retried, and Retry-After.
+/// The fault's kind, its code, whether it is retried, and Retry-After.
 pub fn gist(fault: &Fault) -> Json {
     json!([
         &*fault.kind,
@@ -82,7 +82,7 @@ pub fn gist(fault: &Fault) -> Json {
     ])
 }
 
-/// Awaits something that must happen; the limit only turns a hang into a failure.
+/// Awaits a future that must end; the time limit only turns a hang into a failure.
 pub async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(120), what)
         .await

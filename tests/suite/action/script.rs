@@ -1,5 +1,4 @@
-//! `python` and `lua` scripts: what code sees and gives, and that nothing it does is more than one
-//! fault.
+//! `python` and `lua` scripts: what the code can read and return, and that whatever it does causes at most one fault.
 
 use super::{attempt, gist, kill_when_it_waits, plain, request, soon, wait_to_be_killed};
 use crate::support;
@@ -80,7 +79,7 @@ async fn python_with_return_is_the_body_of_a_function() {
 
 #[tokio::test]
 async fn python_without_return_leaves_its_names() {
-    // The word alone, in text or in a comment, is no return.
+    // The word `return` in a text or a comment does not make a script return.
     let code = "# return\nimport os\nx = 'return'\n_hidden = 1\nclass A: pass\ndef f(): pass\n\
                 s = {1}\nfor i in range(3): pass\ngiven = given + 1\nsame = same\nnothing = None";
     let inputs = json!({ "code": code, "globals": { "given": 1, "same": 5, "no name": 6 } });
@@ -220,10 +219,10 @@ async fn a_worker_is_used_again_and_remembers_nothing() {
         run(look).await.unwrap(),
         json!([false, here.to_str(), false, "1", false])
     );
-    // One that raises is none the worse for it.
+    // A worker whose script raised an error runs the next script.
     run("raise ValueError('x')").await.unwrap_err();
     assert_eq!(run("import os\nreturn os.getpid()").await.unwrap(), first);
-    // What still runs in it ends with it.
+    // What still runs in a worker ends with it.
     let busy =
         "import subprocess\nsubprocess.Popen(['sleep', '1000'])\nimport os\nreturn os.getpid()";
     assert_eq!(run(busy).await.unwrap(), first);
@@ -408,7 +407,7 @@ async fn two_hundred_scripts_at_once() {
     }
 }
 
-/// Each sleeps for a while, and together they take longer than one may.
+/// Each script sleeps, and together they take longer than the timeout of one.
 #[tokio::test]
 async fn the_wait_for_a_slot_is_no_time_of_the_script() {
     let registry = Registry::new();
@@ -427,7 +426,7 @@ async fn the_wait_for_a_slot_is_no_time_of_the_script() {
     }
 }
 
-/// Holds a FIFO open as long as it lives, and says when it begins.
+/// Holds a FIFO open until the process ends, and reports its start.
 const HOLDS: &str =
     "fifo = open(path, 'w')\nfifo.write('ready\\n')\nfifo.flush()\nwhile True: pass";
 
@@ -646,7 +645,7 @@ fn lua_is_cut_wherever_it_loops() {
     runtime.block_on(async {
         let registry = Registry::new();
         for code in loops {
-            // As many as run at once, and more: each holds its place until it has ended.
+            // As many scripts as run at the same time, and more: each occupies its slot until it has ended.
             let mut request = request("lua", json!({ "code": code }));
             request.timeout_ms = Some(100);
             let all = (0..32).map(|_| registry.execute(&request));

@@ -1,4 +1,4 @@
-//! `prolog` scripts: what they see and give, and what they cannot do.
+//! `prolog` scripts: what they can read and return, and what they cannot do.
 
 use super::script::{begun, ended, fifo};
 use super::{attempt, gist, kill_when_it_waits, plain, request, soon, wait_to_be_killed};
@@ -62,9 +62,9 @@ async fn a_script_reads_state_and_returns() {
             "return(x, \"true\"), return(y, a-b).",
             json!({ "x": true, "y": ["a", "b"] }),
         ),
-        // A fact with variables is a fact.
+        // A fact may contain variables.
         ("same(X, X).\nsame(3, Y), return(y, Y).", json!({ "y": 3 })),
-        // Text as more of the script.
+        // A text can be loaded as further code of the script.
         (
             "state(more, M), tea_load_code(M), findall(X, likes(ann, X), [First|_]), return(First).",
             json!("cherry"),
@@ -192,7 +192,7 @@ async fn prolog_is_cut_and_bounded() {
     assert_eq!(gist(&fault), json!(["timeout", null, true, null]));
 }
 
-/// In place of `swipl`: what it does is in a file.
+/// A replacement for `swipl`, whose behaviour is chosen by a file.
 const FAKE: &str = r#"#!/bin/sh
 case "$(cat "$WINDLASS_TEST_FOLDER/mode")" in
     dies) kill -9 $$ ;;
@@ -204,7 +204,7 @@ case "$(cat "$WINDLASS_TEST_FOLDER/mode")" in
 esac
 "#;
 
-/// This test binary with a `swipl` on its `PATH` that does as `mode` says.
+/// Runs this test binary with a `swipl` on its `PATH` that behaves as `mode` specifies.
 fn with_fake(folder: &Path, test: &str, mode: &str) -> Command {
     let path = std::env::var_os("PATH").unwrap();
     let real = std::env::split_paths(&path)
@@ -250,7 +250,7 @@ async fn scripts_of_a_swipl_that_breaks() {
         .arg(Path::new(&folder).join("fifo"))
         .status();
     assert!(made.unwrap().success());
-    // Held open, so that who writes to it need not wait for a reader.
+    // Held open, so that a writer does not have to wait for a reader.
     let _reader = tokio::net::unix::pipe::OpenOptions::new()
         .open_receiver(Path::new(&folder).join("fifo"))
         .unwrap();

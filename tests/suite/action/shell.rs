@@ -1,4 +1,4 @@
-//! `shell`: real processes, and that none of them is left behind.
+//! `shell`: real processes, and that no process remains.
 
 use super::{attempt, gist, kill_when_it_waits, plain, request, soon, wait_to_be_killed};
 use crate::support;
@@ -192,7 +192,7 @@ async fn large_input_and_output_pass() {
         .await
         .unwrap();
     assert!(output["stdout"] == text.as_str());
-    // It need not read what it is given.
+    // The command does not have to read its standard input.
     assert_eq!(
         shell(json!({ "run": "echo done", "stdin": text }))
             .await
@@ -226,7 +226,7 @@ async fn json_of_many_small_values_is_refused_and_text_is_not() {
     assert!(text["body"].as_str().unwrap().ends_with("{}]."));
 }
 
-/// A FIFO that is open for writing as long as any process of a test lives.
+/// A FIFO that is open for writing while any process of the test runs.
 struct Alive {
     fifo: BufReader<pipe::Receiver>,
 }
@@ -242,14 +242,14 @@ impl Alive {
         }
     }
 
-    /// A process has opened it and reported that.
+    /// Waits until a process has opened the FIFO and written to it.
     async fn begun(&mut self) {
         let mut line = String::new();
         soon(self.fifo.read_line(&mut line)).await.unwrap();
         assert_eq!(line, "ready\n");
     }
 
-    /// The last process has gone.
+    /// Waits until the last process has ended.
     async fn ended(&mut self) {
         let mut rest = String::new();
         soon(self.fifo.read_to_string(&mut rest)).await.unwrap();
@@ -296,7 +296,7 @@ async fn a_timeout_leaves_no_process() {
 async fn what_a_command_leaves_in_the_background_ends_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut alive = Alive::new(folder.path());
-    // The grandchild holds the pipes of the command as well.
+    // The grandchild also holds the pipes of the command open.
     let inputs = json!({
         "run": "exec 3>fifo; echo ready >&3; sleep 1000 & echo done",
         "cwd": folder.path().to_str().unwrap(),
@@ -319,7 +319,7 @@ async fn a_killed_engine_leaves_no_process() {
         .spawn()
         .unwrap();
     alive.begun().await;
-    // Only then has the engine come to know the process by its id.
+    // By then the engine knows the process only by its id.
     kill_when_it_waits(engine);
     alive.ended().await;
 }

@@ -1,6 +1,5 @@
-//! `http` over TLS: certificates of the machine count, others do not, and a redirect may lead from
-//! http to https. Which certificates the machine has is a matter of the environment, so the calls
-//! are made by a process of its own.
+//! `http` over TLS: the machine's certificates are trusted and others are not, and a redirect may lead from http to
+//! https. The environment chooses the machine's certificates, so the calls are made by a separate process.
 
 use super::{attempt, gist};
 use crate::support;
@@ -22,7 +21,7 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 const URL: &str = "WINDLASS_TEST_URL";
 const IS_TRUSTED: &str = "WINDLASS_TEST_TRUSTED";
 
-/// Serves JSON over TLS under a certificate for `localhost` that it writes to a file as well.
+/// Serves JSON over TLS. Writes the certificate for `localhost` to a file.
 #[allow(clippy::disallowed_methods)] // A test's server is a task of its own.
 async fn serve_tls(certificate_file: &Path) -> String {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
@@ -42,7 +41,7 @@ async fn serve_tls(certificate_file: &Path) -> String {
     tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            // A client that does not trust the certificate hangs up here.
+            // A client that does not trust the certificate closes the connection here.
             let Ok(mut stream) = acceptor.accept(stream).await else {
                 continue;
             };
@@ -59,7 +58,7 @@ async fn serve_tls(certificate_file: &Path) -> String {
     format!("https://localhost:{port}/")
 }
 
-/// Runs [`a_caller`] to its end and expects it to pass.
+/// Runs [`a_caller`] in another process and expects it to pass.
 async fn call(url: &str, certificates: &Path, is_trusted: bool) {
     let mut caller = support::this_test_binary("action::tls::a_caller");
     caller

@@ -114,7 +114,7 @@ async fn a_schema_may_reference_only_sibling_documents() {
         given["errors"][0]["message"],
         "'x' is not of type 'integer'"
     );
-    // Text that is a number is one, through all of the documents.
+    // A text that is a number is validated as a number, in all referenced documents.
     let schema = json!({ "$ref": "schemas/parts/number.json#/definitions/age" });
     let mut coerced = inputs(schema, json!("5"));
     assert_eq!(
@@ -216,7 +216,7 @@ async fn a_schema_itself() {
     assert_eq!(given, json!({ "valid": false, "errors": errors }));
 }
 
-/// The output without the time, which must be one.
+/// The output without its time, which must be present.
 async fn extraction(inputs: Json) -> Json {
     let mut given = give("validate.extraction", inputs).await;
     let at = given["validated_at"].take();

@@ -1,13 +1,13 @@
-//! Definitions and what becomes of them, case by case: each file of `tests/azure/cases` is one, and a
-//! new file is a new case. It holds `why`, `workflow`, and as far as the case needs them,
+//! Definitions and their results, case by case. Each file of `tests/azure/cases` is a case. It contains `why`,
+//! `workflow`, and what the case needs of these:
 //!
-//! - `app`: files by name in the folder around that of the workflow,
-//! - `answers`: stubs by action, and `input`. Without `answers` the run gets the stubs that
-//!   `validate --write-stubs` writes, as they are,
-//! - `stub`: what those stubs say, as far as it is named here,
-//! - `output`: what the run gives, as far as it is named here; `took_ms`: how long that takes,
-//! - `warnings`: texts among the warnings,
-//! - `refused`: texts among the reasons why the file is not loaded.
+//! - `app`: files by name in the folder above the workflow's folder,
+//! - `answers`: stubs by action, and `input`. Without `answers` the run uses the stubs that `validate --write-stubs`
+//!   writes, unchanged,
+//! - `stub`: parts that those stubs must have,
+//! - `output`: parts that the run's output must have; `took_ms`: how long the run takes,
+//! - `warnings`: texts that the warnings must contain,
+//! - `refused`: texts that the reasons for refusing the file must contain.
 
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -22,7 +22,7 @@ fn windlass(folder: &Path, args: &[&str]) -> Output {
     output.unwrap()
 }
 
-/// Whether all that is named is there, with members of maps in any number.
+/// Whether `given` has everything in `wanted`. Maps may have further members.
 fn holds(given: &Value, wanted: &Value) -> bool {
     match (given, wanted) {
         (Value::Object(given), Value::Object(wanted)) => wanted

@@ -1,4 +1,4 @@
-//! What lies around a definition as it is published: templates, apps, what is missing.
+//! The files around a published definition: templates, apps, and missing files.
 
 use super::samples::{document, strings, windlass, write};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ fn definition(actions: &Value) -> Value {
     })
 }
 
-/// Runs a file; gives the outputs of its action `out`.
+/// Runs a file; returns the outputs of its action `out`.
 pub(super) async fn out(folder: &Path, file: &str, flags: &[&str]) -> Value {
     let state = folder.join("state").to_str().unwrap().to_owned();
     let mut args = vec!["run", file, "--state", &state, "-o", "json"];
@@ -290,7 +290,7 @@ async fn missing_parts_of_a_template_are_reported_once_and_written_as_stubs() {
     let stderr = String::from_utf8_lossy(&failed.stderr).into_owned();
     assert!(stderr.contains("answered 503"), "{stderr}");
 
-    // One name is enough: of the connector, the operation or the type.
+    // One name is enough to match: that of the connector, of the operation or of the type.
     let by = json!({
         "$parameters": { "mail": "ada" },
         "office365": { "body": { "value": [1] } }, "Do": 2, "SomeNewType": 3,
@@ -386,7 +386,7 @@ async fn a_standard_app_brings_parameters_connections_and_settings() {
     );
     let outputs = out(dir.path(), path, &flags).await;
     assert_eq!(outputs["all"], json!(["west-1", "p", "west"]));
-    // Nothing that the workflow does not read is stored with its runs.
+    // Only what the workflow reads is stored with its runs.
     let state = dir.path().join("state").to_str().unwrap().to_owned();
     let dump = windlass(strings(&["list", "--state", &state, "-o", "json"])).await;
     let shown = String::from_utf8_lossy(&dump.stdout).into_owned();
@@ -551,6 +551,6 @@ async fn a_diagram_has_no_box_for_the_order_and_closes_what_is_deep() {
     ]))
     .await;
     let drawn = String::from_utf8_lossy(&drawn.stdout).into_owned();
-    // From the start to the first box, from it to the next, and to the end.
+    // The edges: from the start to the first box, between the boxes, and to the end.
     assert_eq!(drawn.matches("-->").count(), 3, "{drawn}");
 }

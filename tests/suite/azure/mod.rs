@@ -1,4 +1,4 @@
-//! Logic Apps definitions in the shapes they come in.
+//! Logic Apps definitions in the forms in which they are published.
 
 mod cases;
 mod loading;
@@ -132,7 +132,7 @@ async fn a_connector_without_a_handler_for_its_operation_has_one_for_all() {
     assert!(registry.answers("office365/anything", "") && !registry.answers("sql", ""));
 }
 
-/// Runs a definition against the server of the examples; gives what the run gives.
+/// Runs a definition against the server of the examples; returns the run's output.
 async fn run(name: &str, input: serde_json::Value) -> serde_json::Value {
     let base = support::serve(crate::app::router(crate::app::Options::default())).await;
     let text = bundle(name).files[0].text.clone();

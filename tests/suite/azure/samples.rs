@@ -1,7 +1,6 @@
-//! Definitions after the public samples of Logic Apps, unchanged but for the server's address, run
-//! by the real binary against a real server: `tests/azure/samples/NAME.json`, and what each run of
-//! it must come to in `NAME.cases.json`. And what the command line adds: values of parameters,
-//! answers for connectors.
+//! Definitions written after the public samples of Logic Apps, with only the server's address changed. The real binary
+//! runs them against a real server. `tests/azure/samples/NAME.json` is a definition, and `NAME.cases.json` has the
+//! expected results. Also tests what the command line adds: values of parameters and stubs for connectors.
 
 use crate::{app, support};
 use axum::Router;
@@ -15,13 +14,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
 
-/// The address that the definitions name.
+/// The server's address in the definitions.
 const BASE: &str = "http://127.0.0.1:8080";
 
 type Polls = Arc<Mutex<HashMap<String, u32>>>;
 type Queries = Query<HashMap<String, String>>;
 
-/// The server of the examples, with answers of any status and work that continues after a 202.
+/// The server of the examples, with further endpoints that answer with any status and that continue work after a 202.
 async fn server() -> String {
     let more = Router::new()
         .route("/async/start", post(start))
@@ -50,7 +49,7 @@ async fn start(Query(query): Queries) -> Response {
     accepted(&query)
 }
 
-/// Not yet, not yet, and then how it ended.
+/// Answers twice that the work is not done, and then with its result.
 async fn status(State(polls): State<Polls>, Query(query): Queries) -> Response {
     let polls = {
         let mut all = polls.lock().unwrap();
@@ -65,7 +64,7 @@ async fn status(State(polls): State<Polls>, Query(query): Queries) -> Response {
     (end, Json(json!({ "polls": polls }))).into_response()
 }
 
-/// Runs the binary while the server continues.
+/// Runs the binary without blocking the server.
 pub(super) async fn windlass(args: Vec<String>) -> Output {
     let run = move || {
         Command::new(env!("CARGO_BIN_EXE_windlass"))
@@ -90,14 +89,14 @@ pub(super) fn document(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// Every key of `part` with its value in `whole`, however much more that has.
+/// Every key of `part` must have the same value in `whole`, which may have more keys.
 fn assert_holds(what: &str, whole: &Value, part: &Value) {
     for (key, value) in part.as_object().unwrap() {
         assert_eq!(&whole[key], value, "{what}: `{key}` of {whole}");
     }
 }
 
-/// The status of every action that left a record at the top, and inside of scopes.
+/// The status of every action that has a record, at the top and inside scopes.
 async fn statuses(run: &str, state: &str) -> Value {
     let dump = windlass(strings(&["dump", run, "--state", state, "-o", "json"])).await;
     let dump = document(&dump);
@@ -264,7 +263,7 @@ workflow/child-workflow: { command: [sh, -c, "true"] }
     args.extend(strings(&["--input", &input, "-o", "json"]));
     let output = windlass(args).await;
     let result = document(&output);
-    // `cat` gives back what it was given: the action's inputs without the connection.
+    // `cat` returns its input: the action's inputs without the connection.
     let mail = json!({ "To": "ada@example.org", "Subject": "hello" });
     assert_eq!(result["Send_an_email"]["body"], mail, "{output:?}");
     assert_eq!(result["Send_an_email"]["operation"], "post /v2/Mail");

@@ -1,4 +1,4 @@
-//! What a deployment would refuse of an ARM template, and what its functions give.
+//! What a deployment would refuse in an ARM template, and what its functions return.
 
 use super::loading::{file, out, workflow};
 use super::samples::{strings, windlass};
@@ -14,7 +14,7 @@ fn template(parameters: &Value, resources: &Value) -> Value {
     })
 }
 
-/// What `validate` says about a file.
+/// The exit code and standard error of `validate` for a file.
 async fn exit_and_stderr(path: &str, flags: &[&str]) -> (Option<i32>, String) {
     let mut args = vec!["validate", path];
     args.extend(flags);
@@ -23,7 +23,7 @@ async fn exit_and_stderr(path: &str, flags: &[&str]) -> (Option<i32>, String) {
     (ran.status.code(), stderr)
 }
 
-/// The template must be refused, with these words.
+/// The template must be refused with a message that has these words.
 async fn refused(folder: &Path, template: &Value, message: &str) {
     let path = file(folder, "refused.json", template);
     let (code, stderr) = exit_and_stderr(&path, &[]).await;
@@ -39,8 +39,8 @@ async fn refused(folder: &Path, template: &Value, message: &str) {
     );
 }
 
-/// Every expression must have the value next to it, and every other must be refused with the words
-/// next to it.
+/// Each expression of `values` must have the value given with it, and each of `wrong` must be refused with the words
+/// given with it.
 async fn gives(values: &[(&str, Value)], wrong: &[(&str, &str)]) {
     let dir = tempfile::tempdir().unwrap();
     let (texts, expected): (Vec<Value>, Vec<Value>) = values
@@ -140,7 +140,8 @@ async fn a_value_that_a_template_does_not_allow_is_refused() {
             "may not be [\"a\",\"c\"]",
         ),
     ] {
-        // Given in a file, as a default, as a computed default, and to a nested deployment.
+        // The parameters have their values from a file, from a default, from a computed default, and in a nested
+        // deployment.
         let path = file(dir.path(), "given.json", &whole(&declared));
         let given = json!({ "p": { "value": value } });
         let given = file(dir.path(), "values.json", &given);
@@ -178,7 +179,7 @@ async fn a_value_that_a_template_does_not_allow_is_refused() {
     for declared in [
         json!({ "type": "array", "defaultValue": ["a"], "allowedValues": ["a", "b"] }),
         json!({ "type": "String", "defaultValue": "äö", "maxLength": 2, "minLength": 2 }),
-        // What only Azure knows may be allowed there.
+        // A value that only Azure knows may be one of the allowed values.
         json!({ "type": "string", "defaultValue": "[resourceGroup().location]", "allowedValues": ["x"] }),
     ] {
         let path = file(dir.path(), "good.json", &whole(&declared));
@@ -187,7 +188,7 @@ async fn a_value_that_a_template_does_not_allow_is_refused() {
     }
 }
 
-/// A deployment inside of a template, with these values for its parameters.
+/// A deployment inside a template, with values for its parameters.
 fn nested(given: &Value, template: &Value) -> Value {
     json!({
         "type": "Microsoft.Resources/deployments",
@@ -231,7 +232,7 @@ async fn a_nested_deployment_is_given_values_or_the_error() {
     ] {
         refused(dir.path(), &whole(&given), message).await;
     }
-    // What has no value is not requested, and what only Azure knows may be a number there.
+    // A resource without a value is not requested, and a value that only Azure knows may be a number.
     for given in [
         json!({ "p": { "value": 1 }, "unused": { "value": "[parameters('c')]" } }),
         json!({ "p": { "value": "[reference('x').outputs.count.value]" } }),
@@ -261,7 +262,7 @@ async fn a_condition_is_computed_or_the_error() {
     ] {
         refused(dir.path(), &when(condition), message).await;
     }
-    // What only Azure knows may be true, and other resources do not matter.
+    // A condition that only Azure knows may be true, and other resources have no effect.
     let mut unknown = when("[reference('x').enabled]");
     unknown["resources"][0] = json!({ "type": "Microsoft.Web/sites", "condition": "[nope()]" });
     let path = file(dir.path(), "good.json", &unknown);

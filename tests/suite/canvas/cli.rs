@@ -1,6 +1,5 @@
-//! A canvas on the real binary: killed between the nodes of an iteration and between iterations,
-//! it resumes with the same previous outputs and sessions; and what the commands show of it
-//! meanwhile.
+//! A canvas with the real binary. It is killed between the nodes of an iteration and between iterations, and resumes
+//! with the same previous outputs and sessions. Also what the commands show of it meanwhile.
 
 use crate::support::serve;
 use axum::Router;
@@ -61,7 +60,7 @@ edges:
   - { source: coder, target: review, sourceHandle: "output:code", targetHandle: "input:code" }
 "#;
 
-/// The requests, by key, and which keys get no answer the first time.
+/// The requests by key, and the keys whose first request gets no answer.
 #[derive(Clone)]
 struct Requests {
     all: Arc<Mutex<Vec<(String, Value)>>>,
@@ -115,7 +114,7 @@ fn printed(args: &[&str], state: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Starts a process, waits until it hangs at this key, looks, and kills it.
+/// Starts a process, waits until the request with this key gets no answer, runs the checks, and kills the process.
 async fn killed_at(
     key: &str,
     mut command: Command,
@@ -172,7 +171,7 @@ async fn killed_anywhere_it_resumes_with_the_same_previous_outputs_and_session()
     let resume = || windlass(&["resume", "run-1"], &state);
     let started = || joins_its_owner(&state);
     killed_at(held[0], run, &mut hangs, started).await;
-    // The run is pinned to what it was started with.
+    // The run uses the workflow that it was started with.
     std::fs::remove_file(&file).unwrap();
     std::fs::remove_dir_all(dir.path().join("parts")).unwrap();
     killed_at(held[1], resume(), &mut hangs, || {}).await;
@@ -217,7 +216,7 @@ async fn killed_anywhere_it_resumes_with_the_same_previous_outputs_and_session()
         })
     );
 
-    // Every call was made; the five that were cut were made again, the same in every respect.
+    // Every call was made. The five calls that were interrupted were repeated with an identical request.
     let all = requests.all.lock().unwrap().clone();
     let calls = |key: &str| -> Vec<Value> {
         let of_key = all.iter().filter(|(known, _)| known == key);
@@ -243,7 +242,7 @@ async fn killed_anywhere_it_resumes_with_the_same_previous_outputs_and_session()
     assert_eq!(third["session_id"], "s++");
 }
 
-/// A second process hands its workflow, with the files it names, to the one that owns the store.
+/// A second process passes its workflow, with the files that it names, to the process that owns the store.
 fn joins_its_owner(state: &Path) {
     let case = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -322,7 +321,7 @@ fn shown(state: &Path) {
     assert!(text.contains(" review\n"), "{text}");
 }
 
-/// The runner's path is from the folder that tests run in.
+/// The runner's path is relative to the folder in which tests run.
 #[test]
 fn a_run_reports_its_current_node() {
     let file = concat!(
@@ -351,7 +350,7 @@ fn a_run_reports_its_current_node() {
     );
 }
 
-/// A stub of the agent's own name answers where its runner is not there; without one the fault names the runner.
+/// A stub with the agent's name answers when its runner does not exist. Without a stub the fault names the runner.
 #[test]
 fn a_stub_answers_for_an_agent() {
     let dir = tempfile::tempdir().unwrap();

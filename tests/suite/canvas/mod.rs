@@ -1,15 +1,14 @@
-//! The canvas format, case by case: each `tests/canvas/NAME` has a `workflow.yaml` (or `.json`)
-//! with the files it names, an `input.json` where it takes one, and in `expected.json` what must
-//! come of it:
+//! The canvas format, case by case. Each `tests/canvas/NAME` has a `workflow.yaml` (or `.json`) with the files that it
+//! names, an `input.json` if it has inputs, and in `expected.json` the expected result:
 //!
-//! - `output`: what the run gives, exactly;
-//! - `failed`: `{kind, action, message}` of a run that fails, each a part of what it says;
-//! - `refused`: the diagnostics of a file that is not loaded, each `code: a part of the message`;
-//! - `warnings`: the codes of the warnings of one that is;
-//! - `iterations`: of every iteration `loop#number status`, and its result;
-//! - `events`: parts of the history, each of which must be there, in this order.
+//! - `output`: the exact output of the run;
+//! - `failed`: `{kind, action, message}` of a run that fails; each is a part of the actual text;
+//! - `refused`: the diagnostics of a file that is not loaded, each as `code: a part of the message`;
+//! - `warnings`: the codes of the warnings of a file that is loaded;
+//! - `iterations`: for each iteration, `loop#number status` and its result;
+//! - `events`: parts of the history, which must appear in this order.
 //!
-//! Its runners are commands of this machine; `cat` answers with its prompt.
+//! The runners are commands of this machine; `cat` answers with its prompt.
 
 mod cli;
 
@@ -29,7 +28,7 @@ fn json_of(path: &Path) -> Option<Json> {
     Some(serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
 }
 
-/// What came of a case, as `expected.json` has it.
+/// The result of a case, in the form of `expected.json`.
 async fn play(case: &Path) -> Json {
     let engine = Engine::builder().in_memory().unwrap();
     let yaml = case.join("workflow.yaml");
@@ -99,7 +98,7 @@ async fn play(case: &Path) -> Json {
     came
 }
 
-/// What is not as it should be.
+/// The differences between the result and the expected one.
 fn differences(came: &Json, expected: &Json) -> Vec<String> {
     let mut wrong = Vec::new();
     let keys = [
@@ -204,7 +203,7 @@ async fn cases() {
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
-/// The schema for editors takes every file that is loaded.
+/// The schema for editors accepts every file that is loaded.
 #[test]
 fn the_schema_takes_the_cases() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -234,7 +233,7 @@ fn the_schema_takes_the_cases() {
         count += 1;
     }
     assert!(count >= 60, "only {count} files");
-    // And none of those that are refused for their shape.
+    // It refuses those that are refused for their shape.
     let bad = root.join("tests/diagnostics");
     for name in ["nodes", "ports", "loop", "component", "effects"] {
         let text = std::fs::read_to_string(bad.join(format!("canvas-{name}.yaml"))).unwrap();
@@ -243,7 +242,7 @@ fn the_schema_takes_the_cases() {
     }
 }
 
-/// The example of the format's document, unchanged, with the runner that comes with it.
+/// The example of the format's documentation, unchanged, with the runner that is published with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_documents_code_review_loop() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -265,7 +264,7 @@ async fn the_documents_code_review_loop() {
     assert_eq!(output["approved"], true);
     assert_eq!(output["iterations"], 3);
     assert!(output["final_code"].as_str().unwrap().contains("#[test]"));
-    // Each iteration's outputs stay.
+    // The outputs of each iteration are stored.
     let rows = engine.inspector().iterations(&id, None, 100).unwrap();
     let rows: Vec<Json> = rows
         .iter()
@@ -279,7 +278,7 @@ async fn the_documents_code_review_loop() {
     engine.stop().await;
 }
 
-/// `http` gives status, headers and body, and what is extracted from that.
+/// `http` returns status, headers and body, and the values extracted from them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_calls_a_server() {
     let base = crate::support::serve(crate::app::router(crate::app::Options::default())).await;
@@ -320,7 +319,7 @@ nodes:
     engine.stop().await;
 }
 
-/// An agent without a runner of its own asks an OpenAI-compatible endpoint.
+/// An agent without a runner uses an OpenAI-compatible endpoint.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_asks_an_endpoint() {
     let model =
@@ -359,7 +358,7 @@ nodes:
     engine.stop().await;
 }
 
-/// What is looked up for a node is found without going over all of them.
+/// Lookups for a node do not iterate over all nodes.
 #[test]
 fn a_large_graph_is_read() {
     use windlass_formats::Caps;

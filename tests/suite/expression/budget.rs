@@ -1,13 +1,13 @@
-//! One budget for a whole evaluation, charged for all work: no expression, template or schema takes longer
-//! than that, whatever it does.
+//! One budget for a whole evaluation, which all work uses: no expression, template or schema can run longer, whatever
+//! it does.
 
 use serde_json::json;
 use windlass_expression::{Budget, Condition, Context, Env, Syntax, TableFormat, Template, Value};
 
-/// Enough for anything that a person writes, and little enough that all of these end at once.
+/// Enough for every expression that an author writes, and so low that all of these expressions end immediately.
 const WORK: u64 = 700_000;
 
-/// What the expressions see: a text of a quarter of a megabyte, one that is not ASCII, a list, a map, XML.
+/// The data of the expressions: a text of a quarter of a megabyte, one that is not ASCII, a list, a map, and XML.
 fn context() -> Context {
     let many: Vec<i64> = (0..5_000).collect();
     let map: serde_json::Map<String, serde_json::Value> = (0..5_000)
@@ -33,12 +33,12 @@ fn wdl(text: &str) -> Template {
     Template::parse(text, Syntax::Azure).unwrap()
 }
 
-/// For each of many elements.
+/// A select that evaluates `each` for many elements.
 fn select(each: &str) -> Template {
     Template::select(wdl("@range(0, 100000)"), wdl(each))
 }
 
-/// Expressions that take about as long as the text they look at.
+/// Expressions whose time grows with the length of the text that they read.
 const HEAVY: [&str; 34] = [
     "@contains(variables('big'), 'zz')",
     "@contains(variables('texts'), 'zz')",
@@ -80,7 +80,7 @@ const HEAVY: [&str; 34] = [
 fn what_an_expression_looks_at_is_counted_for_each_element() {
     for each in HEAVY {
         let context = context();
-        // One alone is no trouble.
+        // One evaluation alone stays within the budget.
         wdl(each)
             .eval(&context)
             .unwrap_or_else(|error| panic!("{each}: {error}"));
@@ -124,7 +124,7 @@ fn schemas_are_counted() {
     }
 }
 
-/// Definitions each of which refers twice to the next one.
+/// Definitions that each refer twice to the next one.
 fn doubling(levels: usize, how: &str) -> Value {
     let mut definitions = serde_json::Map::new();
     for level in 0..levels {
@@ -170,7 +170,7 @@ fn templates_of_jinja_share_the_budget() {
             context.budget().spent()
         );
     }
-    // Several in one value share it as well.
+    // Several templates in one value share the budget as well.
     let one = "{% for a in state.many %}{{ a }}{% endfor %}";
     let one = Template::parse(one, Syntax::Jinja).unwrap();
     let all = Template::array(vec![one; 100]);

@@ -71,7 +71,7 @@ fn parse_json_checks_its_schema() {
     assert!(parse("{").unwrap_err().contains("not JSON"));
 }
 
-/// One word of draft 4 once switched the whole schema off.
+/// A word of draft 4 must not disable the whole schema.
 #[test]
 fn parse_json_knows_the_words_of_draft_4() {
     let schema = json(

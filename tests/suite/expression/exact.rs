@@ -1,4 +1,4 @@
-//! What JSON can say and no value can hold.
+//! What JSON can express and no value can hold.
 
 use windlass_expression::inexact_json;
 

@@ -1,4 +1,4 @@
-//! Jinja as TEA's users know it: what a template gives, what it refuses, and that it ends.
+//! Jinja as TEA's users know it: what a template returns, what is refused, and that every template ends.
 
 use chrono::DateTime;
 use std::time::Instant;
@@ -316,7 +316,7 @@ fn places_are_the_authors() {
     assert!(parse.offset >= 4, "{parse:?}");
 }
 
-/// Bounded: each ends in an error, soon.
+/// The budget bounds each template: it ends in an error immediately.
 #[test]
 fn hostile_templates_end() {
     let many = |open: &str, close: &str| format!("{}1{}", open.repeat(2000), close.repeat(2000));

@@ -1,5 +1,5 @@
-//! Expressions as an author meets them: the reference's examples, the examples of
-//! docs/reference/expressions.md, hostile ones, and the engine's printing of what it parsed.
+//! Expressions as authors write them: the reference's examples, the examples of docs/reference/expressions.md, hostile
+//! ones, and how the engine prints what it parsed.
 
 mod budget;
 mod data;
@@ -14,7 +14,7 @@ use chrono::DateTime;
 use std::collections::BTreeSet;
 use windlass_expression::{Context, Subject, Value};
 
-/// The list of docs and specification: every one must be there, and nothing else.
+/// The functions of the documentation and the specification: exactly these must exist.
 const FUNCTIONS: &str = "
     chunk concat endsWith formatNumber guid indexOf isFloat isInt lastIndexOf length nthIndexOf
     replace slice split startsWith substring toLower toUpper trim utf8Length utf16Length
@@ -40,7 +40,7 @@ fn functions() -> BTreeSet<&'static str> {
     FUNCTIONS.split_whitespace().collect()
 }
 
-/// The base context with the members of another over it.
+/// The base context, in which the members of `over` replace those of the same name.
 fn context(base: &Value, over: Option<&str>) -> Context {
     let mut members = base.as_object().cloned().unwrap_or_default();
     if let Some(over) = over {
@@ -50,7 +50,7 @@ fn context(base: &Value, over: Option<&str>) -> Context {
     Context::new(&Value::object(members), DateTime::UNIX_EPOCH, 42).unwrap()
 }
 
-/// Runs one example; gives what is wrong with it.
+/// Runs one example; the error describes the difference.
 fn check(context: &Context, expression: &str, expected: &str) -> Result<(), String> {
     let text = Value::text(format!("@{expression}"));
     let outcome = context.evaluate(Subject::Template, &text);
@@ -63,9 +63,9 @@ fn check(context: &Context, expression: &str, expected: &str) -> Result<(), Stri
     }
     let wanted = Value::from_json(expected).map_err(|error| format!("{expected}: {error}"))?;
     match outcome {
-        // The reference's page shows no-break spaces as plain ones.
+        // The reference's page shows no-break spaces as ordinary spaces.
         Ok(value) if value.to_json().replace('\u{a0}', " ") == wanted.to_json() => Ok(()),
-        // 3 and 3.0 are one number.
+        // 3 and 3.0 are the same number.
         Ok(value) if value == wanted => Ok(()),
         Ok(value) => Err(format!("gives {}", value.to_json())),
         Err(error) => Err(error.report()),
@@ -98,7 +98,7 @@ fn the_reference_gives_what_it_says() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // What the reference does not describe is described in docs/reference/expressions.md.
+    // Functions that the reference does not describe are described in docs/reference/expressions.md.
     let undocumented: BTreeSet<&str> = "
         actionBody actionOutputs callbackUrl decodeXmlName decodeXmlValue encodeXmlName encodeXmlValue env
         formatTimeSpan inputs isDate lastRun mergeObjects schedule secret serverDelay state trimByteOrderMark utf16Length utf8Length"
@@ -167,7 +167,7 @@ fn jinja_gives_what_python_gives() {
             continue;
         };
         count += 1;
-        // With text before it, one single expression gives text too.
+        // A single expression after other text also yields text.
         let text = Value::text(format!("x{template}"));
         let expected = Value::from_json(expected).unwrap();
         let expected = format!("x{}", expected.as_str().unwrap());
@@ -181,7 +181,7 @@ fn jinja_gives_what_python_gives() {
     assert!(count > 300, "only {count} templates were found");
 }
 
-/// What the examples of docs/reference/expressions.md see.
+/// The data of the examples of docs/reference/expressions.md.
 const WORLD: &str = r#"{
     "now": "2024-01-01T00:00:00Z",
     "item": "now",
@@ -205,7 +205,7 @@ const WORLD: &str = r#"{
     "lastRun": {"outputs": {"count": 12}}
 }"#;
 
-/// What the trigger's forms and parts see.
+/// The data of the examples of the trigger's forms and parts.
 const FORMS: [(&str, &str); 3] = [
     (
         "triggerFormDataMultiValues",

@@ -1,4 +1,4 @@
-//! What ports take.
+//! What ports accept.
 
 use windlass_expression::{Port, PortKind, Value};
 

@@ -1,4 +1,4 @@
-//! Expressions from outside: text and a context in, a value or an error out.
+//! Expressions through the public interface: from a text and a context to a value or an error.
 
 use windlass_expression::*;
 

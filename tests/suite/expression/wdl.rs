@@ -1,4 +1,4 @@
-//! WDL: what is wrong says so, what is hostile ends.
+//! WDL: mistakes are reported, and hostile expressions end.
 
 use chrono::DateTime;
 use std::time::Instant;
@@ -135,7 +135,7 @@ fn what_is_encoded_may_be_any_scalar() {
     }
 }
 
-/// `['a/b']` is a way of members, where no member is called so.
+/// `['a/b']` is a path of members if no member has that name.
 #[test]
 fn a_key_with_slashes_is_a_way_in_azure() {
     let eval = |mode: &str, text: &str| {
@@ -175,7 +175,7 @@ fn a_nested_at_is_the_house_formats() {
     assert_eq!(value, Value::text("{{ x }} 1"));
 }
 
-/// Bounded: each ends in an error, soon.
+/// The budget bounds each expression: it ends in an error immediately.
 #[test]
 fn hostile_expressions_end() {
     let nested = |count: usize, open: &str, close: &str| {

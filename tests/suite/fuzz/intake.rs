@@ -1,6 +1,6 @@
-//! Whatever comes in is taken or refused, soon and without much memory: nothing panics, overflows
-//! or hangs. Inputs are made from a seed out of the files of the tests and examples;
-//! `WINDLASS_FUZZ` makes more. Expressions and templates: `fuzz.rs`.
+//! Every input is accepted or refused soon and without much memory: nothing panics, overflows or hangs. Inputs are
+//! generated from a seed and the files of the tests and examples; `WINDLASS_FUZZ` makes more. Expressions and
+//! templates: `mod.rs`.
 
 use crate::fuzz::checks;
 use crate::store::damage::{Dice, from_env};
@@ -15,7 +15,7 @@ use windlass_machine::{Change, Cursor, CursorId, Records, Wait};
 use windlass_model::model::Dialect;
 use windlass_source::source::Bundle;
 
-/// Every YAML and JSON file of the examples and the tests, up to a size.
+/// Every YAML and JSON file of the examples and the tests, up to a maximum size.
 pub fn corpus() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut open: Vec<PathBuf> = vec![root.join("examples"), root.join("tests")];
@@ -38,7 +38,7 @@ pub fn corpus() -> Vec<String> {
     texts.filter(|text| text.len() < 20_000).collect()
 }
 
-/// A text with some of it changed, doubled, taken out, or replaced by a part of another.
+/// A text in which parts are changed, doubled, removed, or replaced by a part of another text.
 pub fn mutated(dice: &mut Dice, corpus: &[String]) -> String {
     const PIECES: [&str; 24] = [
         "@",
@@ -121,7 +121,7 @@ fn any_text_is_a_workflow_or_is_refused() {
     assert!(taken > 0 && refused > 0);
 }
 
-/// What a store keeps of a run, as its bytes, each with the letter of its kind in `fuzz/`.
+/// What a store has of a run, as bytes, each with the letter of its kind in `fuzz/`.
 fn records() -> Vec<(char, Vec<u8>)> {
     let played = crate::machine::play::Case::yaml(
         "
@@ -155,20 +155,20 @@ actions:
     samples
 }
 
-/// The rows of a store in which a run went on for a while, as their bytes, each with its family.
+/// The rows of a store after a run has made some steps, as bytes, each with its family.
 fn rows() -> Vec<(u8, Vec<u8>)> {
     let dir = tempfile::tempdir().unwrap();
     crate::store::damage::sample(dir.path(), false);
     let database = crate::store::damage::database(dir.path());
     let rows = database.iter().map(Result::unwrap);
-    // Version, two bytes for further pieces, and a checksum at the end.
+    // A row begins with its version and two bytes for further pieces, and ends with a checksum.
     let whole = rows.filter(|(_, value)| value.len() > 7 && value[1..3] == [0, 0]);
     whole
         .map(|(key, value)| (key[0], value[3..value.len() - 4].to_vec()))
         .collect()
 }
 
-/// The files of a format, each with the letter that `fuzz/` knows it by.
+/// The files of a format, each with the letter of the format in `fuzz/`.
 fn workflows() -> Vec<(char, PathBuf)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut all = Vec::new();
@@ -202,7 +202,7 @@ fn workflows() -> Vec<(char, PathBuf)> {
             .collect();
         files.sort();
         for file in files {
-            // The kinds of `tests/kills` are their names.
+            // The folders in `tests/kills` are named by the kinds.
             let kind = match (folder, file.file_name().unwrap().as_encoded_bytes()) {
                 ("tests/kills", name) => char::from(name[0]),
                 _ => kind,
@@ -213,9 +213,9 @@ fn workflows() -> Vec<(char, PathBuf)> {
     all
 }
 
-/// Writes what the targets in `fuzz/` begin with, next to the inputs that were faults once; the format of
-/// records may have changed. One of each few is enough: a fuzzer finds the others' pieces by itself.
-/// `WINDLASS_SEEDS_TO` names a folder for all of them.
+/// Writes the seeds of the targets in `fuzz/`, next to the inputs that caused faults before. Needed when the format of
+/// records has changed. A few seeds of each kind are enough, because a fuzzer finds other parts itself.
+/// `WINDLASS_SEEDS_TO` names a folder for all seeds.
 #[test]
 #[ignore = "writes files: run it when the format of the store changes"]
 fn seeds_of_the_fuzzers() {
@@ -323,7 +323,7 @@ fn seeds_of_the_fuzzers() {
     }
 }
 
-/// Texts of files with some of it changed are trees, or are refused.
+/// A changed text of a file is read as a tree, or is refused.
 #[test]
 fn any_text_is_a_tree_or_is_refused() {
     let corpus = corpus();
@@ -373,17 +373,16 @@ fn any_bytes_are_a_record_or_are_refused() {
 
 const ARGS: &str = "WINDLASS_TEST_BOMB";
 
-/// The binary of this build, unless another one is to be looked at, and what it may take: milliseconds
-/// and mebibytes.
+/// The binary of this build or the one to test, and its limits: milliseconds and mebibytes.
 fn binary() -> (std::ffi::OsString, i64, i64) {
     match std::env::var_os("WINDLASS_BIN") {
         Some(binary) => (binary, 1_000, 100),
-        // A build for tests takes several times as long, and its code, which knows Temporal, too, thirty mebibytes more.
+        // A test build takes several times as long, and its code, which includes Temporal, needs thirty mebibytes more.
         None => (env!("CARGO_BIN_EXE_windlass").into(), 5_000, 130),
     }
 }
 
-/// Not a test on its own: runs a command and prints what that took.
+/// Not a test of its own: runs a command and prints the resources that it used.
 #[test]
 #[ignore = "the process whose children are measured"]
 fn measured() {
@@ -404,7 +403,7 @@ fn measured() {
     println!("USED {code} {millis} {}", used.max_rss());
 }
 
-/// The exit code, the time of the processor in milliseconds and the most memory in KiB.
+/// The exit code, the CPU time in milliseconds and the maximum memory in KiB.
 fn used_by(args: &[&str]) -> (i64, i64, i64) {
     let output = this_test_binary("fuzz::intake::measured")
         .env(ARGS, serde_json::to_string(args).unwrap())
@@ -420,10 +419,10 @@ fn used_by(args: &[&str]) -> (i64, i64, i64) {
     (next(), next(), next())
 }
 
-/// A limit for a machine as fast as usual, as it is for this one now: a shared one may be several
-/// times slower than itself for minutes.
+/// A limit for a machine of usual speed, adjusted to the current speed of this one: a shared machine may be several
+/// times slower for minutes.
 fn on_this_machine(limit: i64) -> i64 {
-    /// About what the work below takes a build for tests at 3 GHz, in milliseconds.
+    /// About the time in milliseconds that a test build at 3 GHz needs for the work below.
     const USUAL: i64 = 75;
     let used = || {
         let used = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_THREAD);
@@ -440,7 +439,7 @@ fn on_this_machine(limit: i64) -> i64 {
     limit * took.max(USUAL) / USUAL
 }
 
-/// A command takes less than a second and 100 MB; gives its exit code.
+/// A command must take less than a second and 100 MB; returns its exit code.
 fn soon(what: &str, args: &[&str]) -> i64 {
     let (code, millis, kib) = used_by(args);
     println!("{what:24}: exit {code}, {millis} ms, {} MB", kib >> 10);
@@ -485,7 +484,7 @@ fn bombs_are_refused_within_a_second_and_a_hundred_megabytes() {
                 .collect(),
         ),
         ("many.yaml", "- a\n".repeat(25 << 20)),
-        // Not too long, and a key if a `:` follows.
+        // The item is short enough, and is a key if a `:` follows.
         ("key.yaml", format!("- [{}1]", "1,".repeat(8_000_000))),
         ("quotes.yaml", "'".repeat(4 << 20)),
         ("braces.yaml", "{".repeat(4 << 20)),
@@ -503,7 +502,7 @@ fn bombs_are_refused_within_a_second_and_a_hundred_megabytes() {
     }
 }
 
-/// A workflow of each format with a value and an expression in it, and one of nested steps.
+/// For each format, a workflow with a value and an expression in it, and one of nested steps.
 const FORMATS: [(&str, &str, &str, [&str; 3]); 4] = [
     (
         "loom",
@@ -564,7 +563,7 @@ fn bombs_in_each_format_are_refused_within_a_second_and_a_hundred_megabytes() {
         ];
         let alias = "actions: { a: { type: Compose, inputs: *a29, runAfter: {} } }\n";
         let aliased = match format {
-            // JSON has none, but a file of this format may be YAML.
+            // JSON has no aliases, but a file of this format may be YAML.
             "azure" => alias.to_owned(),
             _ => with("*a29"),
         };
@@ -581,8 +580,7 @@ fn bombs_in_each_format_are_refused_within_a_second_and_a_hundred_megabytes() {
     }
 }
 
-/// What is written in few bytes, or repeated, takes no more memory and time than what is written
-/// out.
+/// Input that is short or repeated needs no more memory and time than the same input written out.
 #[test]
 fn what_is_small_in_a_file_is_not_large_in_memory() {
     let place = tempfile::tempdir().unwrap();
@@ -735,7 +733,7 @@ fn bombs_as_inputs_and_contexts_are_refused_within_a_second_and_a_hundred_megaby
         ("long.yaml", vars(&format!("\"{}\"", "x".repeat(100 << 20)))),
         ("deep.json", vars(&nested("[", "", "]"))),
         ("deep.yaml", vars(&nested("[", "", "]"))),
-        // These are not too long.
+        // These are short enough.
         ("numbers.json", vars(&list("1,", full / 2 - 50))),
         ("numbers.yaml", vars(&list("1,", full / 2 - 50))),
         ("texts.json", vars(&list("\"a\",", full / 4 - 50))),
@@ -753,7 +751,7 @@ fn bombs_as_inputs_and_contexts_are_refused_within_a_second_and_a_hundred_megaby
         }
         fs::remove_file(&file).unwrap();
     }
-    // As much as is taken, of the worst.
+    // The most expensive inputs of the maximum size.
     let taken = [
         ("numbers.json", vars(&list("1,", 601_000))),
         ("texts.json", vars(&list("\"a\",", 188_000))),

@@ -1,7 +1,6 @@
-//! What the fuzz targets of `fuzz/` look at, here too: their seeds, among them every input that was a
-//! fault once, and expressions made from a seed: the reference's examples and some Jinja, mutated.
-//! `WINDLASS_FUZZ=N` for more inputs, `WINDLASS_FUZZ_SEED` for others. Workflows and records:
-//! `intake.rs`; requests: `serve/fuzz.rs`.
+//! Runs the checks of the fuzz targets of `fuzz/` on their seeds, which include every input that caused a fault before,
+//! and on generated expressions: the reference's examples and some Jinja, mutated. `WINDLASS_FUZZ=N` sets the number of
+//! inputs and `WINDLASS_FUZZ_SEED` the seed. Workflows and records: `intake.rs`; requests: `serve/fuzz.rs`.
 
 mod intake;
 
@@ -37,7 +36,7 @@ const JINJA: [&str; 14] = [
     "{% raw %}{{ x }}{% endraw %}{# c #}{{- ' y ' -}}",
 ];
 
-/// What mutations put in.
+/// What mutations insert.
 const PIECES: [&str; 48] = [
     "@",
     "@{",
@@ -97,7 +96,7 @@ pub fn seeds() -> Vec<String> {
     expressions.chain(JINJA.map(str::to_owned)).collect()
 }
 
-/// A seed, a few times cut, repeated, mixed with another or with a piece.
+/// A seed after a few changes: cut, repeated, or combined with another seed or a piece.
 fn input(seeds: &[String], random: &mut StdRng) -> String {
     let pick = |random: &mut StdRng| -> Vec<char> {
         seeds[random.random_range(0..seeds.len())].chars().collect()
@@ -153,12 +152,12 @@ fn mutated_expressions_neither_panic_nor_take_long() {
             slowest = (took, text);
         }
     }
-    // Twelve evaluations and as many parses, on a machine that may be busy.
+    // The time of twelve evaluations and as many parses, on a machine that may be busy.
     assert!(slowest.0 < Duration::from_secs(60), "{slowest:?}");
     eprintln!("{count} inputs, the slowest {slowest:?}");
 }
 
-/// Every seed of a target is looked at, soon; some are taken.
+/// Every seed of a target is checked, within a time limit; some are accepted.
 fn replay(target: &str, check: fn(&[u8]) -> bool, end: fn()) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds");
     let entries = fs::read_dir(folder.join(target)).unwrap();
@@ -173,7 +172,7 @@ fn replay(target: &str, check: fn(&[u8]) -> bool, end: fn()) {
     });
     let mut taken = 0;
     for path in &paths {
-        // A second, in a build that is fast on a machine with nothing else to do.
+        // It is a second in an optimised build on an idle machine.
         match receiver.recv_timeout(Duration::from_secs(30)) {
             Ok(yes) => taken += usize::from(yes),
             Err(error) => panic!("{}: {error}", path.display()),

@@ -1,4 +1,4 @@
-//! `windlass lsp` as an editor drives it: a real process, messages over its pipes.
+//! `windlass lsp` with a simulated editor: a real process, and messages over its pipes.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -32,7 +32,7 @@ impl Editor {
         }
     }
 
-    /// Started, with the capabilities of the server.
+    /// Starts the server; also returns its capabilities.
     fn ready() -> (Self, Value) {
         let mut editor = Self::start();
         let hello = json!({ "processId": null, "rootUri": null, "capabilities": {} });
@@ -95,7 +95,7 @@ impl Editor {
         answer["result"].clone()
     }
 
-    /// The diagnostics of a text, when they are published.
+    /// Waits for the diagnostics of a text.
     fn diagnostics(&mut self, uri: &str) -> Vec<Value> {
         loop {
             let message = self.read();
@@ -161,7 +161,7 @@ fn an_editor_gets_mistakes_fixes_completions_hovers_and_symbols() {
     let actions = editor.ask("textDocument/codeAction", params);
     let edit = &actions[0]["edit"]["changes"][URI][0];
     assert_eq!(edit["newText"], "until", "{actions}");
-    // As the editor does it; then a name behind letters of two and four bytes, in the same change.
+    // A change as an editor sends it, and then, in the same message, a name after letters of two and four bytes.
     let name =
         json!({ "start": { "line": 0, "character": 7 }, "end": { "line": 0, "character": 9 } });
     let changes = json!([
@@ -184,7 +184,7 @@ fn an_editor_gets_mistakes_fixes_completions_hovers_and_symbols() {
     let symbols = editor.ask("textDocument/documentSymbol", at(URI, 0, 0));
     assert_eq!(symbols[0]["name"], "poll");
     assert_eq!(symbols[0]["children"][0]["name"], "fetch");
-    // Half of a file.
+    // An incomplete file.
     let whole = json!([{ "text": "actions:\n  a:\n    type: compose\n    inp" }]);
     assert!(!editor.change(URI, whole).is_empty());
     let found = editor.ask("textDocument/completion", at(URI, 3, 7));
@@ -242,7 +242,7 @@ fn bad_messages_do_not_end_the_server() {
     );
     editor.tell("$/cancelRequest", json!({ "id": 1 }));
     editor.send(&json!({ "jsonrpc": "2.0", "id": 9, "result": null }));
-    // Places that are nowhere.
+    // Positions that are outside of the text.
     editor.open(URI, "actions: {");
     let beyond =
         json!({ "start": { "line": 5, "character": 7 }, "end": { "line": 2, "character": 1 } });
@@ -251,12 +251,12 @@ fn bad_messages_do_not_end_the_server() {
         "textDocument/completion",
         at(URI, 4_000_000_000, 4_000_000_000),
     );
-    // What is no workflow has no mistakes.
+    // A text that is not a workflow has no diagnostics.
     assert_eq!(
         editor.open("file:///compose.yaml", "services: { web: {} }"),
         Vec::<Value>::new()
     );
-    // The end of the input is the end.
+    // The server ends with its input.
     assert_eq!(editor.end(), 0);
     let (mut editor, _) = Editor::ready();
     editor.tell("exit", Value::Null);
@@ -278,7 +278,7 @@ fn files_that_a_text_names_are_read_from_its_folder_or_the_editor() {
         json!({ "textDocument": { "uri": uri("inner.yaml") } }),
     );
     assert_eq!(editor.diagnostics(&uri("outer.yaml")), Vec::<Value>::new());
-    // Not saved yet, and wrong.
+    // The text is not saved yet, and it is wrong.
     editor.open(
         &uri("inner.yaml"),
         "nodes: [{ id: one, type: constnt, data: { value: 1 } }]\n",

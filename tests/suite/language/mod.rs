@@ -1,5 +1,5 @@
-//! What an editor gets for a text, at a place marked with `‸`: right texts, texts that are being typed,
-//! and all kinds of broken ones.
+//! What an editor gets for a text at a place marked with `‸`: in correct texts, in incomplete ones, and in invalid
+//! ones.
 
 mod lsp;
 
@@ -53,7 +53,7 @@ fn spares(text: &str, unwanted: &[&str]) {
     }
 }
 
-/// The text after an item was taken.
+/// The text after a completion item was inserted.
 #[track_caller]
 fn taken(text: &str, label: &str) -> String {
     let (bundle, at, bare) = marked(text);
@@ -189,7 +189,7 @@ fn expressions_know_the_names_of_the_text() {
     assert!(taken(&single, "status").contains("'@{variables(''status'')}'"));
     assert!(taken(&at("@{conc‸}"), "concat").contains("\"@{concat($0)}\""));
     assert!(taken(&at("@conc‸('a')"), "concat").contains("\"@concat('a')\""));
-    // Plain text is no expression.
+    // Plain text is not an expression.
     spares(&at("an @ or ‸"), &["concat"]);
     offers(&LOOP.replace("{ poll: [Succeeded] }", "{ ‸ }"), &["poll"]);
     offers(&LOOP.replace("name: status", "name: ‸"), &["status", "n"]);
@@ -197,7 +197,7 @@ fn expressions_know_the_names_of_the_text() {
 
 #[test]
 fn a_text_that_is_being_typed_is_understood() {
-    // No quote is closed, no bracket, and the next line continues.
+    // The quote and the bracket are not closed, and the next line continues.
     offers(
         "variables: { n: 1 }\nactions:\n  a:\n    type: compose\n    inputs: \"@variables('‸\n  b:\n    type: compose\n",
         &["n"],
@@ -358,7 +358,7 @@ fn symbols_are_the_actions_one_in_the_other() {
             character: 2
         }
     );
-    // Also of a text that is wrong.
+    // The same in a text with mistakes.
     let wrong = LOOP.replace("HERE\"", "@{");
     let wrong = symbols(&Bundle::single("w.yaml", wrong), None, None);
     assert_eq!(
@@ -386,7 +386,7 @@ fn files(folders: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// A number that looks random, and is the same every time.
+/// A pseudo-random number, the same in every run of the tests.
 fn number(seed: &mut u64, below: usize) -> usize {
     *seed = seed
         .wrapping_mul(6_364_136_223_846_793_005)
