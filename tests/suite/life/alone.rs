@@ -1,5 +1,5 @@
-//! Only `resume` and `serve` take up a run that a crash left, and it never fails for what the
-//! process that resumes it was not given.
+//! Only `resume` and `serve` continue a run after a crash. If the resuming process lacks something that the run needs,
+//! the run does not fail.
 
 use super::process::Place;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! `appendFile`: every row once, and nothing that others wrote is lost without a word.
+//! `appendFile`: every row is written once, and lost rows of other programs are reported.
 
 use super::process::Place;
 use serde_json::{Value as Json, json};
@@ -33,7 +33,7 @@ fn add(path: &Path, text: &str) {
     file.write_all(text.as_bytes()).unwrap();
 }
 
-/// The run fails, because another program wrote.
+/// The run fails, because another program wrote to the file.
 fn refused(place: &Place, args: &[&str]) {
     let output = place.run(args);
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -53,8 +53,8 @@ fn what_others_wrote_meanwhile_stays() {
     );
     let path = place.dir.path().join("rows.jsonl");
     let input = format!("file={}", path.display());
-    // Another run of the same rows, from another store, while this one lives; and one that comes
-    // to its end after this one was killed.
+    // Another run appends the same rows from another store, once while this run is active, and once after this run was
+    // killed.
     for (id, killed) in [("lives", false), ("killed", true)] {
         fs::write(&path, "0\n").unwrap();
         let mut run = place.follow(&["run", &twice, "--id", id, "-i", &input]);
@@ -81,7 +81,7 @@ fn what_others_wrote_meanwhile_stays() {
         let all = format!("0\n1\n{theirs}\n");
         assert_eq!(fs::read_to_string(&path).unwrap(), all);
     }
-    // Any program at all.
+    // Another program.
     fs::write(&path, "").unwrap();
     let mut run = place.follow(&["run", &twice, "--id", "other", "-i", &input]);
     run.until("ActionEnded", "one.append");
@@ -135,7 +135,7 @@ fn a_file_is_one_file_however_it_is_called() {
     }
 }
 
-/// A link that leads elsewhere meanwhile is not followed.
+/// A symbolic link that is changed to point elsewhere is not followed.
 #[test]
 fn a_link_that_was_turned_is_a_fault() {
     let place = Place::new();
@@ -189,7 +189,7 @@ async fn two_first_appends_at_once_lose_nothing_without_a_word() {
     }
 }
 
-/// One attempt at an append to a file of which the run knows this much.
+/// One attempt at an append by a run that knows this length of the file.
 async fn attempt(registry: &Registry, path: &Path, known: u64, rows: Json) -> Result<Value, Fault> {
     let real = path.canonicalize().unwrap();
     let request = Request {
@@ -209,15 +209,15 @@ async fn only_what_a_repeated_append_left_itself_is_cut_off() {
     for (left, again, fits) in [
         ("", false, true),
         ("", true, true),
-        // Equal rows of another program, at the first attempt.
+        // Another program wrote equal rows before the first attempt.
         ("10\n", false, false),
-        // What a crash left.
+        // A crash left this.
         ("10\n", true, true),
         ("10\n11", true, true),
         ("10\n11\n", true, true),
         ("1\0\0\0\0", true, true),
         ("\0\0\0\0\0\0", true, true),
-        // Of another program.
+        // Another program wrote this.
         ("11\n", true, false),
         ("10\n11\n1", true, false),
         ("10\n\u{1}", true, false),
@@ -238,7 +238,7 @@ async fn only_what_a_repeated_append_left_itself_is_cut_off() {
             }
         }
     }
-    // A file that lost something.
+    // The file lost content.
     fs::write(&path, "").unwrap();
     let fault = attempt(&Registry::new(), &path, 3, json!([10])).await;
     assert!(fault.unwrap_err().message.contains("it has 0"));
@@ -304,7 +304,7 @@ async fn a_tea_loop_keeps_all_its_rows() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "1\n2\n3\n");
 }
 
-/// A backfill that rewrites a file: three rows, and what it does then.
+/// A backfill that replaces a file: it writes three rows and then runs `then`.
 fn backfill(path: &Path, then: &str) -> String {
     format!(
         "name: backfill\n\
@@ -342,13 +342,13 @@ fn a_backfill_that_fails_leaves_the_good_file_alone() {
     assert!(status.contains(&new), "{status}");
     assert_eq!(fs::read_to_string(&real).unwrap(), "good\n");
     assert_eq!(fs::read_to_string(&new).unwrap(), "1\n2\n3\n");
-    // What a run gives must be there before a file is replaced.
+    // The run's output is evaluated before the file is replaced.
     let wrong = backfill(&link, ENDS) + "outputs: \"@int('x')\"\n";
     let file = place.file("wrong.yaml", &wrong);
     let output = place.run(&["run", &file, "--id", "wrong"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert_eq!(fs::read_to_string(&real).unwrap(), "good\n");
-    // What succeeds replaces it, with its link and its mode.
+    // A successful run replaces the file and preserves its link and its mode.
     for (id, then) in [
         ("ends", ENDS),
         ("left", "{ type: terminate, runStatus: Succeeded }"),
@@ -379,11 +379,11 @@ fn a_rewritten_file_is_replaced_after_a_kill_and_a_retry() {
     assert!(place.run(&["signal", "k", "go"]).status.success());
     assert!(place.run(&["resume", "k"]).status.success());
     assert_eq!(fs::read_to_string(&path).unwrap(), "1\n2\n3\n");
-    // Cancelled: as it was. Taken up again from its second append, by another run.
+    // A cancelled run leaves the file unchanged. Another run retries it from its second append.
     fs::write(&path, "good\n").unwrap();
     let mut run = place.follow(&["run", &file, "--id", "c"]);
     run.until("ActionEnded", "two");
-    // Its owner leaves when it has ended, maybe before it has answered.
+    // The owner exits when its run has ended, possibly before it has answered the command.
     place.run(&["cancel", "c"]);
     while run.line().is_some() {}
     let status = place.run(&["status", "c", "-o", "json"]);
@@ -398,7 +398,7 @@ fn a_rewritten_file_is_replaced_after_a_kill_and_a_retry() {
     assert!(place.run(&["signal", "again", "go"]).status.success());
     while run.line().is_some() {}
     assert_eq!(fs::read_to_string(&path).unwrap(), "1\n2\n3\n");
-    // The earlier run's rows are still there, and who may read them may read the file.
+    // The earlier run's rows still exist, and everyone who may read them may read the file.
     let before = format!("{}.c.new", path.display());
     assert_eq!(fs::read_to_string(&before).unwrap(), "1\n2\n3\n");
     let permissions = |path: &Path| fs::metadata(path).unwrap().permissions();
@@ -475,7 +475,7 @@ fn a_file_is_appended_to_or_replaced_but_not_both() {
     }
 }
 
-/// The process dies between the new name and the commit that says so.
+/// The process ends between the rename and the commit that records it.
 #[tokio::test]
 async fn a_file_is_replaced_once_for_repeated_requests() {
     let dir = tempfile::tempdir().unwrap();
@@ -488,7 +488,7 @@ async fn a_file_is_replaced_once_for_repeated_requests() {
         ..crate::action::request("appendFile", json!({ "put": true, "files": files }))
     };
     fs::write(&target, "old").unwrap();
-    // What is behind the end was never committed.
+    // What is beyond the committed length was never committed.
     fs::write(&sibling, "1\n2").unwrap();
     let put = |again: bool| {
         let request = request.clone();
@@ -497,7 +497,7 @@ async fn a_file_is_replaced_once_for_repeated_requests() {
     put(false).await.unwrap();
     put(true).await.unwrap();
     assert_eq!(fs::read_to_string(&target).unwrap(), "1\n");
-    // Where it was not done before, something is wrong.
+    // If the file was not replaced before, another program wrote it.
     let fault = put(false).await.unwrap_err();
     assert!(fault.message.contains("in the place of"), "{fault:?}");
 }

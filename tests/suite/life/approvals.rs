@@ -1,4 +1,4 @@
-//! Questions to people: what `waitForSignal` asks, which answers it accepts, who answered, and the addresses of
+//! Questions to people: what `waitForSignal` asks, which answers it accepts, who answered, and the URLs of
 //! `callbackUrl`.
 
 use super::process::Place;
@@ -26,7 +26,7 @@ actions:
 outputs: "@outputs('ask')"
 "#;
 
-/// Writes the address that answers the question to a file.
+/// Writes the URL that answers the question to a file.
 const LINKED: &str = r#"
 name: linked
 inputs: { valid: { default: P1D } }
@@ -57,7 +57,7 @@ fn stderr_of(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A run of the question that a kill left.
+/// Kills a process whose run waits for an answer.
 fn kill_at_question(place: &Place) {
     let file = place.file("release.yaml", RELEASE);
     let mut run = place.follow(&["run", &file, "--id", "r"]);
@@ -96,7 +96,7 @@ fn a_question_is_shown_and_accepts_what_it_asks_for() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    // The name is that of the action, and is not needed.
+    // The name of the signal is the action's name, and may be omitted.
     for (args, says) in [
         (&["--payload", "[1]"][..], "not an object"),
         (
@@ -155,7 +155,7 @@ fn a_terminal_asks_for_the_fields() {
         .spawn()
         .unwrap();
     let mut keys = script.stdin.take().unwrap();
-    // The first ticket is none, and the first choice does not exist.
+    // The first ticket is not a number, and the first choice does not exist.
     std::io::Write::write_all(&mut keys, b"seven\n7\nlooks good\n3\n1\n").unwrap();
     let shown = script.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&shown.stdout).into_owned();
@@ -217,7 +217,7 @@ fn the_files_of_questions_are_checked() {
     }
 }
 
-/// Starts a run next to a server, and reads the address that it wrote.
+/// Starts a run with a server, and reads the URL that it wrote.
 fn linked(place: &Place, id: &str, inputs: &[&str]) -> String {
     let file = place.file("linked.yaml", &in_folder(place, LINKED));
     let link = place.dir.path().join("link");
@@ -238,7 +238,7 @@ fn linked(place: &Place, id: &str, inputs: &[&str]) -> String {
     }
 }
 
-/// What is behind the address of the server.
+/// The URL without the server's address.
 fn path_of(link: &str) -> String {
     link[link.find("/v1/").unwrap()..].to_owned()
 }
@@ -284,7 +284,7 @@ async fn an_address_answers_once_without_a_token_also_after_a_kill() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    // What shows it answers nothing. Everything else still needs the token.
+    // Opening the page does not answer the question. Everything else still needs the token.
     assert_eq!(server.get("/v1/runs/one").await.0, 401);
     server.kill();
     let server = Start::new(&state).args(&public).token("secret").spawn();
@@ -301,7 +301,7 @@ async fn an_address_answers_once_without_a_token_also_after_a_kill() {
         (status, problem["type"].as_str()),
         (422, Some("urn:windlass:refused-answer"))
     );
-    // The form of the page.
+    // Sends the form of the page.
     let form = client()
         .post(format!("{}{path}", server.url))
         .header("content-type", "application/x-www-form-urlencoded")
@@ -314,7 +314,7 @@ async fn an_address_answers_once_without_a_token_also_after_a_kill() {
     assert!(status == 409, "{problem}");
     assert_eq!(page(&server, &path).await.0, 409);
     server.kill();
-    // A used address cannot fill the audit log.
+    // A used URL cannot fill the audit log.
     let audit = place.json(&["audit", "--action", "answer", "-o", "json"]);
     let results: Vec<&Value> = audit
         .as_array()
@@ -327,15 +327,15 @@ async fn an_address_answers_once_without_a_token_also_after_a_kill() {
     let outputs = &report["outcome"]["output"];
     let expected = json!({ "choice": "pay", "amount": 12.5, "answeredBy": "link (127.0.0.1)" });
     assert_eq!(outputs["answer"], expected, "{outputs}");
-    // The address is a secret.
+    // The URL is a secret.
     assert_eq!(outputs["sent"], "sent to *** ***");
     let dump = place.run(&["dump", "one", "-o", "json"]);
     let signature = link.split("signature=").nth(1).unwrap();
     assert!(!String::from_utf8_lossy(&dump.stdout).contains(signature));
 }
 
-/// The form is complete before the run waits, a refused one keeps what was entered, and programs that read mails may
-/// add parameters to the address.
+/// The form is complete before the run waits, a refused form still contains what was entered, and programs that read
+/// mails may add parameters to the URL.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_shows_its_form_early_and_again_after_a_refusal() {
     let place = Place::new();
@@ -374,7 +374,7 @@ async fn the_page_shows_its_form_early_and_again_after_a_refusal() {
     server.stop();
 }
 
-/// An address belongs to one wait: when that ends without an answer, it does not answer the next one.
+/// A URL belongs to one wait. After that wait has ended without an answer, the URL does not answer the next one.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_ends_with_its_wait() {
     let place = Place::new();
@@ -498,7 +498,7 @@ fn without_a_server_an_address_is_a_fault() {
     );
 }
 
-/// Each reminder is an action of its own: the wait ends in time, and the loop asks again.
+/// Each reminder is a separate action: the wait ends in time, and the loop waits again.
 #[tokio::test(flavor = "multi_thread")]
 async fn reminders_are_sent_until_the_answer() {
     let place = Place::new();
@@ -539,7 +539,7 @@ outputs: "@outputs('ask').choice"
     assert!(count >= 2, "{count}");
 }
 
-/// A workflow from elsewhere has addresses of its own run.
+/// A workflow of a guest has URLs for its own run.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guest_sends_an_address() {
     let place = Place::new();
@@ -562,7 +562,7 @@ async fn a_guest_sends_an_address() {
     assert_eq!(outcome["output"], "yes", "{outcome}");
 }
 
-/// An expression can build the mark that an address is made from. It is one of its own run, or none.
+/// An expression can build the mark from which a URL is made. The result is a URL of its own run, or an error.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_expression_makes_no_address_of_another_run() {
     let place = Place::new();

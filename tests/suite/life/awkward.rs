@@ -1,4 +1,5 @@
-//! Answers as real HTTP APIs give them: members that do not exist yet, refusals, servers that are away for a moment.
+//! Responses as real HTTP APIs send them: members that do not exist yet, refusals, servers that are briefly
+//! unavailable.
 
 use crate::life::first_use::Folder;
 use crate::support::{serve, serve_at};
@@ -10,13 +11,13 @@ use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
-/// An answer: its status, its headers, its body.
+/// Status, headers and body of an answer.
 type Reply = (u16, &'static [(&'static str, &'static str)], Value);
 
 /// Names and values.
 type Headers = Vec<(String, String)>;
 
-/// A server with prepared answers, of which the last one repeats.
+/// A server with prepared answers. The last one repeats.
 #[derive(Clone)]
 struct Script {
     replies: Arc<Vec<Reply>>,
@@ -123,7 +124,7 @@ async fn a_poll_waits_for_a_missing_member_in_every_position() {
                 ran.left(0, &[]);
                 assert_eq!(script.requests(), 3, "{until}");
             }
-            // What never exists is waited for, too, and the end says so.
+            // A member that never exists is also waited for, and the error at the end names it.
             true => {
                 ran.left(4, &["`body.error_free` never appeared"]);
                 assert_eq!(script.requests(), 5, "{until}");
@@ -261,7 +262,7 @@ async fn a_request_is_repeated_by_default_where_that_is_safe() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_post_is_repeated_if_there_was_no_connection() {
     let folder = Folder::new();
-    // A port on which nothing listens yet.
+    // A port without a listener.
     let port = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = port.local_addr().unwrap();
     drop(port);
@@ -404,7 +405,7 @@ async fn a_poll_that_ends_at_a_limit_shows_the_last_answer() {
         let printed = folder.run(&line).left(code, &[shown]);
         assert!(printed.err.len() < 600, "{}", printed.err);
     }
-    // The same of a command.
+    // The same with a command.
     let command = [
         "poll",
         "--every",

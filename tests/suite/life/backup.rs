@@ -1,5 +1,5 @@
-//! Copies of a store: made next to a busy server, and without one; what is in them is what was
-//! acknowledged, and runs resume from there. What other tools copy opens, or is refused with a word.
+//! Copies of a store, made while a server is busy and without a server: they contain what was acknowledged, and runs
+//! resume from them. A copy that another tool made opens, or is refused with a message.
 
 use super::process::Place;
 use super::prune::fill;
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use windlass_store::StoreKind;
 
-/// A loop that makes a step fifty times a second.
+/// A loop with fifty iterations per second.
 const BUSY: &str = r#"
 name: busy
 variables: { n: 0 }
@@ -33,7 +33,7 @@ fn at(state: &Path, args: &[&str]) -> Output {
     command.env_remove("WINDLASS_SERVER").output().unwrap()
 }
 
-/// How far the only run of a dump has counted.
+/// The counter of the only run in a dump.
 fn count(dump: &Value) -> u64 {
     let count = &dump["runs"][0]["state"]["variables"]["n"];
     count.as_u64().unwrap_or_else(|| panic!("{dump}"))
@@ -49,7 +49,7 @@ fn runs(state: &Path) -> Vec<Value> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_of_a_busy_server_has_what_was_acknowledged() {
     let place = Place::new();
-    // So that copying takes its time, and runs make steps meanwhile.
+    // The data makes the copy slow enough that runs make steps meanwhile.
     fill(&place.state(), 100, 3);
     let server = Server::start(&place.state());
     let mut begun = Vec::new();
@@ -65,10 +65,10 @@ async fn a_backup_of_a_busy_server_has_what_was_acknowledged() {
             .await;
         assert_eq!(server.end(&ended).await["status"], "Succeeded");
         begun.push(ended);
-        // So that some are forgotten while others are copied.
+        // Some runs are forgotten while others are copied.
         let forgotten = server.begin(COUNT, json!({ "to": 1 })).await;
         server.end(&forgotten).await;
-        // From another folder than the server's.
+        // The command runs in another folder than the server.
         let name = format!("backup-{round}");
         let mut command = place.command(&["backup", &name, "-o", "json"]);
         let mut command = command.current_dir(place.dir.path()).spawn().unwrap();
@@ -91,7 +91,7 @@ async fn a_backup_of_a_busy_server_has_what_was_acknowledged() {
     assert_eq!(again.status.code(), Some(2), "{again:?}");
     server.kill();
 
-    // The runs resume from there.
+    // The runs resume from the copy.
     let dest = place.dir.path().join("backup-4");
     let copied = at(&dest, &["dump", &begun[0], "-o", "json"]);
     let before = count(&serde_json::from_slice(&copied.stdout).unwrap());
@@ -151,7 +151,7 @@ fn a_copy_is_restored_and_replaces_only_what_is_named() {
         .collect();
     assert_eq!(left, ["store"]);
 
-    // Nothing comes of a copy that does not read.
+    // A copy that cannot be read leaves nothing at the destination.
     fs::remove_file(dest.join("store/mark")).unwrap();
     let nowhere = place.dir.path().join("nowhere");
     let damaged = at(&nowhere, &["restore", dest.to_str().unwrap()]);
@@ -180,8 +180,9 @@ async fn a_store_in_use_is_not_replaced() {
     assert_eq!(status, 200);
 }
 
-/// Files that are copied one after the other while they are written to, in any order: what opens has what
-/// was acknowledged when the first was copied, and what does not says how to copy.
+/// Files that are copied one after the other, in any order, while the store writes to them. A copy that opens has what
+/// was acknowledged when the first file was copied; one that does not open is refused with a message that explains how
+/// to copy.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plain_copy_of_a_live_store_opens_or_is_refused_with_a_word() {
     let place = Place::new();
@@ -213,7 +214,7 @@ async fn a_plain_copy_of_a_live_store_opens_or_is_refused_with_a_word() {
                 false => drop(fs::copy(&from, to.join("store").join(name)).unwrap()),
             }
             if turn % 3 == 0 {
-                // Something is acknowledged between two files.
+                // Something is acknowledged between the copies of two files.
                 let more = server.begin(COUNT, json!({ "to": 1 })).await;
                 server.end(&more).await;
             }
@@ -227,6 +228,6 @@ async fn a_plain_copy_of_a_live_store_opens_or_is_refused_with_a_word() {
         }
     }
     println!("{opened} opened, {refused} were refused");
-    // A busy store of fjall is hardly ever copied so that its files fit together.
+    // The files of a copy of a busy fjall store almost never match.
     assert!(refused > 0 && (opened > 0 || kind() == StoreKind::Fjall));
 }

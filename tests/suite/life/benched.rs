@@ -1,4 +1,4 @@
-//! `windlass bench`: every section measures something, and nothing is left behind.
+//! `windlass bench`: every section measures something, and leaves nothing behind.
 
 use super::process::Place;
 use serde_json::Value;
@@ -36,7 +36,7 @@ fn every_section_measures_and_cleans_up() {
         let found = figures.iter().find(|one| one["figure"] == name.as_str());
         found.unwrap()["value"].as_f64().unwrap()
     };
-    // Once a second; where the stretch begins and ends may count one more of each.
+    // Each loop polls once a second. At the start and the end of the measured period one more poll may be counted.
     for (loops, each) in [("20", 20.0), ("40", 40.0)] {
         let rate = rate(loops) / each;
         assert!((0.4..1.3).contains(&rate), "{report}");

@@ -1,4 +1,4 @@
-//! One command to many runs, by label, status, workflow, or because nothing moves them.
+//! One command to many runs, chosen by label, status, workflow, or because they make no progress.
 
 use super::process::Place;
 use serde_json::Value;
@@ -41,7 +41,7 @@ fn many_runs_are_commanded_at_once() {
     let mut hanging = place.follow(&["run", &hangs, "--id", "h", "--label", "team=a"]);
     hanging.until("ActionStarted", "");
 
-    // What sleeps is not stuck; what hangs is.
+    // A run that sleeps is not stuck; one that hangs is.
     let stuck = place.json(&["list", "--stuck", "1ms", "-o", "json"]);
     assert_eq!(ids(&stuck), ["h"]);
     assert_eq!(

@@ -1,5 +1,5 @@
-//! Workflows that start others as runs of their own (`type: workflow`): kills, cancels, pauses, faults, and what is reported of
-//! mistakes.
+//! Workflows that start others as separate runs (`type: workflow`): kills, cancels, pauses, faults, and how mistakes
+//! are reported.
 
 use super::first_use::Folder;
 use serde_json::{Value as Json, json};
@@ -36,7 +36,7 @@ fn children(folder: &Folder, run: &str) -> Vec<Json> {
         .collect()
 }
 
-/// Waits until a run and its child are in the store and the child has this status; gives the child's id.
+/// Waits until a run and its child are in the store and the child has this status; returns the child's id.
 fn wait_for_child(folder: &Folder, run: &str, wanted: &str) -> String {
     folder.wait_for(|files| files.iter().any(|file| file == "state"));
     loop {

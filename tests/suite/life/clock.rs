@@ -1,5 +1,5 @@
-//! Time goes by what has passed: a clock that is set back delays nothing, and one that is set
-//! forward makes due. Real processes, under a library that sets the clock of a process.
+//! Time is measured by elapsed time: setting the clock back delays nothing, and setting it forward makes timers due.
+//! Real processes, with a library that sets the clock of a process.
 
 use super::process::{Following, Place};
 use crate::serve::Start;
@@ -35,7 +35,7 @@ impl Clock {
         self.place.dir.path().join("clock")
     }
 
-    /// Sets it so much ahead of the machine's, or behind; also of processes that live.
+    /// Sets the clock of the processes to this offset from the machine's clock, including those that already run.
     fn set(&self, offset: &str) {
         let new = self.place.dir.path().join("clock.new");
         std::fs::write(&new, offset).unwrap();
@@ -56,7 +56,7 @@ impl Clock {
         Following::of(self.command(args))
     }
 
-    /// A workflow that waits for so long.
+    /// A workflow that waits for this number of seconds.
     fn nap(&self, seconds: u32) -> String {
         let text = format!(
             "name: nap\nactions:\n  before: {{ type: compose, inputs: 1 }}\n  \
@@ -69,7 +69,7 @@ impl Clock {
 
 #[test]
 fn a_clock_that_is_set_back_delays_nothing() {
-    // One that stays in memory while it waits, and one that does not.
+    // The short wait stays in memory, the long one does not.
     for seconds in [2, 7] {
         let clock = Clock::new();
         let file = clock.nap(seconds);

@@ -1,4 +1,4 @@
-//! Shells complete the commands, the options and the ids of the runs in the store.
+//! Shells complete the commands, the options and the ids of the store's runs.
 
 use super::process::Place;
 use std::path::Path;
@@ -48,7 +48,7 @@ fn bash_completes_the_ids_of_runs() {
     }
     let all = completed(folder, &["logs", "--state", &state, ""]);
     assert!(all.contains(&"other".to_owned()), "{all:?}");
-    // Where there is no store there are no ids, and no message.
+    // Without a store there are no ids, and no message.
     assert_eq!(
         completed(folder, &["status", "--state", "none", "sync"]),
         [""]

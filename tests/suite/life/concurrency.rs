@@ -1,5 +1,5 @@
-//! Many runs at once: more than one part of a driver's turn, and handles that are not polled. One alone, whose
-//! requests the driver's own thread sends.
+//! Many runs at the same time: more than one part of a driver's turn, and handles that are not polled. Also one run
+//! alone, whose requests the driver's thread sends.
 
 use crate::life::first_use::Folder;
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use windlass_engine::scheduler::Update;
 use windlass_engine::{Engine, Signal, Value};
 
-/// Counts to its input, an iteration for each.
+/// Counts to its input, with one iteration per number.
 const COUNTS: &str = "
 name: counts
 inputs: { to: { type: integer } }
@@ -47,7 +47,7 @@ async fn of_many_runs_each_ends_with_its_own_result_and_others_get_through() {
         });
     }
     let runs = runs.join_all().await;
-    // In the midst of them one is started, paused, and resumed.
+    // Meanwhile one run is started, paused, and resumed.
     let paused = engine.start(&workflow, to(5_000)).await.unwrap();
     let id = paused.id().to_owned();
     engine.pause(&id).await.unwrap();
@@ -99,8 +99,8 @@ async fn commands_to_busy_runs_wait_for_the_step_that_is_being_stored() {
             run.id().to_owned()
         });
     }
-    // One at a time: without other commands, busy runs continue in one turn of the driver, and of two
-    // steps of a run on their way at once the later could be stored first.
+    // One command at a time. Without other commands, busy runs continue in one turn of the driver, so the later of two
+    // pending steps of a run could be stored first.
     for id in runs.join_all().await.into_iter().take(100) {
         engine
             .signal(&id, Signal::new("go".into(), Value::Null))
@@ -111,7 +111,7 @@ async fn commands_to_busy_runs_wait_for_the_step_that_is_being_stored() {
     engine.stop().await;
 }
 
-/// Answers one request on each connection and closes it, though it does not say so before.
+/// A server that answers one request on each connection and closes the connection without announcing it.
 fn closes_after_each(closed: mpsc::Sender<()>) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();

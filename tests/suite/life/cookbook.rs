@@ -1,4 +1,4 @@
-//! The files of `docs/guides/cookbook.md`: each runs against the server of the examples.
+//! The files of `docs/guides/cookbook.md`, each run against the server of the examples.
 
 use crate::life::first_use::Folder;
 use crate::{app, support};
@@ -10,7 +10,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/cookbook")
 }
 
-/// Runs a recipe with the `windlass` command; gives its outputs.
+/// Runs a recipe with the `windlass` command; returns its outputs.
 async fn run(recipe: &str, place: &Folder, inputs: &[&str], more: &[&str]) -> Value {
     let base = support::serve(app::router(app::Options::default())).await;
     let file = folder().join(format!("{recipe}.yaml"));
@@ -20,7 +20,7 @@ async fn run(recipe: &str, place: &Folder, inputs: &[&str], more: &[&str]) -> Va
     }
     args.extend(more.iter().map(|&arg| arg.to_owned()));
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    // The server of the examples lives in this runtime.
+    // The server of the examples runs in this runtime.
     let ended = tokio::task::block_in_place(|| place.run(&args).left(0, &[]));
     serde_json::from_str(&ended.out).unwrap()
 }
@@ -44,7 +44,7 @@ fn every_recipe_is_on_the_page_and_in_a_test() {
 #[tokio::test(flavor = "multi_thread")]
 async fn cron_and_bash() {
     let place = Folder::new();
-    // Ready at the third look, as its files say.
+    // Its files say that it is ready at the third check.
     let script =
         "if [ -e two ]; then echo ready; exit 0; fi\n[ -e one ] && touch two\ntouch one\nexit 1\n";
     let script = place.file("ready.sh", script);
@@ -118,7 +118,7 @@ async fn backfill() {
     let place = Folder::new();
     let file = folder().join(format!("{}.yaml", "backfill"));
     let url = format!("url={base}/flaky?after=0");
-    // The second day fails twice: the first run gives up after one retry.
+    // The second day fails twice, so the first run gives up after one retry.
     let days = r#"days=["a&fails=0", "b&fails=2", "c&fails=1"]"#;
     let run = [
         "run",

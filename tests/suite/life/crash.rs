@@ -1,4 +1,4 @@
-//! `kill -9` at random moments, on the real binary against a real server that counts.
+//! `kill -9` at random moments, with the real binary and a real server that counts requests.
 
 use crate::support::{serve, sized};
 use axum::Router;
@@ -36,7 +36,7 @@ outputs:
   seen: "@variables('seen')"
 "#;
 
-/// Every poll in the order it came, by its idempotency key.
+/// The idempotency keys of the polls, in the order of their arrival.
 #[derive(Clone)]
 struct Polls {
     keys: Arc<Mutex<Vec<String>>>,
@@ -57,7 +57,7 @@ async fn poll(State(polls): State<Polls>, headers: HeaderMap) -> Json<Value> {
                 distinct.push(known);
             }
         }
-        // The same poll again gets the same answer.
+        // A repeated poll gets the same answer.
         distinct.iter().position(|known| **known == key).unwrap() + 1
     };
     polls.count.send_modify(|count| *count += 1);
@@ -85,7 +85,7 @@ async fn two_hundred_polls_survive_kills() {
     polls_survive(WORKFLOW).await;
 }
 
-/// Here the step that asks is stored with the answer.
+/// With a delay, the step that requests the poll is stored together with the answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_hundred_polls_with_a_delay_survive_kills() {
     polls_survive(&WORKFLOW.replace("# delay", "delay: 2ms")).await;
@@ -119,26 +119,26 @@ async fn polls_survive(workflow: &str) {
     let mut distinct = keys.clone();
     distinct.dedup();
     assert_eq!(kills, most, "the run ended before all kills");
-    // None is skipped: the keys name the iterations 0 to 199, in order.
+    // No iteration is skipped: the keys name the iterations 0 to 199 in order.
     for (iteration, key) in distinct.iter().enumerate() {
         assert_eq!(*key, format!("crash-1/wait#{iteration}/check"));
     }
     assert_eq!(distinct.len(), POLLS);
-    // At most one is repeated a kill.
+    // Each kill repeats at most one poll.
     let repeated = keys.len() - POLLS;
     assert!(
         repeated <= kills,
         "{repeated} repetitions for {kills} kills"
     );
 
-    // And the result is that of an undisturbed run.
+    // The result is that of a run without kills.
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     let seen: Vec<usize> = (1..=POLLS).collect();
     assert_eq!(result, json!({ "polls": POLLS, "seen": seen }));
 }
 
-/// Runs a command and kills it at random moments, a few requests on each time; what the last
-/// process gave, and how often one was killed.
+/// Runs a command and kills it at random moments, each time after a few more requests. Returns the output of the last
+/// process, and the number of kills.
 async fn disturbed(
     run: &[&str],
     resume: &[&str],
@@ -150,11 +150,11 @@ async fn disturbed(
     let mut kills = 0;
     let mut child = windlass(run, state);
     while kills < most {
-        // The moment: some requests on, and then a little later.
+        // Kills after some more requests and a short random time.
         let wanted = *counted.borrow() + random.random_range(1..=2);
         tokio::select! {
             reached = counted.wait_for(|count| *count >= wanted) => { reached.unwrap(); }
-            // The run is over: there is nothing left to kill.
+            // The run has ended: no process is left to kill.
             () = ended(&mut child) => break,
         }
         tokio::time::sleep(Duration::from_micros(random.random_range(0..1_500))).await;
@@ -167,7 +167,7 @@ async fn disturbed(
     (output.await.unwrap(), kills)
 }
 
-/// A page of three rows, until the last of three hundred.
+/// A page of three rows, up to the last of three hundred.
 async fn page(
     State(count): State<watch::Sender<usize>>,
     Query(query): Query<HashMap<String, String>>,
@@ -219,7 +219,7 @@ async fn a_killed_backfill_leaves_the_file_of_an_undisturbed_one() {
     );
 }
 
-/// A page of one row, and after the thirtieth the tenth again.
+/// A page of one row. After the thirtieth page the tenth follows again.
 async fn circle(
     State(count): State<watch::Sender<usize>>,
     Query(query): Query<HashMap<String, String>>,
@@ -257,7 +257,7 @@ async fn a_page_that_repeats_is_recognised_through_ten_kills() {
         message.contains("is at page \"10\" again: iteration 30 would read what iteration 9"),
         "{message}"
     );
-    // Each page was read once, the repeated ones too.
+    // Each page was read once, including the repeated ones.
     assert!(!rows.exists(), "it was replaced although the run failed");
     let new = rows.with_extension("jsonl.circle.new");
     let written = std::fs::read_to_string(new).unwrap();
@@ -265,7 +265,7 @@ async fn a_page_that_repeats_is_recognised_through_ten_kills() {
     assert_eq!(pages, (1..=30).collect::<Vec<u32>>());
 }
 
-/// Ends when the process has.
+/// Waits for the end of the process.
 async fn ended(child: &mut Child) {
     while child.try_wait().unwrap().is_none() {
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -299,7 +299,7 @@ nodes:
   - { name: fix, run: "return {'tries': state['tries'] + 1}" }
 "#;
 
-/// What is never valid.
+/// A check that always answers that the output is invalid.
 async fn invalid(State(polls): State<Polls>, headers: HeaderMap) -> Json<Value> {
     let key = headers["idempotency-key"].to_str().unwrap().to_owned();
     polls.keys.lock().unwrap().push(key);
@@ -339,8 +339,8 @@ async fn budgets_of_an_agent_survive_kills() {
     assert!(output.status.success(), "{output:?}");
     assert_eq!(kills, most, "the run ended before all kills");
 
-    // Forty iterations and not one more, whatever was killed: the server would have reported
-    // `complete` only at the two hundredth poll.
+    // Exactly forty iterations, however often the process was killed: the server would have reported `complete` only at
+    // the two hundredth poll.
     let request_counts = |polls: &Polls| {
         let mut keys = polls.keys.lock().unwrap().clone();
         let all = keys.len();
@@ -354,7 +354,7 @@ async fn budgets_of_an_agent_survive_kills() {
     };
     let wanted: Vec<String> = (0..40).map(|n| format!("agent/ask#{n}/poll")).collect();
     assert_eq!(request_counts(&polls), wanted);
-    // Thirty corrections are thirty-one validations.
+    // Thirty corrections need thirty-one validations.
     let wanted: Vec<String> = (0..31)
         .map(|n| format!("agent/check#{n}/check.validate"))
         .collect();

@@ -1,5 +1,5 @@
-//! How calls sign in: tokens that are fetched, signatures, certificates of the client, and secrets that
-//! a command gives. The servers check what they get, as real ones do.
+//! How calls authenticate: tokens that are fetched, signatures, client certificates, and secrets from a command. The
+//! servers check them as real servers do.
 
 use super::process::{Place, bytes_of};
 use crate::support::serve;
@@ -26,7 +26,7 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 const SECRET: &str = "kEy-of-the-client+7/";
 
-/// A server of tokens, and an API that takes the newest token only.
+/// A token server, and an API that accepts only the newest token.
 #[derive(Clone, Default)]
 struct Issuer {
     given: Arc<AtomicUsize>,
@@ -42,7 +42,7 @@ fn token(number: usize) -> String {
 
 async fn issue(State(issuer): State<Issuer>, headers: HeaderMap, form: String) -> Response {
     issuer.forms.lock().unwrap().push(form.clone());
-    // Encoded like a form before it is joined.
+    // Name and secret are form-encoded before they are joined.
     let basic = STANDARD.encode(format!("the+client:{}", "kEy-of-the-client%2B7%2F"));
     let by_header = headers
         .get("authorization")
@@ -66,7 +66,7 @@ async fn api(State(issuer): State<Issuer>, headers: HeaderMap) -> Response {
     };
     let bearer = headers["authorization"].to_str().unwrap();
     match bearer == format!("Bearer {}", token(needed)) {
-        // A server that sends back what it was sent.
+        // A server that returns the credentials that it received.
         true => Json(json!({ "echo": bearer })).into_response(),
         false => (StatusCode::UNAUTHORIZED, bearer.to_owned()).into_response(),
     }
@@ -82,7 +82,7 @@ impl Issuer {
     }
 }
 
-/// Runs a file next to a folder `secrets`; returns what it printed.
+/// Runs a file in a folder that contains `secrets`; returns what it printed.
 fn run(place: &Place, text: &str, base: &str, more: &[&str]) -> Output {
     let file = place.file("flow.yaml", text);
     let base = format!("base={base}");
@@ -159,7 +159,7 @@ async fn a_token_is_fetched_once_and_again_when_it_is_refused() {
     assert_eq!(issuer.given.load(Ordering::SeqCst), 2);
     let forms = issuer.forms.lock().unwrap().clone();
     assert_eq!(forms[0], "grant_type=client_credentials&scope=read+write");
-    // The refused call and the one after it are one attempt.
+    // The refused call and the one after it form one attempt.
     let calls = issuer.calls.load(Ordering::SeqCst);
     assert!(output.status.success() && calls >= 8, "{calls} calls");
     assert_hidden(&place, &output);
@@ -236,7 +236,7 @@ fn a_mistake_in_the_authentication_is_reported_before_the_run() {
     );
 }
 
-/// What AWS computes of a call (Signature Version 4), written down once more.
+/// The signature that AWS computes for a call (Signature Version 4), implemented a second time.
 async fn aws(method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     let text = |name: &str| headers[name].to_str().unwrap().to_owned();
     let given = text("authorization");
@@ -313,7 +313,7 @@ outputs: { seen: "@body('call')" }
     let seen = json!({ "id": "AKIDEXAMPLE", "scope": "eu-central-1/sqs/aws4_request", "session": true, "body": 11 });
     assert_eq!(outputs(&output), json!({ "seen": seen }));
     assert_hidden(&place, &output);
-    // The signature is over a body that is a file, too.
+    // A body that is a file is signed as well.
     let (place, secrets) = with_secrets(&[("KEY", SECRET)]);
     let file = place.file("body.txt", "the content of a file");
     let text = text.replace("body: { wait: 20 }", &format!("bodyFile: {file}"));
@@ -321,8 +321,8 @@ outputs: { seen: "@body('call')" }
     assert_eq!(outputs(&output)["seen"]["body"], 21);
 }
 
-/// A server under a CA of its own that wants a certificate of the same CA; gives its address, the CA,
-/// and a certificate with its key for a client.
+/// A server with its own CA that requires a client certificate of the same CA. Returns its address, the CA, and a
+/// certificate with its key for a client.
 #[allow(clippy::disallowed_methods)] // A test's server is a task of its own.
 async fn serve_mutual() -> (String, [String; 3]) {
     let mut of_ca = CertificateParams::new(vec![]).unwrap();
@@ -352,7 +352,7 @@ async fn serve_mutual() -> (String, [String; 3]) {
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            // Who shows no certificate is hung up on here.
+            // A client without a certificate is disconnected here.
             let Ok(mut stream) = acceptor.accept(stream).await else {
                 continue;
             };
@@ -462,7 +462,7 @@ fn a_command_gives_secrets() {
     assert_hidden(&place, &output);
     let calls = std::fs::read_to_string(place.dir.path().join("asked")).unwrap();
     assert_eq!(calls, "asked\n");
-    // A name where the line wants it, and what the command says of one that it does not know.
+    // A name where the command line wants one, and the message for an unknown name.
     let line = format!("sh {vault} x$1");
     let output = place.run(&["run", &file, "--id", "s", "--secret-command", &line]);
     assert_eq!(output.status.code(), Some(1), "{}", printed_by(&output));

@@ -1,5 +1,5 @@
-//! A loop whose time is up, in a real process against a real server that hangs: the outcome is the
-//! same wherever the cut fell. And a store whose run leads in a circle can be looked at.
+//! A loop whose time runs out, in a real process with a real server that hangs: the outcome does not depend on where
+//! the loop was interrupted. Also, a store whose run contains a cycle can be inspected.
 
 use super::process::Place;
 use crate::store::contract::{commit, ok};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use windlass_machine::program::StateId;
 use windlass_machine::{Change, Cursor, CursorId, Records, Wait};
 
-/// Answers the first iteration, and hangs in the second one if it is to be cut there.
+/// Answers the first iteration, and hangs in the second one if the loop is interrupted during the call.
 async fn busy(
     Path(at): Path<String>,
     Query(query): Query<HashMap<String, String>>,
@@ -47,8 +47,8 @@ actions:
 outputs: \"@outputs('expired')\"
 ";
 
-/// Runs it with a cut there; with `killed`, the process dies before the deadline and another one
-/// continues with the run after it.
+/// Runs it and interrupts it at `at`. With `killed`, the process is killed before the deadline, and another process
+/// continues the run afterwards.
 #[allow(clippy::disallowed_methods)] // A deadline passes on the clock of this machine.
 fn outcome(base: &str, at: &str, killed: bool) -> Value {
     let place = Place::new();

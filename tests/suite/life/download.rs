@@ -1,5 +1,5 @@
-//! `saveTo` and `bodyFile`: bodies of any size, against servers that break off, change their files, or ignore what is
-//! requested, and across `kill -9`.
+//! `saveTo` and `bodyFile`: bodies of any size, with servers that break the connection, change their files, or ignore
+//! ranges, and through `kill -9`.
 
 use crate::life::first_use::Folder;
 use crate::support::{serve, sized};
@@ -19,12 +19,12 @@ use windlass_model::model::sha256;
 
 const MEBIBYTE: usize = 1 << 20;
 
-/// What a server makes of `Range`.
+/// How a server answers `Range`.
 #[derive(Clone, Copy, PartialEq)]
 enum Ranges {
     Ignored,
     Honoured,
-    /// Also of a file that changed.
+    /// Answers with a part of the file even if the file has changed.
     WithoutIfRange,
     /// In parts of 1 MiB.
     InParts,
@@ -45,7 +45,7 @@ struct Files {
     /// Further lines of the head.
     validators: Arc<Mutex<String>>,
     ranges: Ranges,
-    /// Whether answers have a length.
+    /// Whether answers announce their length.
     has_length: bool,
     stops: Arc<Mutex<VecDeque<Stop>>>,
     /// The heads of the requests, and how many bytes of bodies were sent.
@@ -91,7 +91,7 @@ impl Files {
                 let (stream, _) = listener.accept().await.unwrap();
                 let files = files.clone();
                 tokio::spawn(async move {
-                    // The client may be gone at any moment.
+                    // The client may have disconnected.
                     let _ = files.answer(stream).await;
                 });
             }
@@ -171,7 +171,7 @@ impl Files {
             None | Some(Stop::Cut(_)) => Ok(()),
             Some(Stop::Stall(_)) => {
                 self.stalls.notify_one();
-                // Until the client is gone.
+                // Waits until the client has disconnected.
                 stream.read_u8().await.map(|_| ())
             }
         }
@@ -185,7 +185,7 @@ impl Files {
         self.seen.lock().unwrap().1
     }
 
-    /// Whether a request is for a part of the file.
+    /// For each request, whether it requests a part of the file.
     fn is_range_request(&self) -> Vec<bool> {
         let seen = self.seen.lock().unwrap();
         let heads = seen.0.iter();
@@ -193,7 +193,7 @@ impl Files {
     }
 }
 
-/// Bytes of which no part is like another.
+/// Bytes without repetitions.
 fn content(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -227,7 +227,7 @@ outputs: \"@outputs('get')\"
     )
 }
 
-/// The parts of files that a download left.
+/// The partial files that a download left.
 fn left(folder: &Folder) -> Vec<PathBuf> {
     let files = std::fs::read_dir(folder.path()).unwrap();
     let files = files.map(|file| file.unwrap().path());
@@ -299,7 +299,7 @@ async fn a_connection_that_breaks_is_continued_by_the_next_attempt() {
         (Ranges::Honoured, "ETag: \"one\"\r\n", true),
         (Ranges::InParts, "ETag: \"one\"\r\n", true),
         (Ranges::Honoured, later, true),
-        // Nothing says that the rest is of the same file.
+        // Nothing shows that the rest belongs to the same file.
         (Ranges::Honoured, "ETag: W/\"one\"\r\n", false),
         (Ranges::Honoured, "", false),
         (Ranges::Ignored, "ETag: \"one\"\r\n", true),
@@ -327,7 +327,7 @@ async fn a_connection_that_breaks_is_continued_by_the_next_attempt() {
 async fn an_attempt_that_takes_too_long_is_continued_by_the_next_one() {
     let folder = Folder::new();
     let bytes = content(MEBIBYTE, 9);
-    // Less than is written at once.
+    // Fewer bytes than one write contains.
     let files = Files::new(bytes.clone(), Ranges::Honoured).stop([Stop::Stall(5000)]);
     let url = files.start().await;
     folder.file("get.yaml", workflow(&url, ", timeout: 4s"));
@@ -392,7 +392,7 @@ async fn a_wrong_digest_leaves_neither_the_file_nor_a_part_of_it() {
         .run(&["run", "get.yaml"])
         .left(1, &[&found, &wanted, "out.bin is as it was"]);
     assert_eq!(files.requests(), 1);
-    // What the server promises is checked, too. It may be right the next time.
+    // What the server announces is checked. The next answer may be correct.
     let promise =
         "ETag: \"one\"\r\nRepr-Digest: sha-256=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:\r\n";
     files.replace(bytes.clone(), promise);
@@ -482,7 +482,7 @@ actions:
 /// A server that accepts files.
 #[derive(Clone, Default)]
 struct Sink {
-    /// The lengths that were announced, and the digests of what arrived.
+    /// The announced lengths, and the digests of the received bodies.
     uploads: Arc<Mutex<Vec<(usize, String)>>>,
 }
 
@@ -496,7 +496,7 @@ impl Sink {
 async fn accept(State(sink): State<Sink>, request: Request) -> Response<Body> {
     let answer = |status: StatusCode| Response::builder().status(status);
     if request.uri().path() == "/moved" {
-        // A server that answers before it has read the body resets the connection, and its answer is lost.
+        // If a server answers before it has read the body, the connection is reset and its answer is lost.
         let body = axum::body::to_bytes(request.into_body(), usize::MAX);
         drop(body.await.unwrap_or_default());
         return answer(StatusCode::TEMPORARY_REDIRECT)

@@ -1,5 +1,5 @@
-//! What `dump` prints is as `docs/dump.schema.json` says, whatever a run does and whatever format it
-//! has; and its YAML says the same as its JSON.
+//! The output of `dump` matches `docs/dump.schema.json`, whatever a run does and whatever its format is. Its YAML is
+//! equal to its JSON.
 
 use super::process::Place;
 use crate::serve::{Server, Start};
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-/// Runs that stay as they are: the id, what it comes to do, and its workflow.
+/// Runs that do not change: the id, what the run waits for, and its workflow.
 const STATES: [(&str, &str, &str); 10] = [
     (
         "sleeps",
@@ -122,14 +122,14 @@ async fn a_dump_is_as_its_schema_says_in_every_state() {
         let run = place.run(&["run", &file, "--id", id, "--detach", "--label", "a=yes"]);
         assert!(run.status.success(), "{id}: {run:?}");
     }
-    // A fault that arrives while the run is paused is raised when it resumes.
+    // A fault during a pause takes effect when the run resumes.
     assert!(place.run(&["pause", "stands"]).status.success());
     assert!(place.run(&["cancel", "cancelled"]).status.success());
     let payload = ["--payload", "{\"by\": [1.5, null]}"];
     let sent = place.run(&["signal", "signal", "later", payload[0], payload[1]]);
     assert!(sent.status.success(), "{sent:?}");
 
-    // Every other format, as the tests of its own have it; while it runs and afterwards.
+    // Every other format, with the files of its own tests, during the run and afterwards.
     let mut begun = BTreeSet::new();
     for (format, step) in [("canvas", 3), ("tea", 8), ("azure", 1)] {
         let entries = std::fs::read_dir(top.join("tests").join(format)).unwrap();
@@ -141,7 +141,7 @@ async fn a_dump_is_as_its_schema_says_in_every_state() {
                 false => path,
             };
             let file = file.to_str().unwrap();
-            // Some want inputs or are refused.
+            // Some need inputs, or are refused.
             if place.run(&["run", file, "--detach"]).status.success() {
                 begun.insert(format);
             }
@@ -186,14 +186,14 @@ async fn a_dump_is_as_its_schema_says_in_every_state() {
     let text = String::from_utf8(dump(&["sleeps", "-o", "yaml"])).unwrap();
     assert!(text.contains("a: \"yes\""), "{text}");
     assert!(text.contains("\"n\": 1"), "{text}");
-    // Ids of the program have names, and data is never taken for one.
+    // Ids of the program have names, and data is never mistaken for an id.
     let runs = live["runs"].as_array().unwrap();
     let sleeps = runs.iter().find(|run| run["header"]["run"] == "sleeps");
     let state = &sleeps.unwrap()["state"];
     let at = state["cursors"]["1"]["at"].as_str().unwrap();
     assert!(at.starts_with('s') && at.ends_with(" poll"), "{state}");
     assert_eq!(state["variables"]["ids"], json!(["s0", "c0", "a0", 0]));
-    // What the states above are for is there.
+    // The dump contains what the runs above were made for.
     let whole = left.to_string();
     for part in [
         r#""wait":{"signal":"#,
@@ -237,7 +237,7 @@ fn short_waits_are_listed_and_counts_are_of_all() {
     let stderr = String::from_utf8(listed.stderr).unwrap();
     assert!(stderr.contains("and 2 more"), "{stderr}");
     assert!(stderr.contains("3 here"), "{stderr}");
-    // While it is in memory as well.
+    // The same while the run is in memory.
     let server = Server::start(&place.state());
     let (_, page) = tokio::runtime::Runtime::new()
         .unwrap()
@@ -284,7 +284,7 @@ fn history_says_what_it_no_longer_has() {
         stderr.contains(&format!("the first {gone} iterations are no longer stored")),
         "{stderr}"
     );
-    // Nothing is missed of one that has all.
+    // A run with few iterations lacks nothing in its report.
     let few = place.run(&["run", &file, "--id", "few", "--max-count", "5000"]);
     assert!(few.status.success(), "{few:?}");
     let report = place.json(&["history", "few", "--events", "-o", "json"]);

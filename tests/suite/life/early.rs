@@ -1,5 +1,5 @@
-//! A GET that follows from answers to GETs leaves while the disk syncs the step that asks for it; nothing
-//! else does. strace prints the order of the calls, and makes a sync fail.
+//! A GET that only depends on answers to GETs is sent while the disk syncs the step that requests it; no other effect
+//! is. strace records the order of the calls, and makes a sync fail.
 
 use super::outage::{disturbed, outcome};
 use super::process::Place;
@@ -30,7 +30,7 @@ actions:
 outputs: "@variables('seen')"
 "#;
 
-/// A server that says how many calls of different keys it had, and those keys.
+/// A server that answers with the number of different keys that it received, and those keys.
 async fn counts() -> (String, Arc<Mutex<Vec<String>>>) {
     let keys: Arc<Mutex<Vec<String>>> = Arc::default();
     let counted = keys.clone();
@@ -49,7 +49,7 @@ async fn counts() -> (String, Arc<Mutex<Vec<String>>>) {
     (base, keys)
 }
 
-/// How many requests of a method left while something of the store was not synced, and how many when all was.
+/// How many requests of a method were sent while the store had unsynced writes, and how many while it had none.
 async fn requests(workflow: &str, method: &str) -> (usize, usize) {
     let (base, _) = counts().await;
     let place = Place::new();
@@ -77,7 +77,7 @@ async fn requests(workflow: &str, method: &str) -> (usize, usize) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_get_leaves_while_the_answer_before_it_is_synced() {
     if strace_works() {
-        // The first one follows from a start.
+        // The first one depends on the start of the run.
         assert_eq!(requests(WORKFLOW, "GET").await, (POLLS - 1, 1));
     }
 }
@@ -94,7 +94,7 @@ async fn what_follows_from_a_post_leaves_when_its_answer_is_synced() {
     assert_eq!(requests(&then_gets, "GET").await, (0, POLLS));
 }
 
-/// A GET that a server may take for something else: it is the same request after a kill, so it is stored first.
+/// A server may treat such a GET as something else. It is the same request after a kill, so it is stored first.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_get_with_a_body_or_another_method_leaves_when_its_step_is_synced() {
     if !strace_works() {
@@ -141,7 +141,8 @@ async fn a_get_that_left_before_a_sync_that_failed_leaves_again() {
     assert_eq!(keys, wanted.collect::<Vec<_>>());
 }
 
-/// Names may have what paths are made of. A service that checks keys does not take one call for another.
+/// Names may contain the characters of which paths are made. Two different calls never have the same key, because a
+/// service that checks keys would treat them as one.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_two_actions_have_one_key() {
     let (base, keys) = counts().await;
@@ -155,7 +156,7 @@ async fn no_two_actions_have_one_key() {
     let file = place.file("keys.yaml", &text);
     let done = place.run(&["run", &file, "--id", "r", "-i", &format!("base={base}")]);
     assert_eq!(done.status.code(), Some(0), "{done:?}");
-    // Those of ordinary names are what they were.
+    // The keys of ordinary names are unchanged.
     let wanted = [
         "r/poll#0/a",
         "r/poll%230%2Fa",

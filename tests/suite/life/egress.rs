@@ -1,6 +1,5 @@
-//! What guests reach, in a network of its own: there an address that is public everywhere else leads
-//! to this very process, and names lead where the test says. So a call can begin at a host that is
-//! allowed and be led astray from there.
+//! What guests can reach, in a separate network. There an address that is public elsewhere leads to this process, and
+//! the test decides where names lead. A call can thus begin at a permitted host and be redirected.
 
 use super::process::Place;
 use crate::serve::{Server, Start};
@@ -14,10 +13,10 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// An address on the public internet; here it is the loopback's.
+/// An address of the public internet; in this network it belongs to the loopback interface.
 const PUBLIC: &str = "11.22.33.44";
 
-/// Names, as `/etc/hosts` has them inside.
+/// The names in the `/etc/hosts` of the network.
 const HOSTS: &str = "\
 127.0.0.1 localhost
 11.22.33.44 good.test
@@ -30,7 +29,7 @@ const HOSTS: &str = "\
 127.0.0.1 both.test
 ";
 
-/// Sets the network up and becomes the command that is given.
+/// Configures the network and then executes the given command.
 const INSIDE: &str = r#"
 set -e
 mount --bind "$HOSTS_FILE" /etc/hosts
@@ -45,7 +44,7 @@ fn unshare() -> Command {
     command
 }
 
-/// Whether this machine allows its users networks of their own.
+/// Whether users of this machine may create network namespaces.
 fn can_unshare() -> bool {
     let mut command = unshare();
     command.args([
@@ -84,7 +83,7 @@ actions: { call: { type: http, uri: \"@inputs('uri')\" } }
 outputs: \"@body('call')\"
 ";
 
-/// Calls a URL as a guest; gives the output, or the kind of the error.
+/// Calls a URL as a guest; returns the output, or the kind of the error.
 async fn call(server: &Server, uri: &str) -> String {
     let run = server.begin(CALL, json!({ "uri": uri })).await;
     let outcome = server.end(&run).await;
@@ -128,7 +127,7 @@ async fn inside_of_a_network_of_its_own() {
         })
     };
     let server = strict(&[]);
-    // What is public is reached, by its address and by its name.
+    // Public hosts are reached by address and by name.
     for host in [PUBLIC, "good.test", "0x0b16212c"] {
         let uri = format!("http://{host}:{good}/");
         assert_eq!(call(&server, &uri).await, "public", "{host}");
@@ -166,7 +165,7 @@ async fn inside_of_a_network_of_its_own() {
     }
     assert_eq!(reached.load(Ordering::SeqCst), 0);
     drop(server);
-    // The way is there: who is allowed comes through it.
+    // The redirect works for a server that permits the private network.
     let server = strict(&["--allow-private-network"]);
     let led = format!("http://good.test:{good}/away/inner.test:PORT");
     assert_eq!(call(&server, &led).await, "secret");

@@ -1,4 +1,4 @@
-//! What a file of the house format reads of the environment: what the operator allows.
+//! Which environment variables a Loom file reads: those that the operator allows.
 
 use super::process::Place;
 use crate::serve::Start;
@@ -44,7 +44,7 @@ fn an_operators_file_reads_what_is_named() {
         output,
         json!({ "wdl": "hello", "jinja": "hello", "other": "else" })
     );
-    // It can be checked without.
+    // The file can be validated without them.
     let checked = place.run(&["validate", &file]);
     assert!(checked.status.success(), "{checked:?}");
 }
@@ -83,7 +83,7 @@ async fn a_guest_reads_what_is_named_where_its_run_starts() {
         };
         Start::new(&state).args(args).spawn_with(set)
     };
-    // Who may run commands may not read more by that.
+    // The permission to run commands does not permit more environment variables.
     let server = with(&["--allow-shell"]);
     let (status, response) = server.post("/v1/runs", &json!({ "text": READS })).await;
     assert_eq!(status, 422, "{response}");
@@ -92,7 +92,7 @@ async fn a_guest_reads_what_is_named_where_its_run_starts() {
     let server = with(&["--allow-env", "GREETING,NOBODY"]);
     let run = server.begin(READS, json!({})).await;
     server.kill();
-    // What it read when it began stays.
+    // The values that the run read at its start stay.
     let server = with(&[]);
     let go = json!({ "name": "go" });
     server.post(&format!("/v1/runs/{run}/signal"), &go).await;

@@ -1,5 +1,5 @@
-//! `events`: server-sent events, one an iteration, against servers that count connections, break off and end, and across
-//! `kill -9`.
+//! `events`: server-sent events, one per iteration, with servers that count connections, break them and end them, and
+//! through `kill -9`.
 
 use crate::life::first_use::Folder;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 struct Reply {
     /// All bytes of the answer.
     bytes: Vec<u8>,
-    /// Whether it closes the connection then. Else the client does.
+    /// Whether the server then closes the connection. Otherwise the client does.
     closes: bool,
 }
 
@@ -40,7 +40,7 @@ impl Reply {
     }
 }
 
-/// The answer to a connection: by its number, from 1, and by the number of the last event, 0 without one.
+/// The answer to a connection, given its number from 1 and the number of its last event (0 if it named none).
 type Answer = dyn Fn(usize, usize) -> Reply + Send + Sync;
 
 #[derive(Clone)]
@@ -71,7 +71,7 @@ impl Server {
                 let (stream, _) = listener.accept().await.unwrap();
                 let server = server.clone();
                 tokio::spawn(async move {
-                    // The client may be gone at any moment.
+                    // The client may have disconnected.
                     let _ = server.serve(stream).await;
                 });
             }
@@ -96,13 +96,13 @@ impl Server {
         stream.write_all(&reply.bytes).await?;
         self.sent.notify_one();
         if !reply.closes {
-            // Until the client is gone.
+            // Waits until the client has disconnected.
             let _ = stream.read_u8().await;
         }
         stream.shutdown().await
     }
 
-    /// The last event that each connection named.
+    /// The last event id that each connection sent.
     fn last_ids(&self) -> Vec<Option<String>> {
         let heads = self.heads.lock().unwrap();
         let heads = heads.iter();
@@ -120,7 +120,7 @@ fn field(head: &str, name: &str) -> Option<String> {
     field.map(|value| value.trim().to_owned())
 }
 
-/// Events with these numbers, as their ids and in their data.
+/// Events with these numbers as their ids and in their data.
 fn numbered(numbers: impl IntoIterator<Item = usize>) -> String {
     let event = |number| format!("id: {number}\ndata: {{\"n\": {number}}}\n\n");
     numbers.into_iter().map(event).collect()
@@ -162,7 +162,7 @@ async fn one_connection_has_all_events() {
     let server = Server::new(|_, last| Reply::stream(numbered(last + 1..=1000)));
     let url = server.start().await;
     folder.file("read.yaml", workflow(&url, 1000, ""));
-    // The next event of an open stream is no call.
+    // The next event of an open stream is not a call.
     let host = url.split('/').nth(2).unwrap();
     let rate = format!("{host}=2/1h");
     let args = ["run", "read.yaml", "--strict", "--rate", &rate];
@@ -270,7 +270,7 @@ async fn a_stream_that_ends_is_no_failure() {
     let server = Server::new(|number, _| match number {
         1 => Reply::stream("retry: 100\n\n".to_owned() + &numbered(1..=2)).closed(),
         2 => Reply::stream(": nothing\n").closed(),
-        // The id of a block without data counts.
+        // The id of a block without data is used, too.
         3 => Reply::stream("id: 5\n\n").closed(),
         4 => Reply::stream(numbered(6..=6)).closed(),
         _ => Reply::stream(numbered(7..=7)),
@@ -415,7 +415,7 @@ async fn one_line_reads_until_the_condition() {
     folder.wait_for(|_| folder.lines("rows.jsonl") == 3);
     run.kill().unwrap();
     run.wait().unwrap();
-    // The same line continues the run.
+    // The same command line continues the run.
     let ran = folder.run(&line).left(0, &["resuming"]);
     assert_eq!(
         output(&ran.out),
@@ -435,7 +435,7 @@ async fn one_line_reads_a_number_of_events() {
     assert_eq!(output(&ran.out)["id"], "3");
     let ran = folder.run(&["events", &url, "--times", "2", "--to", "-"]);
     assert_eq!(ran.left(0, &[]).out, "{\"n\":1}\n{\"n\":2}\n");
-    // For a time, in which nothing comes.
+    // Ends after a time without events.
     let ran = folder.run(&["events", &url, "--to", "all.jsonl", "--for", "1s"]);
     assert_eq!(output(&ran.left(0, &[]).out)["id"], "9");
     assert_eq!(folder.lines("all.jsonl"), 9);

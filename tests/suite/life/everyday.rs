@@ -1,4 +1,4 @@
-//! What people do every day: polls that slow down, and loops of one line.
+//! Everyday tasks: polls that slow down, and loops written as one command line.
 
 use crate::life::first_use::Folder;
 use axum::http::Method;
@@ -46,7 +46,7 @@ variables: { n: 0 }
     }
 }
 
-/// Answers every path with `pages` pages of ten items; `/poll` is done at its fourth look.
+/// Answers every path with `pages` pages of ten items; `/poll` is done at its fourth request.
 fn serve(pages: usize) -> (String, Arc<std::sync::atomic::AtomicUsize>) {
     use std::sync::atomic::{AtomicUsize, Ordering};
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -84,7 +84,7 @@ fn serve(pages: usize) -> (String, Arc<std::sync::atomic::AtomicUsize>) {
                 body["links"] = json!([]);
             }
             if page > pages && path.contains("offset") {
-                // Go writes an empty list so.
+                // Go encodes an empty list so.
                 body["items"] = Value::Null;
             }
             if page < pages {
@@ -129,7 +129,7 @@ fn a_poll_of_one_line_runs_until_its_command_succeeds() {
     let look = "echo x >> n; echo look $(wc -l < n); test $(wc -l < n) -gt 3";
     let line = ["poll", "--every", "20ms", "--", "sh", "-c", look];
     assert_eq!(folder.run(&line).left(0, &[]).out, "look 4\n");
-    // The same line again is a new run.
+    // The same command line starts a new run.
     folder.run(&line).left(0, &["-2"]);
     let look = "echo x >> m; echo \"{\\\"body\\\": $(wc -l < m)}\"; false";
     let until = "body.body == 3";
@@ -140,7 +140,7 @@ fn a_poll_of_one_line_runs_until_its_command_succeeds() {
     let line = ["poll", "--every", "20ms", "--times", "2", "--", "false"];
     folder.run(&line).left(4, &["2 iterations"]);
     folder.run(&["poll"]).left(2, &["COMMAND"]);
-    // A line may have what it asks for, whatever a file may.
+    // A command line may exceed the limits that a file must respect.
     let line = [
         "poll",
         "--timeout",
@@ -270,14 +270,14 @@ fn a_poll_of_an_address_without_an_expression_ends_when_it_answers() {
         "can read body, statusCode, headers",
     ];
     folder.run(&line).left(2, &messages);
-    // An expression may look at any status.
+    // An expression may read any status.
     let (base, requests) = serve(1);
     let url = format!("{base}/ready");
     let until = "statusCode == 200 and body.items";
     let line = ["poll", "--url", &url, "--every", "20ms", "--until", until];
     folder.run(&line).left(0, &[]);
     assert_eq!(requests.load(std::sync::atomic::Ordering::SeqCst), 2);
-    // What is not there yet is looked for again.
+    // A job that does not exist yet is polled again.
     let (base, requests) = serve(1);
     let url = format!("{base}/ready");
     let line = [
@@ -320,7 +320,7 @@ fn pages_begin_where_the_address_says_and_end_when_they_stay_the_same() {
         folder.run(&line).left(0, &[]);
         assert_eq!(folder.read("rows"), rows(from), "{query}");
     }
-    // A filter takes rows away, and the page after it is still read.
+    // A filter removes rows, and the next page is still read.
     let url = format!("{base}/pages");
     let without = "body.items | selectattr('id', 'ge', 20) | list";
     let line = [
@@ -394,7 +394,7 @@ fn two_of_the_same_line_are_one_run_and_so_is_an_id_after_a_kill() {
 fn a_next_page_by_another_name_is_an_error_on_the_first_page() {
     let folder = Folder::new();
     let (base, _) = serve(3);
-    // Not even what a name would be in.
+    // A missing name, and a missing parent of a name.
     for next in ["body.nxt", "body.paging.next"] {
         let mut line = vec!["paginate", &base, "--next", next];
         line.extend(["--items", "body.items", "--to", "rows.ndjson"]);
@@ -425,7 +425,7 @@ fn every_way_to_the_next_page_reads_every_row_once() {
     }
 }
 
-/// Some servers call their JSON something else.
+/// Some servers use another content type for JSON.
 #[test]
 fn json_by_another_name_is_json() {
     let folder = Folder::new();
@@ -447,7 +447,7 @@ fn json_by_another_name_is_json() {
         let printed = folder.run(&["run", "names.yaml"]).left(0, &[]);
         assert_eq!(printed.out.trim(), "1");
     }
-    // Who parses it has the text.
+    // A text can be read as text.
     let url = format!("{base}/text");
     let mut line = vec!["paginate", &url, "--next", "page", "--to", "parsed.ndjson"];
     line.extend(["--items", "(body | fromjson)['items']"]);
@@ -471,7 +471,7 @@ fn the_same_line_after_a_kill_resumes() {
     line.extend(to);
     for rows in [100, 300] {
         let mut child = folder.start(&line);
-        // Its file appears under another name until the end.
+        // Until the end its file has another name.
         folder.wait_for(|names| {
             let grown =
                 |name: &&String| name.starts_with("rows.ndjson.") && folder.lines(name) > rows;
@@ -486,7 +486,7 @@ fn the_same_line_after_a_kill_resumes() {
     assert_eq!(folder.read("rows.ndjson"), expected);
 }
 
-/// Answers each request with what it was sent; gives the address, and all that was sent.
+/// Answers each request with its own content. Returns the address, and all requests.
 async fn serve_what_is_sent() -> (String, Arc<Mutex<Vec<String>>>) {
     let sent: Arc<Mutex<Vec<String>>> = Arc::default();
     let all = Arc::clone(&sent);
@@ -586,8 +586,8 @@ async fn a_line_sends_data_and_pages_go_on_in_it() {
     assert_eq!(taken(), [""; 0]);
 }
 
-/// A server of pages that records its requests. Its second page leads to the third by an address of
-/// its own alone, the third to `elsewhere`.
+/// A server of pages that records its requests. The second page leads to the third by a relative address, the third to
+/// `elsewhere`.
 async fn serve_pages(elsewhere: Option<String>) -> (String, Arc<Mutex<Vec<String>>>) {
     let sent: Arc<Mutex<Vec<String>>> = Arc::default();
     let all = Arc::clone(&sent);
@@ -618,7 +618,7 @@ async fn serve_pages(elsewhere: Option<String>) -> (String, Arc<Mutex<Vec<String
     (crate::support::serve(router).await, sent)
 }
 
-/// Who answers a page may name any other server: that one gets neither headers, nor credentials, nor data.
+/// A page may name any other server as the next. That server gets neither headers, nor credentials, nor data.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_line_sends_stays_with_its_server() {
     let (other, others) = serve_pages(None).await;
@@ -658,7 +658,7 @@ async fn what_a_line_sends_stays_with_its_server() {
     assert_eq!(others.lock().unwrap().len(), 1);
 }
 
-/// A line without a terminal says why it waits, and the same once a minute.
+/// A command without a terminal reports why it waits, and repeats the same reason once a minute.
 #[test]
 fn a_failed_attempt_of_a_line_is_reported() {
     let folder = Folder::new();
@@ -675,7 +675,7 @@ fn a_failed_attempt_of_a_line_is_reported() {
     );
 }
 
-/// What two stores draw for the same run is different, and the same after a restart.
+/// Two stores draw different values for the same run, and each draws the same values after a restart.
 #[test]
 fn a_guid_is_of_its_store_and_survives_a_restart() {
     let draw = || {

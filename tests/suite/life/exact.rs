@@ -1,5 +1,5 @@
-//! What JSON says and no value holds is never changed silently: it is refused by name, and the text
-//! is stored.
+//! What JSON can express and no value can hold is never changed silently: it is refused by name, and its text can be
+//! stored.
 
 use super::process::Place;
 use crate::serve::Server;

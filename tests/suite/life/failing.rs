@@ -1,5 +1,5 @@
-//! What a workflow does about failures: it catches them, continues without what failed, notifies a person at
-//! its end, and takes the items that failed up again.
+//! How a workflow handles failures: it catches them, continues without what failed, notifies a person at its end, and
+//! retries the items that failed.
 
 use crate::life::first_use::Folder;
 use serde_json::{Value, json};
@@ -165,7 +165,7 @@ fn the_end_of_a_run_is_reported_also_through_a_kill_and_does_not_change() {
     assert_eq!(event["action"], "work");
 }
 
-/// A poll that gave up leaves with the code of its limit, although its alert went out.
+/// A poll that reached its limit exits with the limit's code, although its alert was sent.
 #[test]
 fn an_alert_does_not_hide_a_limit() {
     let folder = Folder::new();
@@ -210,7 +210,7 @@ outputs: {{ n: 1 }}
     }
 }
 
-/// A webhook that answers its requests with these statuses, and passes on their bodies.
+/// A webhook that answers its requests with these statuses, and sends their bodies to the channel.
 fn webhook(statuses: &'static [u16]) -> (String, mpsc::Receiver<Value>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -383,7 +383,7 @@ fn a_foreach_continues_without_failed_items_and_retries_them() {
     let again = folder.run(&["retry", "r", "--failed-items"]).left(0, &[]);
     let out: Value = serde_json::from_str(&again.out).unwrap();
     assert_eq!(out["failed"], json!([]));
-    // Nothing failed in the run that retried them.
+    // The run that retried them had no failures.
     let listed = folder.run(&["list", "--status", "SucceededWithFailures"]);
     let listed = listed.left(0, &[]).out;
     assert_eq!(listed.lines().count(), 2, "{listed}");
@@ -404,7 +404,7 @@ fn a_foreach_continues_without_failed_items_and_retries_them() {
     none.left(2, &["no item of a foreach failed"]);
 }
 
-/// Failed items of a foreach that continued are also reported where the run fails for another reason.
+/// Failed items of a foreach that continued are also reported if the run fails for another reason.
 #[test]
 fn failed_items_of_a_run_that_fails_later_are_reported() {
     let folder = Folder::new();
@@ -420,14 +420,14 @@ fn failed_items_of_a_run_that_fails_later_are_reported() {
         .left(1, &["enough", message]);
     let status = folder.run(&["status", "r"]).left(0, &[]);
     assert!(status.out.contains(message), "{status:?}");
-    // Both commands help, and the first one works.
+    // Both commands are useful, and the first one works.
     let next = "windlass retry r --from failed   |   windlass retry r --failed-items   |";
     assert!(status.out.contains(next), "{status:?}");
     let again = folder.run(&["retry", "r", "--from", "failed"]);
     again.left(1, &["enough"]);
 }
 
-/// Two foreaches of which items fail, one of them in items of another one.
+/// Two foreaches with failed items. One runs inside the items of another foreach.
 const SEVERAL: &str = r#"
 name: several
 actions:
@@ -488,7 +488,7 @@ fn of_several_foreaches_with_failed_items_one_is_chosen() {
     assert_eq!(ran("failed-items/last", "c"), "last1");
     let other = folder.run(&["retry", "r", "--from", "failed-items-of"]);
     other.left(2, &["is Succeeded"]);
-    // What failed before it began is reported, and belongs to the run before it.
+    // Failures from before its start are reported, and belong to the earlier run.
     let status = folder.run(&["status", "c"]).left(0, &[]);
     assert!(status.out.contains(messages[0]), "{status:?}");
     let again = folder.run(&["retry", "c", "--failed-items"]);
@@ -553,7 +553,7 @@ fn mistakes_in_failure_handlers_are_reported() {
     }
 }
 
-/// Answers with these bodies as JSON, one after the other, and then with the last.
+/// Answers with these bodies as JSON, in order, and then always with the last.
 fn answers(bodies: &'static [&'static str]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -648,7 +648,7 @@ outputs: { a: "@body('a')", b: "@outputs('b').exitCode" }
     ran.left(1, &["gave something else than", ": 1"]);
 }
 
-/// A server that answers 503 so often, and then 204; gives its address and how often it was called.
+/// A server that answers 503 `failures` times, and then 204. Returns its address and the number of calls.
 fn alarm(failures: usize) -> (String, std::sync::Arc<std::sync::atomic::AtomicUsize>) {
     use std::sync::atomic::{AtomicUsize, Ordering};
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

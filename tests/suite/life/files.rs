@@ -1,4 +1,4 @@
-//! The files that a workflow names: read from its folder and from nowhere else.
+//! The files that a workflow names are read only from its own folder.
 
 use std::path::Path;
 use windlass_engine::{Engine, LoadError, LoadOptions, load};

@@ -1,5 +1,4 @@
-//! What a new user of the binary meets: mistyped flags, keys, inputs and
-//! labels, and what is reported of them.
+//! What a new user meets: mistyped flags, keys, inputs and labels, and how they are reported.
 
 use crate::serve::{Server, Start, answer, with};
 use serde_json::{Value, json};
@@ -11,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A folder to work in.
+/// A folder for a test.
 pub struct Folder(TempDir);
 
 impl Folder {
@@ -34,13 +33,13 @@ impl Folder {
         fs::read_to_string(self.0.path().join(name)).unwrap()
     }
 
-    /// How many lines a file has; 0 while it is not there.
+    /// How many lines a file has; 0 if it does not exist.
     pub fn lines(&self, name: &str) -> usize {
         let text = fs::read_to_string(self.0.path().join(name));
         text.map_or(0, |text| text.lines().count())
     }
 
-    /// Waits until the names of the files are as they should be.
+    /// Waits until `done` accepts the names of the files.
     pub fn wait_for(&self, done: impl Fn(&[String]) -> bool) {
         for _ in 0..12_000 {
             let files = fs::read_dir(self.0.path()).unwrap();
@@ -54,7 +53,7 @@ impl Folder {
         panic!("it did not come to that within a minute");
     }
 
-    /// Starts the binary there.
+    /// Starts the binary in the folder.
     pub fn start(&self, args: &[&str]) -> Child {
         Command::new(env!("CARGO_BIN_EXE_windlass"))
             .args(args)
@@ -66,7 +65,7 @@ impl Folder {
             .unwrap()
     }
 
-    /// Runs the binary there.
+    /// Runs the binary in the folder.
     pub fn run(&self, args: &[&str]) -> Printed {
         let output = Command::new(env!("CARGO_BIN_EXE_windlass"))
             .args(args)
@@ -94,7 +93,7 @@ impl Printed {
         }
     }
 
-    /// It left with this code, and its errors have these parts.
+    /// Checks the exit code, and that its errors contain these parts.
     pub fn left(self, code: i32, parts: &[&str]) -> Self {
         assert_eq!(self.code, Some(code), "{self:?}");
         for part in parts {
@@ -157,7 +156,7 @@ fn a_number_without_a_unit_is_no_duration_and_months_say_why() {
     }
     run("text=P1Y").left(1, &["years or months", "use days"]);
     run("text=soon").left(1, &["must be a duration such as 30s"]);
-    // Above the cap is the code of a limit.
+    // A value above the maximum is refused with the code of a limit.
     run("text=P31D").left(4, &["the cap is 30d"]);
     let text = THIRTY.replace("count: 100", "timeout: \"@add(1, 1)\"");
     let file = folder.file("n.yaml", text);
@@ -244,7 +243,7 @@ fn each_file_gets_a_verdict_and_each_mistake_is_reported() {
         "good.yaml: valid",
     ];
     assert_eq!(verdicts, wanted);
-    // A file that is not there is a mistake of the command, one that is no workflow is not.
+    // A missing file is a mistake in the command line (code 2). A file that is not a workflow is not.
     folder.run(&["validate", "none.yaml"]).left(2, &[]);
     folder.run(&["run", "bytes.yaml"]).left(3, &["UTF-8"]);
     folder.run(&["run", "large.yaml"]).left(3, &["larger"]);
@@ -278,7 +277,7 @@ async fn a_server_refuses_labels_of_its_own_and_says_what_allows_a_command() {
     let url = server.url.clone();
     let refused = folder.run(&["run", "shell.yaml", "--server", &url]);
     refused.left(3, &["may not use `shell`", "hint: ", "--allow-shell"]);
-    // A script that does not compile is not saved.
+    // A workflow whose script does not compile is not saved.
     let text = "name: s\nnodes: [{ name: a, language: lua, run: \"local x = return x\" }]";
     let (status, response) = server.post("/v1/validate", &json!({ "text": text })).await;
     assert_eq!(status, 200, "{response}");
@@ -312,7 +311,7 @@ fn a_limit_that_is_not_a_failure_is_still_reported() {
     let limit = json!({ "loop": "turn", "title": null, "type": "until", "limit": "count",
                         "iterations": 3, "times": 1 });
     assert_eq!(status["outcome"]["limits"], json!([limit]), "{status}");
-    // One that failed has reported that, and one that was done has nothing to report.
+    // A run that failed has reported the limit, and a run that finished has nothing to report.
     let file = folder.file("f.yaml", THIRTY.replace("count: 100", "count: 3"));
     let failed = folder.run(&["run", file.to_str().unwrap()]);
     assert!(!failed.left(4, &[]).err.contains("warning"));
@@ -321,7 +320,7 @@ fn a_limit_that_is_not_a_failure_is_still_reported() {
     assert_eq!(done.left(0, &[]).err, "");
 }
 
-/// A run that waits, in a process of its own that has made its first step.
+/// A run that waits, in another process, after its first step.
 fn waiting(folder: &Folder, text: &str) -> Child {
     let file = folder.file("waits.yaml", text);
     let mut run = Command::new(env!("CARGO_BIN_EXE_windlass"));
@@ -366,7 +365,7 @@ fn a_run_without_an_owner_says_so_and_what_to_do() {
     folder
         .run(&["list"])
         .left(0, &["no run moves", "`windlass resume`", "1 here"]);
-    // One that has ended needs no owner.
+    // A run that has ended needs no owner.
     folder.run(&["cancel", "r"]).left(0, &[]);
     let ended = folder.run(&["status", "r"]).left(0, &[]).out;
     assert!(!ended.contains("stopped"), "{ended}");
@@ -408,7 +407,7 @@ actions:
     }
 }
 
-/// The files of a folder, with what is in them.
+/// The files of a folder with their content.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -617,7 +616,7 @@ fn the_body_of_an_answer_is_shown_before_its_headers() {
     let printed = folder.run(&["history", "r", "--iterations", "1"]).out;
     let brief = r#"{"c":{"statusCode":200,"body":{"n":1}}}"#;
     assert!(printed.contains(brief), "{printed}");
-    // For programs all of it is there.
+    // The output for programs is complete.
     let printed = folder.run(&["history", "r", "-o", "json"]).out;
     assert!(printed.contains(r#""server":"some""#), "{printed}");
 }
@@ -705,7 +704,7 @@ fn an_unknown_key_is_an_error_and_in_a_definition_a_warning() {
     run("d.json", azure).left(0, &["warning[unknown-key]", "it is ignored"]);
 }
 
-/// The operator's workflow may count further than a guest's.
+/// The operator's workflow may use a higher count than a guest's.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guest_may_ask_for_fewer_iterations_than_the_owner() {
     let folder = Folder::new();
@@ -789,7 +788,7 @@ fn what_shows_nothing_or_is_not_used_is_reported() {
     none.left(2, &["shows nothing without --events"]);
     let events = folder.run(&["history", "r", "--iterations", "0", "--events"]);
     assert!(events.left(0, &[]).out.contains("RunFinished"));
-    // A copy goes where nothing is, and no other command is recommended.
+    // A copy needs an empty destination, and no other command is recommended.
     folder.run(&["backup", "copy"]).left(0, &[]);
     let printed = folder
         .run(&["backup", "copy"])

@@ -1,4 +1,4 @@
-//! Relative paths of a run are from the folder that it was started in, wherever it resumes.
+//! Relative paths of a run are relative to the folder in which it was started, wherever it is resumed.
 
 use super::process::Place;
 use serde_json::json;
@@ -30,7 +30,7 @@ edges:
   - { from: read, to: __end__ }
 ";
 
-/// A folder with what the workflows read, and one without.
+/// A folder with the files that the workflows read, and one without.
 fn folders(place: &Place) -> (PathBuf, PathBuf) {
     let (here, elsewhere) = (place.dir.path().join("here"), place.dir.path().join("else"));
     fs::create_dir_all(here.join("below")).unwrap();

@@ -1,5 +1,5 @@
-//! The state directory goes away under a live process: what it writes then goes to files that no process
-//! finds again. So it says so and ends, and acknowledges nothing more.
+//! The state directory disappears while its process runs. What the process then writes goes to files that no process
+//! finds again, so it reports that, ends, and acknowledges nothing more.
 
 use super::process::Place;
 use crate::serve::{COUNT, PATIENCE, SLEEP, Server, client, with};
@@ -12,10 +12,10 @@ use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 use windlass_store::StoreKind;
 
-/// So soon it is noticed.
+/// The time until it is noticed.
 const NOTICED: Duration = Duration::from_secs(5);
 
-/// How it goes away: deleted, moved, or with an empty one in its place, as under a mount.
+/// How the directory disappears: it is deleted, moved, or replaced by an empty one, as under a mount.
 const WAYS: [&str; 3] = ["deleted", "moved", "replaced"];
 
 fn take_away(state: &Path, how: &str) {
@@ -30,7 +30,7 @@ fn take_away(state: &Path, how: &str) {
     }
 }
 
-/// Waits for the end of a process; gives when it came.
+/// Waits for the end of a process; returns its status and the time.
 #[allow(clippy::disallowed_methods)] // A test may look at the clock.
 fn end(child: &mut Child) -> (ExitStatus, Duration) {
     let began = Instant::now();
@@ -43,7 +43,7 @@ fn end(child: &mut Child) -> (ExitStatus, Duration) {
     }
 }
 
-/// A run that it began could not be found.
+/// The server refuses to start a run, because the run could not be found again.
 async fn begins_no_run(server: &Server, what: &str) {
     let body = json!({ "text": COUNT, "input": {} });
     let request = with(server.ask(Method::POST, "/v1/runs"), &body);
@@ -62,7 +62,7 @@ async fn a_server_whose_store_went_away_acknowledges_nothing_and_ends() {
         let mut server = Server::start(&state);
         server.begin(SLEEP, json!({})).await;
         take_away(&state, how);
-        // At once, not only when it was noticed.
+        // This is refused immediately, even before the loss is noticed.
         begins_no_run(&server, how).await;
         let response = client().get(format!("{}/readyz", server.url)).send().await;
         let status = response.map(|answer| answer.status().as_u16());
@@ -72,7 +72,7 @@ async fn a_server_whose_store_went_away_acknowledges_nothing_and_ends() {
         );
         let (status, after) = end(&mut server.child);
         assert_eq!(status.code(), Some(8), "{how}");
-        // It waits for what is in flight for a moment.
+        // The process waits briefly for what is in flight.
         assert!(after < 2 * NOTICED, "{how}: after {after:?}");
         let (_, stderr) = server.ended();
         assert!(stderr.contains("the store is gone"), "{how}: {stderr}");
@@ -80,7 +80,7 @@ async fn a_server_whose_store_went_away_acknowledges_nothing_and_ends() {
     }
 }
 
-/// What is written goes to a file that cannot be found again.
+/// Writes go to a file that cannot be found again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_whose_log_went_away_acknowledges_nothing_and_ends() {
     let parts: &[&str] = match kind() {
@@ -108,7 +108,7 @@ async fn a_server_whose_log_went_away_acknowledges_nothing_and_ends() {
     }
 }
 
-/// Nothing is written meanwhile, so it is looked for.
+/// Nothing is written meanwhile, so the process must check for itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_does_nothing_notices_too() {
     let place = Place::new();

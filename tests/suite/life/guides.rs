@@ -1,13 +1,12 @@
-//! The commands of the pages for beginners: each `sh` block of a page runs in its order against the
-//! server of the examples, with the `yaml` blocks that name a file. A `text` block right behind one
-//! is what the commands print, in parts.
+//! The commands on the pages for beginners. The `sh` blocks of a page run in order against the server of the examples,
+//! with the `yaml` blocks that name a file. A `text` block directly after an `sh` block lists parts of its output.
 
 use crate::life::first_use::Folder;
 use crate::{app, support};
 use std::path::Path;
 use std::process::Command;
 
-/// The language of a block of code, its text, and whether the block before it is right above it.
+/// The language of a block of code, its text, and whether it directly follows the block before it.
 fn blocks(page: &str) -> Vec<(&str, String, bool)> {
     let mut blocks: Vec<(&str, String, bool)> = Vec::new();
     let (mut is_open, mut is_adjacent) = (false, false);

@@ -1,4 +1,4 @@
-//! `HttpWebhook` of a Logic Apps definition, against a service that calls back.
+//! `HttpWebhook` of a Logic Apps definition, with a service that calls back.
 
 use super::process::Place;
 use crate::serve::{Server, Start};
@@ -34,7 +34,7 @@ const DEFINITION: &str = r#"{
   }
 }"#;
 
-/// The requests to the service, in order.
+/// The service's address, and the requests to it in order.
 #[allow(clippy::disallowed_methods)] // A test's server is a task of its own.
 async fn service() -> (String, UnboundedReceiver<(&'static str, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -63,7 +63,7 @@ fn start(place: &Place) -> Server {
     start.token("secret").spawn()
 }
 
-/// Starts a run; returns the path of its address, when the service has it.
+/// Starts a run; returns the path of its callback URL once the service has received it.
 async fn begun(
     place: &Place,
     id: &str,
@@ -75,7 +75,7 @@ async fn begun(
     let run = place.run(&run);
     assert!(run.status.success(), "{run:?}");
     let body = loop {
-        // One of a run before may be late.
+        // A request of an earlier run may arrive late.
         if let ("begin", body) = requests.recv().await.unwrap() {
             break body;
         }
@@ -87,7 +87,7 @@ async fn begun(
         path.starts_with(&format!("/v1/callbacks/{id}/Order?")),
         "{to}"
     );
-    // Until its answer is stored, it is not known whether the service subscribed.
+    // Until the service's answer is stored, the run does not know whether the service subscribed.
     while place.json(&["status", id, "-o", "json"])["doing"][0]["signal"] != "Order" {}
     path.to_owned()
 }
@@ -117,7 +117,7 @@ async fn a_webhook_waits_for_a_request_to_its_address_also_after_a_kill() {
     assert_eq!(report["outcome"]["output"]["said"], "paid 3", "{report}");
     assert_eq!(call_back(&server, &path, &body).await, 409);
     server.stop();
-    // It was called back, and unsubscribes from nothing.
+    // It was called back, so it does not unsubscribe.
     assert_eq!(requests.try_recv().ok(), None);
 }
 
@@ -170,7 +170,7 @@ fn webhooks_at_the_same_time_are_refused() {
         stderr.contains("`unsubscribe` of `Order` may not be sent in a foreach"),
         "{stderr}"
     );
-    // One without it has nothing to be warned of.
+    // A webhook without `unsubscribe` needs no warning.
     let at = in_turn.find(r#""unsubscribe""#).unwrap();
     let end = at + in_turn[at..].find('\n').unwrap();
     let before = in_turn[..at].trim_end().trim_end_matches(',');
@@ -182,7 +182,7 @@ fn webhooks_at_the_same_time_are_refused() {
     assert!(!stderr.contains("unsubscribe"), "{stderr}");
 }
 
-/// Each sender learns the result: an answer is stored, or refused.
+/// Each sender learns the result: an answer is stored or refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_and_an_answer_at_once_agree() {
     let (base, mut requests) = service().await;

@@ -1,4 +1,4 @@
-//! `ifChanged`: a loop whose requests name the version of the last answer, against servers that count.
+//! `ifChanged`: a loop whose requests name the version of the last answer, with servers that count requests.
 
 use crate::life::first_use::Folder;
 use crate::support::serve;
@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 /// A job that ends at the sixth request. Its answer changes at the fourth and at the sixth.
 #[derive(Clone)]
 struct Job {
-    /// The header with the version, and the one that asks for another.
+    /// The header with the version, and the header of a request that names it.
     headers: (&'static str, &'static str),
     /// The number of the request, from 1, that is not answered at first.
     silent_at: Option<usize>,
@@ -23,7 +23,7 @@ struct Job {
 
 #[derive(Default)]
 struct Seen {
-    /// Of the answered requests.
+    /// The statuses of the answered requests.
     statuses: Vec<u16>,
     was_silent: bool,
 }
@@ -128,7 +128,7 @@ async fn an_answer_without_news_keeps_the_last_body() {
         let folder = Folder::new();
         let job = Job::new(headers);
         let url = job.start().await;
-        // What is sent with a secret in it is known again, too.
+        // A request that contains a secret is recognised after a restart, too.
         folder.file("wait.yaml", workflow(&format!("{url}/${{secret:job}}"), ""));
         folder.file("job", "seven-and-eight");
         let ran = folder

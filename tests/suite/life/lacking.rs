@@ -1,13 +1,12 @@
-//! A run whose server no longer has the secret or the handler that it needs: it is parked, can be
-//! looked at, and is ended through the live server, over HTTP and over the control socket, without
-//! anything of it being started.
+//! A run whose server no longer has the secret or the handler that it needs. It is parked and can be inspected. The
+//! live server can end it, over HTTP and over the control socket, without starting any of its actions.
 
 use super::process::Place;
 use crate::serve::{Server, Start};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Its next step is due soon, so that a server takes it up when it starts.
+/// Its next step is due soon, so a server loads it at its start.
 const NEEDS: &str = r#"
 name: needs
 actions:
@@ -58,7 +57,7 @@ async fn a_run_that_lacks_something_is_ended_by_the_server_that_lacks_it() {
     let [by_http, by_socket, left] = &all[..] else {
         unreachable!()
     };
-    // Going on is still refused, and says why.
+    // Continuing it is still refused, with a reason.
     let (status, response) = server
         .post(&format!("/v1/runs/{by_http}/resume"), &json!({}))
         .await;
@@ -100,7 +99,7 @@ async fn a_run_that_lacks_something_is_ended_by_the_server_that_lacks_it() {
     assert_eq!(status, 200);
     assert_eq!(listed["runs"].as_array().unwrap().len(), 1, "{listed}");
 
-    // It is there after a restart too, and ends by a server that has what it needs.
+    // The run is still there after a restart, and a server that has what it needs can end it.
     assert!(server.stop().0.success());
     assert!(
         !mark.exists(),

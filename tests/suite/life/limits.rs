@@ -1,5 +1,4 @@
-//! How much runs at a time and how large things may get; and that a run which cannot continue
-//! delays no other run.
+//! The limits on runs at the same time and on sizes; and that a run which cannot continue delays no other run.
 
 use super::process::Place;
 use crate::serve::{COUNT, Server, Start};
@@ -23,7 +22,7 @@ use windlass_machine::compile::compile;
 use windlass_machine::program::{Caps, ProgramHash};
 use windlass_store::{MemoryStore, ProgramSource, RunTable};
 
-/// How many are inside at a time, and how many were at most.
+/// How many requests are being answered now, and the maximum so far.
 #[derive(Default)]
 struct Crowd {
     now: AtomicUsize,
@@ -33,13 +32,13 @@ struct Crowd {
 async fn slow(State(crowd): State<Arc<Crowd>>) -> &'static str {
     let now = crowd.now.fetch_add(1, Ordering::SeqCst) + 1;
     crowd.most.fetch_max(now, Ordering::SeqCst);
-    // Long enough for all that may come to come.
+    // Long enough for all concurrent requests to arrive.
     tokio::time::sleep(Duration::from_millis(20)).await;
     crowd.now.fetch_sub(1, Ordering::SeqCst);
     ANSWER
 }
 
-/// What a model answers, and every other service.
+/// The answer of a model and of every other service.
 const ANSWER: &str = r#"{"choices": [{"message": {"role": "assistant", "content": "done"}}]}"#;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -218,7 +217,7 @@ async fn a_run_that_cannot_be_loaded_is_parked_and_the_others_go_on() {
     let (_, stderr) = server.stop();
     assert!(error.contains("cannot be loaded"), "{reason} {stderr}");
 
-    // Nothing reads it after a restart, before a request.
+    // After a restart it is not read before a request.
     let store = open_again(&place.state());
     assert!(store.runnable().unwrap().is_empty());
     drop(store);
@@ -226,7 +225,7 @@ async fn a_run_that_cannot_be_loaded_is_parked_and_the_others_go_on() {
     assert_eq!(resumed.status.code(), Some(3), "{resumed:?}");
 }
 
-/// A program of which the engine dies when it reads it, next to those that it can read.
+/// A program that makes the engine panic when it is read, together with valid programs.
 struct Fragile;
 
 impl Loader for Fragile {
@@ -266,7 +265,7 @@ async fn a_run_that_the_engine_panics_over_is_parked_after_three_tries() {
         "{reason}"
     );
     assert!(store.runnable().unwrap().is_empty());
-    // A request for it gets the error, and the scheduler still runs.
+    // A request for it gets the error, and the scheduler continues to run.
     let refused = scheduler.deliver("broken", Event::Resumed).await;
     assert!(refused.is_err());
     assert!(scheduler.recover(false).await.unwrap().is_empty());
@@ -388,7 +387,7 @@ async fn runs_that_spin_do_not_delay_others() {
     }
 }
 
-/// Lists in lists, so many, as JSON.
+/// Lists nested to this depth, as JSON.
 async fn nested(uri: axum::http::Uri) -> axum::response::Response {
     use axum::response::IntoResponse as _;
     let depth: usize = uri.path().trim_start_matches('/').parse().unwrap();
@@ -440,7 +439,7 @@ async fn what_nests_too_deep_is_a_fault_and_never_text() {
     report.await.unwrap();
 }
 
-/// Where no variable has the name, the values are those of the loop's block.
+/// For a name that is not a variable, the report shows the values of the loop's block.
 #[test]
 fn a_condition_is_reported_with_all_that_it_reads() {
     let place = Place::new();
@@ -475,7 +474,7 @@ actions:
     assert_eq!(value("workflow")["name"], "reads");
 }
 
-/// Text that is JSON of many small values, from a command, is not made into them by an expression.
+/// An expression does not parse a command's output that is JSON of many small values: the output stays text.
 #[test]
 fn text_of_many_small_values_stays_text() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Guests' scripts in Lua that do not end by themselves, and what the server spends on them then.
+//! Guests' Lua scripts that do not end, and the resources that the server then uses.
 
 use super::process::Place;
 use crate::serve::Start;
@@ -6,7 +6,7 @@ use serde_json::json;
 use std::fs;
 use std::time::Duration;
 
-/// One pattern that takes longer than anybody lives.
+/// A pattern that would run practically forever.
 const STUCK: &str = r#"
 name: stuck
 nodes:
@@ -23,7 +23,7 @@ nodes:
 edges: [{ from: __start__, to: add }, { from: add, to: __end__ }]
 "#;
 
-/// The parent and the ticks of processor time of a process.
+/// The parent of a process, and its ticks of CPU time.
 fn stat(pid: &str) -> Option<(u32, u64)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
@@ -31,7 +31,7 @@ fn stat(pid: &str) -> Option<(u32, u64)> {
     Some((fields[1].parse().unwrap(), ticks))
 }
 
-/// What the process and its children have spent, in ticks of 10 ms.
+/// The CPU time of the process and its children, in ticks of 10 ms.
 fn spent(server: u32) -> u64 {
     let own = stat(&server.to_string()).unwrap().1;
     let all = fs::read_dir("/proc").unwrap();
@@ -60,7 +60,7 @@ async fn a_pattern_without_end_is_cut_and_costs_nothing_more() {
         let outcome = server.end(&run).await;
         assert_eq!(outcome["output"]["sum"], 2, "{outcome}");
     }
-    // And so is the processor: half a second in which it does next to nothing.
+    // The CPU is idle too: the server uses almost none for half a second.
     let pid = server.child.id();
     for _ in 0..60 {
         let before = spent(pid);

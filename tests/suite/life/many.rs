@@ -1,5 +1,5 @@
-//! More runs at once than one group takes: they are stored in parts, one of which is advanced while
-//! another is written, and each run is none the wiser.
+//! More runs at the same time than one group contains: they are stored in parts, and one part advances while another is
+//! written. Each run ends as it would alone.
 
 use std::sync::Arc;
 use windlass_engine::{Engine, RunStatus, Value, doctor};

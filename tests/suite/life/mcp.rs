@@ -1,4 +1,4 @@
-//! `windlass mcp`, as an agent meets it: a real process, messages on its standard input and output.
+//! `windlass mcp` as an agent uses it: a real process, with messages on its standard input and output.
 
 use crate::life::first_use::Folder;
 use crate::serve::{Server, Start};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// An agent with a process of its own.
+/// An agent with its own process.
 struct Agent {
     process: Child,
     input: Option<ChildStdin>,
@@ -27,7 +27,7 @@ impl Agent {
         Self::with(folder, args, &json!({}))
     }
 
-    /// An agent whose client knows tasks.
+    /// An agent whose client supports tasks.
     fn with_tasks(folder: &Folder, args: &[&str]) -> Self {
         let capabilities = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
         Self::with(folder, args, &capabilities)
@@ -88,7 +88,7 @@ impl Agent {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// Calls a tool: whether it failed, and its text.
+    /// Calls a tool. Returns whether it failed, and its text.
     fn call(&mut self, tool: &str, arguments: Value) -> (bool, String) {
         let response = self.ask(
             "tools/call",
@@ -98,7 +98,7 @@ impl Agent {
         (response["isError"] == true, text)
     }
 
-    /// What a tool gives.
+    /// The result of a tool that succeeds.
     fn get(&mut self, tool: &str, arguments: Value) -> Value {
         let (failed, message) = self.call(tool, arguments);
         assert!(!failed, "{message}");
@@ -131,7 +131,7 @@ impl Agent {
     }
 }
 
-/// A server whose job is done after so many checks.
+/// A server whose job is done after this number of checks.
 async fn job(checks: usize) -> String {
     let seen = Arc::new(AtomicUsize::new(0));
     let answer = move || {
@@ -142,7 +142,7 @@ async fn job(checks: usize) -> String {
     support::serve(Router::new().route("/job", get(answer))).await
 }
 
-/// The task of a call.
+/// Starts a call as a task; returns the task's id.
 fn task(agent: &mut Agent, tool: &str, arguments: &Value) -> String {
     let response = agent.ask(
         "tools/call",
@@ -152,7 +152,7 @@ fn task(agent: &mut Agent, tool: &str, arguments: &Value) -> String {
     response["taskId"].as_str().unwrap().to_owned()
 }
 
-/// Asks for a task until it has this status.
+/// Polls a task until it has this status.
 fn until(agent: &mut Agent, task: &str, status: &str) -> Value {
     loop {
         let response = agent.ask("tasks/get", &json!({ "taskId": task }));
@@ -184,7 +184,7 @@ async fn a_task_survives_its_client_and_its_server() {
             response["pollIntervalMs"].as_u64().unwrap() >= 1000,
             "{response}"
         );
-        // A call that is repeated joins the wait.
+        // A repeated call joins the same wait.
         assert_eq!(task(&mut agent, "poll", &poll), id);
         agent.kill();
         let mut agent = Agent::with_tasks(&folder, &allow);
@@ -223,7 +223,7 @@ fn a_hundred_kills_lose_no_task() {
         let text = response["result"]["content"][0]["text"].as_str().unwrap();
         let result: Value = serde_json::from_str(text).unwrap();
         assert_eq!(result["output"]["n"], 5, "{result}");
-        // The result stays, so a client that did not receive it asks again.
+        // The result stays, so a client that did not receive it can request it again.
         assert_eq!(
             until(&mut agent, &id, "completed")["result"],
             response["result"]
@@ -261,7 +261,7 @@ outputs: \"@outputs('ask')\"
         schema["properties"]["ticket"]["type"], "integer",
         "{response}"
     );
-    // A person may decline; the run continues to wait.
+    // A person may decline, and the run continues to wait.
     let key = key.clone();
     let decline = json!({ &key: { "action": "decline" } });
     agent.ask(
@@ -277,12 +277,12 @@ outputs: \"@outputs('ask')\"
     let text = response["result"]["content"][0]["text"].as_str().unwrap();
     let result: Value = serde_json::from_str(text).unwrap();
     assert_eq!(result["output"]["ticket"], 7, "{result}");
-    // The same answer again is that of no question.
+    // A repeated answer has no open question.
     agent.ask("tasks/update", &update);
     agent.leave();
 }
 
-/// A loop at its limit is neither a success nor a failure when its file says so: a person decides.
+/// A loop at its limit is neither a success nor a failure if its file says so: a person decides.
 #[test]
 fn a_task_at_a_limit_asks_whether_it_continues() {
     let folder = Folder::new();
@@ -316,7 +316,7 @@ actions:
         keys.push(key.clone());
         agent.ask("tasks/update", &update);
         if choice == "continue" {
-            // Until it is paused again, for the next answer.
+            // Until the run is paused again for the next answer.
             while until(&mut agent, &id, "input_required")["inputRequests"]
                 .get(&keys[0])
                 .is_some()
@@ -327,7 +327,7 @@ actions:
     agent.leave();
 }
 
-/// What the protocol of 2025-11-25 has for tasks, and the notifications of both versions.
+/// The task methods of the protocol version 2025-11-25, and the notifications of both versions.
 #[test]
 fn a_client_lists_its_tasks_waits_for_a_result_and_is_notified() {
     let folder = Folder::new();
@@ -348,7 +348,7 @@ fn a_client_lists_its_tasks_waits_for_a_result_and_is_notified() {
     let mut signal = json!({ "run": id, "name": "go", "payload": 7, "id": "once" });
     signal["received"] = received.clone();
     agent.get("signal_run", signal.clone());
-    // Repeated, it has been received.
+    // A repeated signal is reported as received.
     agent.get("signal_run", signal.clone());
     signal["id"] = json!("late");
     let (failed, refused) = agent.call("signal_run", signal);
@@ -370,7 +370,7 @@ fn a_client_lists_its_tasks_waits_for_a_result_and_is_notified() {
     agent.leave();
 }
 
-/// An agent whose client speaks HTTP.
+/// An agent whose client uses HTTP.
 struct HttpAgent {
     server: Server,
     token: &'static str,
@@ -414,7 +414,7 @@ impl HttpAgent {
         request.body(message.to_string()).send().await.unwrap()
     }
 
-    /// A request and its answer, which is the last event.
+    /// Sends a request; returns its answer, which is the last event.
     async fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.last_id += 1;
         let message =
@@ -477,14 +477,14 @@ async fn a_server_speaks_to_agents_with_the_rights_of_their_tokens() {
         .output()
         .unwrap();
     let stdout = String::from_utf8(audit.stdout).unwrap();
-    // The start has the name of the token.
+    // The start is recorded with the name of the token.
     assert!(
         stdout.contains("operate") && stdout.contains(&id),
         "{stdout}"
     );
 }
 
-/// The stream of a session has the notifications of its tasks, and ends with the server.
+/// A session's stream contains the notifications of its tasks, and ends with the server.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_over_http_is_notified_of_its_tasks() {
     let folder = Folder::new();
@@ -524,12 +524,12 @@ async fn a_session_over_http_is_notified_of_its_tasks() {
         let go = json!({ "name": "signal_run", "arguments": { "run": "asking", "name": "go" } });
         agent.ask("tools/call", &go).await;
     }
-    // A stream without an end would hold the server for its grace.
+    // If the stream stayed open, the server would wait for the whole grace period.
     agent.server.stop();
     while stream.chunk().await.unwrap().is_some() {}
 }
 
-/// The server of the agents is killed at any moment; each next one has all tasks.
+/// The server of the agents is killed at any moment. Each next server has all tasks.
 #[tokio::test(flavor = "multi_thread")]
 async fn kills_of_a_server_lose_no_task() {
     let folder = Folder::new();
@@ -590,14 +590,14 @@ async fn a_server_has_so_many_sessions_of_agents_and_no_more() {
         answer.bytes().await.unwrap();
         begun += 1;
     };
-    // On a slow machine the first ones have ended by now.
+    // On a slow machine the first sessions have expired by now.
     assert!(last.status() == 503 && begun >= 1_000, "{begun}: {last:?}");
     agent.session = session;
     let response = agent.ask("tools/list", &json!({})).await;
     assert!(response["result"]["tools"].is_array(), "{response}");
 }
 
-/// Who may start runs may choose their ids, also the one that the next call of a line would have.
+/// A client that may start runs may choose their ids, including the id that the next call of a command line would use.
 #[test]
 fn a_line_joins_no_run_of_another_workflow() {
     let folder = Folder::new();
@@ -683,7 +683,7 @@ outputs: \"@outputs('note').statusCode\"
         "{message}"
     );
     assert!(message.contains("output 500"), "{message}");
-    // How a long one ends is not cut.
+    // The end of a long result is not cut.
     let long = text
         .replace("count: 10", "count: 2000")
         .replace("10s", "1s");
@@ -695,7 +695,7 @@ outputs: \"@outputs('note').statusCode\"
     );
     let last = message.trim_end().lines().last().unwrap();
     assert!(!last.contains("https://"), "{last}");
-    // A stub answers as a server would, also about a long operation and with relative addresses.
+    // A stub answers as a server would, including for a long operation and for relative addresses.
     let export = "actions: { export: { type: operation, uri: \"https://example.org/exports\" } }
 outputs: \"@body('export')\"
 ";
@@ -712,7 +712,8 @@ outputs: \"@body('export')\"
         message.contains("\"rows\":4") && message.contains("succeeded after"),
         "{message}"
     );
-    // A relative address in the answer of the start begins there, also for the cancel.
+    // A relative address in the answer to the start is resolved against the start's URL. The same applies to the
+    // cancel.
     let ends = "
 actions:
   export:
@@ -925,7 +926,7 @@ fn a_run_resumes_with_the_next_agent_after_a_kill() {
     }
     agent.kill();
     let mut agent = Agent::new(&folder, &[]);
-    // A second agent joins the first one, and takes over when that is killed.
+    // A second agent joins the first one, and takes over when the first is killed.
     let mut second = Agent::new(&folder, &[]);
     let status = second.get("get_run", json!({ "run": "long" }));
     assert!(
@@ -964,7 +965,7 @@ fn the_workflow_of_an_agent_is_a_guests() {
 #[test]
 fn an_agent_starts_saved_workflows_with_their_own_rights() {
     let folder = Folder::new();
-    // Saved by the operator, who may let it call commands.
+    // The operator saved this workflow, and may permit commands.
     let shell = "name: sh\nactions: { a: { type: shell, inputs: { run: touch made } } }\n";
     std::fs::write(folder.path().join("sh.yaml"), shell).unwrap();
     let put = Command::new(env!("CARGO_BIN_EXE_windlass"))

@@ -1,5 +1,5 @@
-//! What a long life asks of runs: waits for people, secrets, limits, a full disk, retention and
-//! schedules. Seen from outside: processes that are killed, sockets, files.
+//! What long-lived runs need: waits for people, secrets, limits, a full disk, retention and schedules. Tested from
+//! outside: processes that are killed, sockets, and files.
 
 mod alone;
 mod append;

@@ -1,4 +1,5 @@
-//! `operation` against servers of fourteen kinds, each killed at every request: no second start, no early end.
+//! `operation` with servers of fourteen kinds, each killed at every request: it never starts twice, and never ends
+//! early.
 
 use crate::life::first_use::Folder;
 use crate::support::serve;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
-/// How a server reports operations.
+/// How a server reports its operations.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Location,
@@ -99,7 +100,7 @@ outputs: \"@body('op')\"
 #[derive(Clone)]
 struct Server {
     kind: Kind,
-    /// Whether its operations fail.
+    /// Whether the server's operations fail.
     fails: bool,
     /// The number of the request, from 1, that is not answered.
     silent_at: Option<usize>,
@@ -230,7 +231,8 @@ fn started(kind: Kind) -> Reply {
     }
 }
 
-/// The answer to a request about the operation, which ends with the third one, or to one for its result.
+/// The answer to a request for the operation's status, or for its result. The operation ends with the third status
+/// request.
 fn polled(kind: Kind, path: &str, polls: usize, fails: bool) -> Reply {
     let rows = json!({ "rows": 3 });
     let body = |body: Value| (200, vec![], body);
@@ -251,7 +253,7 @@ fn polled(kind: Kind, path: &str, polls: usize, fails: bool) -> Reply {
         Kind::Words => "/start/7",
     };
     if path == "/repos/o/r/actions/workflows/w/runs" {
-        // The new run is in the list a little later.
+        // The new run appears in the list a little later.
         let run = |at: &str, id: u32| json!({ "created_at": at, "url": format!("/repos/o/r/actions/runs/{id}") });
         let mut runs = vec![run("2020-01-01T00:00:00Z", 1)];
         if polls > 1 {
@@ -274,7 +276,7 @@ fn polled(kind: Kind, path: &str, polls: usize, fails: bool) -> Reply {
     }
     let error = json!({ "code": "quota", "message": "no room left" });
     match (kind, ended, fails) {
-        // One answer in the middle names no address.
+        // One answer before the last names no address.
         (Kind::Location, false, _) if polls == 2 => (202, vec![], json!({ "state": "running" })),
         (Kind::Location, false, _) => (202, vec![("location", "7".to_owned())], Value::Null),
         (Kind::Location, true, false) => body(rows),
@@ -327,7 +329,7 @@ fn polled(kind: Kind, path: &str, polls: usize, fails: bool) -> Reply {
         (Kind::Describe, false, _) => body(json!({ "description": "WORKING" })),
         (Kind::Describe, true, false) => body(json!({ "description": "ENDED" })),
         (Kind::Describe, true, true) => body(json!({ "description": "BROKEN" })),
-        // One answer in the middle names no address, and one that ends it may have any words.
+        // One answer before the last names no address, and the last may contain any text.
         (Kind::Definition, false, _) => {
             let location = (polls != 2).then(|| ("location", "7".to_owned()));
             let headers = location

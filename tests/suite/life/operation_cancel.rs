@@ -1,5 +1,5 @@
-//! `cancel` of `operation`: an operation that runs at another server is cancelled when the run ends before it, once, also
-//! after a kill.
+//! `cancel` of `operation`: if the run ends before an operation at another server, the operation is cancelled once,
+//! also after a kill.
 
 use crate::life::first_use::Folder;
 use crate::serve::Start;
@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
-/// A server with operations: `/start` runs until it is cancelled, `/fail` fails, `/end` ends, `/refuse` does not begin.
+/// A server with operations: `/start` runs until it is cancelled, `/fail` fails, `/end` ends, and `/refuse` is refused.
 #[derive(Clone, Default)]
 struct Server {
     seen: Arc<Mutex<Seen>>,
@@ -83,7 +83,7 @@ async fn answer(State(server): State<Server>, request: Request) -> Response {
     }
 }
 
-/// A workflow with an operation, and more keys of it.
+/// A workflow with an operation that has further keys.
 fn workflow(url: &str, start: &str, more: &str) -> String {
     format!(
         "
@@ -140,7 +140,7 @@ on_finish: { type: shell, run: \"echo x >> finished\" }
     assert_eq!(folder.read("failed"), "Succeeded\n");
     assert_eq!(folder.lines("finished"), 1);
 
-    // Also if the failure counts as handled, and with inputs of its own.
+    // The same if the failure is handled, and with other inputs of the cancel.
     let inputs = format!("{limit}\n    continue_on_error: true");
     let own = workflow(&url, "start", &inputs).replace(
         "cancel: \"/start/@{body('query.start').id}/cancel\"",
@@ -161,7 +161,7 @@ async fn an_operation_that_has_ended_or_not_begun_is_not_cancelled() {
         folder.run(&["run", "w.yaml"]).left(code, &[]);
         assert_eq!(server.cancels(), [""; 0], "{start}");
     }
-    // The author's own words for it.
+    // The author's own conditions for the end.
     let failed = "failed: \"@equals(body('query.status').status, 'failed')\"
     done: \"@equals(body('query.status').status, 'ended')\"
     status: \"URL/fail/7\"";
@@ -176,7 +176,7 @@ async fn an_operation_that_has_ended_or_not_begun_is_not_cancelled() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kill_around_the_cancel_neither_loses_nor_doubles_it() {
     let folder = Folder::new();
-    // Killed while it is sent: the same request is sent again.
+    // The process is killed while the cancel is sent, and the same request is sent again.
     let server = Server {
         is_silent: true,
         ..Server::default()
@@ -198,7 +198,8 @@ async fn a_kill_around_the_cancel_neither_loses_nor_doubles_it() {
         assert!(!first[2].is_empty());
     }
 
-    // Killed before, and cancelled while no process owns the store: sent by the next one.
+    // The process is killed before the cancel, and the run is cancelled while no process owns the store. The next
+    // process sends the cancel.
     let server = Server::default();
     let url = server.start().await;
     folder.file("w.yaml", workflow(&url, "start", ""));
@@ -295,7 +296,7 @@ fn a_cancel_is_refused_where_the_end_knows_no_single_start() {
     folder.run(&["validate", "w.yaml"]).left(0, &[]);
 }
 
-/// A command of a folder that has the secret of its workflow.
+/// A command of a folder that has its workflow's secret.
 fn start_with_secret(folder: &Folder, args: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_windlass"))
         .args(args)
@@ -324,7 +325,7 @@ async fn a_cancel_whose_secret_is_missing_waits_for_it() {
     tokio::task::block_in_place(|| {
         let printed = folder.run(&["cancel", "r"]);
         printed.left(0, &["which waits", "needs the secret `TOKEN`"]);
-        // To say it again changes nothing.
+        // A repeated cancel changes nothing.
         folder.run(&["cancel", "--label", "a=b"]).left(0, &[]);
         let status = folder.run(&["status", "r"]).left(0, &[]).out;
         assert!(

@@ -1,4 +1,4 @@
-//! Spans of runs, at a collector that reads them with the protocol's own types.
+//! Spans of runs, sent to a collector that decodes them with the protocol's types.
 
 use super::process::Place;
 use crate::serve::PATIENCE;
@@ -48,7 +48,8 @@ outputs: "@trim(outputs('told').stdout)"
 
 type Parents = Arc<Mutex<Vec<(u32, String)>>>;
 
-/// A server that fails and hangs once each: its address, the headers that it got, and when it hangs.
+/// A server that fails once and hangs once. Returns its address, the headers that it received, and a channel that
+/// reports the hang.
 async fn worker() -> (String, Parents, mpsc::Receiver<()>) {
     let parents = Parents::default();
     let (hangs, hanging) = mpsc::channel(1);
@@ -75,7 +76,7 @@ async fn worker() -> (String, Parents, mpsc::Receiver<()>) {
     (serve(router).await, parents, hanging)
 }
 
-/// A collector, and what it took.
+/// A collector, and the spans that it received.
 async fn collector() -> (String, Arc<Mutex<Vec<Span>>>) {
     let spans = Arc::new(Mutex::new(Vec::new()));
     let taken = Arc::clone(&spans);
@@ -116,7 +117,7 @@ async fn a_run_is_one_trace_also_through_a_kill() {
     let mut first = traced(&place, &run, &collector).spawn().unwrap();
     let hangs = tokio::time::timeout(PATIENCE, hangs.recv()).await;
     hangs.expect("the third call never came").unwrap();
-    // Spans that ended before are exported soon; the run does not wait for it.
+    // Spans that have ended are exported soon, before the end of the run.
     while spans.lock().unwrap().len() < 6 {
         tokio::task::yield_now().await;
     }
@@ -174,7 +175,7 @@ async fn a_run_is_one_trace_also_through_a_kill() {
     let failures: Vec<bool> = calls.iter().map(|span| failed(span)).collect();
     assert_eq!(failures, [false, true, false, false, false]);
 
-    // The called service knows the attempt: the one that was cut is made again under its name.
+    // The called service knows the attempt: the interrupted attempt is repeated with the same span id.
     let parents = parents.lock().unwrap().clone();
     let parent_ids: Vec<String> = parents.iter().map(|(_, parent)| parent.clone()).collect();
     let trace = traces.first().unwrap();

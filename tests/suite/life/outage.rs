@@ -1,5 +1,5 @@
-//! The disk is full, or no descriptor is left: what is acknowledged stays, what is not is refused,
-//! and when there is room again the server continues automatically.
+//! The disk is full, or no file descriptor is left. What was acknowledged stays, everything else is refused, and the
+//! server continues automatically when there is space again.
 
 use super::process::Place;
 use crate::serve::{COUNT, PATIENCE, Server, Start, answer, with};
@@ -32,7 +32,7 @@ actions:
 outputs: "@variables('n')"
 "#;
 
-/// Puts other words before a command.
+/// Runs a command through another one, whose words precede it.
 fn within(command: &mut Command, words: &[&str]) {
     let (first, rest) = words.split_first().unwrap();
     let mut around = Command::new(first);
@@ -45,7 +45,7 @@ fn within(command: &mut Command, words: &[&str]) {
     *command = around;
 }
 
-/// Asks for a run's result until there is one: the store is opened again after a while.
+/// Polls a run's result until it is available, because the store is opened again after some time.
 pub async fn outcome(server: &Server, run: &str) -> serde_json::Value {
     let mut last = json!(null);
     for _ in 0..300 {
@@ -59,7 +59,7 @@ pub async fn outcome(server: &Server, run: &str) -> serde_json::Value {
     last
 }
 
-/// No file of the process may be larger than this.
+/// Limits the size of every file that the process writes.
 fn file_limit(pid: u32, bytes: &str) {
     let args = [format!("--pid={pid}"), format!("--fsize={bytes}:unlimited")];
     let set = Command::new("prlimit").args(args).status().unwrap();
@@ -90,7 +90,7 @@ async fn a_full_disk_stops_runs_until_there_is_room() {
         refused.contains("store"),
         "the disk was never full: {refused}"
     );
-    // The server lives, and what it has can be looked at.
+    // The server runs, and its data can be read.
     let (status, listed) = server.get("/v1/runs").await;
     assert_eq!(status, 200, "{listed}");
     let (status, dump) = server.get("/v1/dump").await;
@@ -112,7 +112,7 @@ async fn a_full_disk_stops_runs_until_there_is_room() {
     assert_eq!(outcome["output"], 200, "{outcome}");
 }
 
-/// No run is in memory that would notice it: only the writer of a workflow is refused.
+/// No run in memory notices the failure: only the writer of a workflow is refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_waits_continues_after_another_writer_was_refused() {
     const WAITS: &str = "actions: { w: { type: wait, inputs: PT8S } }";
@@ -142,8 +142,8 @@ async fn a_run_that_waits_continues_after_another_writer_was_refused() {
     assert_eq!(outcome["status"], "Succeeded", "{outcome}");
 }
 
-/// A server some of whose calls strace makes fail, and where strace writes those that it traces. There is a
-/// store already, so that it is one of a run that fails.
+/// A server of which strace makes some calls fail; also returns the file with the traced calls. The store is created
+/// before, so that creating it does not fail.
 pub fn disturbed(place: &Place, traced: &str, failing: &str) -> (Server, PathBuf) {
     let state = place.state();
     assert!(Start::new(&state).spawn().stop().0.success());
@@ -157,8 +157,8 @@ pub fn disturbed(place: &Place, traced: &str, failing: &str) -> (Server, PathBuf
     (server, log)
 }
 
-/// The pages that a failed sync was to write stay in memory as if they were written: the database is
-/// opened again only after the system dropped them from its cache.
+/// After a failed sync, the pages that were to be written stay in memory as if they were on the disk. The database is
+/// opened again only after the system has dropped them from its cache.
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_failed_sync_the_server_continues_with_what_the_disk_has() {
     if !strace_works() {
@@ -180,7 +180,7 @@ async fn after_a_failed_sync_the_server_continues_with_what_the_disk_has() {
     assert!(forgotten, "{}", &log[failed..]);
 }
 
-/// Where the server's output is not read, the line that reports the failure ends no thread.
+/// If nobody reads the server's output, the line that reports the failure must not end a thread.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_that_cannot_be_logged_stops_nothing() {
     if !strace_works() {
@@ -201,7 +201,7 @@ async fn a_failure_that_cannot_be_logged_stops_nothing() {
             "trace=fdatasync",
         ];
         within(command, &[&traced[..], &["-e", failing]].concat());
-        // The reader of standard error ends with the line that says where the server is.
+        // The reader of standard error ends at the line with the server's address.
         let script = "exec \"$@\" 2> >(sed '/^ready at/q' >&2)";
         within(command, &["bash", "-c", script, "bash"]);
     });
@@ -210,7 +210,7 @@ async fn a_failure_that_cannot_be_logged_stops_nothing() {
     assert_eq!(outcome["output"], 30, "{outcome}");
 }
 
-/// Each client gets the error of the disk: a store that cannot be opened again is not a damaged one.
+/// Each client gets the error of the disk: a store that cannot be opened again is not reported as damaged.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_that_fails_for_ever_is_called_that() {
     if !strace_works() {
@@ -242,7 +242,7 @@ async fn a_disk_that_fails_for_ever_is_called_that() {
     assert!(stderr.contains("Input/output error"), "{stderr}");
 }
 
-/// Each iteration asks a server.
+/// Each iteration sends a request to a server.
 const ASKS: &str = r#"
 name: asks
 inputs: { base: { type: string } }
@@ -280,7 +280,7 @@ async fn without_descriptors_runs_wait_for_some() {
     let asks = server.begin(ASKS, json!({ "base": base })).await;
     let pid = server.child.id();
     for _ in 0..3 {
-        // Fewer than are open: whatever is opened now fails.
+        // The limit is below the number of open files, so opening any further one fails.
         open_limit(pid, "3:");
         let fresh = reqwest::Client::builder().timeout(Duration::from_millis(300));
         let health = fresh
@@ -289,12 +289,12 @@ async fn without_descriptors_runs_wait_for_some() {
             .get(format!("{}/healthz", server.url));
         assert!(health.send().await.is_err(), "there are descriptors left");
         open_limit(pid, "1024:");
-        // A connection that is open would do without the door.
+        // A new connection is needed, because an open one does not need the listener.
         let fresh = reqwest::Client::builder().timeout(Duration::from_secs(15));
         let health = fresh.build().unwrap();
         let health = health.get(format!("{}/healthz", server.url)).send().await;
         assert_eq!(health.expect("the server does not answer").status(), 200);
-        // A database that opens files as it writes is opened again first.
+        // A database that opens files when it writes must first be opened again.
         for _ in 0..PATIENCE.as_millis() / 50 {
             if server.get("/v1/runs").await.0 == 200 {
                 break;
@@ -311,7 +311,7 @@ async fn without_descriptors_runs_wait_for_some() {
     assert!(!stderr.contains("panicked"), "{stderr}");
 }
 
-/// Of every thread of a process, what a file of `/proc` says.
+/// The content of a file in `/proc` for every thread of a process.
 fn threads(process: u32, file: &str) -> Vec<String> {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let files = tasks.flatten().map(|task| task.path().join(file));
@@ -320,7 +320,7 @@ fn threads(process: u32, file: &str) -> Vec<String> {
         .collect()
 }
 
-/// Detaches from its process when it is dropped.
+/// A tracer that detaches from its process when it is dropped.
 struct Tracer(Child);
 
 impl Drop for Tracer {
@@ -330,7 +330,7 @@ impl Drop for Tracer {
     }
 }
 
-/// A group can be read as soon as it is on its way to the disk, and a power cut may still take it.
+/// A group can be read as soon as its write to the disk has started, and a power cut may still lose it.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_reported_before_it_is_durable() {
     if !strace_works() {
@@ -374,7 +374,7 @@ async fn nothing_is_reported_before_it_is_durable() {
     assert_eq!(server.end("held").await["output"], 20);
 }
 
-/// Who may read the files of a store sees what a killed process of another user left in it.
+/// A user who may read a store's files can inspect what a killed process of another user left in it.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_another_user_left_can_be_looked_at() {
     let other = |args: &[&str]| {
@@ -407,7 +407,7 @@ async fn what_another_user_left_can_be_looked_at() {
         String::from_utf8_lossy(&left.stdout).contains("succeeded"),
         "{left:?}"
     );
-    // Damage is called that, and not a lack of rights.
+    // Damage is reported as damage, and not as missing permissions.
     let db = log_of(&state);
     let mut bytes = std::fs::read(&db).unwrap();
     let middle = bytes.iter().rposition(|byte| *byte != 0).unwrap() / 2;

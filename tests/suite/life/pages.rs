@@ -1,4 +1,4 @@
-//! The pagination policy of Logic Apps: the pages of one Http action, each requested once, through `kill -9`.
+//! The pagination policy of Logic Apps: the pages of one Http action are each requested once, through `kill -9`.
 
 use super::process::Place;
 use crate::support::serve;
@@ -16,9 +16,9 @@ struct Pages {
     /// The query of each request, and its credentials.
     requests: Arc<Mutex<Vec<String>>>,
     count: watch::Sender<usize>,
-    /// The page that is not answered before it is let.
+    /// The page whose answer waits until the test allows it.
     held: watch::Sender<Option<usize>>,
-    /// The server of the last page, when that is another one.
+    /// The server of the last page, if it is another one.
     elsewhere: Option<String>,
 }
 
@@ -112,13 +112,13 @@ async fn pages_are_requested_once_through_a_kill() {
         "GET skip=1 Bearer mine",
         "GET skip=2 Bearer mine",
     ];
-    // The page of the kill is requested again.
+    // The page that was requested at the kill is requested again.
     assert_eq!(requests_to(&pages), [&mine[..], &mine[2..]].concat());
     // Another server gets no credentials.
     assert_eq!(requests_to(&elsewhere), ["GET skip=3 nobody"]);
 }
 
-/// A page of a proxy in the place of JSON is no last page.
+/// A proxy's page in place of JSON is not a last page.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_that_is_no_json_fails() {
     let proxy = Router::new().route("/users", any(async || "down for maintenance"));
@@ -147,7 +147,7 @@ async fn no_more_pages_are_requested_than_needed() {
         let given = place.json(&["run", &file]);
         let value = given["body"]["value"].as_array().unwrap();
         assert_eq!(value.len(), rows, "{wanted}");
-        // One page is given as it is, with its link.
+        // A single page is returned unchanged, with its link.
         assert_eq!(given["body"].get("@odata.nextLink").is_some(), rows == 2);
     }
 }

@@ -1,4 +1,4 @@
-//! `windlass paginate` against servers that are awkward, and what it refuses to call complete.
+//! `windlass paginate` with unusual servers, and what it refuses to report as complete.
 
 use crate::life::first_use::Folder;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 /// Status, headers and body for a path with its query.
 pub(super) type Answer = (u16, Vec<(&'static str, String)>, Value);
 
-/// A server on a port of its own; gives its address and the paths that were requested.
+/// A server on its own port; returns its address and the requested paths.
 pub(super) fn serve(
     mut answer: impl FnMut(&str) -> Answer + Send + 'static,
 ) -> (String, Arc<Mutex<Vec<String>>>) {
@@ -36,7 +36,7 @@ pub(super) fn serve(
                 .iter()
                 .map(|(name, value)| format!("{name}: {value}\r\n"))
                 .collect();
-            // A client that was killed has left.
+            // A killed client has disconnected.
             let _ = write!(
                 stream,
                 "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n{headers}\
@@ -66,7 +66,7 @@ const ITEMS: [&str; 4] = ["--items", "body.items", "--to", "rows"];
 #[test]
 fn relative_next_address_starts_from_the_page_that_named_it() {
     let folder = Folder::new();
-    // `/a` leads to another folder, and what follows is relative to that; `/moved` is a redirect to it.
+    // `/a` leads to another folder, and further links are relative to that folder; `/moved` redirects to it.
     let (base, requested) = serve(|path| match path {
         "/a" => (
             200,
@@ -100,7 +100,7 @@ fn relative_next_address_starts_from_the_page_that_named_it() {
             requested.lock().unwrap()
         );
     }
-    // The same in a file, whose author writes nothing about it.
+    // The same in a file that has no keys for it.
     let file = folder.file(
         "pages.yaml",
         format!(
@@ -149,7 +149,7 @@ fn misspelt_next_fails_if_another_member_leads_to_the_next_page() {
         );
         assert!(!folder.path().join("rows").exists(), "{printed:?}");
     }
-    // A single page that has nothing of the kind is complete.
+    // A single page without such a member is complete.
     let (base, _) = serve(|_| {
         (
             200,
@@ -169,7 +169,7 @@ fn misspelt_next_fails_if_another_member_leads_to_the_next_page() {
     folder
         .run(&line)
         .left(0, &["it has no `body.nextPageToken`"]);
-    // So is one whose member is null.
+    // A page whose member is null is complete as well.
     let (base, _) = serve(|_| {
         (
             200,
@@ -182,7 +182,7 @@ fn misspelt_next_fails_if_another_member_leads_to_the_next_page() {
     folder.run(&line).left(0, &[]);
 }
 
-/// 30 rows in pages of 10, of which the second is empty; the answers report how many rows there are.
+/// 30 rows in pages of 10; the second page is empty. The answers report the total number of rows.
 fn hole(total: Value) -> impl Fn(&str) -> Answer + Send + 'static {
     move |path| {
         let page = number(path, "page").or(number(path, "offset").map(|offset| offset / 10 + 1));
@@ -205,7 +205,7 @@ fn empty_page_in_the_middle_is_not_the_end_if_the_total_says_otherwise() {
         folder.run(&line).left(0, &[]);
         assert_eq!(folder.read("rows"), lines(0..20), "{next}");
     }
-    // Rows that never arrive are not passed over in silence.
+    // Missing rows are reported.
     let (base, _) = serve(hole(json!(3000)));
     let mut line = vec!["paginate", &base, "--next", "page"];
     line.extend(ITEMS);
@@ -280,7 +280,7 @@ fn empty_pages_before_the_total_end_with_the_number_of_missing_rows() {
 #[test]
 fn given_total_ends_the_pages_and_must_be_exact() {
     let folder = Folder::new();
-    // Beyond its end this server fails.
+    // This server fails after the last page.
     let (base, requested) = serve(|path| match number(path, "offset").unwrap_or(0) {
         offset @ 0..25 => (
             200,
@@ -416,7 +416,7 @@ fn mistakes_in_an_expression_are_shown_in_the_flag() {
         "a,,b",
     ];
     folder.run(&key).left(2, &["--key:1:2"]);
-    // It is in several actions of the file.
+    // Several actions of the file have it.
     let items = [
         "paginate",
         "http://127.0.0.1:1/",
@@ -450,7 +450,7 @@ fn what_is_not_a_list_of_rows_is_refused_in_the_words_of_the_line() {
 #[test]
 fn an_error_behind_the_known_total_is_the_end() {
     let folder = Folder::new();
-    // A server that refuses the page behind the last one, with a page for people.
+    // A server that refuses the page after the last one with an HTML page.
     for status in [404, 416, 500] {
         let (base, requested) = serve(move |path| match number(path, "page").unwrap_or(1) {
             page @ 1..=2 => {
@@ -463,10 +463,10 @@ fn an_error_behind_the_known_total_is_the_end() {
         line.extend(ITEMS);
         folder.run(&line).left(0, &[]);
         assert_eq!(folder.read("rows"), lines(0..6));
-        // As many rows as the server has were there: nothing more is requested.
+        // All rows have been read, so nothing more is requested.
         assert_eq!(requested.lock().unwrap().len(), 2, "{status}");
     }
-    // Before the total it is a failure.
+    // A refusal before the total is reached is a failure.
     let (base, _) = serve(|path| match number(path, "page").unwrap_or(1) {
         1 => (200, vec![], json!({ "items": rows(0..3), "total": 6 })),
         _ => (404, vec![], json!("no such page")),
@@ -479,14 +479,14 @@ fn an_error_behind_the_known_total_is_the_end() {
 #[test]
 fn an_expression_ends_the_pages() {
     let folder = Folder::new();
-    // An empty page in the middle, no total, and an error behind the last page.
+    // An empty page in the middle, no total, and an error after the last page.
     let (base, requested) = serve(|path| {
         let page = number(path, "page").unwrap_or(1);
         let items = match page {
             2 => vec![],
             page => rows((page - 1) * 2..page * 2),
         };
-        // A text is not the end, whatever it says.
+        // A text is not the end, whatever its content is.
         let last = match page {
             4 => json!(true),
             _ => json!("false"),
@@ -510,7 +510,7 @@ fn an_expression_ends_the_pages() {
 #[test]
 fn opaque_cursors_may_be_empty_or_the_same() {
     let folder = Folder::new();
-    // The state is the server's: each request gets the next page, and the cursor never changes.
+    // The server has the state: each request gets the next page, and the cursor never changes.
     for cursor in ["", "next"] {
         let mut page = 0;
         let (base, _) = serve(move |_| {
@@ -535,7 +535,7 @@ fn opaque_cursors_may_be_empty_or_the_same() {
         folder.run(&line).left(0, &[]);
         assert_eq!(folder.read("rows"), lines(0..10), "{cursor:?}");
     }
-    // A server that never ends.
+    // A server without a last page.
     let (base, requested) = serve(|_| (200, vec![], json!({ "items": rows(0..2), "cursor": "" })));
     let mut line = vec![
         "paginate",
@@ -556,7 +556,7 @@ fn opaque_cursors_may_be_empty_or_the_same() {
 #[test]
 fn opaque_cursors_that_go_in_a_circle_fail() {
     let folder = Folder::new();
-    // A, B, A, B, …: the first page has no cursor.
+    // Pages A, B, A, B, …; the first page has no cursor.
     let (base, requested) = serve(|path| {
         let (items, cursor) = match path.split_once("after=") {
             Some((_, "A")) => (rows(2..4), "B"),
@@ -579,7 +579,7 @@ fn opaque_cursors_that_go_in_a_circle_fail() {
     assert_ne!(ran.code, Some(0), "{ran:?}");
     assert!(ran.err.contains("again: iteration"), "{ran:?}");
     assert!(requested.lock().unwrap().len() <= 8);
-    // One cursor, and empty pages between others: the server knows where it is.
+    // One cursor, and empty pages between the others: the server has the state.
     let mut page = 0;
     let (base, _) = serve(move |_| {
         page += 1;
@@ -592,7 +592,7 @@ fn opaque_cursors_that_go_in_a_circle_fail() {
     assert_eq!(folder.lines("rows"), 5);
 }
 
-/// A line that prints its rows, in another process.
+/// A command that prints its rows, in another process.
 fn printing(folder: &Folder, base: &str, out: Stdio) -> Child {
     Command::new(env!("CARGO_BIN_EXE_windlass"))
         .args(["paginate", base, "--items", "body.items", "--to", "-"])
@@ -607,7 +607,7 @@ fn printing(folder: &Folder, base: &str, out: Stdio) -> Child {
 #[test]
 fn the_same_line_prints_its_rows_in_each_process_that_runs_it() {
     let folder = Folder::new();
-    // The run ends when the second process is there.
+    // The run ends after the second process has joined it.
     let (sender, receiver) = std::sync::mpsc::channel::<()>();
     let (base, _) = serve(move |_| {
         let _ = receiver.recv();
@@ -622,7 +622,7 @@ fn the_same_line_prints_its_rows_in_each_process_that_runs_it() {
     };
     waits();
     let mut second = printing(&folder, &base, Stdio::piped());
-    // It names the run that it follows.
+    // The second process names the run that it follows.
     let mut stderr_lines = BufReader::new(second.stderr.take().unwrap());
     let mut line = String::new();
     while !line.contains("resuming paginate-") {
@@ -665,7 +665,7 @@ fn rows_that_are_not_printed_are_removed() {
         left
     };
     assert_eq!(left(), [""; 0]);
-    // What a killed process left goes with its run.
+    // What a killed process left is removed with its run.
     let listed = folder.run(&["list", "-o", "json"]).out;
     let listed: Value = serde_json::from_str(&listed).unwrap();
     let run = listed[0]["run"].as_str().unwrap().to_owned();
@@ -677,7 +677,7 @@ fn rows_that_are_not_printed_are_removed() {
     assert_eq!(left(), [""; 0]);
 }
 
-/// All rows of a list of 45, ten on a page, as a server counts them.
+/// A list of 45 rows, ten per page, from a server that reports a count.
 fn page_of_45(path: &str, name: &str, count: impl Fn(usize) -> Value) -> Answer {
     let page = number(path, name).unwrap_or(1);
     let rows = rows((page * 10 - 10).min(45)..(page * 10).min(45));
@@ -699,7 +699,7 @@ fn a_failure_behind_what_only_looks_like_a_total_is_no_end() {
             if path.ends_with("page=3") && !std::mem::replace(&mut has_failed, true) {
                 return (status, vec![], body.clone());
             }
-            // It counts the rows of the page.
+            // The server reports the number of rows on the page.
             page_of_45(path, "page", |rows| rows.into())
         });
         let mut line = vec!["paginate", &base, "--next", "page"];

@@ -1,4 +1,4 @@
-//! What workflows that come over HTTP may not do, before a run and in one.
+//! What workflows that arrive over HTTP may not do, at their start and while they run.
 
 use super::process::Place;
 use crate::serve::{Server, Start};
@@ -46,13 +46,13 @@ async fn what_can_be_seen_before_a_run_is_refused_when_it_is_loaded() {
         assert_eq!(found["code"], "denied", "{response}");
         assert!(response.to_string().contains(allowed_by), "{response}");
     }
-    // Each is allowed by its flag alone.
+    // Each is permitted only by its own flag.
     drop(server);
     let server = strict(&place, &["--allow-shell"]);
     let text = "actions: { a: { type: shell, run: 'echo 7' } }\noutputs: \"@body('a')\"";
     let run = server.begin(text, json!({})).await;
     assert_eq!(server.end(&run).await["output"], 7);
-    // And the operator's own commands are not bound by it.
+    // The operator's own commands are not restricted.
     let file = place.file("own.yaml", "actions: { a: { type: shell, run: 'true' } }");
     let own = place.run(&["run", &file]);
     assert!(own.status.success(), "{own:?}");
@@ -108,7 +108,7 @@ async fn a_guest_reaches_no_private_address_also_after_a_restart() {
     }
     assert_eq!(requests.load(Ordering::SeqCst), 0);
     server.kill();
-    // Under other rules one that was started before them reaches it.
+    // If the permissions change, a run that was started earlier may use them.
     let server = strict(&place, &["--allow-private-network"]);
     let run = last;
     let (status, response) = server
@@ -155,13 +155,13 @@ async fn the_rules_are_those_of_the_server_that_starts_an_action() {
     let last = runs.pop().unwrap();
     server.kill();
 
-    // The permission is revoked, for saved workflows and for active runs.
+    // The permission is revoked for saved workflows and for active runs.
     let server = strict(&place, &[]);
     let (status, response) = server.post("/v1/runs", &by_name).await;
     assert_eq!(status, 422, "{response}");
     assert_eq!(response["diagnostics"][0]["code"], "denied", "{response}");
     assert!(response.to_string().contains("--allow-shell"), "{response}");
-    // It can still be looked at.
+    // The workflow can still be read.
     let (status, response) = server.get("/v1/workflows/kept").await;
     assert_eq!(status, 200, "{response}");
     assert_eq!(response["warnings"][0]["code"], "denied", "{response}");
@@ -173,7 +173,7 @@ async fn the_rules_are_those_of_the_server_that_starts_an_action() {
     }
     server.kill();
 
-    // And given again, also to what was there before.
+    // The permission is granted again, also to existing workflows and runs.
     let server = strict(&place, &["--allow-shell"]);
     let (status, response) = server.post("/v1/runs", &by_name).await;
     assert_eq!(status, 201, "{response}");
@@ -182,7 +182,7 @@ async fn the_rules_are_those_of_the_server_that_starts_an_action() {
         let outcome = go(&server, run).await;
         assert_eq!(outcome["output"]["body"], 7, "{outcome}");
     }
-    // A process without a server has rules of its own.
+    // A process without a server uses its own flags.
     let run = server.begin(&shell, json!({})).await;
     let path = format!("/v1/runs/{run}/signal");
     server
@@ -226,7 +226,7 @@ async fn a_guest_names_only_the_secrets_that_it_is_let() {
         assert_eq!(found["code"], "denied", "{response}");
         let hint = found["hint"].as_str().unwrap();
         assert!(hint.ends_with("--allow-secret API_KEY"), "{hint}");
-        // Nor does it get the list of them.
+        // The answer does not reveal which secrets exist.
         let guess = body.to_string().replace("API_KEY", "GUESSED");
         let guess = serde_json::from_str(&guess).unwrap();
         let (_, other) = server.post("/v1/runs", &guess).await;
@@ -238,7 +238,7 @@ async fn a_guest_names_only_the_secrets_that_it_is_let() {
             "{other}"
         );
     }
-    // The operator's own names it.
+    // The operator's own workflow may name it.
     let file = place.file(
         "own.yaml",
         &SECRET.replace("  wait: { type: waitForSignal, signal: go }\n", ""),
@@ -258,7 +258,7 @@ async fn a_guest_names_only_the_secrets_that_it_is_let() {
     server.post(&go(&first), &json!({ "name": "go" })).await;
     assert_eq!(server.end(&first).await["output"], json!({ "length": 10 }));
     server.kill();
-    // The permission is taken away, from what is under way too.
+    // The permission is revoked, also for active runs.
     let server = with(&[]);
     server.post(&go(&second), &json!({ "name": "go" })).await;
     let outcome = server.end(&second).await;

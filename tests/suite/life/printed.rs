@@ -1,4 +1,4 @@
-//! What a command prints is seen while it runs.
+//! The output of a command is shown while it runs.
 
 use super::process::Place;
 use std::io::{BufRead, BufReader, Read};
@@ -19,7 +19,7 @@ fn spawn(place: &Place, args: &[&str]) -> Child {
     command.spawn().unwrap()
 }
 
-/// Reads lines up to one that has this.
+/// Reads lines up to the first one that contains `part`.
 fn until(lines: &mut impl BufRead, part: &str) {
     let mut line = String::new();
     while !line.contains(part) {
@@ -42,7 +42,7 @@ fn a_command_is_seen_while_it_runs_by_its_process_and_by_others() {
     until(&mut err, "s | bad");
     let mut logs = spawn(&place, &["logs", "r", "-f"]);
     let mut out = BufReader::new(logs.stdout.take().unwrap());
-    // What it had printed before comes first.
+    // The earlier output comes first.
     until(&mut out, "first");
     until(&mut out, "ActionStarted");
     std::fs::write(go, "").unwrap();
@@ -51,7 +51,7 @@ fn a_command_is_seen_while_it_runs_by_its_process_and_by_others() {
     until(&mut out, "RunFinished");
     assert!(run.wait().unwrap().success());
     assert!(logs.wait().unwrap().success());
-    // It is stored nowhere.
+    // The output is not stored.
     let stdout = place.run(&["logs", "r"]).stdout;
     assert!(!String::from_utf8(stdout).unwrap().contains("Printed"));
 }
@@ -61,7 +61,7 @@ fn a_line_of_the_command_line_shows_what_its_command_prints() {
     let place = Place::new();
     let go = place.state().with_file_name("go").display().to_string();
     let run = format!("echo waiting; until [ -e {go} ]; do sleep 0.05; done; echo done");
-    // Behind `--` it would be the command's.
+    // After `--` the option would belong to the command.
     let state = place.state().display().to_string();
     let poll = ["--state", &state, "poll", "--every", "10ms", "--", "sh"];
     let mut poll = spawn(&place, &[&poll[..], &["-c", &run]].concat());

@@ -1,5 +1,5 @@
-//! The permissions of a store: only its user reads it, and no action writes in it. What an action writes
-//! elsewhere is there after a power cut, with its name.
+//! The permissions of a store: only its user can read it, and no action can write to it. A file that an action writes
+//! elsewhere survives a power cut, with its name.
 
 use super::process::Place;
 use crate::serve::COUNT;
@@ -18,7 +18,7 @@ actions:
   add: { type: appendFile, path: "@inputs('file')", row: 1 }
 "#;
 
-/// Everything below a directory that is no socket, with its mode.
+/// Everything below a directory except sockets, with its mode.
 fn modes(dir: &Path) -> Vec<(String, u32)> {
     let mut found = vec![(dir.display().to_string(), mode(dir))];
     for entry in fs::read_dir(dir).unwrap() {
@@ -40,7 +40,7 @@ fn mode(path: &Path) -> u32 {
 fn a_new_state_directory_is_its_users_alone() {
     let place = Place::new();
     let file = place.file("count.yaml", COUNT);
-    // Twice: the second one writes an index, and a mark of its own.
+    // Two runs: the second process writes an index and a mark of its own.
     for _ in 0..2 {
         let mut command = std::process::Command::new("sh");
         command.args(["-c", "umask 022; exec \"$0\" \"$@\""]);
@@ -80,7 +80,7 @@ fn no_action_writes_in_the_store() {
         StoreKind::Fjall => "fjall",
     };
     let mark = || fs::metadata(store.join("mark")).unwrap().len();
-    // Every file of the database, however deep it lies.
+    // Every file of the database, at any depth.
     let linked: Vec<_> = (0..)
         .zip(files(&place.state()))
         .map(|(number, file)| {
@@ -89,7 +89,7 @@ fn no_action_writes_in_the_store() {
             link
         })
         .collect();
-    // A file of fjall's below its folder is one that stays.
+    // In a fjall store, one more file is never replaced.
     let least = if kind() == StoreKind::Fjall { 3 } else { 2 };
     let named = [
         store.join("mark"),
@@ -104,7 +104,7 @@ fn no_action_writes_in_the_store() {
     for path in named.iter().chain(&linked) {
         let input = format!("file={}", path.display());
         let failed = place.run(&["run", &append, "-i", &input]);
-        // A database creates some of its files again: the old one is unused.
+        // A database replaces some of its files. A link to a replaced file leads to an unused one.
         if linked.contains(path) && fs::metadata(path).unwrap().nlink() == 1 {
             continue;
         }
@@ -122,7 +122,7 @@ fn no_action_writes_in_the_store() {
         );
     }
     assert!(refused >= named.len() + least, "{refused}");
-    // Next to it there is room.
+    // A file outside of the store may be written.
     let input = format!("file={}", place.state().join("rows.jsonl").display());
     let done = place.run(&["run", &append, "-i", &input]);
     assert_eq!(done.status.code(), Some(0), "{done:?}");
@@ -130,7 +130,7 @@ fn no_action_writes_in_the_store() {
     assert_eq!(fine.status.code(), Some(0), "{fine:?}");
 }
 
-/// Rows that were acknowledged are in a file that can be found.
+/// Acknowledged rows are in a file whose name is durable.
 #[test]
 fn the_name_of_a_new_file_is_durable_before_its_rows_are() {
     assert!(strace_works(), "this test needs strace");

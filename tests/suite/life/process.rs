@@ -1,4 +1,4 @@
-//! The real binary on a state directory, and its events as they come.
+//! The real binary with a state directory, and its events while it runs.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
@@ -7,10 +7,10 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// A process that says nothing for so long hangs.
+/// A process without output for this time hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A directory with a workflow file and a state.
+/// A directory for workflow files and a state.
 pub struct Place {
     pub dir: tempfile::TempDir,
 }
@@ -26,14 +26,14 @@ impl Place {
         self.dir.path().join("state")
     }
 
-    /// Writes a workflow; gives its path.
+    /// Writes a workflow; returns its path.
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.dir.path().join(name);
         std::fs::write(&path, text).unwrap();
         path.to_str().unwrap().to_owned()
     }
 
-    /// The binary with arguments, on this state.
+    /// The binary with arguments and with this state.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
         command
@@ -46,7 +46,7 @@ impl Place {
         command
     }
 
-    /// What a command gives, when it has ended.
+    /// The output of a command that has ended.
     pub fn run(&self, args: &[&str]) -> Output {
         self.command(args).output().unwrap()
     }
@@ -58,12 +58,12 @@ impl Place {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// A process whose events are read as they come.
+    /// Starts a process whose events are read as they arrive.
     pub fn follow(&self, args: &[&str]) -> Following {
         self.follow_from(Path::new("."), args)
     }
 
-    /// The same, called in a folder.
+    /// The same, started in a folder.
     pub fn follow_from(&self, folder: &Path, args: &[&str]) -> Following {
         let mut command = self.command(args);
         command.current_dir(folder);
@@ -72,7 +72,7 @@ impl Place {
 }
 
 impl Following {
-    /// What it says on standard error until it closes that.
+    /// Its standard error up to its end.
     pub fn stderr_text(&mut self) -> String {
         let mut text = String::new();
         let mut stderr = self.child.stderr.take().unwrap();
@@ -97,7 +97,7 @@ impl Following {
     }
 }
 
-/// Everything in a directory, as one heap of bytes.
+/// The content of all files in a directory, joined.
 pub fn bytes_of(dir: &Path) -> Vec<u8> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).unwrap() {
@@ -118,7 +118,7 @@ pub struct Following {
 }
 
 impl Following {
-    /// The next line of its output; none when it has ended.
+    /// The next line of its output; none after its end.
     pub fn line(&mut self) -> Option<Value> {
         match self.lines.recv_timeout(PATIENCE) {
             Ok(line) => Some(line),
@@ -130,7 +130,7 @@ impl Following {
         }
     }
 
-    /// Reads on until an event of this kind about this node, as far as one is named.
+    /// Reads up to an event of this kind, about this node if one is named.
     pub fn until(&mut self, event: &str, node: &str) -> Value {
         while let Some(line) = self.line() {
             let named = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
@@ -142,7 +142,7 @@ impl Following {
         panic!("it ended without {event} of {node}, with {status:?}: {errors}");
     }
 
-    /// Its last line, the result, when it has ended.
+    /// Its last line, the result, after its end.
     pub fn result(mut self) -> Value {
         let mut last = Value::Null;
         while let Some(line) = self.line() {
@@ -156,7 +156,7 @@ impl Following {
         last["result"].clone()
     }
 
-    /// Kills it as a power cut would.
+    /// Kills it with SIGKILL.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

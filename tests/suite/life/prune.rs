@@ -1,4 +1,4 @@
-//! Ended runs are pruned, by age and by number, next to a process that continues.
+//! Ended runs are pruned by age and by number, while another process continues.
 
 use super::process::Place;
 use crate::serve::{COUNT, SLEEP, Server, Start};
@@ -56,7 +56,7 @@ async fn ended_runs_are_pruned_next_to_a_live_server() {
     let gone = place.run(&["status", &ended[0]]);
     assert_eq!(gone.status.code(), Some(2), "{gone:?}");
 
-    // A sleeping run continues, also through a restart, and the server prunes automatically.
+    // A sleeping run continues, also after a restart, and the server prunes automatically.
     server.kill();
     let state = place.state();
     let server = Start::new(&state).args(&["--prune-keep", "0"]).spawn();
@@ -68,7 +68,7 @@ async fn ended_runs_are_pruned_next_to_a_live_server() {
     }
     assert_eq!(names(&place), [asleep]);
     drop(server);
-    // A count, and the ids on request.
+    // Prints the count, and the ids on request.
     let shown = |args: &[&str]| {
         let args = [&["prune", "--keep", "0", "--dry-run"], args].concat();
         String::from_utf8(place.run(&args).stdout).unwrap()
@@ -82,7 +82,7 @@ async fn ended_runs_are_pruned_next_to_a_live_server() {
     assert_eq!(usage.status.code(), Some(2), "{usage:?}");
 }
 
-/// A store of runs that have ended, with 20 KB a commit.
+/// A store with runs that have ended, with 20 KB per commit.
 pub fn fill(state: &Path, runs: u64, commits: u64) {
     let store = open_store(state).unwrap();
     for run in 0..runs {
@@ -97,7 +97,7 @@ pub fn fill(state: &Path, runs: u64, commits: u64) {
     }
 }
 
-/// What is in a folder takes so many bytes.
+/// The total size of the files in a folder.
 fn room(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
     let of_one = |entry: std::fs::DirEntry| {
@@ -111,7 +111,7 @@ fn room(folder: &Path) -> u64 {
     entries.map(of_one).sum()
 }
 
-/// Rows that are gone leave holes in the log, which the database uses again and does not give back.
+/// Deleted rows leave holes in the log. The database reuses them but does not return the space to the disk.
 #[test]
 fn a_store_that_is_compacted_takes_no_more_room_than_its_runs() {
     let place = Place::new();
@@ -139,7 +139,7 @@ fn a_store_that_is_compacted_takes_no_more_room_than_its_runs() {
     assert_eq!(left, ["audit.jsonl", "store"]);
 }
 
-/// A dump of a store while runs are pruned does not report their remains as unreadable.
+/// A dump that is made while runs are pruned does not report their remains as unreadable.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_is_forgotten_while_the_store_is_dumped_is_not_in_the_dump() {
     let place = Place::new();

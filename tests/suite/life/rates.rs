@@ -1,4 +1,4 @@
-//! Rate limits of calls over all runs of a store, against a server that counts and refuses.
+//! Rate limits of calls over all runs of a store, with a server that counts and refuses.
 
 use super::first_use::Folder;
 use crate::support::serve;
@@ -14,16 +14,16 @@ use tokio::sync::{Notify, Semaphore};
 use windlass_engine::report::status;
 use windlass_engine::{Engine, Timestamp, Value, now};
 
-/// A server with a quota of `count` requests in each stretch of the length `per`, however the stretch lies. Requests
-/// arrive late on a busy machine, so the rates of the tests allow the same number in a much longer stretch.
+/// A server with a quota of `count` requests in every interval of length `per`. Requests arrive late on a busy machine,
+/// so the rates of the tests allow the same number in a much longer interval.
 #[derive(Clone)]
 struct Quota {
     count: usize,
     per: Duration,
-    /// A refusal does not say when to come again.
+    /// Whether a refusal omits the time of the next attempt.
     hides_time: bool,
     seen: Arc<Mutex<Seen>>,
-    /// Notified after this number of requests.
+    /// The number of requests after which to notify.
     reached: Arc<(usize, Notify)>,
 }
 
@@ -81,7 +81,7 @@ async fn answer(State(quota): State<Quota>) -> Response {
     }
 }
 
-/// A file of `count` calls at once.
+/// A file with `count` concurrent calls.
 fn calls(count: usize, url: &str, more: &str) -> String {
     format!(
         "{more}
@@ -120,7 +120,7 @@ async fn a_file_or_a_flag_keeps_the_quota_of_a_server() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_quota_is_enforced_through_a_kill() {
     let folder = Folder::new();
-    // The whole quota is spent in the first moment, and the process killed.
+    // The whole quota is used immediately, and the process is killed.
     let quota = Quota::new(20, Duration::from_millis(2_000), 20);
     let url = quota.start().await;
     folder.file(
@@ -161,7 +161,7 @@ async fn a_refusal_makes_the_other_calls_wait() {
         child.wait().unwrap();
         let (accepted, refused) = quota.counts();
         assert_eq!(accepted, 40);
-        // Each of the 50 that are active at once begins at most one call that is refused. Without a time, more try again
+        // Each of the 50 concurrent calls is refused at most once. Without a time in the refusal, more calls try again
         // after a second.
         assert!(refused >= 1 && (hides_time || refused <= 50), "{refused}");
     }
@@ -178,7 +178,7 @@ async fn status_explains_who_waits_for_a_rate_limit() {
     );
     let mut child = folder.start(&["run", "w.yaml", "--id", "r"]);
     quota.reached.1.notified().await;
-    // The calls line up after the first one was answered.
+    // The calls queue after the first one was answered.
     let report = tokio::task::block_in_place(|| {
         loop {
             let out = folder.run(&["status", "r", "-o", "json"]).left(0, &[]).out;
@@ -205,7 +205,7 @@ async fn status_explains_who_waits_for_a_rate_limit() {
         text.contains(&format!("waits for the rate limit of {HOST}")),
         "{text}"
     );
-    // One branch represents all four, in whichever order they lined up.
+    // One branch represents all four, in any order of the queue.
     let places = ["1", "2", "3", "4"].map(|place| format!(", number {place} in line"));
     assert!(places.iter().any(|place| text.contains(place)), "{text}");
     child.kill().unwrap();
@@ -230,7 +230,7 @@ async fn calls_that_name_a_rate_count_against_it_and_not_against_their_hosts() {
             "@{item()}\"",
             "@{item()}\", rate: \"@{concat('quota-', 'A')}\"",
         );
-        // The hosts have rates of which one call would be too many.
+        // The hosts have rates that would not allow a second call.
         let rates = "rates: { quota-a: 10/1s, 127.0.0.1: 1/h, localhost: 1/h }";
         folder.file(
             "w.yaml",
@@ -362,8 +362,8 @@ fn wrong_rates_are_refused() {
         .left(2, &["is not a host or the name of a rate"]);
 }
 
-/// A server that answers with 503 while it is down. In the mode that holds its requests, it answers one when the test
-/// releases it.
+/// A server that answers with 503 while it is down. In another mode it holds its requests, and answers each when the
+/// test releases it.
 #[derive(Clone)]
 struct Fragile {
     state: Arc<Mutex<FragileState>>,
@@ -375,7 +375,7 @@ struct Fragile {
 struct FragileState {
     is_up: bool,
     holds: bool,
-    /// How many requests it has held, and holds.
+    /// How many requests it has held so far, and how many it holds now.
     arrived: usize,
     held: usize,
 }

@@ -1,5 +1,5 @@
-//! Recipes of `docs/guides/cookbook.md` that need a server of their own: each runs to its end, is killed at a request
-//! and resumed.
+//! Recipes of `docs/guides/cookbook.md` that need their own server: each runs to its end, and is also killed at a
+//! request and resumed.
 
 use crate::life::first_use::Folder;
 use crate::life::process::{Following, Place};
@@ -33,7 +33,7 @@ struct Seen {
     at_ms: i64,
 }
 
-/// How many of the requests begin with this.
+/// How many of the requests begin with `line`.
 fn count(seen: &[Seen], line: &str) -> usize {
     seen.iter().filter(|one| one.line.starts_with(line)).count()
 }
@@ -64,7 +64,7 @@ impl Server {
         serve(Router::new().fallback(respond).with_state(self.clone())).await
     }
 
-    /// Runs a workflow; a run whose request is not answered is killed and resumed. Returns its outputs.
+    /// Runs a workflow. If a request is not answered, kills the process and resumes the run. Returns its outputs.
     async fn run(&self, folder: &Folder, text: &str, inputs: &[&str]) -> Value {
         folder.file("recipe.yaml", text);
         let secrets = tempfile::tempdir().unwrap();
@@ -116,7 +116,7 @@ async fn respond(State(server): State<Server>, request: Request) -> Response {
     }
 }
 
-/// Whether curl is there.
+/// Whether curl is installed.
 fn has_curl() -> bool {
     let version = Command::new("curl").arg("--version").output();
     version.is_ok_and(|output| output.status.success())
@@ -124,7 +124,7 @@ fn has_curl() -> bool {
 
 const RESULTS: &str = "{\"custom_id\":\"1\"}\n{\"custom_id\":\"2\"}\n";
 
-/// The files and batches of OpenAI.
+/// OpenAI's API of files and batches.
 fn batches(seen: &[Seen]) -> Response {
     let batch = |status: &str, file: Option<&str>| {
         json!({
@@ -157,7 +157,7 @@ async fn openai_batch() {
         return lacking("curl is not installed");
     }
     let text = recipe("openai-batch").replace("interval: 30s", "interval: 10ms");
-    // No kill, one at the start of the batch, at a poll, at the results.
+    // No kill, and kills at the start of the batch, at a poll, and at the results.
     for silent_at in [0, 2, 4, 6] {
         let server = Server::new(batches, silent_at);
         let api = format!("api={}", server.start().await);
@@ -180,7 +180,7 @@ async fn openai_batch() {
         assert_eq!(keys.len(), 1, "{silent_at}");
         let polls = seen.iter().filter(|one| one.line == "GET /batches/batch_7");
         let polls: Vec<i64> = polls.map(|one| one.at_ms).collect();
-        // The server asks for 60 ms.
+        // The server requests 60 ms.
         if silent_at == 0 {
             let is_late = polls.windows(2).all(|pair| pair[1] - pair[0] >= 50);
             assert!(is_late, "{polls:?}");
@@ -188,8 +188,8 @@ async fn openai_batch() {
     }
 }
 
-/// Dispatches that are answered with 204. A list has the run from its second answer on; the list of a repeated
-/// command, which has waited, has it at once.
+/// Dispatches are answered with 204. Their run appears in the list from the second request on. A repeated command has
+/// already waited, so its list contains the run at once.
 fn dispatches(seen: &[Seen]) -> Response {
     let line = &*seen.last().unwrap().line;
     if line.starts_with("POST ") {
@@ -223,7 +223,7 @@ async fn dispatch() {
         return lacking("curl is not installed");
     }
     let text = recipe("dispatch");
-    // A dispatch, two lists, three polls.
+    // A dispatch, two lists, and three polls.
     for silent_at in 0..=6 {
         let server = Server::new(dispatches, silent_at);
         let api = format!("api={}", server.start().await);
@@ -261,8 +261,8 @@ async fn a_dispatch_that_was_refused_is_sent_again() {
     assert_eq!(count(&server.seen.lock().unwrap(), "POST "), 2);
 }
 
-/// Jobs that are started with a POST and end one after the other. A list has one of others, too, and the first list
-/// does not have the first job yet.
+/// Jobs that are started with a POST and end one after the other. The list also contains a job of another client, and
+/// the first list lacks the first job.
 fn jobs(seen: &[Seen]) -> Response {
     let mut starts: Vec<&Seen> = Vec::new();
     for one in seen.iter().filter(|one| one.line == "POST /jobs") {
@@ -291,7 +291,7 @@ fn jobs(seen: &[Seen]) -> Response {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_jobs() {
     let text = recipe("many-jobs");
-    // No kill, one while the jobs start, one at a list.
+    // No kill, and kills while the jobs start and at a list.
     for silent_at in [0, 2, 5] {
         let server = Server::new(jobs, silent_at);
         let url = format!("url={}/jobs", server.start().await);
@@ -313,18 +313,18 @@ async fn many_jobs() {
         keys.sort_unstable();
         keys.dedup();
         assert_eq!(keys.len(), 3, "{silent_at}: {keys:?}");
-        // The third job has ended in the fourth list; a list that was not answered is read again.
+        // The third job has ended in the fourth list. A list that was not answered is requested again.
         let lists = count(&seen, "GET /jobs");
         assert_eq!(lists, 4, "{silent_at}");
     }
 }
 
-/// Whether there is a row at this second.
+/// Whether this second has a row.
 fn is_row(second: &u32) -> bool {
     *second < 60 || second.is_multiple_of(20)
 }
 
-/// Rows of 16 minutes, most of them in the first. An answer has at most 20 rows.
+/// Rows of 16 minutes, most of them in the first one. An answer contains at most 20 rows.
 fn rows(seen: &[Seen]) -> Response {
     let line = seen.last().unwrap().line.replace("%3A", ":");
     let second = |name: &str| -> u32 {
@@ -382,7 +382,7 @@ async fn a_second_with_too_many_rows_fails_the_halved_windows() {
 fn settled_file() {
     let folder = Folder::new();
     folder.file("recipe.yaml", recipe("settled-file"));
-    // The upload grows with the first four checks. The third one hangs until there is a file `go`.
+    // The file grows at the first four checks. The third check hangs until the file `go` exists.
     let script = "#!/bin/sh
 echo >> checks
 checks=$(grep -c '' checks)
@@ -414,23 +414,23 @@ exec /usr/bin/wc \"$@\"
     run.kill();
     folder.file("go", "");
     let outputs = start(&["resume", "r"]).result();
-    // The check that hung added no row, and the four after the last growth saw the same size.
+    // The check that hung added no row, and the four checks after the last growth read the same size.
     assert_eq!(outputs, json!({ "lines": 3 }));
     assert_eq!(folder.lines("checks"), 4 + 4 + 1);
 }
 
-/// A server of PostgreSQL.
+/// A PostgreSQL server.
 struct Postgres {
     dir: tempfile::TempDir,
 }
 
 impl Postgres {
-    /// Starts one; none where it is not installed.
+    /// Starts a server; none if PostgreSQL is not installed.
     fn start() -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
         let server = Self { dir };
         if server.is_root() {
-            // It refuses to run as root.
+            // PostgreSQL refuses to run as root.
             chown(server.dir.path(), Some(65_534), Some(65_534)).unwrap();
         }
         let create = "initdb -D data -A trust -U windlass --locale=C --no-sync";
@@ -444,7 +444,7 @@ impl Postgres {
         std::fs::metadata("/proc/self").unwrap().uid() == 0
     }
 
-    /// Runs a line of shell with the server's programs; returns whether it succeeded.
+    /// Runs a shell command with the server's programs in its path; returns whether it succeeded.
     fn run(&self, line: &str) -> bool {
         let path = "PATH=$PATH:$(echo /usr/lib/postgresql/*/bin | tr ' ' :)";
         let line = format!("{path}; {line}");
@@ -465,7 +465,7 @@ impl Postgres {
         status.is_ok_and(|status| status.success())
     }
 
-    /// The environment of its clients.
+    /// The environment for its clients.
     fn env(&self) -> [(&'static str, &OsStr); 3] {
         [
             ("PGHOST", self.dir.path().as_os_str()),

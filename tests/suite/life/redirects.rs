@@ -1,4 +1,4 @@
-//! Secrets of a call that is led elsewhere: they stay with the server that they were meant for.
+//! Secrets of a call that is redirected: they are sent only to the server for which they are meant.
 
 use super::process::Place;
 use crate::support::serve;
@@ -15,7 +15,7 @@ const CANARY: &str = "cAnAry-redirect-4711";
 
 type Seen = Arc<Mutex<Vec<String>>>;
 
-/// Notes all of a request.
+/// Records the whole request.
 async fn note(State(seen): State<Seen>, uri: Uri, headers: HeaderMap, body: Bytes) -> &'static str {
     let body = String::from_utf8_lossy(&body).into_owned();
     seen.lock()
@@ -65,14 +65,14 @@ async fn a_secret_does_not_follow_to_another_server() {
             "authentication": { "type": "Bearer", "token": "${secret:TOKEN}" },
         })
     };
-    // On the same server everything goes along.
+    // Everything is sent again to the same server.
     let (output, noted) = call(with("/near"));
     assert!(output.status.success(), "{output:?}");
     let [near] = &noted[..] else {
         panic!("{noted:?}")
     };
     assert_eq!(near.matches(CANARY).count(), 2, "{near}");
-    // Elsewhere nothing does but what says how to read.
+    // Another server gets only the headers that describe how to read an answer.
     let (output, noted) = call(with("/away"));
     assert!(output.status.success(), "{output:?}");
     let [away] = &noted[..] else {
@@ -80,7 +80,7 @@ async fn a_secret_does_not_follow_to_another_server() {
     };
     assert!(!away.contains("cAnAry"), "{away}");
     assert!(away.contains("text/plain"), "{away}");
-    // A body or an address that holds one does not leave at all.
+    // A body or an address that contains a secret is not sent to another server.
     let body = json!({ "method": "POST", "uri": format!("{home}/away"), "body": { "k": "${secret:TOKEN}" } });
     for inputs in [body, with("/leak")] {
         let (output, noted) = call(inputs);

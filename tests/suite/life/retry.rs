@@ -1,5 +1,5 @@
-//! A run that failed is taken up again from an action or an iteration, with the state of then:
-//! over HTTP, on the command line, through a kill, and when its journal was shortened.
+//! A run that failed is retried from an action or an iteration, with the state of that time: over HTTP, on the command
+//! line, through a kill, and after its journal was shortened.
 
 use super::process::Place;
 use crate::serve::Server;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
-/// A world with a part that is broken until it is mended, and that can be made to wait.
+/// A service with a part that is broken until it is repaired, and that can delay its answers.
 #[derive(Clone)]
 struct World {
     /// The keys of the calls, in order.
@@ -38,7 +38,7 @@ impl World {
         serve(router.with_state(self.clone())).await
     }
 
-    /// The keys of the calls since the last look, without their run: `poll#3/fetch`.
+    /// The keys of the calls since the last `take`, without their run: `poll#3/fetch`.
     fn take(&self) -> Vec<String> {
         let keys = std::mem::take(&mut *self.keys.lock().unwrap());
         let own = |key: &String| key.split_once('/').unwrap().1.to_owned();
@@ -46,7 +46,7 @@ impl World {
     }
 }
 
-/// `fetch` of 3 is what is broken.
+/// The broken part is `fetch` of iteration 3.
 async fn call(
     State(world): State<World>,
     Path((what, n)): Path<(String, u64)>,
@@ -63,7 +63,7 @@ async fn call(
     Json(json!({ "n": n })).into_response()
 }
 
-/// Five iterations of three steps; the fourth iteration fails at its second step.
+/// Five iterations of three steps. The fourth iteration fails at its second step.
 const POLL: &str = r#"
 name: poll
 inputs: { base: { type: string } }
@@ -87,7 +87,7 @@ actions:
 outputs: { total: "@variables('total')", n: "@variables('n')" }
 "#;
 
-/// A run that has failed in a world with a broken part.
+/// A run that has failed because of the broken part.
 struct Failed {
     world: World,
     place: Place,
@@ -119,7 +119,7 @@ impl Failed {
         }
     }
 
-    /// The same, and then the world is mended.
+    /// The same, and then the service is repaired.
     async fn and_mended(workflow: &str, signals: &[&str]) -> Self {
         let failed = Self::of(workflow, signals).await;
         failed.world.take();
@@ -142,7 +142,7 @@ async fn from_an_action_or_an_iteration_with_the_state_of_then() {
     } = Failed::of(POLL, &[]).await;
     assert_eq!(world.take().len(), 1 + 3 * 2 + 1 + 2);
 
-    // Still broken: it fails again, at the same place, with all of its attempts.
+    // The service is still broken, so the retry fails at the same place after all of its attempts.
     let (status, again) = retry(&server, &run, json!({ "from": "failed" })).await;
     assert_eq!(status, 201, "{again}");
     let again = again["run"].as_str().unwrap().to_owned();
@@ -162,7 +162,7 @@ async fn from_an_action_or_an_iteration_with_the_state_of_then() {
         (&run, "poll#0", whole(0)),
         (&run, "poll", whole(0)),
         (&run, "first", [vec!["first".to_owned()], whole(0)].concat()),
-        // What was retried is retried, from where it began too.
+        // A retry can be retried, also from the place where it started.
         (&again, "failed", whole(3)[1..].to_vec()),
         (&again, "poll#3/fetch", whole(3)[1..].to_vec()),
     ] {
@@ -172,7 +172,7 @@ async fn from_an_action_or_an_iteration_with_the_state_of_then() {
         let outcome = server.end(new).await;
         assert_eq!(outcome["status"], "Succeeded", "{from}: {outcome}");
         assert_eq!(outcome["output"], json!({ "total": 10, "n": 5 }), "{from}");
-        // The effect is a new one: the key names the new run.
+        // The effect is a new one: its key names the new run.
         let first = world.keys.lock().unwrap()[0].clone();
         assert!(first.starts_with(&format!("{new}/")), "{first}");
         assert_eq!(world.take(), expected, "{from}");
@@ -193,7 +193,7 @@ async fn from_an_action_or_an_iteration_with_the_state_of_then() {
             .ends_with("did you mean `poll`?");
         assert_eq!(misspelt, from == "oll#3", "{refused}");
     }
-    // The old run is as it ended.
+    // The old run is unchanged.
     let (_, status) = server.get(&format!("/v1/runs/{run}")).await;
     assert_eq!(status["status"], "Failed");
 }
@@ -213,7 +213,7 @@ async fn a_kill_during_the_retried_part_changes_nothing() {
     assert_eq!(status, 201, "{response}");
     let mut calls = world.calls.subscribe();
     calls.wait_for(|calls| *calls > before).await.unwrap();
-    // Before its first step has ended, and again in the middle.
+    // Kills before its first step has ended, and again in the middle.
     server.kill();
     let server = Server::start(&place.state());
     calls.wait_for(|calls| *calls > before + 1).await.unwrap();
@@ -230,7 +230,7 @@ async fn a_kill_during_the_retried_part_changes_nothing() {
     assert_eq!(keys, expected);
 }
 
-/// Items of a foreach, two at a time, next to a step that takes long.
+/// Items of a foreach, two at a time, while another step takes long.
 const EACH: &str = r#"
 name: each
 inputs: { base: { type: string } }
@@ -274,7 +274,7 @@ async fn from_an_item_while_another_branch_waits() {
         let (status, response) = retry(&server, &run, json!({ "from": from })).await;
         assert_eq!(status, 201, "{response}");
         let new = response["run"].as_str().unwrap();
-        // The other branch may not have heard its signal then.
+        // The other branch may not have received its signal by then.
         let signal = format!("/v1/runs/{new}/signal");
         server.post(&signal, &json!({ "name": "go" })).await;
         let outcome = server.end(new).await;
@@ -285,7 +285,7 @@ async fn from_an_item_while_another_branch_waits() {
     }
 }
 
-/// Takes so many steps between its requests that a snapshot shortens the journal on the way.
+/// Makes enough steps between its requests that a snapshot shortens the journal meanwhile.
 const LARGE: &str = r#"
 name: large
 inputs: { base: { type: string } }
@@ -349,7 +349,7 @@ async fn on_the_command_line_alone_next_to_a_server_and_remotely() {
             let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"));
             command.args(&args).output().unwrap()
         } else {
-            // Its run came over HTTP: without a server the command says what that may do.
+            // The run arrived over HTTP, so without a server the command's flags decide what it may do.
             let mut command = place.command(&args);
             let command = command.env("WINDLASS_ALLOW_PRIVATE_NETWORK", "true");
             command.output().unwrap()

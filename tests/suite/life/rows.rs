@@ -1,4 +1,5 @@
-//! `key`, `format` and `columns` of `appendFile` and `paginate`: no row twice, in a file that programs read.
+//! `key`, `format` and `columns` of `appendFile` and `paginate`: no row is written twice, and other programs can read
+//! the file.
 
 use super::first_use::Folder;
 use super::paginate::serve;
@@ -6,11 +7,11 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Pages of ten rows whose ids overlap by two, as of a list that grows while it is read.
+/// Pages of ten rows whose ids overlap by two, as in a list that grows while it is read.
 const PAGES: usize = 12;
 const IDS: usize = 8 * PAGES + 2;
 
-/// A server of such pages, which holds the answer to these requests until the test sends a signal.
+/// A server of such pages. It holds the answers to the `held` requests until the test sends a signal.
 fn overlapping(held: &'static [usize]) -> (String, Receiver<()>, Sender<()>) {
     let (reached, is_reached) = channel();
     let (go, may_go) = channel();
@@ -37,7 +38,7 @@ fn overlapping(held: &'static [usize]) -> (String, Receiver<()>, Sender<()>) {
     (base, is_reached, go)
 }
 
-/// Runs the line, killed at each held request; gives its standard output.
+/// Runs the command, killed at each held request; returns its standard output.
 fn paginate(folder: &Folder, more: &[&str], held: &'static [usize]) -> String {
     let (base, reached, go) = overlapping(held);
     let mut line = vec!["paginate", &base, "--next", "page", "--items", "body.items"];
@@ -95,7 +96,7 @@ fn rows_with_a_key_are_stored_once_in_each_format_through_kills() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap());
     assert_eq!(ids(rows), all_ids());
-    // What a run needed is removed with its end.
+    // The run's own files are removed at its end.
     folder.wait_for(|names| {
         let left = names.iter().filter(|name| !name.starts_with('.'));
         let left: HashSet<&str> = left.map(String::as_str).collect();
@@ -130,7 +131,7 @@ fn without_a_key_every_row_is_stored() {
         .left(2, &["`--columns` needs `--format csv`"]);
 }
 
-/// A file of one append, with these inputs besides its path.
+/// Runs a file with one append, with these inputs in addition to the path.
 fn append(folder: &Folder, file: &str, inputs: &str) -> Value {
     let name = format!("{file}.yaml");
     let text = format!(
@@ -143,7 +144,7 @@ fn append(folder: &Folder, file: &str, inputs: &str) -> Value {
 
 fn refused(folder: &Folder, file: &str, inputs: &str, parts: &[&str]) {
     let name = format!("{file}.yaml");
-    // A new file is created when it is measured.
+    // A new file is created when its length is measured.
     let content = || std::fs::read(folder.path().join(file)).unwrap_or_default();
     let before = content();
     let text =
@@ -174,7 +175,7 @@ fn later_runs_know_the_keys_of_earlier_ones() {
     let one = append(&folder, "rows.jsonl", "row: { id: 3 }, key: id");
     assert_eq!(one["rows"], 0, "{one}");
     assert_eq!(folder.lines("rows.jsonl"), 4);
-    // The table is built again from the list.
+    // The index is built again from the list of keys.
     std::fs::remove_file(folder.path().join("rows.jsonl.keys.index")).unwrap();
     let again = append(
         &folder,
@@ -182,7 +183,7 @@ fn later_runs_know_the_keys_of_earlier_ones() {
         "rows: [{ id: 3 }, { id: 4 }], key: id",
     );
     assert_eq!((&again["rows"], folder.lines("rows.jsonl")), (&json!(1), 5));
-    // Rows of others, and keys of another expression.
+    // Rows of another program, and keys of another expression.
     let other = "rows: [{ id: 5, name: x }], key: name";
     refused(&folder, "rows.jsonl", other, &["has keys of another `key`"]);
     append(&folder, "rows.jsonl", "row: { id: 6 }");
@@ -193,7 +194,7 @@ fn later_runs_know_the_keys_of_earlier_ones() {
         "rows: [{ id: 7 }], key: id",
         &[message],
     );
-    // Without the list the keys are not known.
+    // Without the list the keys are unknown.
     std::fs::remove_file(folder.path().join("rows.jsonl.keys")).unwrap();
     let message = "rows.jsonl.keys, which has their keys, does not exist";
     refused(

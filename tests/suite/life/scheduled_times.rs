@@ -1,4 +1,4 @@
-//! The scheduled time inside a run, missed times that are made up for, pauses of schedules and backfills.
+//! The scheduled time inside a run, missed times that are started later, pauses of schedules, and backfills.
 
 use super::process::Place;
 use super::schedules::{EVERY_SECOND, after_a_tick, an_hour_later, at_least, of, put, runs};
@@ -151,7 +151,7 @@ async fn a_paused_schedule_starts_nothing_until_it_is_resumed() {
     server.kill();
     let server = Server::start(&place.state());
     assert_eq!(of(&after_a_tick(&server).await, "other").len(), count);
-    // A new version stays paused.
+    // A schedule stays paused when its workflow is replaced.
     put(
         &server,
         "other",
@@ -171,7 +171,7 @@ async fn a_paused_schedule_starts_nothing_until_it_is_resumed() {
     for _ in 0..600 {
         if of(&runs(&server).await, "other").len() > count + 1 {
             let (_, now) = server.get("/v1/workflows/other/schedule").await;
-            // Nothing of the pause is missed.
+            // The times during the pause do not count as missed.
             assert!(now["missed_times"].as_u64() <= missed.as_u64().map(|missed| missed + 1));
             return;
         }
@@ -244,14 +244,14 @@ fn a_backfill_runs_each_time_once() {
     let ids: Vec<&str> = { times.as_array().unwrap().iter() }
         .map(|time| time["run"].as_str().unwrap())
         .collect();
-    // The clock is set back on the 25th.
+    // On the 25th the clock changes back from summer time.
     let expected = ["20261024T003000Z", "20261025T003000Z", "20261026T013000Z"];
     assert_eq!(ids, expected.map(|at| format!("nightly-at-{at}")));
     assert_eq!(
         place.json(&["list", "-o", "json"]).as_array().map(Vec::len),
         Some(0)
     );
-    // One of them was started before.
+    // One of them was started before the backfill.
     let one = ["workflow", "start", "nightly", "--id", ids[1]];
     assert!(place.run(&one).status.success());
     let output = place.run(&range);
@@ -357,7 +357,7 @@ async fn a_backfill_continues_when_the_server_dies() {
     let child = place.command(&range).spawn().unwrap();
     at_least(&server, 1).await;
     server.kill();
-    // The command, or this server, owns the store now.
+    // Either the command or this server owns the store now.
     let mut ended = BTreeSet::new();
     for _ in 0..600 {
         let listed = place.run(&["list", "-o", "json"]);

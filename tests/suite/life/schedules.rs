@@ -1,5 +1,4 @@
-//! Schedules: runs start by themselves, each time once, also when the server dies; and a schedule
-//! means nothing to `run`.
+//! Schedules: runs start automatically, once for each time, also if the server is killed. `run` ignores a schedule.
 
 use super::process::Place;
 use crate::serve::{Server, answer, client};
@@ -33,7 +32,7 @@ pub async fn runs(server: &Server) -> Vec<Value> {
     listed["runs"].as_array().unwrap().clone()
 }
 
-/// Waits until there are so many runs.
+/// Waits until there are at least `count` runs.
 pub async fn at_least(server: &Server, count: usize) -> Vec<Value> {
     for _ in 0..600 {
         let found = runs(server).await;
@@ -64,14 +63,14 @@ async fn a_schedule_starts_each_time_once_and_survives_kills() {
     for run in &found {
         assert_eq!(run["labels"]["windlass.schedule"], "tick", "{run}");
     }
-    // Removed, it starts nothing more.
+    // A deleted workflow starts no more runs.
     let gone = client().delete(format!("{}/v1/workflows/tick", server.url));
     assert!(gone.send().await.unwrap().status().is_success());
     let (status, _) = server.get("/v1/workflows/tick").await;
     assert_eq!(status, 404);
 }
 
-/// A definition as Logic Apps export it, that recurs every second up to an end.
+/// A definition as Logic Apps export it that recurs every second until `end`.
 fn recurring(end: Option<&str>) -> String {
     let mut recurrence = json!({ "frequency": "Second", "interval": 1 });
     if let Some(end) = end {
@@ -86,7 +85,7 @@ fn recurring(end: Option<&str>) -> String {
     definition.to_string()
 }
 
-/// The seconds of the runs' times, and of when they were started.
+/// The scheduled second of each run, and the second in which it was started.
 fn slots(runs: &[Value]) -> BTreeMap<i64, i64> {
     let mut found = BTreeMap::new();
     for run in runs {
@@ -119,10 +118,10 @@ async fn a_recurrence_continues_after_kills_and_fires_no_time_twice() {
     let found = at_least(&server, before + 3).await;
     let slots = slots(&found);
     for (slot, started) in &slots {
-        // On schedule: in its second, or when the server came back within the minute.
+        // On schedule: in its second, or less than a minute later if the server was restarted meanwhile.
         assert!((0..60).contains(&(started - slot)), "{slots:?}");
     }
-    // Those after the last restart follow one another, second by second.
+    // After the last restart, runs start every second.
     let last: Vec<i64> = slots.keys().rev().take(3).copied().collect();
     assert!(last[0] - last[2] <= 4, "{slots:?}");
 }
@@ -161,7 +160,7 @@ actions: { a: { type: waitForSignal, signal: go } }
 ";
     put(&server, "long", waits).await;
     put(&server, "tick", EVERY_SECOND).await;
-    // While the clock of the one continues, the other has one run.
+    // While one schedule continues, the other has one active run and starts no second one.
     let found = at_least(&server, 4).await;
     let of = |name: &str| {
         let those = found.iter().filter(|run| run["workflow"] == name);
@@ -176,7 +175,7 @@ pub fn of<'a>(found: &'a [Value], name: &str) -> Vec<&'a Value> {
     those.collect()
 }
 
-/// Waits until the schedule named `tick` has fired again: all others were looked at by then.
+/// Waits until the schedule named `tick` has fired again. All other schedules have been checked by then.
 pub async fn after_a_tick(server: &Server) -> Vec<Value> {
     let ticks = |found: &[Value]| of(found, "tick").len();
     let before = ticks(&runs(server).await);
@@ -190,7 +189,7 @@ pub async fn after_a_tick(server: &Server) -> Vec<Value> {
     panic!("the clock has stopped: {:?}", runs(server).await);
 }
 
-/// Makes the saved workflows as old as after an hour without a server.
+/// Makes the saved workflows an hour old, as after an hour without a server.
 pub fn an_hour_later(state: &Path, name: &str) {
     let store = open_again(state);
     let hour = 3_600_000;
@@ -202,7 +201,7 @@ pub fn an_hour_later(state: &Path, name: &str) {
     assert!(store.replace_workflow(&stored, None, &[]).unwrap());
 }
 
-/// Makes the saved workflows as a clock left them that was an hour ahead.
+/// Changes the saved workflows as a clock that was an hour ahead would have left them.
 fn an_hour_ahead(state: &Path, name: &str, too_late: bool) {
     let store = open_again(state);
     let hour = 3_600_000;
@@ -265,7 +264,7 @@ async fn a_clock_that_was_ahead_stops_no_schedule() {
 async fn what_was_missed_is_skipped_or_made_up_for_once() {
     let place = Place::new();
     let server = Server::start(&place.state());
-    // Once a day, half an hour ago.
+    // Once a day, at the time that was half an hour ago.
     let at = Timestamp(now().0 - 1_800_000).to_utc();
     let daily = |name: &str, rules: &str| {
         format!(
@@ -333,7 +332,7 @@ actions: { a: { type: waitForSignal, signal: go } }
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // Of all the times that have passed one was started, and is the one before of the next.
+    // Only one of the missed times was started, and the next run has it as its previous time.
     assert_eq!(of(&listed, "long").len(), 2, "{listed:?}");
     let found = after_a_tick(&server).await;
     assert_eq!(of(&found, "long").len(), 2, "{found:?}");
@@ -357,7 +356,7 @@ fn a_schedule_whose_runs_need_an_input_is_refused() {
     assert!(run.status.success(), "{run:?}");
 }
 
-/// The clock was ahead, and was set back: the times in between are decided, and nothing starts at them.
+/// The clock was ahead and was set back: the times in between were decided already, so nothing starts at them.
 #[test]
 fn times_that_are_decided_are_not_announced() {
     let place = Place::new();

@@ -1,5 +1,5 @@
-//! A canary: a secret goes into headers, a body, an environment and a failure, comes back from
-//! everywhere, and is found nowhere that Windlass writes.
+//! A canary: a secret is sent in headers, in a body, in an environment and in a failure, and comes back from all of
+//! them. It must not appear in anything that Windlass writes.
 
 use super::process::{Place, bytes_of};
 use crate::serve::{Server, Start};
@@ -20,7 +20,7 @@ const CANARY: &str = "cAnAry-8f3d/\"quoted\" 71";
 
 type Seen = Arc<Mutex<Vec<(String, String)>>>;
 
-/// Remembers what came, and sends it back in every form; a second time with a failure.
+/// Stores each request, and returns it in every form; the second time with a failure.
 async fn echo(State(seen): State<Seen>, headers: HeaderMap, body: String) -> Response {
     let bearer = headers["authorization"].to_str().unwrap().to_owned();
     seen.lock().unwrap().push((bearer.clone(), body.clone()));
@@ -66,7 +66,7 @@ fn holds(text: &[u8], needle: &str) -> bool {
         .any(|part| part == needle.as_bytes())
 }
 
-/// The canary in none of its forms.
+/// The text must not contain the canary in any form.
 fn assert_clean(what: &str, text: &[u8]) {
     for form in ["cAnAry", &STANDARD.encode("user:cAnAry")[8..12]] {
         assert!(
@@ -109,7 +109,7 @@ async fn a_secret_reaches_the_world_and_nothing_that_is_written() {
         ];
         let mut run = place.follow(&args);
         run.until("ActionEnded", "shell");
-        // Killed on the way, so that what is written in between is seen too.
+        // The process is killed during the run, so that intermediate data is checked too.
         run.kill();
         assert_clean("the store of a killed process", &bytes_of(&place.state()));
         assert!(place.run(&["signal", "c", "go"]).status.success());
@@ -137,7 +137,7 @@ async fn a_secret_reaches_the_world_and_nothing_that_is_written() {
             assert!(output.status.success(), "{args:?} {output:?}");
         }
         assert_clean("the store", &bytes_of(&place.state()));
-        // And what was masked is there, masked.
+        // The masked text is present.
         let dump = place.run(&["dump", "c", "-o", "json"]).stdout;
         assert!(
             holds(&dump, "Bearer ***"),
@@ -153,7 +153,7 @@ async fn a_secret_reaches_the_world_and_nothing_that_is_written() {
     assert!(seen.iter().all(|(header, _)| *header == bearer), "{seen:?}");
     let body: Value = serde_json::from_str(&seen[0].1).unwrap();
     assert_eq!(body, json!({ "a": CANARY, "b": format!("{CANARY}!") }));
-    // What a shell printed came into the run masked.
+    // The output of the shell was stored masked.
     assert_eq!(seen[1].1, "***");
 }
 
@@ -184,7 +184,7 @@ async fn nothing_that_a_server_says_holds_a_secret() {
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
-    // What is in flight is looked at too.
+    // A call in flight is checked, too.
     assert_answers_clean(&server).await;
     let (status, stderr) = server.stop();
     assert!(status.success());
@@ -204,11 +204,11 @@ async fn nothing_that_a_server_says_holds_a_secret() {
     let (_, stderr) = server.stop();
     assert_clean("standard error", stderr.as_bytes());
     assert_clean("the store", &bytes_of(&state));
-    // It was there all the time.
+    // The secret was sent each time.
     assert_eq!(seen.lock().unwrap().len(), 3);
 }
 
-/// The canary in no answer of the API.
+/// No answer of the API contains the canary.
 async fn assert_answers_clean(server: &Server) {
     for path in [
         "/v1/runs",
@@ -227,7 +227,7 @@ async fn assert_answers_clean(server: &Server) {
         assert_clean(path, headers.as_bytes());
         assert_clean(path, &response.bytes().await.unwrap());
     }
-    // The stream: all that it has sent so far, up to where it waits or ends.
+    // Reads everything that the stream has sent, until it waits or ends.
     let path = "/v1/runs/c/events";
     let mut stream = server.ask(Method::GET, path).send().await.unwrap();
     let mut received = Vec::new();
@@ -261,11 +261,11 @@ fn a_secret_that_is_not_there_is_a_warning_and_then_a_fault() {
     let message = report["error"]["message"].as_str().unwrap();
     assert!(message.contains("WINDLASS_SECRET_NOPE"), "{message}");
 
-    // From the environment.
+    // The secret from the environment.
     let mut command = place.command(&["run", &file]);
     let output = command.env("WINDLASS_SECRET_NOPE", "x").output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    // As systemd hands it over.
+    // The secret as systemd provides it.
     std::fs::write(place.dir.path().join("NOPE"), "y").unwrap();
     let mut command = place.command(&["run", &file]);
     let output = command.env("CREDENTIALS_DIRECTORY", place.dir.path());
@@ -309,7 +309,7 @@ definition:
 #[test]
 fn nothing_is_computed_from_a_secret_and_data_names_none() {
     let place = Place::new();
-    // The mark itself, as data would bring it.
+    // The mark itself, as data might contain it.
     let mark = "\u{E0F0}secret:T\u{E0F1}";
     for (name, env) in [
         ("encoded", "@{base64(secret('T'))}".to_owned()),
@@ -327,7 +327,7 @@ fn nothing_is_computed_from_a_secret_and_data_names_none() {
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(report["error"]["kind"], "secret", "{name} {output:?}");
     }
-    // An action that names no secret gets no secret.
+    // An action that names no secret gets none.
     let text = "inputs: { data: { type: string } }\n\
                 actions:\n\
                 \x20 a: { type: shell, run: 'printf %s \"$X\"', env: { X: \"@{inputs('data')}\" } }\n\
@@ -394,7 +394,7 @@ edges:
   - { from: __start__, to: look }
   - { from: look, to: __end__ }
 ";
-    // What is given by name is there.
+    // What is passed by name is available.
     for (name, text, mine) in [
         ("shell.yaml", shell, ",8]"),
         ("python.yaml", python, "WINDLASS_ATTEMPT"),
@@ -442,7 +442,7 @@ outputs: \"@outputs('ask')\"
     assert!(!stderr.contains("missing"), "{stderr}");
     server.stop();
 
-    // Without an owner it is this process that lacks both.
+    // Without an owner, this process is the one that lacks both.
     let ran = place.run(&["run", &file, "-o", "json"]);
     assert_eq!(ran.status.code(), Some(1), "{ran:?}");
     let stderr = String::from_utf8_lossy(&ran.stderr);

@@ -1,5 +1,5 @@
-//! Values that an author declared secure: a token that an action fetched reaches the world, and is in
-//! no view, log, event or error; with a key it is sealed in the store.
+//! Values that an author declared secure. A token that an action fetched is sent to other services, and appears in no
+//! view, log, event or error. With a key it is sealed in the store.
 
 use super::process::{Following, Place, bytes_of};
 use crate::serve::{Server, Start};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::process::Output;
 use std::sync::{Arc, Mutex};
 
-/// What the world gives out; a part that nothing squeezes away.
+/// The token that the service returns, and a part that appears in any encoding of it.
 const TOKEN: &str = "tOk3n-5f1c77e0-Zq9/XW==";
 const PART: &str = "5f1c77e0";
 const MASK: &str = "*** secure ***";
@@ -46,7 +46,7 @@ async fn world() -> (String, Seen) {
     (serve(router.with_state(seen.clone())).await, seen)
 }
 
-/// Everything that a token can go through.
+/// Uses the token in every possible way.
 const WORKFLOW: &str = r#"
 name: secure
 inputs: { base: { type: string } }
@@ -92,7 +92,7 @@ outputs: { token: "@body('login').token", plain: "@variables('plain')", seen: "@
 "#;
 
 fn workflow() -> String {
-    // One after the other up to the shell.
+    // The actions run one after the other, up to the shell.
     let names = [
         "login", "bearer", "list", "text", "each", "seen", "go", "shell",
     ];
@@ -125,7 +125,7 @@ fn clean(what: &str, output: Output) -> Output {
     output
 }
 
-/// The run as it is shown in every way there is.
+/// Checks the run in every view that exists.
 fn views(place: &Place, run: &str) {
     for args in [
         &["status", run][..],
@@ -175,7 +175,7 @@ async fn a_secure_token_reaches_the_world_and_no_view_and_is_sealed() {
         assert_clean("the events", events.as_bytes());
         assert_clean("the store of a killed process", &bytes_of(&place.state()));
         views(&place, "s");
-        // Signals go to a store without an owner, too.
+        // Signals can also be sent to a store without an owner.
         let signal = [&["signal", "s", "go"][..], &sealed].concat();
         let signalled = place.run(&signal);
         assert!(signalled.status.success(), "{signalled:?}");
@@ -183,7 +183,7 @@ async fn a_secure_token_reaches_the_world_and_no_view_and_is_sealed() {
         let output = clean("resume", place.run(&resume));
         assert!(output.status.success(), "{output:?}");
         let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-        // What reads nothing secure is as it is.
+        // A value that depends on nothing secure is shown.
         let expected = json!({ "token": MASK, "plain": 1, "seen": MASK });
         assert_eq!(result, expected);
         assert_clean("the store", &bytes_of(&place.state()));
@@ -242,7 +242,7 @@ actions:
       body: fail
 "#
     );
-    // The file has the token, and the store keeps the file: it is looked for in the views alone.
+    // The file contains the token and the store contains the file, so only the views are searched.
     let file = place.file("any.yaml", &text);
     let output = tokio::task::spawn_blocking(move || {
         let sealed = key(&place, "key", "7a");
@@ -325,7 +325,7 @@ async fn without_its_key_a_run_is_set_aside_and_not_lost() {
         assert_eq!(signalled.status.code(), Some(8), "{signalled:?}");
         views(&place, "s");
         let mut resume = place.command(&["resume", "s"]);
-        // As systemd hands it over.
+        // The key as systemd provides it.
         let credentials = place.dir.path().join("credentials");
         std::fs::create_dir(&credentials).unwrap();
         std::fs::copy(&good, credentials.join("windlass.state-key")).unwrap();
@@ -335,7 +335,7 @@ async fn without_its_key_a_run_is_set_aside_and_not_lost() {
             .unwrap();
         assert!(resumed.status.success(), "{resumed:?}");
 
-        // A new run continues from a place of one that was ended without the key.
+        // A new run retries one that was ended without the key, from one of its places.
         let args = ["run", &file, "--id", "c", "-i", &base, "--state-key", &good];
         let mut run = place.follow(&args);
         waiting(&mut run);
@@ -351,7 +351,7 @@ async fn without_its_key_a_run_is_set_aside_and_not_lost() {
         assert_eq!(run.result()["plain"], 1);
         views(&place, "again");
 
-        // Without a key it resumes as well, readable in the store and nowhere else.
+        // Without a key it also resumes. The token is then readable in the store, and nowhere else.
         let other = Place::new();
         let args = ["run", &file, "--id", "s", "-i", &base];
         let mut run = other.follow(&args);

@@ -1,4 +1,4 @@
-//! A loop asks again when the server says, and a quota that is spent is no refusal.
+//! A loop polls again at the time that the server requests, and an exhausted quota is not a refusal.
 
 use crate::life::first_use::Folder;
 use crate::support::serve;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What the first request is answered with.
+/// A server whose first answer is this one.
 #[derive(Clone)]
 struct First {
     status: u16,
@@ -85,7 +85,7 @@ async fn a_poll_asks_again_when_the_server_says() {
             1000,
         ),
         (5, &[("ratelimit", "\"default\";r=0;t=1")], 1000),
-        // A time in the past, and nothing at all, leave our own.
+        // A time in the past, or no time, leaves the interval of the loop.
         (6, &[("retry-after", "Sat, 31 Jan 2026 08:00:00 GMT")], 200),
         (7, &[], 200),
     ] {
@@ -162,7 +162,7 @@ actions:
             &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1")],
             Some(1000),
         ),
-        // A date in the past repeats no sooner than our own interval.
+        // A date in the past never shortens the interval of the loop.
         (
             2,
             &[("retry-after", "Sat, 31 Jan 2026 08:00:00 GMT")],

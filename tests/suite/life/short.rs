@@ -1,5 +1,5 @@
-//! Ids that are cut short: the beginning of one that Windlass made is enough, of one that a user
-//! chose it will not, and of several none is taken.
+//! Shortened ids: the beginning of an id is enough if Windlass made it. The beginning of an id that a user chose is
+//! refused, and so is an ambiguous one.
 
 use super::process::Place;
 use crate::serve::{SLEEP, Server};
@@ -14,7 +14,7 @@ fn ids(place: &Place, workflow: &str) -> Vec<String> {
         .collect()
 }
 
-/// What is left of an id without its last letters.
+/// An id without its last letters.
 fn cut(id: &str) -> &str {
     &id[..id.len() - 3]
 }
@@ -52,7 +52,7 @@ fn the_beginning_of_a_made_id_will_do() {
         assert_eq!(place.json(&["resume", cut(id), "-o", "json"])["a"], 1);
         assert!(place.run(&["logs", cut(id)]).status.success());
     }
-    // Several begin so; a name alone, a chosen id and what there is not are no beginnings.
+    // Refused: an ambiguous beginning, a name alone, the beginning of a chosen id, and an unknown id.
     let message = refused(&place, &["status", "count-0"]);
     let named = format!("the ids of 2 runs begin with `count-0`:\n  {second}\n  {first}\n");
     assert!(message.contains(&named), "{message}");

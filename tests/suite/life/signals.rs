@@ -1,4 +1,4 @@
-//! `waitForSignal`: the wait survives the process, signals are stored, and the wait has an end.
+//! `waitForSignal`: the wait survives the process, signals are stored, and the wait can time out.
 
 use super::process::Place;
 use crate::store::power::strace_works;
@@ -22,7 +22,7 @@ fn a_wait_for_a_signal_survives_a_kill() {
     let place = Place::new();
     let file = place.file("approval.yaml", WORKFLOW);
     let mut run = place.follow(&["run", &file, "--id", "a"]);
-    // The step that ends `before` is the one in which the wait begins.
+    // The wait begins in the step that ends `before`.
     run.until("ActionEnded", "before");
     run.kill();
     let status = place.json(&["status", "a", "-o", "json"]);
@@ -33,7 +33,7 @@ fn a_wait_for_a_signal_survives_a_kill() {
     let sent = place.run(&["signal", "a", "approved", payload[0], payload[1]]);
     assert!(sent.status.success(), "{sent:?}");
 
-    // Next to a live owner.
+    // With a live owner.
     let mut resumed = place.follow(&["resume", "a"]);
     resumed.until("Answered", "");
     let sent = place.run(&["signal", "a", "approved", "--payload", "[2]"]);
@@ -98,7 +98,7 @@ fn a_name_that_nothing_waits_for_is_refused_with_those_there_are() {
                    mean `approved`?";
         assert!(stderr.contains(why), "{stderr}");
     };
-    // Next to its owner, and in a store without an owner.
+    // The same with an owner, and in a store without an owner.
     misspelt();
     run.kill();
     misspelt();
@@ -118,7 +118,7 @@ fn a_name_that_nothing_waits_for_is_refused_with_those_there_are() {
     run.kill();
 }
 
-/// A client that gets `cancelled` has cancelled the run, also when it ends in the same step.
+/// A client that receives `cancelled` has cancelled the run, even if the run ends in the same step.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_that_arrives_too_late_is_reported() {
     let engine = Engine::builder().in_memory().unwrap();
@@ -193,7 +193,8 @@ fn a_process_that_ends_with_a_signal_answers_the_sender_first() {
     }
 }
 
-/// The owner of the store may be killed before its answer has arrived; then the next one gets the request, or this process becomes it.
+/// The owner of the store may be killed before its answer has arrived. Then the next owner gets the request, or this
+/// process becomes the owner.
 #[test]
 fn a_signal_is_received_once_though_its_receiver_is_killed() {
     const SIGNALS: u64 = 30;

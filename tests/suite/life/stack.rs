@@ -1,12 +1,12 @@
-//! Without optimisation a function needs the most stack. A user of `examples/main-job.sh` builds so, and once a
-//! thread overflowed its stack there.
+//! Functions need the most stack without optimisation. A user who runs `examples/main-job.sh` builds without it, and a
+//! thread once overflowed its stack there.
 
 use super::process::Place;
 use crate::app::{Options, router};
 use crate::support::serve;
 use std::process::Command;
 
-/// Half of what threads have: 8 MB the main one, 2 MB the others.
+/// Half of the usual stacks: 8 MB of the main thread, 2 MB of the others.
 const MAIN_KILOBYTES: &str = "4096";
 const OTHERS_BYTES: &str = "1048576";
 

@@ -1,4 +1,4 @@
-//! A loop that gets nowhere, seen from outside: the exit code, and the feedback of the next iteration.
+//! A loop without progress, seen from outside: the exit code, and the feedback for the next iteration.
 
 use crate::life::first_use::Folder;
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ fn limits_that_cannot_be_are_refused_with_their_place() {
     ]);
 }
 
-/// Checks that each limit of a loop is refused with these words, at its line.
+/// Checks that each limit of a loop is refused with these words at its line.
 pub(super) fn limits_are_refused(cases: &[(&str, &str)]) {
     let folder = Folder::new();
     for (limit, message) in cases {

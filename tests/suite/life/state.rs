@@ -1,5 +1,5 @@
-//! Values of workflows between their runs: written once each through kills, never lost to another run, and in every
-//! copy of the store.
+//! Values that workflows keep between their runs: each is written once through kills, never lost to another run, and
+//! contained in every copy of the store.
 
 use super::process::Place;
 use crate::life::first_use::Folder;
@@ -10,7 +10,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The watermark of a file that was read up to a time.
+/// The time up to which a file was read, as a value between runs.
 const WATERMARK: &str = r#"
 name: sync
 inputs: { until: { type: string, default: "2026-02-01" } }
@@ -129,7 +129,7 @@ async fn of_two_runs_at_once_the_later_write_conflicts() {
         message.contains(&first) && message.contains("version 1"),
         "{message}"
     );
-    // They came over TCP: the operator's workflow of this name has a value of its own.
+    // The workflow arrived over TCP: the operator's workflow with the same name has a separate value.
     let (status, response) = server.get("/v1/state/slow/n").await;
     assert_eq!(
         (status, &response["type"]),
@@ -144,7 +144,7 @@ async fn of_two_runs_at_once_the_later_write_conflicts() {
     );
 }
 
-/// Counts, and reads again when another run was faster.
+/// Counts, and reads again if another run was faster.
 const COUNTER: &str = r#"
 name: counter
 state: { n: 0 }
@@ -186,7 +186,7 @@ async fn runs_that_read_again_lose_no_write() {
     );
 }
 
-/// Writes many times, each time one more.
+/// Writes many times; each value is one more.
 const MANY: &str = r#"
 name: many
 state: { n: 0 }
@@ -200,7 +200,7 @@ actions:
 outputs: { n: "@state('n')" }
 "#;
 
-/// Whenever the process is killed: a write that is repeated is the same write, and none is lost.
+/// The process is killed at any moment. A repeated write is the same write, and none is lost.
 #[test]
 fn writes_survive_kills() {
     for (seed, store) in [(1, "sled"), (2, "fjall")] {
@@ -301,7 +301,7 @@ fn a_person_reads_and_writes_values() {
         2,
         &["no stored state"],
     );
-    // From the initial value again, and the version counts on.
+    // The value starts again from the initial one, and the version continues to count.
     let ran = succeeded(&place, &["run", &file]);
     assert_eq!(ran["fetched"], "from 2026-01-01 until 2026-02-01");
     let stored = succeeded(&place, &["state", "get", "sync", "since"]);
@@ -322,7 +322,7 @@ async fn a_server_answers_for_its_values() {
             ],
         )
         .spawn();
-    // The commands of this machine ask the owner.
+    // The commands on this machine send their requests to the owner.
     let written = succeeded(&place, &["state", "set", "sync", "since", "2026-05-01"]);
     assert_eq!(written["version"], 1);
     let ask = |method: Method, path: &str, token: &str| {
@@ -350,7 +350,7 @@ async fn a_server_answers_for_its_values() {
         (412, &json!("2026-06-01")),
         "{response}"
     );
-    // Over TCP, too.
+    // The same over TCP.
     let remote = ["--server", &server.url, "--token-file", &token];
     let get = [&["state", "get", "sync", "since"][..], &remote].concat();
     assert_eq!(text(&place, &get), "2026-06-01");
@@ -362,7 +362,7 @@ async fn a_server_answers_for_its_values() {
             .0,
         404
     );
-    // A workflow of a guest does not see the value of the operator's.
+    // A guest's workflow does not see the value of the operator's workflow.
     succeeded(&place, &["state", "set", "guest", "n", "41", "--json"]);
     let mine = SLOW
         .replace("name: slow", "name: guest")
@@ -378,7 +378,7 @@ async fn a_server_answers_for_its_values() {
     assert_eq!(response["output"], json!({ "n": 10 }), "{response}");
 }
 
-/// The time of the schedule, and the run of the time before.
+/// The time of the schedule, and the run of the previous time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_scheduled_run_knows_the_time_of_the_last_one() {
     let place = Place::new();
@@ -418,7 +418,7 @@ fn values_are_in_every_copy_of_a_store() {
     let pruned = place.run(&["prune", "--status", "Succeeded"]);
     assert!(pruned.status.success(), "{pruned:?}");
     assert_eq!(stored(), "2026-02-01");
-    // Its last run is gone.
+    // Its last run was pruned.
     let ran = succeeded(&place, &["run", &file, "-i", "until=2026-03-01"]);
     assert_eq!(ran["last"], Value::Null);
     let copy = place.dir.path().join("copy");
@@ -449,7 +449,7 @@ fn values_are_in_every_copy_of_a_store() {
     assert_eq!(ran["fetched"], "from 2026-03-01 until 2026-04-01");
 }
 
-/// A retry from a place before a write writes over what the run itself wrote, and not over what another one wrote.
+/// A retry from a place before a write replaces what the original run wrote, but not what another run wrote.
 #[test]
 fn a_retry_writes_over_its_own_run_only() {
     let place = Place::new();
@@ -519,7 +519,8 @@ fn mistakes_are_found_when_a_file_is_read() {
     }
 }
 
-/// In a file with values between runs, `state` is not the variables; what is made of those works as before.
+/// In a file with values between runs, `state` does not mean the variables. Variables and files of variables work as
+/// before.
 #[test]
 fn variables_and_files_are_apart_from_state() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! A signal stops a process, not a run: what it leaves continues, and only `pause` pauses.
+//! A signal stops a process, not a run: another process continues the run, and only `pause` pauses it.
 
 use super::process::{Following, Place};
 use crate::serve::{Server, Start};
@@ -26,7 +26,7 @@ fn send(run: &Following, signal: Signal) {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal).unwrap();
 }
 
-/// Waits until a command of a workflow has written so many lines.
+/// Waits until a command of a workflow has written `count` lines.
 fn lines(file: &Path, count: usize) -> Vec<String> {
     loop {
         let text = std::fs::read_to_string(file).unwrap_or_default();
@@ -144,7 +144,7 @@ fn one_who_follows_leaves_the_run_alone() {
         stderr.contains("run r continues in the process"),
         "{stderr}"
     );
-    // Over HTTP the same.
+    // The same over HTTP.
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"));
     command
         .args(["resume", "r", "--server", &server.url])
@@ -204,7 +204,7 @@ async fn a_second_signal_ends_the_grace_of_a_server() {
     lines(&began, 1);
     let begun = std::time::Instant::now();
     server.signal(SIGHUP);
-    // Once it says so it has heard the first one.
+    // When it answers 503, it has received the first signal.
     while server.get("/readyz").await.0 != 503 {}
     let (status, stderr) = server.stop();
     assert!(status.success(), "{stderr}");

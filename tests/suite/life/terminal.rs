@@ -1,4 +1,4 @@
-//! What a run says on a terminal, and what it is called, can be looked at and typed.
+//! What a run prints on a terminal, and its name: both can be shown and typed safely.
 
 use super::process::Place;
 
@@ -46,10 +46,10 @@ fn a_run_of_any_workflow_has_an_id_that_can_be_typed() {
     }
 }
 
-/// What a terminal must never get from elsewhere; as JSON has it.
+/// Control characters that must never reach a terminal from outside; written as in JSON.
 const DRIVES: &str = r"\u001b]0;owned\u0007\u001b[31m\r\u0000\u009b2J\u007f\u202e\u2066";
 
-/// Whether nothing in it drives a terminal; `text` is shown all the same.
+/// The output must contain no control characters, and must still contain `text`.
 fn assert_tame(what: &str, bytes: &[u8]) {
     let text = String::from_utf8(bytes.to_vec()).unwrap();
     let drives = |c: char| {
@@ -101,7 +101,7 @@ fn nothing_from_elsewhere_drives_the_terminal() {
     }
     let shown = String::from_utf8(place.run(&["status", "r"]).stdout).unwrap();
     assert!(shown.contains("\\u{1b}]0;owned\\u{7}"), "{shown}");
-    // With colours of its own only.
+    // Only Windlass's own colours.
     let coloured = place.run(&["logs", "r", "--color", "always"]).stdout;
     let coloured = String::from_utf8(coloured).unwrap();
     assert!(coloured.contains("\u{1b}[1;36m"), "{coloured:?}");
@@ -109,7 +109,7 @@ fn nothing_from_elsewhere_drives_the_terminal() {
         .replace("\u{1b}[1;36m", "")
         .replace("\u{1b}[0m", "");
     assert_tame("logs --color", own.as_bytes());
-    // JSON is exact.
+    // JSON is unchanged.
     let status = place.json(&["status", "r", "-o", "json"]);
     assert_eq!(status["labels"]["team"], wild.replace('\0', ""));
     let log = place.run(&["resume", "r", "-v", "-v", "--handlers", "no\u{1b}"]);

@@ -1,4 +1,4 @@
-//! `windlass test`: what a workflow would do, on virtual time and with answers given.
+//! `windlass test`: what a workflow would do, on virtual time and with stubs.
 
 use crate::life::first_use::Folder;
 use serde_json::{Value, json};
@@ -74,7 +74,7 @@ fn cases_in_the_folder_of_a_workflow_are_run() {
     assert!(ran.err.contains("6 cases, 0 failed"), "{ran:?}");
     let xml = folder.read("out.xml");
     assert!(xml.contains(r#"tests="6" failures="0""#), "{xml}");
-    // Nothing was run, and no store was made.
+    // Nothing was run, and no store was created.
     assert!(!folder.path().join("state").exists());
 }
 
@@ -214,8 +214,8 @@ fn one_iteration_and_one_action_say_what_comes_next() {
     assert!(slip.out.contains(message), "{slip:?}");
 }
 
-/// An answer for a script is what it returns, and goes by the name that the node has in the file: also
-/// where a loop calls it as its corrector, and where a run waits before it.
+/// A stub for a script contains what the script returns. Its name is that of the node in the file, also if a loop calls
+/// the script as its corrector and if a run waits before it.
 #[test]
 fn scripts_of_tea_are_answered_by_their_names() {
     let folder = Folder::new();
@@ -353,7 +353,7 @@ outputs: { length: "@outputs('save').length", rows: "@outputs('save').rows", pat
         report["output"],
         json!({ "length": 10, "rows": 1, "path": "log.txt" })
     );
-    // What the engine adds for itself is not shown.
+    // Steps that the engine adds are not shown.
     let places: Vec<&str> = report["steps"]
         .as_array()
         .unwrap()

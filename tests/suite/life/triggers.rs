@@ -1,4 +1,4 @@
-//! Runs that events start: signed requests and files in a folder. A repeated event starts no second run.
+//! Runs that events start: signed requests, and files in a folder. A repeated event starts no second run.
 
 use super::process::Place;
 use crate::serve::{Server, Start, answer};
@@ -105,7 +105,7 @@ async fn a_signed_request_starts_one_run_however_often_it_is_delivered() {
     assert_eq!(report["status"], "Succeeded", "{report}");
     let output = place.json(&["export", id, "-o", "json"]).to_string();
     assert!(output.contains("refs/heads/main"), "{output}");
-    // Who may only read the run cannot repeat the request.
+    // A client that may only read the run cannot repeat the request.
     assert!(output.contains("x-github-delivery"), "{output}");
     assert!(!output.contains("sha256="), "{output}");
     assert_eq!(count(&place, "pushed"), 2);
@@ -135,7 +135,7 @@ async fn each_saved_workflow_gets_its_own_deliveries_and_files() {
     server.stop();
 }
 
-/// What is wrong with the server is in its log and not in the answer to a stranger.
+/// A misconfiguration of the server is in its log, and not in the answer to a stranger.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stranger_does_not_see_what_the_server_lacks() {
     let place = Place::new();
@@ -160,7 +160,7 @@ async fn a_stranger_does_not_see_what_the_server_lacks() {
     server.log_until("hidden-reason");
     let calls = std::fs::read_to_string(place.dir.path().join("asked")).unwrap();
     assert_eq!(calls, "asked\n");
-    // Without a signature no secret is needed to refuse it.
+    // A request without a signature is refused without a secret.
     let request = server.ask(Method::POST, "/v1/hooks/pushed");
     let (status, problem) = answer(request.body("{}")).await;
     assert_eq!(status, 401, "{problem}");
@@ -191,7 +191,7 @@ async fn a_start_by_a_webhook_is_in_the_audit_log() {
     assert_eq!(seen, expected, "{audit}");
 }
 
-/// A file that cannot start a run is logged once, and the others start theirs.
+/// A file that cannot start a run is logged once, and the other files start theirs.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_does_not_fit_is_logged_once() {
     let place = Place::new();
@@ -236,7 +236,7 @@ async fn a_new_file_starts_one_run() {
     server.kill();
     let server = Start::new(&state).spawn();
     std::fs::write(inbox.join("c.csv"), "1").unwrap();
-    // The new one counts, and the one that was there before the kill does not count again.
+    // The new file counts, and the file from before the kill does not count again.
     until(&place, 2);
     std::fs::write(inbox.join("a.csv"), "changed").unwrap();
     until(&place, 3);
@@ -276,7 +276,7 @@ fn the_triggers_of_files_are_checked() {
     }
 }
 
-/// A workflow from elsewhere watches no folder of the server, and names no secret of its operator.
+/// A guest's workflow can neither watch a folder of the server nor use a secret of its operator.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guest_has_no_triggers_of_the_operator() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! `concurrency` of a file: which of its runs exclude each other, also through a kill.
+//! `concurrency` of a file: which of its runs exclude each other, also after a kill.
 
 use super::first_use::Folder;
 use crate::serve::{Server, Start};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::fs::File;
 use std::process::{Child, Command, Stdio};
 
-/// Runs that wait for a signal, of which those of one customer exclude each other.
+/// Runs that wait for a signal. The runs of one customer exclude each other.
 fn file(policy: &str, max: u32) -> String {
     format!(
         "
@@ -20,7 +20,7 @@ outputs: \"@outputs('go')\"
     )
 }
 
-/// What a run waits for: a signal's name, or its status.
+/// The signal that a run waits for, or its status.
 async fn waits_for(server: &Server, run: &str) -> String {
     let (_, report) = server.get(&format!("/v1/runs/{run}")).await;
     let signal = report["doing"][0]["signal"].as_str();
@@ -30,7 +30,7 @@ async fn waits_for(server: &Server, run: &str) -> String {
         .to_owned()
 }
 
-/// Waits until a run waits for that.
+/// Waits until `waits_for` a run is `what`.
 async fn until(server: &Server, run: &str, what: &str) {
     for _ in 0..6_000 {
         if waits_for(server, run).await == what {
@@ -76,7 +76,7 @@ async fn runs_with_a_key_wait_for_each_other_in_their_order() {
     go(&server, &runs[1]).await;
     until(&server, &runs[2], "go").await;
     assert_eq!(waits_for(&server, &runs[3]).await, "windlass.turn");
-    // A cancelled one makes place, and so does one that waits itself.
+    // The next run starts if one is cancelled, even one that only waited for its turn.
     let (status, _) = server
         .post(&format!("/v1/runs/{}/cancel", runs[3]), &Value::Null)
         .await;
@@ -133,7 +133,7 @@ fn the_policy_alone_is_for_all_runs_of_a_file() {
         .left(2, &["skipped: run first", "has not ended"]);
     folder.run(&["signal", "first", "go"]).left(0, &[]);
     assert!(first.wait().unwrap().success());
-    // A run that was killed before its turn gets it when it is resumed.
+    // A run that was killed before its turn gets it after it is resumed.
     folder.file("queued.yaml", text.replace("skip", "queue"));
     let mut killed = folder.start(&["run", "queued.yaml", "--id", "third"]);
     while !listed().contains("\"third\"") {}
@@ -151,7 +151,7 @@ fn the_policy_alone_is_for_all_runs_of_a_file() {
     }
 }
 
-/// A command of a folder whose messages go to a file there.
+/// Starts a command in a folder, with its messages written to a file there.
 fn start_logged(folder: &Folder, args: &[&str], log: &str) -> Child {
     Command::new(env!("CARGO_BIN_EXE_windlass"))
         .args(args)
@@ -192,7 +192,7 @@ fn a_run_behind_a_killed_one_says_so_and_continues_after_it() {
     assert!(!waits.contains("windlass.turn --payload"), "{waits}");
     killed.kill().unwrap();
     killed.wait().unwrap();
-    // The other process owns the store then, and executes its own run.
+    // The other process owns the store then, and executes only its own run.
     let resume = "`windlass resume first` continues it";
     let waits = until_status(&folder, "second", |shown| {
         shown.contains("its turn") && !shown.contains("stopped")

@@ -1,5 +1,5 @@
-//! The budget of a loop, seen from outside: a model and commands that say what they used, `kill -9` in the middle,
-//! and what commands show of it.
+//! The budget of a loop, seen from outside: a model and commands that report their usage, `kill -9` in the middle, and
+//! what commands show of it.
 
 use super::first_use::Folder;
 use super::process::Place;
@@ -22,7 +22,7 @@ async fn model(State(requests): State<Arc<AtomicUsize>>) -> &'static str {
     ANSWER
 }
 
-/// In its second iteration, it holds after the answer until there is a file.
+/// In its second iteration, it waits after the answer until a file exists.
 const AGENT: &str = r#"
 name: agent
 actions:
@@ -72,7 +72,7 @@ async fn a_budget_survives_kill_in_the_middle_and_ends_the_loop_in_its_iteration
 
     std::fs::write(place.dir.path().join("go"), "").unwrap();
     let ended = place.json(&["resume", "agent-1", "-o", "json"]);
-    // 20,500 tokens after the fifth answer; no answer is requested twice.
+    // The fifth answer makes 20,500 tokens. No answer is requested twice.
     assert_eq!(ended, json!({ "end": "tokens", "iterations": 5 }));
     assert_eq!(requests.load(Ordering::SeqCst), 5);
     let shown = place.run(&["status", "agent-1"]);

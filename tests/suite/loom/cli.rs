@@ -1,4 +1,4 @@
-//! Commands about loom files and expressions, as a user gives them to the real binary.
+//! Commands for Loom files and expressions, run with the real binary.
 
 use std::process::{Command, Output};
 
@@ -44,7 +44,7 @@ fn the_schema_of_a_format_is_printed_or_reported_as_missing() {
     );
 }
 
-/// Evaluates in a process that may use two seconds of processor and a gigabyte of memory.
+/// Evaluates in a process that may use two seconds of CPU time and a gigabyte of memory.
 fn bounded(subject: &str, text: &str) -> Output {
     let script = "ulimit -t 2; ulimit -v 1500000; exec \"$@\"";
     let binary = env!("CARGO_BIN_EXE_windlass");

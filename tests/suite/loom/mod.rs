@@ -1,5 +1,4 @@
-//! Loom files as they are meant to be written: the seed's examples as bare actions, and the
-//! same content in YAML and JSON.
+//! Loom files as users write them: the first examples as bare actions, and the same content in YAML and JSON.
 
 mod cli;
 mod nested;
@@ -17,7 +16,7 @@ fn read(path: &str, text: &str) -> Workflow {
     workflow.unwrap_or_else(|| panic!("{}", diagnostics.render(&bundle, false)))
 }
 
-/// The tree without its places.
+/// The tree without its source positions.
 fn shape(workflow: &Workflow) -> String {
     let text = format!("{workflow:?}");
     let mut out = String::new();
@@ -71,12 +70,12 @@ fn the_examples_have_nothing_to_complain_about() {
     assert!(count >= 6, "only {count} examples");
 }
 
-/// The seed's files are JSON, which has no place for a modeline.
+/// The first examples are JSON, which has no place for a modeline.
 fn is_json(path: &std::path::Path) -> bool {
     path.extension().is_some_and(|ending| ending == "json")
 }
 
-/// Every example names the schema that an editor checks it with, and the schema agrees.
+/// Every example names the schema with which an editor checks it, and is valid under that schema.
 #[test]
 fn the_examples_and_the_seed_are_what_the_schema_says() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -113,7 +112,7 @@ fn the_examples_and_the_seed_are_what_the_schema_says() {
     assert!(count >= 18, "only {count} files");
 }
 
-/// The files that editors and the examples use are those of this version. `WINDLASS_BLESS=1` writes them.
+/// The schema files that editors and the examples use are those of this version. `WINDLASS_BLESS=1` writes them.
 #[test]
 fn the_schemas_in_the_repository_are_those_of_the_program() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -280,7 +279,7 @@ fn the_schemas_refuse_what_is_refused() {
     assert!(!takes(&canvas, &slip).is_empty());
 }
 
-/// An editor and the binary know the same keys: each key of any action is tried with the type of each.
+/// An editor and the binary know the same keys: each key of any action is tried with each type of action.
 #[test]
 fn an_action_has_the_keys_that_its_schema_says() {
     let schema = windlass_formats::json_schema(Dialect::Loom).unwrap();
@@ -292,7 +291,7 @@ fn an_action_has_the_keys_that_its_schema_says() {
     let properties = branches.map(|branch| branch["then"]["properties"].as_object().unwrap());
     let mut keys: BTreeSet<&str> = BTreeSet::new();
     keys.extend(properties.flat_map(|properties| properties.keys().map(String::as_str)));
-    // What `inputs` of a loop are depends on what is in them.
+    // What `inputs` of a loop means depends on their content.
     keys.remove("inputs");
     let mut actions = Vec::new();
     for key in keys {
@@ -314,7 +313,7 @@ fn an_action_has_the_keys_that_its_schema_says() {
 
 #[test]
 fn scopes_nest_as_deep_as_a_file_may() {
-    // Two levels of the file for each scope, and some for what is around them.
+    // Each scope needs two levels of the file, and the surrounding keys need some more.
     let nested = |depth: usize| {
         let open: String = (0..depth)
             .map(|level| format!("{{type: scope, actions: {{s{level}: "))
@@ -337,7 +336,7 @@ fn scopes_nest_as_deep_as_a_file_may() {
     assert!(diagnostics.render(&bundle, false).contains("too-deep"));
 }
 
-/// The members that a template may read are those that a run has.
+/// A template may read exactly the members that a run has.
 #[test]
 fn every_member_of_a_loop_is_known_and_there() {
     let place = crate::life::process::Place::new();

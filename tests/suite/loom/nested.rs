@@ -1,4 +1,4 @@
-//! Loops and retries whose keys are under `inputs`, in files with the `$schema` of Logic Apps.
+//! Loops and retries with their keys under `inputs`, in files with the `$schema` of Logic Apps.
 
 use super::read;
 use serde_json::{Value as Json, json};
@@ -19,7 +19,7 @@ fn file(actions: &Json) -> String {
     file.to_string()
 }
 
-/// What a file with these actions gives; nothing in it names its format.
+/// The output of a file with these actions; nothing in the file names its format.
 async fn run(actions: &Json) -> Result<Json, String> {
     let engine = Engine::builder().in_memory().unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -130,7 +130,7 @@ async fn a_retry_reports_its_attempts() {
     );
 }
 
-/// A type of Loom's anywhere in it makes a definition Loom's.
+/// Any type of Loom in a definition makes it a Loom file.
 #[test]
 fn a_definition_with_types_of_loom_is_loom() {
     let compose = json!({ "type": "Compose", "inputs": 1 });

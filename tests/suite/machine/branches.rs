@@ -1,6 +1,5 @@
-//! Branches that work on variables of their own (TEA's parallel edges), on virtual time: each play
-//! is repeated with a crash before and after every commit, and comes to the same state by the same
-//! requests.
+//! Branches with their own variables (TEA's parallel edges), on virtual time. Each play is repeated with a crash before
+//! and after every commit, and reaches the same state with the same requests.
 
 use super::build::{call, compose, of_graph, step};
 use super::play::{Answer, Call, Case, fails, json, ok};
@@ -52,7 +51,7 @@ fn world(call: &Call<'_>) -> Answer {
         ("left", Some("left 1")) => ok("10").after(10),
         ("right", Some("right 1")) => ok("20").after(5),
         ("script", _) => {
-            // What the other branch made of its state is not seen here.
+            // The other branch's changes to its state are not visible here.
             assert_eq!(state.get("text"), Some(&json(r#""a""#)));
             let n = state.get("n").unwrap().as_int().unwrap();
             let mut changed = state.as_object().unwrap().clone();
@@ -79,7 +78,7 @@ fn branches_overlap_and_each_has_its_own_state() {
     // Nothing of a branch is merged.
     let own = ["n", "seen", "text"].map(|key| state.get(key).unwrap().to_json());
     assert_eq!(own, ["1", "[0]", r#""a""#]);
-    // Both began at once; ten and three seconds are the longer branch.
+    // Both started at the same time; the longer branch takes ten and three seconds.
     let begun = |name: &str| {
         let began = played.started.iter().find(|one| one.name == name);
         began.unwrap().at_ms
@@ -108,8 +107,8 @@ fn the_journal_has_no_copies_of_the_state() {
         copies += usize::from(text.contains("a long document"));
     }
     assert_eq!(appended, 2, "an append costs the element");
-    // Set once; then the two states that the branches came to, their list, its part in the
-    // joining script's inputs and in what that gives, and the end.
+    // The copies: the first assignment, the final states of the two branches, their list, its part in the inputs and
+    // the output of the joining script, and the end.
     assert!(copies <= 10, "{copies}");
 }
 
@@ -129,7 +128,7 @@ fn a_failure_waits_for_the_other_branch_and_ends_the_run() {
 
 #[test]
 fn a_pause_or_an_end_anywhere_in_branches_leaves_nothing() {
-    // In a pause, what is in flight continues.
+    // During a pause, actions in flight continue.
     let mut case = Case::yaml(FAN).world(|call| world(call).after(0));
     case.play_paused_everywhere();
     case.play_cancelled_everywhere();
@@ -189,7 +188,7 @@ fn apart(branches: Vec<(&str, Vec<Step>)>) -> Case {
     of_graph(&[], Block::Sequence(vec![step("both", branches)]))
 }
 
-/// Their records are gone with them: there is nothing that the record of the whole could refer to.
+/// The branches' records are deleted with them, so a record of the whole block would refer to nothing.
 #[test]
 fn branches_of_which_one_failed_give_nothing() {
     let case = apart(vec![("one", vec![call("one")]), ("two", vec![call("two")])]);
@@ -222,6 +221,6 @@ fn a_fault_that_a_branch_catches_is_a_variable_of_that_branch() {
         })
         .play();
     assert_eq!(played.status(), RunStatus::Succeeded, "{}", played.output());
-    // What branches make of their variables is gone with them.
+    // The branches' variables are deleted with them.
     assert_eq!(played.output(), "{}");
 }

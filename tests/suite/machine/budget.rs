@@ -1,4 +1,5 @@
-//! What a transition may compute: it ends when it was enough, and what exceeds the budget is a fault like any other.
+//! What a transition may compute: it stops at its budget, and an expression that exceeds the budget is an ordinary
+//! fault.
 
 use super::play::{Case, Played};
 use windlass_machine::RunStatus;

@@ -1,4 +1,4 @@
-//! Trees by hand, for what no file can say yet: graphs, catches, loops as TEA has them.
+//! Trees built in code for what no format can express yet: graphs, catches, loops as in TEA.
 
 use super::play::{Case, json};
 use windlass_expression::{Condition, Syntax, Template};
@@ -56,7 +56,7 @@ fn assignment(variable: &str, op: AssignOp, value: &str) -> Assignment {
     }
 }
 
-/// A request whose answer becomes a variable.
+/// A request whose answer is assigned to a variable.
 pub fn call_into(name: &str, variable: &str, op: AssignOp) -> Step {
     let then = vec![assignment(variable, op, "@variables('result')")];
     match call(name).kind {
@@ -77,7 +77,7 @@ pub fn compose(name: &str, value: &str) -> Step {
     step(name, StepKind::Compose(template(value)))
 }
 
-/// A loop as TEA has it: no timeout, no look at the condition when the count is spent.
+/// A loop as in TEA: without a timeout, and without a check of its condition after the last iteration.
 pub fn loop_while(name: &str, while_: &str, count: i64, body: Vec<Step>) -> Step {
     let spec = Loop {
         name: None,
@@ -104,7 +104,7 @@ pub fn loop_while(name: &str, while_: &str, count: i64, body: Vec<Step>) -> Step
     step(name, StepKind::Loop(Box::new(spec)))
 }
 
-/// A node with its edges: condition (empty: always) and target (empty: the end).
+/// A node with its edges: the condition (empty means always) and the target (empty means the end).
 pub fn node(step: Step, edges: &[(&str, &str)]) -> Node {
     let edge = |(when, to): &(&str, &str)| Edge {
         when: (!when.is_empty()).then(|| condition(when)),
@@ -161,7 +161,7 @@ pub fn workflow(dialect: Dialect, variables: &[(&str, &str)], body: Block) -> Wo
     }
 }
 
-/// Plays a graph whose result is its variables.
+/// A case with a graph whose output is its variables.
 pub fn of_graph(variables: &[(&str, &str)], body: Block) -> Case {
     Case::hir(&workflow(Dialect::Tea, variables, body))
 }

@@ -1,4 +1,4 @@
-//! What a checkpoint costs: what changed, never what there is.
+//! What a checkpoint costs: the size of what changed, never the size of the whole state.
 
 use super::play::{Case, ok};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ fn size<T: bincode::Encode>(value: &T) -> usize {
     bincode::encode_to_vec(value, config).unwrap().len()
 }
 
-/// A loop of so many iterations around these actions, as a file of the caps allows it.
+/// A file with a loop of `count` iterations around these actions, within the limits of a file.
 fn counting(count: u32, actions: &str) -> Case {
     Case::yaml(&format!(
         "
@@ -46,7 +46,7 @@ fn an_append_costs_what_is_appended() {
         .map(|step| size(&step.changes))
         .collect();
     let (early, late) = (bytes[10], bytes[bytes.len() - 10]);
-    // Only the numbers in it grow by a byte.
+    // Only its numbers grow by a byte.
     assert!(
         late <= early + 12,
         "a step took {early} bytes, later {late}"
@@ -99,7 +99,7 @@ fn a_result_is_stored_once() {
         .iter()
         .flat_map(|step| step.changes.clone())
         .collect();
-    // Two answers an iteration, one of which becomes a variable as well.
+    // Two answers per iteration; one of them is assigned to a variable as well.
     let copies = size(&changes) / 10_000;
     assert_eq!(copies, 9, "{copies} copies of what three iterations gave");
 }
@@ -165,8 +165,7 @@ fn a_hundred_thousand_iterations_stay_flat() {
     }
 }
 
-/// Not a test of correctness: how long one transition takes.
-/// `cargo test --test suite cost -- --ignored --nocapture`
+/// Not a test of correctness: measures one transition. `cargo test --test suite cost -- --ignored --nocapture`
 #[test]
 #[ignore = "measures"]
 #[allow(clippy::disallowed_methods)] // A stopwatch.
@@ -199,7 +198,7 @@ fn how_long_a_transition_takes() {
     }
 }
 
-/// Python gives the whole state back: of a list that has grown, what is new is stored.
+/// Python returns the whole state. Of a list that has grown, only the new elements are stored.
 #[test]
 fn a_list_that_a_script_appends_to_costs_what_is_appended() {
     let played = Case::yaml(
@@ -220,7 +219,7 @@ nodes:
         let mut list = seen.get("seen").unwrap().as_array().unwrap().to_vec();
         list.push(Value::from("0123456789"));
         let state = Value::from_pairs([("seen", Value::array(list))]).to_json();
-        // What the worker sends besides is what the executor takes it apart for.
+        // The executor separates the other members of the worker's answer.
         ok(&format!(
             r#"{{"result": null, "returned": false, "state": {state}, "locals": {{}}}}"#
         ))
@@ -231,11 +230,11 @@ nodes:
         text.starts_with("VariableChanged") && text.contains("ElementAppended")
     };
     let changes = played.steps.iter().flat_map(|step| &step.changes);
-    // All but the first, before which there was nothing.
+    // All but the first, because nothing existed before it.
     assert_eq!(changes.filter(appended).count(), 99);
 }
 
-/// What the store weighs a run by, before it writes a snapshot or says that it is too large.
+/// The size by which the store decides when to write a snapshot, and when a run is too large.
 #[test]
 fn a_state_weighs_what_it_holds() {
     let weighs = |length: usize| {
@@ -244,6 +243,6 @@ fn a_state_weighs_what_it_holds() {
         windlass_machine::hosted::state_size(&Case::yaml(&text).play().state).unwrap()
     };
     let (short, long) = (weighs(10), weighs(10_010));
-    // As what the action gave, and as what the run gives.
+    // Once as the action's output, and once as the run's output.
     assert!((20_000..20_100).contains(&(long - short)), "{short} {long}");
 }

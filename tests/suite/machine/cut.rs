@@ -1,12 +1,12 @@
-//! Where the cut of a timeout falls makes no difference for what comes after it.
+//! Where a timeout interrupts a loop makes no difference for what follows.
 
 use super::play::{Answer, Case, Outside, ok};
 use windlass_machine::RunStatus;
 
-/// The places where a cut may fall, after one iteration that ended.
+/// The places where a timeout can interrupt, after one iteration that ended.
 const CUTS: [&str; 4] = ["delay", "flight", "middle", "retry"];
 
-/// A loop that is cut after so many iterations, and an action that handles it.
+/// A loop that is interrupted after `after` iterations, and an action that handles it.
 fn cut(at: &str, after: i64, more: &str) -> Case {
     let text = format!(
         "
@@ -63,7 +63,7 @@ fn a_loop_that_timed_out_is_the_same_wherever_the_cut_fell() {
     }
 }
 
-/// No iteration ended: a result without an answer is null.
+/// No iteration has ended, so a result without an answer is null.
 #[test]
 fn a_cut_in_the_first_iteration_leaves_nulls() {
     for at in ["flight", "middle", "retry"] {
@@ -76,7 +76,7 @@ fn a_cut_in_the_first_iteration_leaves_nulls() {
     }
 }
 
-/// A pause that outlasts nothing, a resume behind it: the clock stood still meanwhile.
+/// A pause before the timeout, and a resume after it: the timeout's clock stops during the pause.
 #[test]
 fn a_cut_after_a_pause_is_the_same_too() {
     for at in CUTS {
@@ -93,7 +93,7 @@ fn a_cut_after_a_pause_is_the_same_too() {
     }
 }
 
-/// Outer loops: what the inner one did in the iteration that was cut is gone with it.
+/// The results of an inner loop in an interrupted iteration of the outer loop are deleted with it.
 #[test]
 fn a_cut_of_an_outer_loop_is_as_if_its_iteration_had_not_begun() {
     let text = "
@@ -122,7 +122,7 @@ outputs: \"@outputs('expired')\"
     assert_eq!(played.output(), "[1,2,1]");
 }
 
-/// The `timeout` of a scope cuts as well: what did not come to run reads as null.
+/// The `timeout` of a scope interrupts as well: an action that did not run reads as null.
 #[test]
 fn what_a_timeout_prevented_reads_as_null() {
     for hangs in ["first", "second"] {
@@ -151,7 +151,7 @@ outputs: \"@outputs('expired')\"
     }
 }
 
-/// Azure: the last iteration that ended decides, also when the one after it was cut.
+/// Azure: the last iteration that ended decides, even if the next one was interrupted.
 #[test]
 fn a_failed_iteration_of_azure_counts_wherever_the_cut_fell_behind_it() {
     let statuses = ["PT1H", "PT0S"].map(|delay| {
@@ -197,11 +197,11 @@ fn a_failure_handled_next_to_a_skipped_action_says_so_and_what_to_do() {
          it: end with an action that accepts both, runAfter: { expired: [Succeeded, Skipped], \
          decide: [Succeeded, Skipped] }; action poll; line 3"
     );
-    // What it says helps.
+    // The message's advice works.
     let after = "runAfter: { expired: [Succeeded, Skipped], decide: [Succeeded, Skipped] }";
     let text = format!("{HANDLED}  end: {{ type: compose, inputs: 3, {after} }}\n");
     assert_eq!(fails(&text).status(), RunStatus::Succeeded);
-    // Behind longer branches, too.
+    // The same with longer branches.
     let longer = format!(
         "{HANDLED}  told: {{ type: compose, inputs: 4, runAfter: {{ expired: [Succeeded] }} }}\n  \
          more: {{ type: compose, inputs: 5, runAfter: {{ decide: [Succeeded] }} }}\n"
@@ -211,7 +211,7 @@ fn a_failure_handled_next_to_a_skipped_action_says_so_and_what_to_do() {
     assert!(error.contains(after), "{error}");
     let text = format!("{longer}  end: {{ type: compose, inputs: 3, {after} }}\n");
     assert_eq!(fails(&text).status(), RunStatus::Succeeded);
-    // And nothing is reported of one without a handler.
+    // No such error is reported for a limit without a handler.
     let alone = HANDLED.replace("[Failed]", "[TimedOut]");
     assert_eq!(
         fails(&alone).error(),

@@ -1,4 +1,4 @@
-//! What goes wrong in expressions and variables, and where it says that it did.
+//! Faults in expressions and variables, and the places that they name.
 
 use super::build::{call_into, of_graph};
 use super::play::{Answer, Case, ok};
@@ -94,7 +94,7 @@ fn outputs_that_cannot_be_computed_fail_the_run() {
     );
 }
 
-/// Also when it is an action deep inside that ends the run, which nothing retries then.
+/// The same if an action deep inside ends the run; nothing retries it then.
 #[test]
 fn an_output_that_cannot_be_computed_is_reported_by_its_own_name_and_place() {
     for ends in [
@@ -257,7 +257,7 @@ fn variables_that_cannot_change_so() {
 
 #[test]
 fn azure_wants_its_variables_initialized() {
-    // A file that does this is refused; another way to the same place is not.
+    // A file that does this is refused, but the same can be reached in another way.
     let mut workflow = super::play::read(
         "
 actions:
@@ -306,7 +306,7 @@ actions:
 
 #[test]
 fn results_of_loops_nest_as_deep_as_they_may() {
-    // 24 loops in each other around a value that nests deep itself: what is stored can be read.
+    // 24 nested loops around a deeply nested value: what is stored can be read.
     let mut text = String::from("actions:\n");
     for depth in 0..24 {
         let pad = " ".repeat(2 + depth * 4);
@@ -322,7 +322,7 @@ fn results_of_loops_nest_as_deep_as_they_may() {
     assert!(error.starts_with(message), "{error}");
 }
 
-/// As many as tell a seed of eight bytes from one of a single byte.
+/// Enough values to distinguish a seed of eight bytes from one of a single byte.
 #[test]
 fn random_numbers_differ_from_step_to_step() {
     let played = Case::yaml(
@@ -371,7 +371,7 @@ actions:
     assert_eq!(played.took_ms(), 60_000 + 120_000);
 }
 
-/// The order when one is repeated after a crash, and was requested before the other one ended.
+/// The order in which an append is repeated after a crash, when it was requested before another append had ended.
 #[test]
 fn an_append_that_did_not_know_of_the_last_one_is_a_fault() {
     let loom = "actions:\n\
@@ -397,7 +397,7 @@ fn an_append_that_did_not_know_of_the_last_one_is_a_fault() {
         let error = unknowing.play().error();
         assert!(error.contains("at the same time"), "{error}");
     }
-    // One that knew is none.
+    // An append that knew of the last one is not a fault.
     let knowing = Case::yaml(tea).world(|call| {
         let known = call.inputs.get("files").and_then(|files| files.get("/x"));
         let from = known.map_or(String::from("null"), windlass_expression::Value::to_json);
@@ -424,7 +424,7 @@ fn a_call_whose_answer_cannot_be_assigned_has_failed() {
     assert!(record.error.is_some());
 }
 
-/// What is exact stays so, in both directions; a fraction is no reason to add for to subtract.
+/// Exact numbers stay exact when added and subtracted, and fractions work in both directions.
 #[test]
 fn variables_change_by_exact_numbers_and_by_fractions() {
     let gives = |first: &str, op: &str, by: &str| {
@@ -448,7 +448,7 @@ outputs: \"@string(variables('x'))\"
         "\"0.2\""
     );
     assert_eq!(gives("7", "decrement", "decimal('0.1')"), "\"6.9\"");
-    // Of floats it would be 0.09999999999999998.
+    // With floats the result would be 0.09999999999999998.
     assert_eq!(gives("1", "decrement", "decimal('0.9')"), "\"0.1\"");
     assert_eq!(
         gives("float('2.5')", "decrement", "float('0.25')"),

@@ -1,4 +1,4 @@
-//! Graphs with goto, catches, and loops as TEA has them.
+//! Graphs with goto, catches, and loops as in TEA.
 
 use super::build::{
     call, call_into, compose, condition, graph, loop_while, node, of_graph, set, step, template,
@@ -26,7 +26,7 @@ fn a_cycle_runs_until_an_edge_leads_out() {
         .world(|call| ok(&call.n.to_string()))
         .play();
     assert_eq!(played.output(), r#"{"n":3,"done":13}"#);
-    // Each visit is a step of its own.
+    // Each visit is a separate step.
     assert_eq!(
         played.keys(),
         ["run/work", "run/~2/work", "run/~3/work", "run/~4/work"]
@@ -59,7 +59,7 @@ fn a_graph_that_never_ends_is_stopped() {
         "limit: the graph took 9 steps without reaching its end; it is in a cycle through `b`; action b; line 0"
     );
     assert_eq!(played.status(), RunStatus::Failed);
-    // Exactly as many are fine.
+    // Exactly the maximum is permitted.
     let nodes = vec![
         node(call("a"), &[("@equals(variables('n'), 1)", ""), ("", "b")]),
         node(call_into("b", "n", AssignOp::Set), &[("", "a")]),
@@ -352,7 +352,7 @@ fn the_first_edge_without_a_condition_is_taken() {
     assert_eq!(took(&earlier), r#"{"took":"c"}"#);
 }
 
-/// A block that a jump leaves is done: what it gives is made of what it did.
+/// A block that is left by a jump has succeeded, and its output contains what it did.
 #[test]
 fn a_block_that_is_left_by_a_jump_gives_its_output() {
     let mut inner = compose("inner", "7");
@@ -364,7 +364,7 @@ fn a_block_that_is_left_by_a_jump_gives_its_output() {
     assert_eq!(rows, [r#"l#0 Succeeded true {"block":"7"}"#]);
 }
 
-/// A branch of one step under its own name is that step; any other is a map of its steps.
+/// A branch of one step with the branch's name has that step's output; any other has a map of its steps' outputs.
 #[test]
 fn branches_give_their_steps_by_name() {
     let mut unnamed = step(
@@ -375,7 +375,7 @@ fn branches_give_their_steps_by_name() {
     let branches = vec![
         ("a".into(), Block::Sequence(vec![compose("a", "1")])),
         ("left".into(), Block::Sequence(vec![compose("b", "2")])),
-        // One that has no name of its own gives what it gives, whatever that is called.
+        // A step without its own name provides its output directly.
         ("same".into(), Block::Sequence(vec![unnamed])),
     ];
     let both = StepKind::Parallel {
@@ -390,7 +390,7 @@ fn branches_give_their_steps_by_name() {
     assert_eq!(output, expected);
 }
 
-/// The last value stays alone, even where it is a list itself.
+/// The last value is returned alone, even if it is a list.
 #[test]
 fn what_a_loop_keeps_of_its_iterations() {
     let collected_by = |take: CollectMode| {
@@ -416,7 +416,7 @@ fn what_a_loop_keeps_of_its_iterations() {
     assert_eq!(collected_by(CollectMode::All), r#"{"l":[[0],[1],[2]]}"#);
 }
 
-/// A cycle without a request delays no other run: it continues in the next transition.
+/// A cycle without a request does not delay other runs: it continues in the next transition.
 #[test]
 fn a_transition_goes_through_so_many_states_and_no_more() {
     let nodes = vec![

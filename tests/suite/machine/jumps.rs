@@ -1,4 +1,4 @@
-//! `break_when` and `continue_when`, wherever they may stand.
+//! `break_when` and `continue_when`, in every permitted place.
 
 use super::play::{Answer, Case, ok};
 use windlass_machine::RunStatus;
@@ -66,7 +66,7 @@ fn break_comes_before_continue() {
     assert_eq!(played.calls("a"), 1);
 }
 
-/// `break_when` on an action within blocks; the blocks around it have done what they should.
+/// `break_when` on an action inside blocks; the surrounding blocks end correctly.
 #[test]
 fn break_in_blocks() {
     let places = [
@@ -156,7 +156,7 @@ fn break_ends_the_innermost_loop() {
         break_when: \"@equals(variables('loopIndex'), 2)\"",
     )
     .play();
-    // Two iterations of the inner one in each of three of the outer one.
+    // Two inner iterations in each of three outer ones.
     assert_eq!(played.calls("a"), 6);
     assert_eq!(
         played.loops["five#2/inner"].ended.unwrap().as_str(),
@@ -269,7 +269,7 @@ fn break_in_a_foreach_keeps_what_ended() {
         played.output(),
         r#"{"each":[{"a":0,"b":0},{"a":1,"b":1},{"a":2}]}"#
     );
-    // Concurrently: 2 breaks while 3 and 4 are in flight, and 0 has not answered.
+    // Concurrently: item 2 breaks while 3 and 4 are in flight, and 0 has not answered.
     let played = each("concurrency: 5", body)
         .world(|call| match call.n {
             0 | 3 => Answer::Never,
@@ -362,7 +362,7 @@ fn the_item_that_breaks_a_foreach_has_a_row() {
     assert_eq!(played.rows(), rows);
 }
 
-/// Its row is written when all in it has ended, and has nothing of an earlier attempt.
+/// Its row is written when everything in it has ended, and contains nothing of an earlier attempt.
 #[test]
 fn an_aborted_item_has_the_row_of_what_ended_in_it() {
     let body = "
@@ -385,7 +385,7 @@ fn an_aborted_item_has_the_row_of_what_ended_in_it() {
     assert_eq!(played.rows(), rows);
 }
 
-/// What waits for an action whose jump cannot be computed sees a failure, and may handle it.
+/// If an action's jump cannot be computed, the steps after it see a failure, which they may handle.
 #[test]
 fn a_break_that_cannot_be_computed_fails_its_graph() {
     let graph = |status: &str| {

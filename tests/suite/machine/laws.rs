@@ -1,4 +1,4 @@
-//! The laws of docs/architecture.md, as assertions.
+//! The laws of docs/architecture.md as assertions.
 
 use super::play::Played;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use windlass_machine::{Change, Effect, EffectId, Event, RunState, TimerId, Trans
 use windlass_model::model::Status;
 use windlass_value::time::Timestamp;
 
-/// What a store would have: the changes so far, folded.
+/// What a store would have: all changes so far, applied.
 pub struct Books {
     pub folded: RunState,
     last_id: u64,
@@ -22,7 +22,7 @@ impl Books {
         }
     }
 
-    /// Keeps one transition that led to `state`.
+    /// Stores one transition that led to `state`.
     pub fn keep(&mut self, transition: &Transition, state: &RunState) {
         for change in &transition.changes {
             self.new_id(change);
@@ -33,7 +33,7 @@ impl Books {
         assert_eq!(again(state), *state, "what is stored reads back the same");
         assert_eq!(again(&transition.iterations), transition.iterations);
         assert_eq!(again(&transition.history), transition.history);
-        // What is cut from outside is no boundary of the loop's own.
+        // A row that an interruption from outside wrote is not a boundary of the loop itself.
         let own = transition
             .iterations
             .iter()
@@ -75,7 +75,7 @@ impl Books {
     }
 }
 
-/// Through the store's encoding and back.
+/// Encodes and decodes with the store's encoding.
 fn again<T: bincode::Encode + bincode::Decode<()>>(value: &T) -> T {
     let config = bincode::config::standard();
     let bytes = bincode::encode_to_vec(value, config).unwrap();
@@ -84,7 +84,7 @@ fn again<T: bincode::Encode + bincode::Decode<()>>(value: &T) -> T {
     back
 }
 
-/// A completion or a timer that comes a second time, at once or late, finds nothing (law 4).
+/// A repeated completion or timer, immediate or late, has no effect (law 4).
 pub fn means_nothing_again(program: &Program, state: &RunState, now: Timestamp, event: &Event) {
     if !matches!(
         event,
@@ -94,7 +94,7 @@ pub fn means_nothing_again(program: &Program, state: &RunState, now: Timestamp, 
     }
     let ready = !state.ready.is_empty();
     if state.paused.is_none() && ready {
-        // Any event moves what is ready: the step was cut at an iteration's boundary.
+        // Any event continues what is ready: the step stopped at an iteration's boundary.
         return;
     }
     for late in [0, 3_600] {
@@ -106,7 +106,7 @@ pub fn means_nothing_again(program: &Program, state: &RunState, now: Timestamp, 
     }
 }
 
-/// What a driver holds is what it would start after a crash.
+/// A driver holds exactly what it would start after a crash.
 pub fn driver_holds_what_is_outstanding(
     state: &RunState,
     effects: &BTreeMap<EffectId, Option<Timestamp>>,
@@ -137,8 +137,7 @@ pub fn driver_holds_what_is_outstanding(
     assert_eq!(held, outstanding);
 }
 
-/// A crashed play came to the same end by the same way, and repeated at most one effect a crash
-/// each.
+/// A play with crashes came to the same end in the same way, and repeated at most one effect per crash.
 pub fn same(calm: &Played, crashed: &Played) {
     assert_eq!(calm.state, crashed.state);
     assert_eq!(calm.history, crashed.history);
@@ -153,7 +152,7 @@ pub fn same(calm: &Played, crashed: &Played) {
     }
 }
 
-/// A play that was crashed in a pause as well came to the same end, perhaps later.
+/// A play with crashes, also during a pause, came to the same end, possibly later.
 pub fn same_end(calm: &Played, crashed: &Played) {
     assert_eq!(calm.status(), crashed.status());
     let end = |played: &Played| {
@@ -163,7 +162,7 @@ pub fn same_end(calm: &Played, crashed: &Played) {
     assert_eq!(end(calm), end(crashed));
 }
 
-/// A play that stood still for a while came to the same end so much later.
+/// A play that was paused for a time came to the same end, later by that time.
 pub fn same_but_later(calm: &Played, paused: &Played, later: Duration) {
     let (one, other) = (calm.outcome(), paused.outcome());
     assert_eq!(one.status, other.status);
@@ -178,7 +177,7 @@ pub fn same_but_later(calm: &Played, paused: &Played, later: Duration) {
     assert_eq!(one.at.plus(later), other.at, "the clock stood still");
 }
 
-/// What an ended run leaves behind: no loop that still runs, and iterations one after the other.
+/// The result of an ended run: no active loops, and iterations in order.
 pub fn ended_well(played: &Played) {
     if played.state.outcome.is_none() {
         return;
@@ -187,11 +186,11 @@ pub fn ended_well(played: &Played) {
         assert!(row.ended.is_some(), "loop {} still runs", row.path);
     }
     let mut last: BTreeMap<&str, u64> = BTreeMap::new();
-    // Items of a foreach, which has no row, may run side by side.
+    // The items of a foreach, which has no row itself, may run concurrently.
     let rows = played.iterations.iter();
     for row in rows.filter(|row| played.loops.contains_key(&row.path)) {
         let before = last.insert(&row.path, row.iteration);
-        // A loop that is retried as a whole starts over.
+        // A loop that is retried as a whole starts again.
         assert!(
             row.iteration == 0 || before == Some(row.iteration - 1),
             "iteration {} of {} came after {before:?}",

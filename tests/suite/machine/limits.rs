@@ -147,7 +147,7 @@ actions:
 
 #[test]
 fn a_condition_that_holds_at_the_last_moment_counts() {
-    // The answer and the deadline are due at the same time; the answer is heard first.
+    // The answer and the deadline are due at the same time; the answer is processed first.
     let played = until_never("{ timeout: PT5S }", "", CHECK)
         .world(|_| ok(r#"{"state":"done"}"#).after(5))
         .play();
@@ -227,7 +227,7 @@ fn on_limit_pause_with_a_delay_waits_before_it_resumes() {
 
 #[test]
 fn on_limit_pause_grants_the_same_time_again() {
-    // In the middle of an action: it stays in flight, and the loop gets five more seconds.
+    // During an action, the action stays in flight and the loop gets five more seconds.
     let case = |answer: u64| {
         until_never("{ timeout: PT5S }", "on_limit: pause", CHECK)
             .world(move |_| ok(r#"{"state":"done"}"#).after(answer))
@@ -245,7 +245,7 @@ fn on_limit_pause_grants_the_same_time_again() {
     );
     let (since, _) = played.state.paused.as_ref().unwrap();
     assert_eq!(since.0 - super::play::START.0, 65_000);
-    // It answers while the run is paused.
+    // The action answers while the run is paused.
     let played = case(30).play();
     assert_eq!(played.status(), RunStatus::Succeeded);
     assert_eq!(played.took_ms(), 60_000);
@@ -260,7 +260,7 @@ fn on_limit_pause_in_a_delay_keeps_what_is_left_of_it() {
     )
     .at(115, Outside::Resume)
     .play();
-    // 0, 10, and five seconds after the pause from 15 to 115; then its 15 more seconds are over.
+    // Polls at 0 and 10, and five seconds after the pause from 15 to 115. Then its 15 more seconds are over.
     assert_eq!(
         played.requests(),
         ["0 check 1", "10000 check 1", "120000 check 1"]
@@ -350,7 +350,7 @@ actions:
     assert_eq!(played.status(), RunStatus::TimedOut);
 }
 
-/// What is computed is held to the operator's caps as what is written is: to them, not below.
+/// A computed limit must be within the operator's maximum, as a written one.
 #[test]
 fn computed_limits_are_within_the_caps() {
     let run = |count: u64, timeout: &str| {
@@ -385,7 +385,7 @@ outputs: done
     }
 }
 
-/// Only what has iterations has boundaries: branches that are computed are one step together.
+/// Only iterations have boundaries: branches that only compute end in one step.
 #[test]
 fn branches_that_are_computed_end_in_one_transition() {
     let played = Case::yaml(
@@ -405,7 +405,7 @@ actions:
     assert_eq!(played.steps.len(), 1);
 }
 
-/// The ends that the history reports: the action, how, and the loop around it.
+/// The ends that the history reports: the action, its status, and the surrounding loop.
 fn ends(played: &Played) -> Vec<String> {
     let end = |event: &HistoryEvent| match &event.what {
         HistoryKind::ActionEnded {

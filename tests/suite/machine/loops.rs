@@ -1,5 +1,4 @@
-//! until, while and doUntil: when they look, how often they run, what they tell and what they
-//! give.
+//! until, while and doUntil: when they check the condition, how often they run, and what they report and return.
 
 use super::play::{Answer, Case, fails, ok, read};
 use windlass_machine::RunStatus;
@@ -7,7 +6,7 @@ use windlass_model::hir::{Block, StepKind};
 
 const KINDS: [&str; 4] = ["until", "while", "doUntil", "Until"];
 
-/// A loop that calls `check` and stops when it says `done`. `Until` is Azure's.
+/// A loop that calls `check` until it answers `done`. `Until` is Azure's.
 fn polling(kind: &str, more: &str) -> Case {
     let done = "equals(outputs('check')?['state'], 'done')";
     let condition = match kind {
@@ -45,7 +44,7 @@ fn a_count_of_seven_runs_the_body_seven_times() {
         let played = case.play();
         assert_eq!(played.calls("check"), 7, "{kind}");
         if kind == "Until" {
-            // Azure continues after a limit, and reports that.
+            // Azure continues after a limit, and reports the limit.
             assert_eq!(
                 played.output(),
                 r#"{"poll":{"iterations":7,"status":"Succeeded","reason":"count","result":{"check":{"state":"busy"}}}}"#
@@ -95,7 +94,7 @@ fn a_count_of_nothing_runs_nothing() {
     }
 }
 
-/// A loop over a variable that is `true` from the start.
+/// A loop over a variable that is `true` at the start.
 fn over_a_variable(kind: &str, condition: &str) -> Case {
     Case::yaml(&format!(
         "
@@ -255,7 +254,7 @@ fn a_fault_in_a_condition_is_the_loops() {
         );
         assert_eq!(played.loops["poll"].iteration, iterations, "{kind}");
         assert_eq!(played.loops["poll"].ended.unwrap().as_str(), "failed");
-        // It is reported once.
+        // The end is reported once.
         let is_poll_end = |line: &&String| line.starts_with("ActionEnded node_name=\"poll\"");
         assert_eq!(
             played.story().iter().filter(is_poll_end).count(),
@@ -330,7 +329,7 @@ actions:
         let inputs = &played.started[place].request.inputs;
         inputs.get(key).unwrap().clone()
     };
-    // The result of the iteration before, null at first.
+    // The result of the previous iteration, null at first.
     assert!(result(0, "result").is_null());
     let before = result(1, "result");
     let before = before.get("see").unwrap();
@@ -433,7 +432,7 @@ fn a_while_reports_its_condition_as_it_was_written() {
 
 const CHECK: &str = "check: { type: shell, run: x }";
 
-/// However an iteration ends, and whether its loop looks at its condition then or not.
+/// In all ways in which an iteration can end, with and without a check of the condition afterwards.
 #[test]
 fn an_iteration_is_reported_once() {
     for (kind, more, body, times) in [
@@ -536,7 +535,7 @@ fn loops_nest_five_deep() {
     assert_eq!(keys.len(), 32, "every request has a key of its own");
 }
 
-/// Also where the actions of the body are in a sequence, as no format with such loops has them now.
+/// The same if the actions of the body are a sequence, which no format with such loops has now.
 #[test]
 fn a_condition_that_fails_after_a_failed_iteration_has_the_place_of_its_loop() {
     let mut workflow = read(

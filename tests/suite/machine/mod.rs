@@ -1,5 +1,5 @@
-//! The machine on virtual time: workflows as their authors write them, a scripted world, and the
-//! laws of docs/architecture.md asserted after every transition and through crashes at every one.
+//! The machine on virtual time: workflows as their authors write them, a simulated world, and the laws of
+//! docs/architecture.md. The laws are asserted after every transition, and with a crash at every transition.
 
 mod branches;
 mod budget;

@@ -17,7 +17,7 @@ actions:
 "
     ))
     .input(r#"{"items": [5, 4, 3, 2, 1]}"#)
-    // Each answers after as many seconds as its item says.
+    // Each action answers after the number of seconds in its item.
     .world(|call| {
         let item = call.inputs.get("item").unwrap().as_int().unwrap();
         ok(&format!("\"did {item}\"")).after(item.unsigned_abs())
@@ -233,7 +233,7 @@ fn a_dag_runs_what_may_run_and_skips_the_rest() {
         "Skipped",
     ];
     assert_eq!(statuses(&played, &DAG), expected);
-    // The skipped leaves wait for a skipped action, which waits for one that succeeded.
+    // The skipped leaves depend on a skipped action, which depends on one that succeeded.
     assert_eq!(played.status(), RunStatus::Succeeded);
     assert_eq!(played.output(), r#"{"a":1,"b":1,"after_a":1,"both":1}"#);
 }

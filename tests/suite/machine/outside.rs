@@ -5,7 +5,7 @@ use std::time::Duration;
 use windlass_machine::{Event, RunState, RunStatus, Signal, advance};
 use windlass_model::model::Name;
 
-/// Everything in one: nested loops, a delay, retries, a foreach, a parallel, a wait, a timeout.
+/// All constructs in one workflow: nested loops, a delay, retries, a foreach, a parallel, a wait, a timeout.
 fn everything() -> Case {
     Case::yaml(
         "
@@ -118,7 +118,7 @@ actions:
     let played = case(1);
     assert_eq!(played.requests(), ["0 a 1", "130000 a 2"]);
     assert_eq!(played.status(), RunStatus::Succeeded);
-    // Without a retry the run fails when it resumes, not while it is paused.
+    // Without a retry, the run fails when it resumes, not during the pause.
     let played = case(0);
     assert_eq!(played.took_ms(), 100_000);
     assert_eq!(played.status(), RunStatus::Failed);
@@ -281,7 +281,7 @@ actions:
     assert_eq!(next, [Some(START.plus(Duration::from_secs(22)))]);
 }
 
-/// A process that finds a paused run begins nothing of it and waits for nothing.
+/// A process that finds a paused run starts nothing of it and waits for nothing.
 #[test]
 fn a_paused_run_has_nothing_outstanding() {
     let case = Case::yaml("actions: { a: { type: wait, interval: PT100S } }");

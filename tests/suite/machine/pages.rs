@@ -1,8 +1,8 @@
-//! Loops over pages: a page that comes a second time is noticed before it is read.
+//! Loops over pages: a repeated page is noticed before it is read.
 
 use super::play::{Answer, Call, Case, ok};
 
-/// Walks pages by token: what page `n` (by its token, `""` first) names as the next one.
+/// Reads pages by token: `next` returns the next token for a token (`""` for the first page).
 fn pager(kind: &str, more: &str, next: impl Fn(&str) -> &'static str + 'static) -> Case {
     let condition = "@equals(variables('token'), null)";
     Case::yaml(&format!(
@@ -86,14 +86,15 @@ fn pages_that_differ_are_read_to_their_end() {
 
 #[test]
 fn the_condition_comes_first_and_the_limits_last() {
-    // The last page names no next one; null is never read.
+    // The last page names no next one; `null` is never read.
     let done = pager("until", "", |_| "null").play();
     assert!(
         done.output().contains(r#""iterations":1"#),
         "{}",
         done.output()
     );
-    // A loop that is at a page again when its count is spent says the more useful of the two.
+    // If a loop is at a page again when its count is reached, it reports the repetition, which is the more useful
+    // message.
     let spent = pager("until", "limit: { count: 4 }", circle).play();
     assert!(spent.error().starts_with("repeat: "), "{}", spent.error());
 }
@@ -127,7 +128,7 @@ actions:
     assert!(!played.output().contains("repeat"), "{}", played.output());
 }
 
-/// A token may be long; the message has its beginning.
+/// A token may be long; the message contains only its beginning.
 #[test]
 fn a_long_token_is_reported_by_its_beginning() {
     let message_of = |length: usize| {
@@ -135,7 +136,7 @@ fn a_long_token_is_reported_by_its_beginning() {
         let same = pager("until", "", move |_| token.clone().leak());
         same.play().error()
     };
-    // With its quotes it has 80 characters, or more.
+    // With its quotes the token has 80 characters, or more.
     let (fits, long) = (message_of(78), message_of(79));
     let beginning = |length: usize| format!("page \"{}", "t".repeat(length));
     assert!(
