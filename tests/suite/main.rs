@@ -1,6 +1,6 @@
-//! Every test that looks at Windlass from outside, in one binary: it is linked once.
+//! All tests of Windlass from outside, in one binary, so that it is linked only once.
 
-// A test that meets what it does not expect has failed, helpers of tests included.
+// An unexpected value in a test or in its helpers is a failure of the test.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

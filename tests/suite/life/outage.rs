@@ -180,7 +180,7 @@ async fn after_a_failed_sync_the_server_continues_with_what_the_disk_has() {
     assert!(forgotten, "{}", &log[failed..]);
 }
 
-/// If nobody reads the server's output, the line that reports the failure must not end a thread.
+/// If the server's output is not read, the line that reports the failure must not end a thread.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_that_cannot_be_logged_stops_nothing() {
     if !strace_works() {

@@ -76,7 +76,7 @@ async fn runs_with_a_key_wait_for_each_other_in_their_order() {
     go(&server, &runs[1]).await;
     until(&server, &runs[2], "go").await;
     assert_eq!(waits_for(&server, &runs[3]).await, "windlass.turn");
-    // The next run starts if one is cancelled, even one that only waited for its turn.
+    // A cancelled run frees its place, even one that only waits for its turn.
     let (status, _) = server
         .post(&format!("/v1/runs/{}/cancel", runs[3]), &Value::Null)
         .await;

@@ -1,7 +1,6 @@
-//! Plays a run on virtual time: no task, no clock, no store. A scripted world answers effects,
-//! timers fire in the order of their due times, and after every transition the laws of
-//! docs/architecture.md are asserted. A play can be crashed at any transition, and then it goes
-//! on as a driver would: from the journal and from what is outstanding.
+//! Plays a run on virtual time, without tasks, a clock or a store. A simulated world answers effects, and timers fire
+//! in the order of their due times. After every transition the laws of docs/architecture.md are asserted. A play can
+//! crash at any transition. Then it continues as a driver would: from the journal and from what is outstanding.
 
 use super::laws;
 use super::trace::{self, Trace};
@@ -22,23 +21,23 @@ use windlass_source::source::Bundle;
 use windlass_store::{MemoryStore, Receipt, Store};
 use windlass_value::time::Timestamp;
 
-/// When every play begins.
+/// The start time of every play.
 pub const START: Timestamp = Timestamp(1_700_000_000_000);
 
-/// A request, as the scripted world sees it.
+/// A request, as the simulated world receives it.
 pub struct Call<'a> {
     pub name: &'a str,
-    /// How many requests of this action came before, from 0. A repetition after a crash is none.
+    /// How many requests of this action came before, from 0. A repetition after a crash has the same number.
     pub n: usize,
     pub inputs: &'a Value,
 }
 
-/// What the world says to a request.
+/// The world's answer to a request.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// This, after so long.
+    /// This answer, after this time.
     Is(Duration, Result<Value, Fault>),
-    /// Never anything.
+    /// No answer.
     Never,
 }
 
@@ -79,7 +78,7 @@ pub enum Outside {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
     At(Timestamp),
-    /// Before this transition.
+    /// Sent before this transition.
     Step(usize),
 }
 
@@ -88,11 +87,11 @@ enum When {
 pub enum Crash {
     /// The step was never stored.
     Before,
-    /// The step was stored, but none of its effects was started.
+    /// The step was stored, but none of its effects had started.
     After,
 }
 
-/// Decides at each transition, by its number and how often it was tried.
+/// Decides at each transition whether to crash, by its number and by how often it was tried.
 pub type Crashes<'a> = &'a mut dyn FnMut(usize, usize) -> Option<Crash>;
 
 type World = dyn Fn(&Call<'_>) -> Answer;
@@ -104,12 +103,12 @@ pub struct Case {
     environment: Value,
     world: Box<World>,
     outside: Vec<(When, Outside)>,
-    /// Without the assertions after every transition, which cost the most.
+    /// Plays without the assertions after every transition, which take the most time.
     pub quick: bool,
     crash_in_pauses: Cell<bool>,
 }
 
-/// One transition, for tests that look at it whole.
+/// One whole transition, for tests that check it.
 pub struct Step {
     pub event: Event,
     pub changes: Vec<Change>,
@@ -125,7 +124,7 @@ pub struct Started {
     pub request: Request,
 }
 
-/// A play that came to its end: nothing more happens by itself.
+/// A play that has come to its end: nothing more happens without an event from outside.
 pub struct Played {
     /// The names of the program's actions, by id.
     pub names: Vec<Name>,
@@ -133,7 +132,7 @@ pub struct Played {
     pub now: Timestamp,
     pub steps: Vec<Step>,
     pub started: Vec<Started>,
-    /// The starts of each effect: more than one after a crash.
+    /// The number of starts of each effect: more than one after a crash.
     pub starts: BTreeMap<EffectId, usize>,
     pub history: Vec<HistoryEvent>,
     pub iterations: Vec<IterationRow>,
@@ -180,15 +179,16 @@ impl Case {
         self
     }
 
-    /// Something from outside, so many seconds after the start.
+    /// Adds something from outside, this number of seconds after the start.
     pub fn at(mut self, seconds: u64, what: Outside) -> Self {
         let at = START.plus(Duration::from_secs(seconds));
         self.outside.push((When::At(at), what));
         self
     }
 
-    /// Plays it, and again with crashes: at every transition, and at some of them alone. Whatever
-    /// is crashed comes to the same end. Gives the undisturbed play.
+    /// Plays it, and again with crashes: with one at every transition in a single play, and with one at some
+    /// transitions in separate plays. Every play with crashes must come to the same end. Returns the play without
+    /// crashes.
     pub fn play(&self) -> Played {
         let calm = self.play_with(&mut |_, _| None);
         if self.quick {
@@ -221,8 +221,8 @@ impl Case {
         calm
     }
 
-    /// Pauses before each transition, an hour later resumes, and comes to the same end an hour
-    /// later. For worlds that answer at once: what is in flight continues in a pause.
+    /// For each transition, pauses before it and resumes an hour later. The end must be the same, an hour later. Only
+    /// for worlds that answer immediately, because what is in flight continues during a pause.
     pub fn play_paused_everywhere(&mut self) {
         let calm = self.play();
         let outside = self.outside.clone();
@@ -240,7 +240,7 @@ impl Case {
         self.outside = outside;
     }
 
-    /// Cancels before each transition: nothing is left then.
+    /// For each transition, cancels before it. Nothing may remain then.
     pub fn play_cancelled_everywhere(&mut self) {
         let calm = self.play();
         let outside = self.outside.clone();
@@ -303,7 +303,7 @@ impl Case {
     }
 }
 
-/// A store's receipt: which one makes no difference to a play.
+/// A store's receipt. Its content makes no difference to a play.
 pub fn receipt() -> Receipt {
     static RECEIPT: LazyLock<Receipt> = LazyLock::new(|| {
         let commit = crate::store::contract::commit("run", 0);
@@ -322,7 +322,7 @@ pub fn read(text: &str) -> Workflow {
     workflow.unwrap_or_else(|| panic!("{}", diagnostics.render(&bundle, false)))
 }
 
-/// What happens next, and where it came from.
+/// What happens next, and its cause.
 #[derive(Clone, Debug)]
 enum Source {
     Begin,
@@ -341,9 +341,9 @@ struct Player<'a> {
     /// The number of the next transition.
     step: usize,
     begun: bool,
-    /// A `Continue` effect is pending.
+    /// Whether a `Continue` effect is pending.
     continues: bool,
-    /// What a driver holds: effects with the time of their completion, timers with theirs.
+    /// What a driver holds: effects with the times of their answers, and timers with their due times.
     effects: BTreeMap<EffectId, Option<Timestamp>>,
     timers: BTreeMap<TimerId, Timestamp>,
     /// The world's final answer to an effect.
@@ -405,8 +405,7 @@ impl Player<'_> {
         self.played
     }
 
-    /// A crash in a pause is another story: what is in flight starts again with the resume only,
-    /// and is late then.
+    /// A crash during a pause is excluded: what was in flight starts again only at the resume, and is late then.
     fn may_crash(&self, crash: Crash) -> bool {
         let state = match crash {
             Crash::Before => &self.books.folded,
@@ -485,7 +484,7 @@ impl Player<'_> {
         }
     }
 
-    /// What a store does; gives the effects.
+    /// Does what a store does; returns the effects.
     fn commit(&mut self, event: Event, transition: Transition) -> Vec<Effect> {
         if trace::wanted() {
             let step = transition.clone();
@@ -516,7 +515,7 @@ impl Player<'_> {
         effects
     }
 
-    /// A crash, and a driver that begins with what is stored.
+    /// A crash, after which a driver starts from what is stored.
     fn restart(&mut self) {
         self.played.crashes += 1;
         self.state = self.books.folded.clone();
@@ -589,7 +588,7 @@ impl Player<'_> {
         assert_eq!(plan.request, request, "a repetition is the same request");
         self.effects.insert(id, plan.due);
         if self.case.quick {
-            // A hundred thousand plans would be most of the memory that the test looks at.
+            // A hundred thousand plans would use most of the memory that the test measures.
             let result = plan.result.clone();
             self.plans.retain(|other, _| *other == id);
             self.plans.get_mut(&id).unwrap().result = result;
@@ -609,14 +608,14 @@ impl Played {
         outcome.unwrap_or_else(|| panic!("it has not ended: {:#?}", self.state))
     }
 
-    /// What a run that succeeded gave, as JSON.
+    /// The output of a run that succeeded, as JSON.
     pub fn output(&self) -> String {
         let outcome = self.outcome();
         assert_eq!(outcome.error, None);
         outcome.output.to_json()
     }
 
-    /// Why it failed: kind, message, action, the iteration, the line.
+    /// Why it failed: kind, message, action, iteration, and line.
     pub fn error(&self) -> String {
         let error = self.outcome().error.as_ref();
         let error = error.unwrap_or_else(|| panic!("it did not fail: {:?}", self.outcome()));
@@ -633,12 +632,12 @@ impl Played {
         text
     }
 
-    /// How often this action was requested; repetitions after a crash not counted.
+    /// How often this action was requested, without repetitions after a crash.
     pub fn calls(&self, name: &str) -> usize {
         self.started.iter().filter(|one| one.name == name).count()
     }
 
-    /// Every request: when, in milliseconds since the start, and what.
+    /// Every request: its time in milliseconds since the start, and its content.
     pub fn requests(&self) -> Vec<String> {
         let one = |one: &Started| format!("{} {} {}", one.at_ms, one.name, one.request.attempt);
         self.started.iter().map(one).collect()
@@ -670,7 +669,7 @@ impl Played {
         self.iterations.iter().map(row).collect()
     }
 
-    /// The history, one line an event, without times.
+    /// The history, one line per event, without times.
     pub fn story(&self) -> Vec<String> {
         let line = |event: &HistoryEvent| {
             let json = serde_json::to_value(event).unwrap();

@@ -1,4 +1,4 @@
-//! Random workflows in random worlds, crashed at random points: they come to the same end.
+//! Random workflows in random worlds, with crashes at random points: they come to the same end.
 
 use super::laws;
 use super::play::{Answer, Case, Crash, Outside, START, fails, json, ok, read};
@@ -11,7 +11,7 @@ use std::hash::{Hash, Hasher};
 use std::time::Duration;
 use windlass_machine::RunStatus;
 
-/// A condition that an `if` can compute: no action has run before it.
+/// A condition that an `if` can evaluate although no action has run before it.
 pub fn condition_of_if(condition: String, looped: bool) -> String {
     match condition {
         text if looped && text.contains("loopIndex") => text,
@@ -47,7 +47,7 @@ impl Author {
         let _ = writeln!(self.text, "{}{text}", "  ".repeat(indent));
     }
 
-    /// The actions of a scope; `looped`: a loop is around.
+    /// The actions of a scope; `looped` is whether it is inside a loop.
     fn actions(&mut self, indent: usize, depth: usize, looped: bool) {
         let count = self.random.random_range(1..=if depth == 0 { 4 } else { 3 });
         let dag = self.chance(4);
@@ -68,8 +68,7 @@ impl Author {
                 self.line(indent + 1, &format!("{jump}: \"{condition}\""));
             }
             if dag && place > 0 {
-                // After the one before, which is only known by name when it holds no others; else
-                // at once.
+                // After the previous action, which can only be named if it contains no others; otherwise immediately.
                 let statuses = [
                     "[Succeeded]",
                     "[Failed, TimedOut]",
@@ -234,7 +233,7 @@ impl Author {
     }
 }
 
-/// A world that answers the same to the same question.
+/// A world that gives the same answer to the same request.
 fn answer(seed: u64, name: &str, n: usize) -> Answer {
     let mut hasher = DefaultHasher::new();
     (seed, name, n).hash(&mut hasher);
@@ -272,7 +271,7 @@ fn case(seed: u64, text: &str) -> Case {
     case
 }
 
-/// How many workflows are tried; `WINDLASS_RANDOM=from..to` tries others.
+/// Which workflows are tried; `WINDLASS_RANDOM=from..to` chooses others.
 fn seeds() -> std::ops::Range<u64> {
     let given = std::env::var("WINDLASS_RANDOM").ok();
     let given = given.as_deref().and_then(|text| text.split_once(".."));

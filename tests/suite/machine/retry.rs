@@ -31,7 +31,7 @@ fn times(played: &Played) -> Vec<i64> {
     played.started.iter().map(|one| one.at_ms).collect()
 }
 
-/// What is not transient is not tried again, also when its fault waited for the end of a pause.
+/// A fault that is not transient is not retried, even if it waited for the end of a pause.
 #[test]
 fn a_fault_that_came_during_a_pause_is_the_actions_own() {
     let tries = |fault: Fault| {
@@ -72,7 +72,7 @@ fn fixed_waits_are_all_the_same_and_attempts_are_counted() {
     assert_eq!(root.records.values().next().unwrap().attempts, 4);
 }
 
-/// In its second attempt as in its first, a block has not run yet.
+/// In its second attempt, as in its first, a block reads as not run yet.
 #[test]
 fn an_attempt_does_not_see_the_end_of_the_one_before() {
     let text = "
@@ -251,7 +251,7 @@ actions:
         _ => ok(&call.n.to_string()),
     })
     .play();
-    // Any failure of a block is retried, and nothing of the first attempt is left in the second.
+    // Any failure of a block is retried, and the second attempt contains nothing of the first.
     assert_eq!(
         played.requests(),
         ["0 a 1", "0 b 1", "1000 a 2", "1000 c 2"]
@@ -277,7 +277,7 @@ actions:
     )
     .world(|call| ok(&call.n.to_string()))
     .play();
-    // Two iterations each; in the third attempt the first one is done.
+    // Two iterations each; in the third attempt only the first one is finished.
     assert_eq!(
         played.requests(),
         ["0 a 1", "0 a 1", "10000 a 2", "10000 a 2", "20000 a 3"]
@@ -338,7 +338,7 @@ fn an_attempt_has_a_timeout_of_its_own() {
     assert_eq!(played.started[0].request.timeout_ms, Some(3000));
 }
 
-/// What `status` reports of a run between two attempts, and of one in the next.
+/// What `status` reports of a run between two attempts, and during the next attempt.
 #[test]
 fn what_is_known_of_the_last_attempt() {
     let paused_at = |seconds: u64| {
@@ -359,12 +359,12 @@ fn what_is_known_of_the_last_attempt() {
     };
     let first = (1, String::from("it was shell"), 2, Some(9));
     assert_eq!(paused_at(5), first);
-    // What answers in a pause is looked at after it.
+    // An answer that arrives during a pause is processed after it.
     let second = (2, String::from("it was shell"), 2, None);
     assert_eq!(paused_at(10), second);
 }
 
-/// In a branch of a block as in the block itself.
+/// The same in a branch of a block as in the block itself.
 #[test]
 fn what_is_in_a_retried_block_has_its_attempt() {
     for (kind, more) in [

@@ -1,5 +1,5 @@
-//! Runs that are taken up again at an earlier place, without a store: what the new one has of the
-//! old one, and what it starts over. `life/retry.rs` does the same from outside.
+//! Runs that are retried from an earlier place, without a store: what the new run keeps of the old one, and what it
+//! starts again. `life/retry.rs` does the same from outside.
 
 use super::build::{call, of_graph, template};
 use super::play::{Case, Played, START, fails, ok};
@@ -43,7 +43,7 @@ fn seconds(at: Timestamp) -> i64 {
     (at.0 - START.0) / 1_000
 }
 
-/// `slow` is in flight and `sleep` has 500 s to go when `last` begins, 100 s after the start.
+/// When `last` begins, 100 s after the start, `slow` is in flight and `sleep` has 500 s left.
 fn branches() -> Case {
     Case::yaml(
         "
@@ -79,7 +79,7 @@ fn what_is_in_flight_has_the_keys_of_the_new_run() {
     assert_eq!(&*state.id, "new");
 }
 
-/// The hour that has passed since is none for the run.
+/// The hour that has passed since then does not count for the run.
 #[test]
 fn what_waited_has_as_long_to_wait_as_it_had_then() {
     let case = branches();
@@ -128,7 +128,7 @@ fn an_action_has_all_of_its_attempts_and_all_of_its_time() {
     assert_eq!(timers.len(), 1);
 }
 
-/// A run that began in the middle is taken up in its own middle, and nowhere before that.
+/// A retry can be retried from a place inside itself, but not from a place before its start.
 #[test]
 fn a_run_that_was_taken_up_is_taken_up_again() {
     let case = Case::yaml(
@@ -160,7 +160,7 @@ actions:
         let none = rewind(&case.program, &start(&case), &began, &elsewhere, &id, now).unwrap();
         assert_eq!(none, Rewound::Nowhere, "{place}");
     }
-    // Where an action begins in the middle of its iteration, the iteration is not taken up.
+    // If an action begins in the middle of an iteration of the retry, that iteration is not offered as a place.
     let middle = rewound(&case, &all, "poll#2/more");
     let began = [Change::Restored(Box::new(middle))];
     let iteration = Target::Path(String::from("poll#2"));
@@ -170,7 +170,7 @@ actions:
     assert_eq!(found, Rewound::Nowhere);
 }
 
-/// Where a run failed is given by action and iteration; others moved on since.
+/// The place of a failure is given by action and iteration, while other branches have continued.
 #[test]
 fn an_action_is_found_where_it_stood_and_not_where_another_one_did() {
     let case = branches();
@@ -189,7 +189,7 @@ fn an_action_is_found_where_it_stood_and_not_where_another_one_did() {
     }
 }
 
-/// Of what was in flight when the journal was shortened, only what is at the place remains in flight.
+/// After the journal was shortened, only the effects at the place itself remain in flight.
 #[test]
 fn what_is_in_flight_elsewhere_is_not_the_place() {
     let case = branches();
@@ -211,7 +211,7 @@ fn what_is_in_flight_elsewhere_is_not_the_place() {
         panic!("it had begun");
     };
     assert_eq!(state.effects.len(), 0, "it has not called yet");
-    // It is paused there, too: what waits has as long to wait as it had.
+    // The same while the run is paused: a wait keeps the time that it had left.
     let sleeps: Vec<i64> = state
         .timers
         .values()
@@ -220,7 +220,7 @@ fn what_is_in_flight_elsewhere_is_not_the_place() {
     assert_eq!(sleeps, [3_600 + 100, 3_600 + 600]);
 }
 
-/// The last thing that says when it was may be that a scope was entered.
+/// The last event before an attempt may be the entry of its scope.
 #[test]
 fn an_attempt_of_a_block_begins_when_it_is_entered() {
     let case = Case::yaml(
@@ -247,7 +247,7 @@ actions:
     assert_eq!(due, [3_600 + 600 - 7]);
 }
 
-/// The branches of one fork are there together, and no branch of a parallel is an iteration.
+/// The branches of one fork exist at the same time, and a branch of a parallel is not an iteration.
 #[test]
 fn an_iteration_begins_before_the_branches_in_it_and_those_are_there_together() {
     let case = Case::yaml(

@@ -1,4 +1,4 @@
-//! What expressions see of a run from where they stand: words that no other test looks at.
+//! What expressions read at their place in a run: members that no other test covers.
 
 use super::play::{Answer, Case, failure, ok};
 use windlass_machine::RunStatus;
@@ -24,7 +24,7 @@ fn definition(actions: &str, outputs: &str) -> String {
 const CALL: &str = r#""call": { "type": "Http", "runAfter": {},
     "inputs": { "method": "GET", "uri": "http://x", "retryPolicy": { "type": "none" } } }"#;
 
-/// As .NET names them, for `code` is what `HttpStatusCode` prints in Logic Apps.
+/// The names are those of .NET, because `code` is what `HttpStatusCode` prints in Logic Apps.
 #[test]
 fn the_code_of_an_action_is_the_name_of_its_status() {
     let names = [
@@ -51,7 +51,7 @@ fn the_code_of_an_action_is_the_name_of_its_status() {
         (502, "BadGateway"),
         (503, "ServiceUnavailable"),
         (504, "GatewayTimeout"),
-        // One without a name says what became of the action.
+        // A status without a name has the action's result as its code.
         (299, "OK"),
     ];
     for (code, name) in names {
@@ -117,7 +117,7 @@ fn the_caller_has_the_first_response() {
     assert_eq!(played.output(), r#"{"statusCode":200,"body":1}"#);
 }
 
-/// The result of a foreach once had the whole array for every item.
+/// The result of a foreach once contained the whole array for every item.
 #[test]
 fn the_result_of_an_append_is_what_was_appended() {
     let actions = r#""init": { "type": "InitializeVariable", "runAfter": {},
@@ -158,7 +158,7 @@ fn an_action_that_was_skipped_is_seen_as_skipped() {
         let fields = ["name", "status", "code", "outputs"].map(field);
         seen(&format!("[{}]", fields.join(",")))
     };
-    // One that its branch never came to, and one whose predecessors did not end as they should.
+    // An action that its branch did not reach, and one whose predecessors ended with another status than it accepts.
     assert_eq!(
         of("actions('inner')"),
         r#"{"all":["inner","Skipped","ActionSkipped",null]}"#
@@ -259,7 +259,7 @@ actions:
     };
     let cases = [
         ("variables", "counr", "variable", "did you mean `count`?"),
-        // No loop is around it.
+        // The place is not inside a loop.
         ("variables", "xyz", "variable", "the only one is `count`"),
         ("outputs", "fetcg", "action", "did you mean `fetch`?"),
         ("outputs", "xyz", "action", "there are which, fetch, look"),
@@ -295,7 +295,7 @@ actions: {{ a: {{ type: wait, interval: \"@variables('long')\" }} }}
     }
 }
 
-/// In loom a case is written as a key, in Logic Apps it is a value with a type.
+/// In Loom a case is written as a key; in Logic Apps it is a value with a type.
 #[test]
 fn a_case_that_is_text_is_no_number_in_logic_apps() {
     let taken = |case: &str, on: &str| {
@@ -314,7 +314,7 @@ fn a_case_that_is_text_is_no_number_in_logic_apps() {
     assert_eq!(taken("\"1\"", "@string(1)"), r#"{"all":"hit"}"#);
 }
 
-/// A key is a path of printable ASCII: what marks other bytes is marked itself.
+/// A key is a path of printable ASCII. Other bytes are escaped, and so is the escape character.
 #[test]
 fn no_two_steps_have_one_key() {
     let keys = |name: &str| {
@@ -327,7 +327,7 @@ fn no_two_steps_have_one_key() {
     assert_eq!(keys("50%20"), ["run/50%2520"]);
 }
 
-/// In TEA `env` is the environment, whatever the state has; elsewhere a variable comes first.
+/// In TEA `env` is the environment, whatever the state contains; elsewhere a variable has precedence.
 #[test]
 fn env_is_the_environment() {
     let tea = Case::yaml(
@@ -356,7 +356,7 @@ outputs: \"@concat(outputs('a'), ', ', env('HOME'))\"
     assert_eq!(loom.play().output(), seen);
 }
 
-/// Only what is inside of something that has ended can have been passed over.
+/// Only an action inside a block that has ended can count as skipped.
 #[test]
 fn an_action_that_has_not_run_is_none_that_was_skipped() {
     let error = |actions: &str| azure(actions, "1").play().error();
@@ -376,7 +376,7 @@ fn an_action_that_has_not_run_is_none_that_was_skipped() {
         let expected = format!("expression: the action `{name}` has not run");
         assert!(message.starts_with(&expected), "{message}");
     }
-    // What each item of a foreach did is a list when the foreach has ended.
+    // The results of a foreach's items are a list after the foreach has ended.
     let each = r#""each": { "type": "Foreach", "foreach": [1], "runAfter": {},
         "actions": { "inner": { "type": "Compose", "inputs": 1, "runAfter": {} } } }"#;
     let actions = format!("{each}, {}", look("inner", "each"));
@@ -427,7 +427,7 @@ fn a_name_close_to_a_root_gets_a_suggestion() {
     }
 }
 
-/// As StrictUndefined has it, and as The Edge Agent has it.
+/// The former as in StrictUndefined, the latter as in The Edge Agent.
 #[test]
 fn what_a_value_lacks_is_a_mistake_in_loom_and_nothing_in_tea() {
     let loom = |text: &str| {
@@ -474,8 +474,8 @@ fn the_body_of_what_has_none_is_null_in_logic_apps() {
     assert_eq!(case.play().output(), r#"{"all":[null,2]}"#);
 }
 
-/// Both times that inputs with a secret are evaluated they draw the same numbers, whatever was
-/// drawn before them in the same step.
+/// Inputs with a secret are evaluated twice, and both evaluations draw the same random numbers, whatever was drawn
+/// before them in the same step.
 #[test]
 fn a_secret_and_a_random_number_go_together() {
     let played = Case::yaml(
@@ -513,7 +513,7 @@ actions:
     }
 }
 
-/// What waits for an action asks how that ended: a scope in which time was up has failed.
+/// A step that depends on a scope sees how the scope ended: a scope whose time ran out has failed.
 #[test]
 fn what_follows_a_scope_asks_how_the_scope_ended() {
     let scope = r#""scope": { "type": "Scope", "runAfter": {}, "actions": {
@@ -533,7 +533,7 @@ fn what_follows_a_scope_asks_how_the_scope_ended() {
     assert!(ran("TimedOut").error().contains("timeout"));
 }
 
-/// Which item an event of a foreach is of: its key need not be read for that.
+/// An event names its foreach item, so its key need not be parsed.
 #[test]
 fn the_ends_of_a_concurrent_foreach_say_which_item_they_are_of() {
     let played = Case::yaml(

@@ -1,4 +1,4 @@
-//! A stored run that leads in a circle: every walk through it ends.
+//! A stored run that contains a cycle: every traversal of it ends.
 
 use super::play::{Case, START};
 use windlass_machine::program::{ActionId, Program};

@@ -1,11 +1,10 @@
-//! The loops of The Edge Agent on virtual time: each is played again with a crash before and after
-//! every commit, and comes to the same state by the same requests. What a budget has spent stays
-//! spent.
+//! The loops of The Edge Agent on virtual time. Each is played again with a crash before and after every commit, and
+//! reaches the same state with the same requests. What a budget has spent stays spent.
 
 use super::play::{Answer, Case, Outside, Played, fails, json, ok};
 use windlass_machine::{HistoryKind, RunStatus};
 
-/// How often an action was requested; repetitions after a crash not counted.
+/// How often an action was requested, without repetitions after a crash.
 fn request_count(played: &Played, name: &str) -> usize {
     let named = played.started.iter().filter(|one| one.name == name);
     let keys: std::collections::BTreeSet<String> =
@@ -42,7 +41,7 @@ nodes:
       - {name: work, run: "return {'n': state['n'] + 1}"}
 "#;
 
-/// What the executor of Python would give.
+/// The result of the Python executor.
 fn python(state: &str, result: &str) -> String {
     format!(r#"{{"result": {result}, "returned": true, "state": {state}, "locals": {{}}}}"#)
 }
@@ -79,7 +78,7 @@ fn a_script_gets_the_state_and_the_journal_does_not() {
             .matches("a long document")
             .count()
     });
-    // As input, as a variable and as what the run gives; no iteration stores it again.
+    // As input, as a variable and as the run's output; no iteration stores it again.
     assert_eq!(counts.sum::<usize>(), 3);
     assert_eq!(request_count(&played, "work"), 5);
 }
@@ -198,7 +197,7 @@ fn a_validator_that_fails_is_a_bad_validation() {
     assert_eq!(request_count(&played, "check.validate"), 2);
     let state = json(&played.output());
     assert_eq!(state.get("_retry_count"), Some(&json("1")));
-    // No trace of how faults are handled stays in the state.
+    // The state contains no data about the handling of faults.
     let keys = state.as_object().unwrap().keys();
     assert!(keys.into_iter().all(|key| !key.contains("windlass")));
 }
@@ -216,7 +215,7 @@ nodes:
       max_iterations: 3
 "#;
 
-/// The rounds of a reflection: what is generated, judged, corrected.
+/// A play of a reflection: what is generated, judged and corrected in each iteration.
 fn reflected(best: &'static [&'static str]) -> Played {
     Case::yaml(REFLECTION)
         .world(move |call| match call.name {
@@ -245,7 +244,7 @@ fn reflection_corrects_until_it_is_valid() {
         .filter(|one| one.name == "write.generator")
         .map(|one| one.request.inputs.get("run").unwrap().to_json())
         .collect();
-    // The corrector's map was seen by the second round.
+    // The second iteration read the corrector's map.
     assert_eq!(commands, [r#""write none 1""#, r#""write h0 2""#]);
     assert_eq!(request_count(&played, "write.corrector"), 1);
     assert_eq!(
@@ -279,7 +278,7 @@ fn reflection_is_bounded_and_gives_the_best() {
     assert_eq!(state.get("hint"), Some(&json(r#""none""#)));
 }
 
-/// A judge that did not know the file's server would ask another one.
+/// A judge that ignored the file's server would send its request to another one.
 #[test]
 fn every_question_to_a_model_goes_where_the_settings_say() {
     let file = r#"
@@ -387,7 +386,7 @@ fn the_environment_is_that_of_the_start_and_has_no_keys() {
     let played = Case::yaml(ENVIRONMENT)
         .environment(r#"{"MODE": "fast"}"#)
         .world(|call| {
-            // The key itself comes from the executor's side.
+            // The executor adds the key itself.
             let run = call.inputs.get("run").unwrap().as_str().unwrap();
             assert!(run.starts_with("fast \u{E0F0}"), "{run}");
             ok(&call.n.to_string())
@@ -412,7 +411,7 @@ fn the_history_has_the_names_of_nodes_and_an_end_for_each_start() {
     let count_of = |what: &str| story.iter().filter(|line| line.starts_with(what)).count();
     for (event, node, times) in [
         ("ActionStarted", "check", 2),
-        // Of both validations, and of the node as a whole, which was cut.
+        // Of both validations, and of the node as a whole, which was interrupted.
         ("ActionEnded", "check", 3),
         ("ActionStarted", "fix", 1),
         ("ActionEnded", "fix", 1),

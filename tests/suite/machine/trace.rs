@@ -1,6 +1,5 @@
-//! `WINDLASS_TRACE=FILE` writes a line for every play: the test, the number of its transitions and
-//! a hash over all of them. Two builds that move runs alike write the same lines, sorted by test:
-//! `sort -s -k1,1`.
+//! `WINDLASS_TRACE=FILE` writes one line per play: the test, its number of transitions, and a hash of all of them. Two
+//! builds that execute runs in the same way write the same lines, sorted by test: `sort -s -k1,1`.
 
 use bincode::Encode;
 use bincode::config::standard;

@@ -1,4 +1,4 @@
-//! Whole transitions of a small loop, change by change: what one checkpoint holds.
+//! Whole transitions of a small loop, change by change: the content of each checkpoint.
 
 use super::build::{call, loop_while, of_graph};
 use super::play::{Case, START, Step, ok};
@@ -170,7 +170,7 @@ actions:
     assert_eq!(all.len(), expected.len());
 }
 
-/// Two events that came while a commit was under way are stored as one step: all of both.
+/// Two events that arrive during a commit are stored as one step, which contains both transitions completely.
 #[test]
 fn two_transitions_are_joined_to_one_that_has_all_of_both() {
     let case = Case::yaml(
@@ -192,7 +192,7 @@ actions:
         input: Value::Null,
         environment: Value::Null,
     };
-    // Each transition of the run, one after the other.
+    // Each transition of the run, in order.
     let mut all: Vec<Transition> = Vec::new();
     while run.outcome.is_none() && all.len() < 100 {
         let next = advance(&case.program, &mut run, now, event).unwrap();
@@ -213,7 +213,7 @@ actions:
         all.push(next);
     }
     assert!(run.outcome.is_some(), "{} transitions", all.len());
-    // And one that only reports something, and one that only changes something.
+    // A transition that only reports something, and one that only changes something.
     let (mut reporting, mut changed) = (Transition::default(), Transition::default());
     reporting.history = all[0].history.clone();
     changed.changes = all[0].changes.clone();
@@ -235,10 +235,10 @@ actions:
     }
 }
 
-/// A loop is visible from its entry, though nothing has started and no condition was read.
+/// A loop is visible from its entry, before anything has started and before its condition was evaluated.
 #[test]
 fn a_loop_is_reported_when_it_is_entered() {
-    // No count is left, and then its condition is not read.
+    // The count is 0, so its condition is not evaluated.
     let mut step = loop_while("poll", "@equals(1, 1)", 0, vec![call("look")]);
     if let StepKind::Loop(spec) = &mut step.kind {
         spec.on_limit = OnLimit::Pause;
@@ -259,7 +259,7 @@ fn a_loop_is_reported_when_it_is_entered() {
     assert_eq!(reported, entered);
 }
 
-/// Items that leave little end together. The end of one that fails is a boundary like that of an iteration.
+/// Items with small results end together. The end of a failed item is a boundary like that of an iteration.
 #[test]
 fn an_item_that_fails_ends_in_a_transition_of_its_own() {
     let played = Case::yaml(

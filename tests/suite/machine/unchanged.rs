@@ -1,9 +1,9 @@
-//! Unchanged loops, and what a loop reports to its next iteration of its condition.
+//! Unchanged loops, and what a loop reports about its condition to its next iteration.
 
 use super::play::{Case, Outside, ok};
 use windlass_machine::RunStatus;
 
-/// A poll whose check gives these answers, the last one for ever.
+/// A poll whose check returns these answers; the last one repeats.
 fn poll(limit: &str, more: &str, answers: &'static [&'static str]) -> Case {
     Case::yaml(&format!(
         "
@@ -52,7 +52,7 @@ fn what_is_compared_can_be_named() {
     let limit = "{ unchanged: 3, unchanged_of: \"@outputs('check').state\" }";
     let played = poll(limit, "on_limit: continue", COUNTS).play();
     assert_eq!(played.calls("check"), 6);
-    // The whole result differs each time, up to the last answer, which stays.
+    // The whole result differs each time, up to the last answer, which repeats.
     let played = poll("{ unchanged: 3 }", "on_limit: continue", COUNTS).play();
     assert_eq!(played.calls("check"), 8);
 }
@@ -75,7 +75,7 @@ fn a_resume_after_a_pause_resets_the_count() {
         .at(1, Outside::Resume)
         .at(2, Outside::Cancel)
         .play();
-    // Twice the same after three checks; two more after the resume.
+    // The same result twice after three checks, and two more after the resume.
     assert_eq!(played.calls("check"), 5);
     assert_eq!(played.status(), RunStatus::Cancelled);
 }

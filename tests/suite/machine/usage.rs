@@ -1,4 +1,4 @@
-//! What the actions of a loop use counts against its limits `tokens` and `cost`.
+//! What a loop's actions use counts against its limits `tokens` and `cost`.
 
 use super::play::{Answer, Case, Outside, Played, failure, json, ok};
 use windlass_machine::{Change, RunStatus};
@@ -22,7 +22,7 @@ outputs: \"@outputs('work')\"
 
 const ASK: &str = "ask: { type: shell, run: x }";
 
-/// A loop whose action says the same each time.
+/// A loop whose action always returns the same answer.
 fn asks(limit: &str, more: &str, answer: &'static str) -> Case {
     work(limit, more, ASK).world(move |_| ok(answer))
 }
@@ -54,7 +54,7 @@ fn a_loop_ends_after_the_iteration_that_uses_up_its_tokens() {
 
 #[test]
 fn a_sum_of_costs_is_exact() {
-    // In binary fractions, ten times 0.1 is less than 1.
+    // As binary fractions, ten times 0.1 is less than 1.
     let played = asks(
         "{ cost: 1 }",
         "on_limit: continue",
@@ -105,7 +105,7 @@ fn a_condition_that_holds_wins_and_both_limits_count() {
     let played = asks("{ tokens: 500, cost: 3 }", "on_limit: continue", both).play();
     assert!(played.output().contains(r#""reason":"cost""#));
     assert_eq!(used(&played), ["tokens 200 of 500", "cost 4 of 3"]);
-    // A count that is reached with them is named first.
+    // If a count is reached at the same time, it is named first.
     let played = asks("{ tokens: 200, count: 2 }", "on_limit: continue", both).play();
     assert!(played.output().contains(r#""reason":"count""#));
 }
@@ -127,7 +127,7 @@ fn inner_loops_and_branches_count_for_the_loops_around_them() {
     let case = work("{ tokens: 70 }", "on_limit: continue", body);
     let case = case.world(|_| ok(r#"{"usage":{"tokens":10}}"#));
     let played = case.play();
-    // Six calls an iteration.
+    // Six calls per iteration.
     assert_eq!(used(&played), ["tokens 120 of 70"]);
     assert_eq!(played.calls("ask"), 12);
     let inner = played.loops["work#1/twice"].budgets();

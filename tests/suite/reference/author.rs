@@ -1,4 +1,4 @@
-//! Random workflows in Loom, and what the world does to them.
+//! Random workflows in Loom, and the answers of their world.
 
 use super::model::{Event, Reply};
 use crate::machine::random::condition_of_if;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use windlass_expression::Value;
 use windlass_model::model::Fault;
 
-/// What is around the action that is written.
+/// What surrounds the action that is written.
 #[derive(Clone, Copy)]
 struct Spot {
     indent: usize,
@@ -41,14 +41,15 @@ struct Author {
     random: StdRng,
     text: String,
     names: usize,
-    /// The loops and the foreachs around the current place, innermost last.
+    /// The loops and foreaches around the current place, innermost last.
     loops: Vec<usize>,
     items: Vec<usize>,
-    /// The actions around the current place. No page says what such an action returned in an earlier attempt.
+    /// The actions around the current place. The reference does not define what such an action returned in an earlier
+    /// attempt.
     around: Vec<usize>,
 }
 
-/// The workflow of a seed.
+/// The workflow for a seed.
 pub fn workflow(seed: u64) -> String {
     let variables = "variables: { seen: [], n: 0, text: \"\" }\nactions:\n";
     let mut author = Author {
@@ -129,7 +130,7 @@ impl Author {
         self.line(spot.indent + 1, &format!("runAfter: {{ {after} }}"));
     }
 
-    /// What is done when an action fails.
+    /// The handler for a failed action.
     fn handler(&mut self, spot: Spot) {
         match self.below(24) {
             0 => {
@@ -402,7 +403,7 @@ impl Author {
     }
 }
 
-/// A world that answers the same to the same question.
+/// A world that gives the same answer to the same request.
 pub fn answer(seed: u64, name: &str, before: usize) -> Reply {
     let mut hasher = DefaultHasher::new();
     (seed, name, before).hash(&mut hasher);
@@ -424,7 +425,7 @@ pub fn answer(seed: u64, name: &str, before: usize) -> Reply {
     }
 }
 
-/// What else arrives, and in which second.
+/// The events that arrive from outside, with their seconds.
 pub fn arrivals(seed: u64) -> Vec<(u64, Event)> {
     let mut random = StdRng::seed_from_u64(seed ^ 1);
     let mut all = Vec::new();

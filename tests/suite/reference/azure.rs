@@ -1,5 +1,5 @@
-//! The loops of Azure, in the tree of a workflow in Loom: there, a failed iteration does not end a loop, and after a
-//! failed item the others of a foreach run, too.
+//! The loops of Azure, in the tree of a Loom workflow. In Azure a failed iteration does not end a loop, and after a
+//! failed item the other items of a foreach still run.
 
 use windlass_model::hir::{Block, Step, StepKind};
 use windlass_model::model::OnError;

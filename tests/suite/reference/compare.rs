@@ -1,4 +1,4 @@
-//! A play of the machine in the words of the model, and the first difference between both.
+//! A play of the machine in the form of the model's stories, and the first difference between two stories.
 
 use super::model::{Row, Story};
 use crate::machine::play::{Played, START};
@@ -44,7 +44,7 @@ fn within(iteration: Option<&(String, u64)>) -> String {
     iteration.map_or_else(String::new, |(path, at)| format!("{path}#{at}/"))
 }
 
-/// A line of the history. Messages are for people: the model has none.
+/// A line of the history. Messages are left out, because the model has none.
 fn line(event: &HistoryEvent) -> String {
     let what = match &event.what {
         HistoryKind::RunStarted => String::from("run"),
@@ -152,7 +152,7 @@ fn end(story: &Story) -> Vec<String> {
     vec![format!("{status:?} {output} {error:?}")]
 }
 
-/// A value without messages for people and without the machine's own variables, in the order of its keys.
+/// A value with its keys sorted, without messages and without the machine's own variables.
 fn plain(value: &Value) -> Value {
     match value {
         Value::Array(items) => Value::array(items.iter().map(plain).collect()),

@@ -1,8 +1,9 @@
-//! The same random workflows run through the machine and through a reference model of
-//! `docs/reference/loops.md`, with the same answers and the same pauses, resumes, signals and cancels. Both must
-//! report the same history with its virtual times, requests, rows of iterations, variables and end.
+//! The same random workflows run in the machine and in a reference model of `docs/reference/loops.md`, with the same
+//! answers, pauses, resumes, signals and cancels. Both must report the same history with its virtual times, requests,
+//! rows of iterations, variables and end.
 //!
-//! `WINDLASS_SEEDS=from..to` plays others; a seed that failed is printed with its program and the first difference.
+//! `WINDLASS_SEEDS=from..to` plays other seeds. A seed that failed is printed with its program and the first
+//! difference.
 
 mod author;
 mod azure;
@@ -17,7 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use windlass_model::hir::Workflow;
 
-/// A workflow through the machine, undisturbed.
+/// Plays a workflow in the machine, without crashes.
 fn by_machine(seed: u64, workflow: &Workflow) -> Story {
     let mut case =
         Case::hir(workflow).world(move |call| match author::answer(seed, call.name, call.n) {
@@ -57,9 +58,9 @@ struct Tally {
     lines: usize,
 }
 
-/// Plays a seed in both ways; the first difference.
+/// Plays a seed in both; returns the first difference.
 fn difference(seed: u64, text: &str, tally: &mut Tally) -> Option<String> {
-    // Such waits are from a seed of the machine.
+    // The machine draws such waits from its own seed.
     if text.contains("jitter: full") {
         tally.with_jitter += 1;
         return None;

@@ -35,7 +35,7 @@ async fn a_run_is_started_and_gives_its_result() {
     assert_eq!(events[0]["sequence"], 3);
     let (_, dump) = server.get(&format!("{place}/dump")).await;
     assert_eq!(dump["runs"][0]["header"]["status"], "Succeeded", "{dump}");
-    // Every command of this machine asks the same server.
+    // Every command on this machine uses the same server.
     let run = place.rsplit('/').next().unwrap();
     let shown = windlass(dir.path(), &["status", run, "-o", "json"]);
     let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
@@ -51,7 +51,7 @@ async fn the_same_key_is_the_same_run() {
         answer(with(request.header("Idempotency-Key", key), &body))
     };
     let body = json!({ "text": COUNT, "input": { "to": 3 } });
-    // At once, before the first of them is durable.
+    // Sent concurrently, before the first of them is durable.
     let all = (0..8).map(|_| keyed(&server, "order-1", body.clone()));
     let all = futures_util::future::join_all(all).await;
     let run = all[0].1["run"].clone();
@@ -61,7 +61,7 @@ async fn the_same_key_is_the_same_run() {
     assert!(all.iter().all(|(_, one)| one["run"] == run), "{all:?}");
     server.end(run.as_str().unwrap()).await;
 
-    // After its end and after a crash.
+    // The same after the run's end and after a crash.
     server.kill();
     let server = Server::start(dir.path());
     let (status, again) = keyed(&server, "order-1", body.clone()).await;
@@ -73,7 +73,7 @@ async fn the_same_key_is_the_same_run() {
     let (status, problem) = keyed(&server, "order-1", json!({ "text": COUNT })).await;
     assert_eq!(status, 422);
     assert_eq!(problem["type"], "urn:windlass:key-reused");
-    // What is sent is a part of the request, a saved workflow is not.
+    // A text is a part of the request; the text of a saved workflow is not.
     let other = json!({ "text": COUNT.replace("1000", "999"), "input": { "to": 3 } });
     assert_eq!(keyed(&server, "order-1", other).await.0, 422);
     let (_, list) = server.get("/v1/runs").await;
@@ -106,7 +106,7 @@ async fn runs_are_listed_in_pages_that_stand_still() {
             seen.push(run["run"].as_str().unwrap().to_owned());
         }
         if page == 0 {
-            // A run that comes meanwhile moves no page.
+            // A run that starts meanwhile does not shift the pages.
             let body = json!({ "text": SLEEP, "run": "late" });
             assert_eq!(server.post("/v1/runs", &body).await.0, 201);
         }
@@ -132,7 +132,7 @@ async fn runs_are_listed_in_pages_that_stand_still() {
         assert_eq!(status, 400, "{list}: {problem}");
         let detail = format!("`limit` must be a number from 1 to {most}");
         assert_eq!(problem["detail"], detail);
-        // More than that is not cut in silence.
+        // A higher limit is refused, and not silently reduced.
         let beyond = format!("/v1/{list}?limit={}", most + 1);
         assert_eq!(server.get(&beyond).await.0, 400, "{beyond}");
     }
@@ -177,7 +177,7 @@ async fn commands_to_a_run() {
     let (_, dump) = server.get(&format!("/v1/runs/{run}/dump")).await;
     assert!(dump.to_string().contains(r#"["go",{"a":1}]"#), "{dump}");
     assert_eq!(command("cancel").await.1["status"], "Cancelled");
-    // Whatever is sent with it may be left out.
+    // The body of the request may be omitted.
     let (status, again) = command("retry").await;
     assert_eq!(status, 201, "{again}");
     assert_eq!(again["labels"]["windlass.retry_of"], json!(run));
@@ -212,7 +212,7 @@ async fn a_script_that_does_not_compile_is_refused_wherever_it_comes() {
     assert_eq!(runs["runs"], json!([]));
 }
 
-/// What a Logic App is called with: headers, queries and parts of the path in addition to the body.
+/// How a Logic App is called: with headers, a query and parts of the path in addition to the body.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_input_may_be_a_request() {
     let dir = tempfile::tempdir().unwrap();
@@ -265,7 +265,7 @@ async fn a_workflow_is_taken_as_it_is() {
         ("plain", "application/json", loom.to_string()),
         ("yaml", "application/yaml", COUNT.to_owned()),
         ("text", "text/plain", COUNT.to_owned()),
-        // What curl sends with --data-binary.
+        // As curl sends it with --data-binary.
         (
             "curl",
             "application/x-www-form-urlencoded",
@@ -284,7 +284,7 @@ async fn a_workflow_is_taken_as_it_is() {
         let outcome = server.end(started.1["run"].as_str().unwrap()).await;
         assert_eq!(outcome["status"], "Succeeded", "{name}: {outcome}");
     }
-    // Without a name of its own it has the one that it is saved under.
+    // A workflow without a name has the name under which it is saved.
     let (_, runs) = server.get("/v1/runs?workflow=logic.app").await;
     assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{runs}");
 
@@ -304,11 +304,11 @@ async fn a_workflow_is_taken_as_it_is() {
         let outcome = server.end(run["run"].as_str().unwrap()).await;
         assert_eq!(outcome["status"], "Succeeded", "{outcome}");
     }
-    // A page of another site can send a form without asking: it starts nothing.
+    // A page of another site can send a form without a preflight request: it starts nothing.
     let form = "application/x-www-form-urlencoded";
     assert_eq!(send(Method::POST, "/v1/runs", form, COUNT).await.0, 415);
 
-    // The message is about the intended format.
+    // The message refers to the intended format.
     let slip = r#"{ "actions": { "a": { "type": "compos" } } }"#;
     let (status, refused) = put("slip", "application/json", slip).await;
     assert_eq!(status, 422, "{refused}");
@@ -392,7 +392,7 @@ async fn what_is_wrong_is_a_problem() {
     let many: serde_json::Map<_, _> = (0..101).map(|n| (format!("l{n}"), json!("x"))).collect();
     for more in [
         json!({ "run": "../etc" }),
-        // An address leaves these out.
+        // A URL would lose these segments.
         json!({ "run": "." }),
         json!({ "run": ".." }),
         json!({ "labels": many }),
@@ -409,7 +409,7 @@ async fn what_is_wrong_is_a_problem() {
             "{more}"
         );
     }
-    // Members by their place.
+    // An array with the members in order, instead of an object.
     for (path, body) in [
         ("/v1/runs/twice/signal", json!(["go", 1])),
         ("/v1/runs/twice/retry", json!([])),
@@ -421,7 +421,7 @@ async fn what_is_wrong_is_a_problem() {
             "{path}"
         );
     }
-    // What is refused is not sent back as a whole.
+    // A refused value is not returned in full.
     let body = json!({ "text": COUNT, "input": { "to": "x".repeat(100_000) } });
     let (status, problem) = server.post("/v1/runs", &body).await;
     assert_eq!(status, 422);
@@ -443,7 +443,7 @@ async fn a_run_is_handed_only_to_a_server() {
     assert!(handed.status.success(), "{handed:?}");
     assert_eq!(String::from_utf8_lossy(&handed.stdout), "handed\n");
     assert_eq!(server.end("handed").await["output"], 20);
-    // And a second server does not get the store.
+    // A second server cannot open the store.
     let second = Start::new(&state).command().spawn().unwrap();
     let (status, text) = super::exit_and_stderr(second);
     assert_eq!(status.code(), Some(8));
@@ -478,7 +478,7 @@ async fn workflows_are_saved_under_their_names() {
         (422, Some(1))
     );
 
-    // Durable against a kill, and in place of the one that was there.
+    // The new version survives a kill, and has replaced the earlier one.
     server.kill();
     let server = Server::start(dir.path());
     let start = json!({ "workflow": "counting", "input": { "to": 3 } });
@@ -539,7 +539,7 @@ async fn a_workflow_is_checked_without_being_saved() {
     assert_eq!(list, json!({ "workflows": [], "next": null }));
 }
 
-/// A run that continues while it is read is shown as it was at one moment.
+/// A run that continues while it is read is shown at one moment.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_status_knows_of_no_iteration_behind_the_one_it_shows() {
     let dir = tempfile::tempdir().unwrap();
@@ -592,7 +592,7 @@ async fn a_run_gives_its_source_and_the_places_to_retry_it_from() {
     assert_eq!(places[0], json!({ "path": "stop", "type": "action" }));
     let second = json!({ "path": "each#1/inner#0", "type": "iteration" });
     assert!(places.contains(&second), "{places:?}");
-    // Each of them is one that a retry takes.
+    // A retry accepts each of these places.
     for place in places {
         let path = format!("/v1/runs/{run}/retry");
         let (status, again) = server.post(&path, &json!({ "from": place["path"] })).await;
@@ -635,7 +635,7 @@ async fn runs_are_found_by_text_and_time_and_counted_by_kind() {
     let middle = list["runs"][1]["started_at"].as_str().unwrap().to_owned();
     assert_eq!(ids(&format!("since={middle}")).await.0, "three two");
     assert_eq!(ids(&format!("until={middle}")).await.0, "one");
-    // A choice of a kind does not hide what the others of its kind have.
+    // A chosen value of a facet does not hide the counts of its other values.
     let (found, list) = ids("facets=true&workflow=count&status=Failed").await;
     assert_eq!(found, "");
     assert_eq!(list["facets"]["status"], json!({ "Succeeded": 2 }));
@@ -646,7 +646,7 @@ async fn runs_are_found_by_text_and_time_and_counted_by_kind() {
         list["facets"]["workflow"],
         json!({ "count": 1, "other": 1 })
     );
-    // An hour that is chosen does not hide the runs of the others; a text, a status and a workflow do.
+    // A chosen hour does not hide the runs of other hours, but a text, a status and a workflow do.
     let by_hour = |list: &serde_json::Value| {
         let hours = list["facets"]["hour"].as_object().unwrap().clone();
         assert!(hours.keys().all(|hour| hour.ends_with(":00:00.000Z")));

@@ -1,6 +1,5 @@
-//! A client made from the description of the API and nothing else: it finds operations by their id,
-//! builds requests from their parameters and schemas, and holds every answer against what the
-//! description promises. All operations are driven with it.
+//! A client that knows only the description of the API. It finds operations by their id, builds requests from their
+//! parameters and schemas, and compares every answer with the description. All operations are called with it.
 
 use super::{COUNT, Server, client};
 use reqwest::Method;
@@ -8,14 +7,14 @@ use serde_json::{Map, Value, json};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-/// An API by its description.
+/// An API with its description.
 struct Api {
     base: String,
     document: Value,
     called: RefCell<BTreeSet<String>>,
 }
 
-/// An operation of it.
+/// An operation of the API.
 struct Operation<'a> {
     method: Method,
     path: &'a str,
@@ -52,7 +51,7 @@ impl Api {
         found
     }
 
-    /// Whether a value is what a schema of the document says.
+    /// Checks that a value matches a schema of the document.
     fn check(&self, schema: &Value, value: &Value, what: &str) {
         let mut whole = schema.as_object().unwrap().clone();
         whole.insert("components".into(), self.document["components"].clone());
@@ -64,7 +63,7 @@ impl Api {
         assert!(wrong.is_empty(), "{what}: {wrong:?}\n{value}");
     }
 
-    /// Calls an operation with parameters by their names; `body` is what its body is.
+    /// Calls an operation with parameters by name; `body` is the request's body.
     async fn call(&self, id: &str, parameters: Value) -> (u16, Value) {
         let operations = self.operations();
         let (_, operation) = operations
@@ -113,7 +112,7 @@ impl Api {
         self.answer(id, operation, request).await
     }
 
-    /// Sends, and holds the answer against the description.
+    /// Sends a request, and compares the answer with the description.
     async fn answer(
         &self,
         id: &str,
@@ -146,7 +145,7 @@ impl Api {
             panic!("{id}: {status} has the type {kind}, which is not in {content:?}");
         };
         if kind == "text/event-stream" {
-            // It continues for as long as the run does.
+            // The stream continues for as long as the run does.
             return (status, Value::Null);
         }
         let text = response.text().await.unwrap();
@@ -350,7 +349,7 @@ async fn a_client_made_from_the_description_drives_everything() {
     .await;
     good("remove_workflow", json!({ "name": "bare" })).await;
 
-    // What an editor asks.
+    // The requests of an editor.
     let text = json!({ "text": COUNT });
     good(
         "get_panel",
@@ -373,10 +372,10 @@ async fn a_client_made_from_the_description_drives_everything() {
         good(id, json!({})).await;
     }
 
-    // `life::approvals` has addresses that were made by a run.
+    // `life::approvals` tests the URLs that a run made.
     let forged =
         json!({ "run": "gate", "signal": "go", "received": 0, "expires": 1, "signature": "x" });
-    // What is wrong is described too.
+    // Errors are described too.
     for (id, parameters, expected) in [
         (
             "put_workflow",
@@ -392,7 +391,7 @@ async fn a_client_made_from_the_description_drives_everything() {
         ("prune_runs", json!({ "body": {} }), 400),
         ("get_callback", forged.clone(), 403),
         ("answer_callback", forged, 403),
-        // `life::triggers` has deliveries that start runs.
+        // `life::triggers` tests deliveries that start runs.
         ("start_by_webhook", json!({ "workflow": "bare" }), 404),
     ] {
         let (status, problem) = api.call(id, parameters).await;

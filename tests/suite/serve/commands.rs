@@ -1,5 +1,4 @@
-//! Every command of the command line against a server, in both ways that it can be reached: over the
-//! control socket on the same machine, and over HTTP from elsewhere.
+//! Every command with a server, reached in both ways: over the control socket on the same machine, and over HTTP.
 
 use super::{COUNT, PATIENCE, SLEEP, Server, Start};
 use serde_json::{Value, json};
@@ -50,7 +49,7 @@ impl Client {
         self.command(args).output().unwrap()
     }
 
-    /// What a command that succeeds prints, as JSON.
+    /// The output of a command that succeeds, as JSON.
     fn json(&self, args: &[&str]) -> Value {
         let output = self.command(args).args(["-o", "json"]).output().unwrap();
         assert!(
@@ -128,7 +127,7 @@ async fn every_command_works_in_both_ways() {
         );
         let one = json(&["dump", "count"]);
         assert_eq!(one["runs"][0]["header"]["run"], "count", "{way:?}");
-        // More than a page over HTTP.
+        // More rows than a page over HTTP has.
         for n in 0..25 {
             let id = format!("more-{n:02}");
             let run = client.ask(&["run", &sleep, "--id", &id, "--detach"]);
@@ -150,7 +149,7 @@ async fn every_command_works_in_both_ways() {
         );
         json(&["signal", "gate", "go", "--payload", "[7]"]);
         assert_eq!(json(&["cancel", "sleep"])["status"], "Cancelled", "{way:?}");
-        // All that have not ended except the paused one, so none.
+        // Without ids it resumes all runs that have not ended except the paused one, so none.
         let left = client.ask(&["resume"]);
         assert!(left.status.success(), "{way:?} {left:?}");
         let stderr = String::from_utf8_lossy(&left.stderr).into_owned();
@@ -176,7 +175,7 @@ async fn every_command_works_in_both_ways() {
             "1",
             "--dry-run",
         ]);
-        // Of `bad` and `worse` the newer one, and of the 26 that slept.
+        // The newer one of `bad` and `worse`, and the newest of the 26 that slept.
         assert_eq!(
             would["runs"].as_array().unwrap().len(),
             26,
@@ -189,7 +188,7 @@ async fn every_command_works_in_both_ways() {
             "{way:?} {pruned}"
         );
         assert_eq!(json(&["list"]), json!([]), "{way:?}");
-        // No request stores anything where the client is.
+        // No command stores anything on the client's side.
         let left = std::fs::read_dir(client.elsewhere.path()).unwrap().count();
         assert_eq!(left, 0, "{way:?}");
     }
@@ -213,7 +212,7 @@ async fn prune_over_http_wants_to_know_what() {
 
 // ── --watch ─────────────────────────────────────────────────────────────────────────────────────
 
-/// A command that continues printing.
+/// A command that prints continuously.
 struct Watching {
     child: Child,
     lines: mpsc::Receiver<String>,
@@ -234,7 +233,7 @@ impl Watching {
         Self { child, lines }
     }
 
-    /// Reads on until a line holds this.
+    /// Reads up to a line that contains this text.
     fn until(&mut self, text: &str) -> String {
         loop {
             match self.lines.recv_timeout(PATIENCE) {
@@ -288,7 +287,7 @@ async fn status_watches_a_run_of_a_live_server_to_its_end() {
         let last: Value = serde_json::from_str(&watching.until("Succeeded")).unwrap();
         assert_eq!(last["status"], "Succeeded", "{last}");
         table.until("Succeeded");
-        // Nothing more can change: they leave by themselves.
+        // Nothing more can change, so the commands end.
         for mut one in [watching, table] {
             assert!(one.child.wait().unwrap().success());
         }

@@ -1,4 +1,4 @@
-//! The console as it is served: its files, what browsers are sent with them, and who is authorised.
+//! The console as it is served: its files, their headers, and who is authorised.
 
 use super::{Server, Start, answer, client, with};
 use reqwest::header::HeaderMap;
@@ -13,7 +13,7 @@ fn file(name: &str) -> Vec<u8> {
     std::fs::read(dist.join(name)).unwrap()
 }
 
-/// A client that shows where it is sent.
+/// A client that does not follow redirects.
 fn still() -> Client {
     let none = reqwest::redirect::Policy::none();
     Client::builder().redirect(none).build().unwrap()
@@ -56,7 +56,7 @@ async fn its_files_have_a_strict_policy_and_are_cached_by_version() {
         assert_eq!(text(&headers, name), value, "{name}");
     }
     let page = shell.text().await.unwrap();
-    // Every place of the console is the shell, also that of a run with a dot in its id.
+    // Every path of the console returns the shell, including that of a run with a dot in its id.
     for place in [
         "/ui/runs/R",
         "/ui/runs/a.b?loop=x%231",
@@ -82,7 +82,7 @@ async fn its_files_have_a_strict_policy_and_are_cached_by_version() {
         assert_eq!(text(plain.headers(), "content-type"), kind);
         let tag = text(plain.headers(), "etag").to_owned();
         assert_eq!(plain.bytes().await.unwrap(), file(name));
-        // This client asks for it packed, and unpacks it.
+        // This client requests it compressed, and decompresses it.
         let packed = server.ask(Method::GET, &format!("/ui/{name}"));
         let packed = packed.send().await.unwrap();
         assert_eq!(text(packed.headers(), "vary"), "accept-encoding");
@@ -169,11 +169,11 @@ async fn only_its_shell_opens_from_another_site() {
             assert_eq!(status.as_u16(), *wanted, "{site} {method} {path} {marks:?}");
         }
     }
-    // The shell needs no token, and what it asks does.
+    // The shell needs no token, but its requests do.
     assert_eq!(get(&server, "/ui/runs/R").await.status(), 200);
     assert_eq!(get(&server, "/ui/app.js").await.status(), 200);
     assert_eq!(server.get("/v1/me").await.0, 401);
-    // Names of others are refused here, too.
+    // Other host names are refused here, too.
     let named = server.ask(Method::GET, "/ui/").header("host", "evil.test");
     assert_eq!(named.send().await.unwrap().status(), 403);
 }
@@ -187,7 +187,7 @@ async fn it_can_be_left_out_or_only_look() {
     }
     off.stop();
 
-    // Without a token, what a browser sends for a page only looks; other clients do all.
+    // Without a token, a browser's requests for a page are read-only; other clients may do everything.
     let read = Start::new(dir.path()).args(&["--ui", "read"]).spawn();
     let page = |method, path: &str| {
         let request = read.ask(method, path);
@@ -204,7 +204,7 @@ async fn it_can_be_left_out_or_only_look() {
     assert_eq!(read.post("/v1/runs", &body).await.0, 201);
     read.stop();
 
-    // With one, its session only looks.
+    // With a token, a session of the console is read-only.
     let start = Start::new(dir.path()).args(&["--ui", "read"]);
     let read = start.token("secret").spawn();
     let url = |path: &str| format!("{}{path}", read.url);
@@ -246,7 +246,7 @@ async fn a_ticket_authorises_a_browser_once() {
     let cookie = cookie.split(';').next().unwrap().to_owned();
     let me = server.ask(Method::GET, "/v1/me").header("cookie", cookie);
     assert_eq!(answer(me).await.1["access"], "admin");
-    // Once, and no other.
+    // A ticket is accepted once, and no other value is.
     for no_ticket in [ticket, "", "secret"] {
         let refused = begin(no_ticket).await;
         assert_eq!(refused.status(), 401, "{no_ticket}");
@@ -261,7 +261,7 @@ async fn a_ticket_authorises_a_browser_once() {
     let forged = forged.header("origin", "http://evil.test");
     assert_eq!(answer(forged).await.0, 403);
     assert_eq!(begin(ticket).await.status(), 204);
-    // No session starts without a token, and no ticket is made over TCP.
+    // No session starts without a token, and no ticket is created over TCP.
     assert_eq!(server.post("/v1/session", &json!({})).await.0, 401);
     assert_eq!(answer(server.ask(Method::POST, "/v1/session")).await.0, 401);
     let remote = server

@@ -1,4 +1,4 @@
-//! The editor's panel and edits over HTTP, also for those who may only look.
+//! The editor's panel and edits over HTTP, also with read-only tokens.
 
 use super::{Server, Start};
 use serde_json::{Value, json};
@@ -136,7 +136,7 @@ async fn a_text_is_tried_with_stubs_a_condition_and_one_action() {
     let server = Start::new(dir.path())
         .args(&["--allow-secret", "KEY"])
         .spawn();
-    // Without an answer for `send` the run cannot even begin; with a stub it calls no one.
+    // Without a stub for `send` the run cannot begin; with a stub nothing is called.
     let text = COUNT.replace(", key: \"${secret:KEY}\"", "");
     let (_, made) = server
         .post("/v1/language/stubs", &json!({ "text": text }))

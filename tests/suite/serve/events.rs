@@ -1,11 +1,11 @@
-//! Server-sent events: from the beginning, from where a client left off, over the server's death.
+//! Server-sent events: from the beginning, from where a client stopped, and through a restart of the server.
 
 use super::{COUNT, PATIENCE, SLEEP, Server, Start, answer};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 
-/// A loop of forty iterations of a tenth of a second.
+/// A loop of forty iterations that take a tenth of a second each.
 const SLOW: &str = r#"
 name: slow
 variables: { n: 0 }
@@ -39,7 +39,7 @@ impl Events {
     }
 
     pub async fn at(server: &Server, path: &str, last: Option<&str>) -> Self {
-        // The wait for each event has a limit of its own.
+        // The wait for each event has its own time limit.
         let mut request = server.ask(Method::GET, path).timeout(PATIENCE * 60);
         if let Some(last) = last {
             request = request.header("Last-Event-ID", last);
@@ -57,7 +57,7 @@ impl Events {
         }
     }
 
-    /// The next event; none at the stream's end, however it ends.
+    /// The next event; none at the end of the stream, also after an error.
     pub async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -142,7 +142,7 @@ async fn a_stream_is_taken_up_again_after_the_server_was_killed() {
             received.push(event);
         }
         server.kill();
-        // What was on its way to us is read, too.
+        // Events that were already sent are read, too.
         received.extend(events.all().await);
         server = Server::start(dir.path());
     }
@@ -187,16 +187,16 @@ async fn a_stream_continues_after_a_pause_and_ends_with_the_server() {
     assert!(server.stop().0.success());
 }
 
-/// What a stream has not sent lies in the store, not in memory, however many clients do not read.
+/// Unsent events of a stream are in the store and not in memory, however many clients do not read.
 #[tokio::test(flavor = "multi_thread")]
 async fn unread_streams_hold_little_memory() {
     const STREAMS: usize = 100;
     let dir = tempfile::tempdir().unwrap();
-    // To open them may take longer than a client may read nothing.
+    // Opening the streams may take longer than the time after which an idle client is disconnected.
     let server = Start::new(dir.path())
         .args(&["--client-timeout", "1h"])
         .spawn();
-    // Each iteration has some events, of 200 bytes and more.
+    // Each iteration has some events of at least 200 bytes.
     let start = json!({ "text": COUNT.replace("1000", "9000"), "input": { "to": 6_000 } });
     let (_, run) = server.post("/v1/runs", &start).await;
     let run = run["run"].as_str().unwrap().to_owned();
@@ -213,7 +213,7 @@ async fn unread_streams_hold_little_memory() {
     let grown = server.resident_kib().saturating_sub(before) / 1024;
     println!("{STREAMS} streams: {grown} MiB");
     assert!(grown < 60, "{STREAMS} streams take {grown} MiB");
-    // A client that continues to read gets everything.
+    // A client that continues to read receives everything.
     let all = streams.remove(0).all().await;
     assert_eq!(all.last().unwrap().name, "finished");
 }

@@ -1,9 +1,9 @@
-//! A run as one file: what is in it, and that nothing of a run is markup.
+//! A run as one file: its content, and that no text of a run is interpreted as markup.
 
 use super::{Server, windlass};
 use serde_json::{Value, json};
 
-/// Fails in its fourth iteration; names and data try to be markup.
+/// Fails in its fourth iteration. Its names and data contain markup.
 const HOSTILE: &str = r#"
 name: "<img src=x onerror=alert(1)>"
 variables: { n: 0, text: "</pre><script>alert(2)</script>\u202e\u001b[31m" }
@@ -56,7 +56,7 @@ async fn a_run_is_one_page_in_which_nothing_is_markup() {
     ] {
         assert!(!live.contains(wrong), "{wrong}");
     }
-    // Each style sheet is one that the policy names, and nothing else is styled.
+    // The policy names each style sheet, and there are no other styles.
     assert_eq!(
         live.matches("<style>").count(),
         live.matches("'sha256-").count()
@@ -71,7 +71,7 @@ async fn a_run_is_one_page_in_which_nothing_is_markup() {
         "javascript:alert(3)"
     );
     assert_eq!(server.get("/v1/runs/nobody/export").await.0, 404);
-    // Without a server it says the same.
+    // Without a server the file is the same.
     server.stop();
     let alone = page(dir.path(), &run);
     let body = |page: &str| page.split_once("<h2>Workflow").unwrap().1.to_owned();

@@ -1,7 +1,7 @@
-//! One server, runs of all four formats at once, SIGKILL again and again: a server outside counts
-//! what arrives. Nothing is missing, nothing arrives twice from one process, what is repeated is
-//! the same request, and the results are those of undisturbed runs. `WINDLASS_KILLS` asks
-//! for more kills, `WINDLASS_BIN` for another binary, such as a release.
+//! One server with runs of all four formats, killed repeatedly with SIGKILL, and another server that counts the
+//! requests. No request is missing, no process sends one twice, a repeated request is identical, and the results are
+//! those of undisturbed runs. `WINDLASS_KILLS` sets the number of kills, and `WINDLASS_BIN` another binary, such as a
+//! release.
 
 use super::{PATIENCE, Server, Start};
 use crate::store::damage::from_env;
@@ -28,26 +28,26 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// Runs of each format.
+/// The number of runs of each format.
 const RUNS: usize = 3;
 
-/// No more kills after so long: the machine may be slow.
+/// No more kills after this time, because the machine may be slow.
 const LONGEST: Duration = Duration::from_secs(90);
 
 // ── the server outside ──────────────────────────────────────────────────────────────────────────
 
-/// What arrived under one key.
+/// The requests under one key.
 #[derive(Clone, Default)]
 struct Effect {
     request: String,
-    /// How often, by the process that sent it.
+    /// The number of requests from each process.
     requests: BTreeMap<usize, u32>,
 }
 
 #[derive(Default)]
 struct Book {
     effects: BTreeMap<String, Effect>,
-    /// Which process is asking now.
+    /// The current process.
     process: usize,
     wrong: Vec<String>,
 }
@@ -56,7 +56,7 @@ struct Book {
 struct Outside {
     book: Arc<Mutex<Book>>,
     arrived: Arc<watch::Sender<usize>>,
-    /// Connections that are open.
+    /// The number of open connections.
     open: Arc<watch::Sender<usize>>,
 }
 
@@ -66,7 +66,7 @@ impl Outside {
     }
 }
 
-/// The answer depends on nothing but the request: one more than what was sent.
+/// The answer depends only on the request: one more than the value sent.
 async fn answer(
     State(outside): State<Outside>,
     uri: Uri,
@@ -127,7 +127,7 @@ async fn answer(
     Json(json!({ "id": "1", "object": "chat.completion", "model": "m", "choices": [choice] }))
 }
 
-/// Connections that count themselves.
+/// A listener that counts its open connections.
 struct Counting {
     listener: TcpListener,
     open: Arc<watch::Sender<usize>>,
@@ -203,8 +203,8 @@ async fn outside() -> (Outside, String) {
     (outside, url)
 }
 
-/// All that a process which is gone had sent has been read: connections are taken in the order in
-/// which they came, so those before this one have been; and then they end.
+/// Waits until everything that a killed process sent has been read. Connections are accepted in order, so all earlier
+/// ones have been accepted before this one; then it waits for their end.
 async fn drained(outside: &Outside, base: &str) {
     let request = super::client().get(format!("{base}/drained"));
     let request = request.header("connection", "close");
@@ -216,7 +216,7 @@ async fn drained(outside: &Outside, base: &str) {
 
 // ── the runs ────────────────────────────────────────────────────────────────────────────────────
 
-/// Every run's request, by its id.
+/// Every run's request, by the run's id.
 fn requests(base: &str, to: u64) -> BTreeMap<String, Value> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kills");
     let formats = ["loom.yaml", "azure.json", "tea.yaml", "canvas.yaml"];
@@ -274,12 +274,12 @@ async fn outcomes(server: &Server, requests: &BTreeMap<String, Value>) -> BTreeM
 async fn runs_of_all_formats_survive_kills() {
     let kills = from_env("WINDLASS_KILLS", sized(30, 10));
     let longest = LONGEST.max(Duration::from_millis(kills * 500));
-    // Some kills let many requests arrive: there must be enough for all of them.
+    // Many requests may arrive between two kills, so there must be enough of them.
     let to = 10 + kills / 2;
     let (outside, base) = outside().await;
     let requests = requests(&base, to);
 
-    // Undisturbed: what there is to do, and what comes of it.
+    // Without kills: the expected requests and results.
     let dir = tempfile::tempdir().unwrap();
     let calm = server(dir.path());
     begin(&calm, &requests).await;
@@ -289,7 +289,7 @@ async fn runs_of_all_formats_survive_kills() {
     let effects = std::mem::take(&mut outside.book().effects);
     assert_eq!(outside.book().wrong, [""; 0]);
 
-    // Disturbed: each process lives until some more requests arrived, or dies while it starts.
+    // With kills: each process is killed after some more requests, or while it starts.
     let began = Instant::now();
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log");

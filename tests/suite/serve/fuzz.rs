@@ -1,7 +1,6 @@
-//! Unusual requests, to the HTTP API over TCP and over the control socket: real ones with
-//! bytes changed, values replaced and parts left out. Each gets an answer, none makes the server
-//! panic, hang or fail, and a run is as well afterwards as before. `WINDLASS_FUZZ` sends more,
-//! `WINDLASS_FUZZ_SEED` others.
+//! Unusual requests to the HTTP API, over TCP and over the control socket: valid requests with changed bytes, replaced
+//! values and missing parts. Each is answered; none makes the server panic, hang or fail, and runs continue afterwards.
+//! `WINDLASS_FUZZ` sets their number, and `WINDLASS_FUZZ_SEED` the seed.
 
 use super::{COUNT, PATIENCE, SLEEP, Server, Start};
 use crate::store::damage::{Dice, from_env};
@@ -15,20 +14,20 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
-/// What a request that is not whole is waited for before the sender hangs up.
+/// How long the sender waits for an answer to an incomplete request before it disconnects.
 const A_MOMENT: Duration = Duration::from_millis(300);
 
-/// So many at a time.
+/// How many requests are sent concurrently.
 const AT_ONCE: usize = 16;
 
-/// Below a loop whose condition is never true ends by its count.
+/// The workflow's loop, whose condition is never true, ends by its count.
 fn small() -> String {
     COUNT.replace("count: 1000", "count: 30")
 }
 
 // ── how requests are changed ────────────────────────────────────────────────────────────────────
 
-/// Bytes changed, doubled, taken out, or cut.
+/// Changes, doubles, removes, or cuts off some bytes.
 fn bytes(dice: &mut Dice, bytes: &mut Vec<u8>) {
     const PIECES: [&[u8]; 16] = [
         b"\r\n",
@@ -86,7 +85,7 @@ fn extreme(dice: &mut Dice) -> Value {
     }
 }
 
-/// Some value of a document replaced, taken out or put elsewhere.
+/// Replaces, removes or moves some value of a document.
 fn value(dice: &mut Dice, document: &mut Value) {
     let inner = match document {
         Value::Array(items) if !items.is_empty() => {
@@ -125,10 +124,10 @@ fn value(dice: &mut Dice, document: &mut Value) {
 
 const RUN: &str = "known";
 
-/// A request as it should be: method, path, body.
+/// A valid request: method, path, body.
 type Request = (&'static str, String, Option<Value>);
 
-/// Those of the API.
+/// The requests of the API.
 pub fn requests() -> Vec<Request> {
     let start = json!({ "text": small(), "file": "a.yaml", "dialect": "loom", "files": [{ "path": "b", "text": "c" }],
         "input": { "to": 3 }, "labels": { "team": "core" } });
@@ -194,7 +193,8 @@ pub fn requests() -> Vec<Request> {
     all
 }
 
-/// One of `all`, and whether it is whole: then it gets an answer, else the connection may just end.
+/// One of `all`, changed, and whether it is complete. A complete request must be answered; otherwise the connection may
+/// just end.
 fn request(dice: &mut Dice, all: &[Request]) -> (Vec<u8>, bool) {
     const ODD: [&str; 12] = [
         "%00",
@@ -219,7 +219,7 @@ fn request(dice: &mut Dice, all: &[Request]) -> (Vec<u8>, bool) {
         body.to_string().into_bytes()
     });
     if how == 2 || body.is_none() && how == 1 {
-        // A segment of the path or the value of a parameter.
+        // A segment of the path, or the value of a parameter.
         let cuts: Vec<usize> = path
             .match_indices(['/', '='])
             .map(|(at, _)| at + 1)
@@ -261,7 +261,7 @@ fn request(dice: &mut Dice, all: &[Request]) -> (Vec<u8>, bool) {
     (whole, how != 0)
 }
 
-/// The status of the answer; none when the connection ended without one.
+/// The status of the answer; none if the connection ended without one.
 async fn send(url: &str, request: &[u8], whole: bool) -> Option<u16> {
     let address = url.trim_start_matches("http://");
     exchange(TcpStream::connect(address).await.unwrap(), request, whole).await
@@ -278,7 +278,7 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
     request: &[u8],
     whole: bool,
 ) -> Option<u16> {
-    // One that answers early may have closed already.
+    // A server that answers early may have closed the connection already.
     let _ = stream.write_all(request).await;
     let mut head = [0; 12];
     let mut got = 0;
@@ -296,7 +296,7 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
         .or_else(|| text.strip_prefix("HTTP/1.0 "))?;
     let status = status.parse().ok()?;
     if status >= 500 {
-        // Why: no request is to blame for that.
+        // The text explains the fault: a request must never cause a status of 500 or above.
         let mut rest = vec![0; 2_000];
         if let Ok(Ok(read)) = tokio::time::timeout(A_MOMENT, stream.read(&mut rest)).await {
             println!("{status}: {}", String::from_utf8_lossy(&rest[..read]));
@@ -314,8 +314,7 @@ async fn answer(stream: &mut (impl AsyncRead + Unpin), head: &mut [u8], got: &mu
     }
 }
 
-/// The server is as it was: it answers, nothing was parked, a run comes to its end, and its log
-/// reports no panic.
+/// The server is unaffected: it answers, no run was parked, a run comes to its end, and its log reports no panic.
 async fn as_well_as_before(server: Server) {
     assert_eq!(server.get("/readyz").await.0, 200);
     let run = server.begin(COUNT, json!({})).await;
@@ -478,7 +477,7 @@ async fn requests_without_measure_are_refused() {
     as_well_as_before(server).await;
 }
 
-/// How often each status came: each whole request has one, and none is a fault of the server's.
+/// How often each status occurred. Each complete request has a status, and none is an error of the server.
 fn tally(answers: Vec<(Option<u16>, &Vec<u8>, bool)>) -> BTreeMap<u16, u32> {
     let mut statuses = BTreeMap::new();
     for (status, request, whole) in answers {
@@ -495,7 +494,7 @@ fn tally(answers: Vec<(Option<u16>, &Vec<u8>, bool)>) -> BTreeMap<u16, u32> {
 
 // ── the control socket ──────────────────────────────────────────────────────────────────────────
 
-/// Those that only an owner answers.
+/// The requests that only an owner answers.
 pub fn local_requests() -> Vec<Request> {
     let start = json!({ "run": "s", "file": "a.yaml", "text": small(), "files": [{ "path": "b", "text": "c" }],
         "dialect": "loom", "input": { "to": 2 }, "labels": { "a": "b" },

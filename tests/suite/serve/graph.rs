@@ -76,7 +76,7 @@ async fn a_run_gives_the_graph_of_its_workflow() {
         (&json!("branch"), &json!("else"))
     );
 
-    // Closed, a node has the same id; opened by an id, by a path and by a path of a run.
+    // A closed node has the same id. It can be opened by an id, by a path and by a path of a run.
     let (_, closed) = get("?open=none").await;
     assert_eq!(names(&closed), ["pages", "stop"]);
     assert_eq!(node(&closed, "pages")["id"], pages["id"]);

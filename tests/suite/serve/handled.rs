@@ -1,9 +1,9 @@
-//! Runs and iterations that succeeded although an action of them failed: in strips, lists, filters and counts.
+//! Runs and iterations that succeeded although one of their actions failed: in strips, lists, filters and counts.
 
 use super::{COUNT, Server, windlass};
 use serde_json::{Value, json};
 
-/// Each 100th of 700 iterations has an action that fails, and continues. Most of them are archived.
+/// Each 100th of 700 iterations has an action that fails, and the loop continues. Most of them are archived.
 const HANDLED: &str = r#"
 name: handled
 variables: { n: 0 }
@@ -120,7 +120,7 @@ async fn success_with_handled_failures_has_a_word_of_its_own() {
     );
 }
 
-/// Items that wait in a loop each.
+/// Items that each wait in a loop.
 const ITEMS: &str = r#"
 name: items
 actions:
@@ -144,7 +144,7 @@ async fn the_status_of_hundreds_of_items_fits_on_a_screen() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
     let run = server.begin(ITEMS, json!(null)).await;
-    // Half of the items fail before one that waits begins.
+    // Half of the items fail before the next waiting item begins.
     for waiting in ["each#0/poll", "each#98/poll"] {
         let path = format!("/v1/runs/{run}");
         while !get(&server, &path).await["loops"]

@@ -1,4 +1,4 @@
-//! One guest's expression stops nothing else: not the runs, not the API, not a cancel, not SIGTERM, not a restart.
+//! One guest's expression stops nothing else: neither runs, nor the API, a cancel, SIGTERM or a restart.
 
 #![allow(
     clippy::disallowed_methods,
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A loop at ten times a second.
+/// A loop with ten iterations per second.
 const TICKS: &str = r#"
 name: ticks
 variables: { n: 0 }
@@ -25,7 +25,7 @@ actions:
       more: { type: incrementVariable, inputs: { name: n, value: 1 } }
 "#;
 
-/// Searches ten megabytes a hundred thousand times, as soon as it gets its signal.
+/// Searches ten megabytes a hundred thousand times after its signal.
 const QUERY: &str = r#"
 name: query
 actions:
@@ -36,7 +36,7 @@ actions:
     inputs: { from: "@range(0, 100000)", where: "@contains(outputs('big'), 'zz')" }
 "#;
 
-/// Loops of Jinja, again and again.
+/// Repeated loops of Jinja.
 const JINJA: &str = r#"
 name: jinja
 variables: { out: "" }
@@ -53,7 +53,7 @@ actions:
           value: "{% for a in range(300) %}{% for b in range(300) %}{% if a < b %}{% endif %}{% endfor %}{% endfor %}{{ loop.index }}"
 "#;
 
-/// Definitions each of which refers twice to the next one.
+/// Definitions that each refer twice to the next one.
 fn schema() -> Value {
     let mut definitions = serde_json::Map::new();
     for level in 0..60 {
@@ -72,7 +72,7 @@ async fn ticks(server: &Server, run: &str) -> u64 {
         .unwrap_or_default()
 }
 
-/// Waits until a loop has gone on for so many iterations.
+/// Waits until a loop has made `by` more iterations.
 async fn await_iterations(server: &Server, run: &str, by: u64) {
     let from = ticks(server, run).await;
     let patience = Instant::now() + PATIENCE;
@@ -87,7 +87,7 @@ async fn status(server: &Server, run: &str) -> String {
     response["status"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Sends the signal that a run waits for; the answer comes when its step is done.
+/// Sends the signal that a run waits for. The answer arrives when its step has ended.
 fn go(server: &Server, run: &str) -> tokio::task::JoinHandle<u16> {
     let request = server.ask(Method::POST, &format!("/v1/runs/{run}/signal"));
     let request = super::with(request, &json!({"name": "go"}));
@@ -120,7 +120,7 @@ async fn others_go_on_while_a_guest_computes() {
             let (status, response) = server.get("/readyz").await;
             assert_eq!(status, 200, "{response}");
             ready += 1;
-            // Starts are answered as well.
+            // Requests to start runs are answered, too.
             let nap = server.begin(SLEEP, Value::Null).await;
             assert!(nap.starts_with("sleep"), "{nap}");
         }
@@ -231,7 +231,7 @@ async fn schemas_of_guests_end_with_a_fault() {
     await_iterations(&server, &loop_run, 2).await;
 }
 
-/// What an editor asks is bounded, and those who may only look do not keep out the others.
+/// The requests of an editor are bounded, and those of read-only clients do not block other clients.
 #[tokio::test]
 async fn tries_of_those_who_look_leave_the_api_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -250,7 +250,7 @@ async fn tries_of_those_who_look_leave_the_api_alone() {
     let looking: Vec<_> = (0..10)
         .map(|_| tokio::spawn(ask("looks-only").send()))
         .collect();
-    // Readiness, another token and the operator's socket have places of their own.
+    // Readiness checks, other tokens and the operator's socket have separate capacity.
     assert_eq!(server.get("/readyz").await.0, 200);
     let (status, response) = super::answer(ask("secret")).await;
     assert_eq!(status, 200, "{response}");
@@ -260,7 +260,7 @@ async fn tries_of_those_who_look_leave_the_api_alone() {
     );
     let listed = windlass(Path::new(&state), &["list"]);
     assert!(listed.status.success(), "{listed:?}");
-    // Those without a waiting client end.
+    // Requests end when their client has disconnected.
     looking.iter().for_each(tokio::task::JoinHandle::abort);
     let (status, response) = super::answer(ask("looks-only")).await;
     assert_eq!(status, 200, "{response}");

@@ -1,4 +1,4 @@
-//! The iterations of loops over HTTP: strips, pages, one whole, differences, and items of a foreach.
+//! The iterations of loops over HTTP: strips, pages, single iterations, differences, and items of a foreach.
 
 use super::{PATIENCE, Server, Start};
 use axum::extract::State;
@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 /// How many iterations the loop has.
 const MANY: u64 = 4_000;
 
-/// A loop that asks in each iteration; one that fails does not end it.
+/// A loop that sends a request in each iteration; a failed request does not end it.
 const POLL: &str = r#"{
   "actions": {
     "Init": { "type": "InitializeVariable", "inputs": { "variables": [ { "name": "n", "type": "integer", "value": -1 } ] } },
@@ -38,7 +38,7 @@ const POLL: &str = r#"{
   "contentVersion": "1.0.0.0"
 }"#;
 
-/// Three items at a time, the second of which is requested twice.
+/// Three items at a time; the second item is requested twice.
 const ITEMS: &str = r#"
 name: items
 inputs: { base: { type: string } }
@@ -93,7 +93,7 @@ async fn answer(State(requests): State<RequestCounts>, uri: Uri) -> (StatusCode,
     (StatusCode::OK, Json(json!({ "n": n, "state": n / 1_000 })))
 }
 
-/// Something to ask, under its address.
+/// Starts a server for the requests; returns its address.
 #[allow(clippy::disallowed_methods)] // A test's server is a task of its own.
 async fn outside() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -122,7 +122,7 @@ fn numbers(report: &Value) -> Vec<u64> {
     rows.map(|row| row["iteration"].as_u64().unwrap()).collect()
 }
 
-/// The strip at several zooms: each adds up.
+/// The strip at several zooms; the counts of each add up.
 async fn strips(server: &Server, run: &str, path: &str) -> Value {
     const COUNTS: [&str; 6] = [
         "succeeded",
@@ -239,7 +239,7 @@ async fn pages(server: &Server) {
         "{page}"
     );
     assert!(page["next"].is_null());
-    // From page to page, in both directions, each once.
+    // All pages in both directions contain each iteration once.
     for order in ["asc", "desc"] {
         let mut seen = Vec::new();
         let mut place = String::new();
@@ -309,7 +309,7 @@ async fn whole(server: &Server) {
     let pointer = "/v1/runs/r/iteration?path=Poll%233607&pointer=/result/Ask/body/n";
     assert_eq!(get(server, pointer).await, 3607);
 
-    // Snapshots were made meanwhile; the variables are those of then.
+    // Snapshots were made meanwhile; the variables are those of that iteration.
     for n in [MANY - 700, MANY - 20] {
         let one = get(server, &format!("/v1/runs/r/iteration?path=Poll%23{n}")).await;
         assert_eq!(
@@ -339,7 +339,7 @@ async fn whole(server: &Server) {
     assert!(difference["unchanged"].as_u64().unwrap() > 3);
 }
 
-/// What the run did outside of its loop.
+/// What the run did outside its loop.
 async fn outermost(server: &Server) {
     let one = get(server, "/v1/runs/r/iteration").await;
     assert_eq!(

@@ -1,4 +1,4 @@
-//! A server's life: it is stopped, it is killed, and the runs continue.
+//! The life of a server: it is stopped or killed, and the runs continue.
 
 use super::{COUNT, Server, Start};
 use crate::support::serve;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// A step that the other side answers only when it is let.
+/// A step whose answer waits until the test allows it.
 const EFFECT: &str = r#"
 name: effect
 inputs: { uri: { type: string } }
@@ -22,7 +22,7 @@ actions:
 outputs: "@body('work')"
 "#;
 
-/// Takes calls and holds them until it is let.
+/// A server that holds calls until the test allows the answers.
 #[derive(Clone)]
 struct Gate {
     keys: Arc<Mutex<Vec<String>>>,
@@ -103,7 +103,7 @@ async fn one_that_is_about_to_leave_says_so_and_can_be_looked_at() {
     let stream = format!("/v1/runs/{run}/events");
     let stream = server.ask(Method::GET, &stream).send().await.unwrap();
     server.signal(nix::sys::signal::Signal::SIGTERM);
-    // The stream ends when it stops.
+    // The stream ends when the server stops.
     assert!(!stream.text().await.unwrap().contains("finished"));
     assert_eq!(server.get("/healthz").await.0, 200);
     let ready = server.ask(Method::GET, "/readyz").send().await.unwrap();
@@ -204,7 +204,7 @@ async fn what_ended_badly_is_started_once_more() {
     let uri = gate.serve().await;
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
-    // No server runs the first time.
+    // At the first attempt no server runs.
     let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/", closed.local_addr().unwrap());
     drop(closed);
@@ -229,7 +229,7 @@ async fn what_ended_badly_is_started_once_more() {
     let (status, _) = server.post(&path, &json!({ "from": "nobody" })).await;
     assert_eq!(status, 409);
 
-    // On the command line, with the server and without one.
+    // The same on the command line, with the server and without one.
     for stop in [false, true] {
         if stop {
             server.signal(nix::sys::signal::Signal::SIGTERM);

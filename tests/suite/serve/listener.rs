@@ -1,4 +1,4 @@
-//! Connections that mean no good: too slow, too many, too large, under another name.
+//! Harmful connections: too slow, too many, too large, or under another name.
 
 use super::{PATIENCE, Server, Start};
 use std::time::Duration;
@@ -11,17 +11,17 @@ async fn connect(server: &Server) -> TcpStream {
     TcpStream::connect(address).await.unwrap()
 }
 
-/// All that comes until the other side closes.
+/// Everything that arrives until the other side closes.
 async fn rest(stream: &mut TcpStream) -> String {
     let mut all = Vec::new();
-    // A reset is a close as well.
+    // A reset counts as a close.
     let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut all))
         .await
         .expect("the server closes the connection");
     String::from_utf8_lossy(&all).into_owned()
 }
 
-/// Sends a byte every now and then until the other side closes, and returns its response and the time.
+/// Sends a byte at intervals until the other side closes. Returns the response and the time.
 async fn trickle(server: &Server, head: &str) -> (String, Duration) {
     let mut stream = connect(server).await;
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -48,7 +48,7 @@ async fn trickle(server: &Server, head: &str) -> (String, Duration) {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_too_slow_is_left() {
     let dir = tempfile::tempdir().unwrap();
-    // The server's time begins with the connection, a little before the client's.
+    // The server's time starts with the connection, shortly before the client's.
     let limit = Duration::from_millis(1_100);
     let server = Start::new(dir.path())
         .args(&["--client-timeout", "1200ms"])
@@ -59,7 +59,7 @@ async fn who_is_too_slow_is_left() {
         trickle(&server, "GET /v1/runs HTTP/1.1\r\nHost: localhost\r\nX-A: "),
         trickle(&server, &body),
     );
-    // A head that does not end is no request: there is nothing to answer.
+    // An unfinished head is not a request, so there is no answer.
     let (response, after) = slow_head;
     assert_eq!(response, "");
     assert!(after >= limit, "{after:?}");
@@ -71,7 +71,7 @@ async fn who_is_too_slow_is_left() {
     assert_eq!(server.get("/healthz").await.0, 200);
 }
 
-/// Asks and gives all of the answer.
+/// Sends a request; returns the whole answer.
 async fn ask(server: &Server, path: &str) -> String {
     let mut stream = connect(server).await;
     let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -105,7 +105,7 @@ async fn who_says_nothing_or_little_makes_room() {
             );
         }
     }
-    // Those that came first were the first to leave.
+    // The oldest connections were closed first.
     assert_eq!(rest(&mut idle[0]).await, "");
 }
 
@@ -132,7 +132,7 @@ async fn health_is_reported_when_everything_else_waits() {
         .args(&["--max-connections", "2"])
         .spawn();
     let run = server.begin(super::SLEEP, serde_json::Value::Null).await;
-    // Streams of events are counted apart.
+    // Streams of events are counted separately.
     let mut streams = Vec::new();
     for _ in 0..2 {
         let path = format!("/v1/runs/{run}/events");
@@ -146,7 +146,7 @@ async fn health_is_reported_when_everything_else_waits() {
     }
     let response = ask(&server, &format!("/v1/runs/{run}/events")).await;
     assert!(response.starts_with("HTTP/1.1 503"), "{response}");
-    // Two that wait for an answer are all that may: they do not leave.
+    // Two connections that wait for an answer fill the limit; they are not closed.
     let wait = async || {
         let mut stream = connect(&server).await;
         let head = format!("GET /v1/runs/{run}/result?wait=60 HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -154,7 +154,7 @@ async fn health_is_reported_when_everything_else_waits() {
         stream
     };
     let mut waiting = [wait().await, wait().await];
-    // Until both have been read, a newcomer takes the place of one that says nothing yet.
+    // Until both requests have been read, a new connection replaces one that has sent no request yet.
     let deadline = Instant::now() + PATIENCE;
     loop {
         let response = ask(&server, "/v1/runs").await;

@@ -1,10 +1,10 @@
-//! Lists of runs with what each is at: pages by number, rows by id, and what changed meanwhile.
+//! Lists of runs with the current action of each: pages by number, rows by id, and what changed meanwhile.
 
 use super::{COUNT, SLEEP, Server};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// A loop whose third iteration fails, and its run with it.
+/// A loop whose third iteration fails, and the run with it.
 const FAILS: &str = r#"
 name: fails
 variables: { n: 0 }
@@ -69,7 +69,7 @@ async fn a_row_says_what_a_run_is_at() {
     let of = row(&server, &asleep).await;
     assert_eq!(of["status"], "Paused");
     assert_eq!(of["pause"]["reason"], "requested", "{of}");
-    // Without detail it is what it was.
+    // Without detail the list is unchanged.
     let (_, list) = server
         .get(&format!("/v1/runs?runs={failed},{asleep},nobody"))
         .await;
@@ -106,7 +106,7 @@ async fn any_page_is_found_by_its_number_and_follows_what_happens() {
     let (runs, list) = page(&server, "offset=7").await;
     assert_eq!((runs.as_slice(), &list["more"]), (&newest[7..], &json!(0)));
     assert_eq!(page(&server, "offset=8").await.0, [""; 0]);
-    // What changes is found at once, also what a process before this one wrote.
+    // Changes are found immediately, including those that an earlier process wrote.
     let cancelled = format!("/v1/runs/{}/cancel", newest[2]);
     assert_eq!(server.post(&cancelled, &json!(null)).await.0, 200);
     let (runs, list) = page(&server, "status=Cancelled").await;

@@ -1,4 +1,4 @@
-//! The latest of many runs, as a stream: what is sent, how often, and what a reconnecting client gets.
+//! The latest state of many runs as a stream: what is sent, how often, and what a client gets after it reconnects.
 
 use super::events::{Event, Events};
 use super::{COUNT, SLEEP, Server, Start};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The next event of this name; the ids of all on the way are stored.
+/// The next event of this name; stores the last id of all events read.
 async fn next(events: &mut Events, name: &str, id: &mut Option<String>) -> Event {
     loop {
         let event = events.next().await.expect("the stream goes on");
@@ -17,7 +17,7 @@ async fn next(events: &mut Events, name: &str, id: &mut Option<String>) -> Event
     }
 }
 
-/// Reads until a row of this run fits; gives all rows that came.
+/// Reads until a row of this run fits; returns all rows read.
 async fn until(
     events: &mut Events,
     id: &mut Option<String>,
@@ -75,7 +75,7 @@ async fn a_list_gets_the_latest_and_no_more_often_than_requested() {
     let last = rows.last().unwrap();
     assert_eq!(last["loop"]["iterations_completed"], 900);
     assert_eq!(last["loop"]["recent"], "s".repeat(24));
-    // What the server says itself is the same.
+    // The server's own answer is the same.
     let (_, list) = server
         .get(&format!("/v1/runs?detail=true&runs={run}"))
         .await;
@@ -126,7 +126,7 @@ async fn a_reconnecting_client_gets_what_changed_also_from_another_server() {
     assert_eq!(runs(rows.as_array().unwrap()), [&slept[1]]);
     assert_eq!(rows[0]["status"], "Waiting");
 
-    // The server dies with unsent changes, and another one sends them.
+    // The server is killed with unsent changes, and the next one sends them.
     drop(events);
     command(&server, &slept[2], "cancel").await;
     server.kill();
@@ -144,7 +144,7 @@ async fn a_reconnecting_client_gets_what_changed_also_from_another_server() {
     reported.sort_unstable();
     reported.dedup();
     assert_eq!(reported.len(), rows.len(), "none is sent twice");
-    // What is forgotten goes from the list.
+    // A forgotten run disappears from the list.
     server.post("/v1/prune", &json!({ "keep": 0 })).await;
     let gone = next(&mut events, "gone", &mut known).await;
     assert_eq!(gone.data, json!([slept[2]]));
@@ -163,7 +163,7 @@ async fn no_change_is_lost_over_kills() {
         for _ in 0..20 {
             begun.push(server.begin(COUNT, json!({ "to": 3 })).await);
         }
-        // Some of it is read, and some is on its way when the server dies.
+        // Some events have been read, and some are in transit when the server is killed.
         until(&mut events, &mut id, &begun[kill * 20 + 5], |_| true)
             .await
             .iter()
@@ -252,7 +252,7 @@ async fn named_runs_are_sent_with_their_statuses() {
     );
     assert_eq!(next(&mut both, "rows", &mut None).await.data[0]["run"], one);
     assert!(status.id.is_some());
-    // The stream ends with the server, so that the client comes back.
+    // The stream ends with the server, so that the client reconnects.
     server.signal(nix::sys::signal::Signal::SIGTERM);
     while events.next().await.is_some() {}
 }

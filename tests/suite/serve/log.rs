@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// A workflow that fails, with a message that would drive a terminal.
+/// A workflow that fails, with control characters in its message.
 const FAIL: &str = "name: fails\nactions:\n  stop: { type: terminate, inputs: { runStatus: Failed, \
                     runError: { code: broken, message: \"red \\e[31m text\" } } }\n";
 
-/// The members of a line without its time.
+/// The members of a log line, without its time.
 fn members(line: &Value) -> BTreeMap<&str, &Value> {
     let members = line.as_object().unwrap().iter();
     let members = members.map(|(name, value)| (name.as_str(), value));

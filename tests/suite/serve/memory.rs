@@ -1,4 +1,4 @@
-//! The memory of guests' runs is bounded: what does not fit waits on disk, and nothing of it is lost or done twice.
+//! The memory of guests' runs is bounded: runs that do not fit wait on disk, and nothing is lost or done twice.
 
 #![allow(clippy::disallowed_methods, reason = "a server of the test is a task")]
 
@@ -14,7 +14,7 @@ use std::time::Instant;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-/// Has ten megabytes, and then calls.
+/// Holds ten megabytes, and then calls.
 const LARGE: &str = r#"
 name: large
 inputs: { uri: { type: string } }
@@ -40,10 +40,10 @@ actions:
 
 const SMALL: &str = "name: small\nactions: { one: { type: compose, inputs: 1 } }\n";
 
-/// Three of them fit: a step's value is stored in the variable and in the step's record.
+/// Three runs fit: a step's value is stored in the variable and in the step's record.
 const BOUND: f64 = 80e6;
 
-/// Calls that are answered when it opens, by key.
+/// Calls by key; they are answered when the gate opens.
 #[derive(Clone)]
 struct Gate {
     calls: Arc<Mutex<BTreeMap<String, u32>>>,
@@ -94,7 +94,7 @@ async fn metric(server: &Server, name: &str) -> f64 {
         .unwrap()
 }
 
-/// Waits until so many runs wait for memory.
+/// Waits until `runs` runs wait for memory.
 async fn waiting(server: &Server, runs: f64) {
     let patience = Instant::now() + PATIENCE;
     while metric(server, "windlass_runs_waiting_for_memory").await < runs {
@@ -118,7 +118,7 @@ async fn what_does_not_fit_waits_on_disk() {
     for _ in 0..10 {
         runs.push(server.begin(LARGE, json!({ "uri": uri })).await);
     }
-    // A fourth may have been loaded.
+    // A fourth run may have been loaded.
     waiting(&server, 6.0).await;
     let mut called = gate.called.subscribe();
     called.wait_for(|count| *count >= 3).await.unwrap();
@@ -126,7 +126,7 @@ async fn what_does_not_fit_waits_on_disk() {
     let used = metric(&server, "windlass_guest_memory_bytes").await;
     assert!(used <= 1.25 * BOUND, "{used}");
 
-    // It is reported of those that wait, and a small run does not wait.
+    // The status of a waiting run reports it, and a small run does not wait.
     let status = |run: &String| windlass(folder.path(), &["status", run]);
     let waits = |run: &&String| {
         let out = String::from_utf8(status(run).stdout).unwrap();
@@ -136,13 +136,13 @@ async fn what_does_not_fit_waits_on_disk() {
     assert!(held.len() >= 6, "{held:?}");
     let small = server.begin(SMALL, Value::Null).await;
     assert_eq!(server.end(&small).await["status"], "Succeeded");
-    // One that waits can be cancelled, and does nothing.
+    // A waiting run can be cancelled, and makes no call.
     let cancel = format!("/v1/runs/{}/cancel", held[0]);
     assert_eq!(server.post(&cancel, &Value::Null).await.0, 200);
     assert_eq!(server.end(&held[0]).await["status"], "Cancelled");
     runs.retain(|run| *run != held[0]);
 
-    // The next process loads no more than fits.
+    // The next process loads only what fits.
     server.kill();
     let server = spawn(folder.path());
     waiting(&server, 5.0).await;
@@ -156,7 +156,7 @@ async fn what_does_not_fit_waits_on_disk() {
     }
     let calls = gate.calls();
     assert_eq!(calls.len(), runs.len(), "{calls:?}");
-    // Only those that were in flight when the process was killed are repeated, with the same key.
+    // Only the calls in flight at the kill are repeated, with the same key.
     let repeated = calls.values().filter(|times| **times > 1).count();
     assert!(
         repeated <= 4 && calls.values().all(|times| *times <= 2),

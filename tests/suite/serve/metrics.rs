@@ -18,7 +18,7 @@ actions:
     retry: { type: fixed, count: 4, interval: PT0.05S }
 "#;
 
-/// Each series and its value.
+/// Each series with its value.
 async fn scrape(server: &Server) -> HashMap<String, f64> {
     let request = server.ask(Method::GET, "/metrics");
     let request = request.header(
@@ -91,7 +91,7 @@ async fn what_happens_is_counted() {
     assert_eq!(of("windlass_timer_lag_seconds_count"), 2.0);
     assert!(of("windlass_timer_lag_seconds_sum") < 10.0);
 
-    // What is cut is in flight no more; the census is made again after its rest.
+    // An interrupted call is no longer in flight. The census is repeated after its pause.
     for run in [hanging, sleeping] {
         let path = format!("/v1/runs/{run}/cancel");
         assert_eq!(super::answer(server.ask(Method::POST, &path)).await.0, 200);
@@ -108,7 +108,7 @@ async fn what_happens_is_counted() {
     assert_eq!(seen["windlass_sleeping_runs"], 0.0);
 }
 
-/// The names of metrics that a text has.
+/// The names of the metrics in a text.
 fn names(text: &str) -> std::collections::BTreeSet<&str> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     words.filter(|word| word.starts_with("windlass_")).collect()
@@ -132,7 +132,7 @@ async fn the_rules_and_the_dashboard_ask_for_what_there_is() {
     let server = Server::start(dir.path());
     let counting = server.begin(COUNT, json!({ "to": 2 })).await;
     server.end(&counting).await;
-    // A counter by workflow is there when it was counted.
+    // A counter per workflow exists after its first count.
     let fails = "actions: { a: { type: terminate, inputs: { runStatus: Failed } } }\n\
                  on_failure: { type: compose, inputs: \"@int('x')\" }\n";
     let failing = server.begin(fails, json!({})).await;
@@ -173,7 +173,7 @@ async fn the_description_is_the_one_in_the_docs() {
         served == documented,
         "docs/openapi.json is not what is served (WINDLASS_BLESS=1 writes it)"
     );
-    // Every reference leads somewhere.
+    // Every reference has a target.
     let text = served.to_string();
     for (at, mark) in text.match_indices("\"#/components/schemas/") {
         let name = text[at + mark.len()..].split('"').next().unwrap();
@@ -247,7 +247,7 @@ async fn promtool_accepts_the_metrics() {
     assert!(difference.abs() < 60.0, "{difference}");
 }
 
-/// A run that waits is not in memory; nor is it after a command that changes nothing of it.
+/// A waiting run is not in memory, also after a command that changes nothing in it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_changes_nothing_leaves_no_run_in_memory() {
     let dir = tempfile::tempdir().unwrap();

@@ -39,7 +39,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Nothing in these tests takes longer, on the slowest machine.
+/// Everything in these tests takes less time, even on the slowest machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A loop of twenty iterations without effects.
@@ -93,7 +93,7 @@ impl<'a> Start<'a> {
         self
     }
 
-    /// Accepts tokens of these roles, which are named like them.
+    /// Accepts tokens of these roles; each is named like its role.
     pub fn roles(self, folder: &Path, tokens: &[(&str, &str)]) -> Self {
         let lines = tokens
             .iter()
@@ -115,7 +115,7 @@ impl<'a> Start<'a> {
             .arg(self.state)
             .args(&self.args)
             .env("WINDLASS_LISTEN", "127.0.0.1:0")
-            // The servers of tests are on this machine.
+            // The tests' servers are on this machine.
             .env("WINDLASS_ALLOW_PRIVATE_NETWORK", "true")
             .env_remove("WINDLASS_SERVER")
             .env_remove("WINDLASS_TOKEN")
@@ -127,7 +127,7 @@ impl<'a> Start<'a> {
         command
     }
 
-    /// Starts the server and waits until it says where it is.
+    /// Starts the server and waits until it prints its address.
     pub fn spawn(self) -> Server {
         self.spawn_with(|_| {})
     }
@@ -148,7 +148,7 @@ impl<'a> Start<'a> {
                     return all;
                 }
                 if let Some((_, url)) = line.trim().split_once("ready at ") {
-                    // In a log of JSON, the text ends with a quotation mark.
+                    // In a JSON log, the text ends with a quotation mark.
                     let url = url.split('"').next().unwrap();
                     let _ = sender.send(url.to_owned());
                 }
@@ -173,7 +173,7 @@ impl<'a> Start<'a> {
 }
 
 impl Server {
-    /// What the process holds in memory, in KiB.
+    /// The resident memory of the process in KiB.
     pub fn resident_kib(&self) -> u64 {
         let path = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(path).unwrap();
@@ -198,7 +198,7 @@ impl Server {
         answer(with(self.ask(Method::POST, path), body)).await
     }
 
-    /// Starts a run of a workflow's text; gives its id.
+    /// Starts a run of a workflow's text; returns its id.
     pub async fn begin(&self, text: &str, input: Value) -> String {
         let body = json!({ "text": text, "input": input });
         let (status, run) = self.post("/v1/runs", &body).await;
@@ -206,7 +206,7 @@ impl Server {
         run["run"].as_str().unwrap().to_owned()
     }
 
-    /// Waits for a run's end; gives how it ended.
+    /// Waits for a run's end; returns its outcome.
     pub async fn end(&self, run: &str) -> Value {
         let (status, outcome) = self.get(&format!("/v1/runs/{run}/result?wait=60")).await;
         assert_eq!(status, 200, "{outcome}");
@@ -230,7 +230,7 @@ impl Server {
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal).unwrap();
     }
 
-    /// SIGKILL, and the end of the process.
+    /// Sends SIGKILL and waits for the end of the process.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -242,7 +242,7 @@ impl Server {
         self.ended()
     }
 
-    /// Its exit status when it ended on its own, and standard error.
+    /// Its exit status after it has ended on its own, and its standard error.
     pub fn ended(mut self) -> (ExitStatus, String) {
         let status = self.child.wait().unwrap();
         let stderr = self.stderr.take().unwrap().join().unwrap();
@@ -257,7 +257,7 @@ impl Drop for Server {
     }
 }
 
-/// The binary of this build, unless another one is to be looked at.
+/// The binary of this build, unless another one is to be tested.
 fn binary() -> std::ffi::OsString {
     std::env::var_os("WINDLASS_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_windlass").into())
 }
@@ -283,13 +283,13 @@ pub async fn parts(response: Response) -> (u16, Value) {
     (status, value)
 }
 
-/// The command line next to a server.
+/// Runs the command line on the state of a server.
 pub fn windlass(state: &Path, args: &[&str]) -> std::process::Output {
     Command::new(env!("CARGO_BIN_EXE_windlass"))
         .args(args)
         .arg("--state")
         .arg(state)
-        // As for the servers: without one, the command says what their runs may do.
+        // As for the servers: without a server, the command's flags decide what runs may do.
         .env("WINDLASS_ALLOW_PRIVATE_NETWORK", "true")
         .env_remove("WINDLASS_TOKEN")
         .output()

@@ -1,4 +1,4 @@
-//! The command line against a server elsewhere, over HTTP and TLS; `logs` and `man`.
+//! The command line with a remote server, over HTTP and TLS; `logs` and `man`.
 
 use super::{COUNT, SLEEP, Server, Start, windlass};
 use base64::Engine;
@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// The command line with a server instead of a store.
+/// Runs the command line with a server instead of a store.
 fn remote(server: &Server, token: &str, args: &[&str]) -> Output {
     let elsewhere = tempfile::tempdir().unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_windlass"))
@@ -18,7 +18,7 @@ fn remote(server: &Server, token: &str, args: &[&str]) -> Output {
         .current_dir(elsewhere.path())
         .output()
         .unwrap();
-    // Nothing is stored where the client is.
+    // Nothing is stored on the client's side.
     assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 0);
     output
 }
@@ -122,7 +122,7 @@ async fn every_command_asks_the_server() {
     assert!(stderr.starts_with(why), "{stderr}");
     let resumed = ask(&["cancel", "two", "-o", "json"]);
     assert_eq!(parsed(&resumed)["status"], "Cancelled");
-    // An ended run returns its result again.
+    // `resume` of an ended run returns its result again.
     let ended = ask(&["resume", "one", "-o", "json"]);
     assert_eq!(parsed(&ended), json!(4));
 
@@ -188,7 +188,7 @@ async fn one_who_follows_a_run_survives_the_server() {
     assert!(output.status.success(), "{}", text(&output));
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(stdout.lines().last().unwrap(), r#"{"result":40}"#);
-    // Each event once, in order: as many as the store has.
+    // Each event once and in order, as in the store.
     let (_, history) = server
         .get("/v1/runs/slow/history?events=true&limit=10000")
         .await;
@@ -241,7 +241,7 @@ async fn a_server_with_a_certificate_speaks_tls() {
     assert_eq!(refused.status.code(), Some(8), "{}", text(&refused));
     let why = String::from_utf8_lossy(&refused.stderr);
     assert!(why.contains("hint: SSL_CERT_FILE names"), "{why}");
-    // Plain HTTP to the same port gets no answer that means anything.
+    // Plain HTTP to the same port gets no usable answer.
     let plain = super::client().get(format!("http://localhost:{port}/healthz"));
     assert!(plain.send().await.is_err());
     assert!(server.stop().0.success());
@@ -265,7 +265,7 @@ fn a_token_does_not_go_out_as_plain_text() {
     let message = text(&refused);
     assert!(message.contains("--allow-plain-http"), "{message}");
     assert!(message.contains("https://windlass.invalid"), "{message}");
-    // To this machine, over TLS, or when a flag allows it, it does: here no server answers.
+    // To this machine, over TLS, or with the flag, the token is sent; here no server answers.
     for (server, args) in [
         ("http://localhost:1", &[][..]),
         ("http://127.0.0.1:1", &[]),
@@ -348,7 +348,7 @@ fn the_manual_has_a_page_for_each_command() {
     assert!(text(&page).starts_with(".ie"), "{}", text(&page));
 }
 
-/// A command that is sent while the server is away reaches the next one, and no signal is received twice.
+/// A command that is sent while no server runs reaches the next server, and no signal is received twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn signals_reach_a_server_that_is_killed_meanwhile() {
     const SIGNALS: u64 = 10;
@@ -381,7 +381,7 @@ outputs: \"@variables('seen')\"
                 .spawn()
                 .unwrap()
         };
-        // It begins while the server is away, or loses it in the middle.
+        // The command starts while no server runs, or its server is killed meanwhile.
         let mut sender = if number % 2 == 0 {
             server.kill();
             send()

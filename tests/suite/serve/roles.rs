@@ -12,7 +12,7 @@ const TOKENS: [(&str, &str); 3] = [
     ("admin", "rules-token"),
 ];
 
-/// Each route that is not `GET`, and the least role that it needs. Every `GET` needs `view`, except the last ones.
+/// Each route except `GET`, and the lowest role that it needs. Every `GET` needs `view`, except the last ones.
 const ROUTES: &[(&str, &str, &str)] = &[
     ("view", "POST", "/v1/validate"),
     ("view", "POST", "/v1/language/complete"),
@@ -45,7 +45,7 @@ const ROUTES: &[(&str, &str, &str)] = &[
     ("admin", "GET", "/v1/audit"),
 ];
 
-/// Those that a signature of the request protects.
+/// The routes that are protected by a signature of the request.
 const SIGNED: [(&str, &str); 3] = [
     ("GET", "/v1/callbacks/{run}/{signal}"),
     ("POST", "/v1/callbacks/{run}/{signal}"),
@@ -112,7 +112,7 @@ async fn every_route_has_a_role() {
     }
 }
 
-/// Waits until a request with a token has this status.
+/// Waits until a request with a token is answered with this status.
 async fn until(server: &Server, token: &str, wanted: u16) {
     for _ in 0..20_000 {
         let (status, _) = answer(server.ask(Method::GET, "/v1/me").bearer_auth(token)).await;
@@ -145,14 +145,14 @@ async fn a_token_file_is_read_again_when_it_changes() {
     write("alice admin fresh-token\nview view looks-token\n");
     until(&server, "fresh-token", 200).await;
     until(&server, "works-token", 401).await;
-    // The session and the stream of the token end with it.
+    // The token's session and stream end with it.
     let call = server.ask(Method::GET, "/v1/me").header("cookie", cookie);
     assert_eq!(answer(call).await.0, 401);
     while stream.chunk().await.unwrap().is_some() {}
     let (_, me) = answer(server.ask(Method::GET, "/v1/me").bearer_auth("fresh-token")).await;
     assert_eq!(me, json!({ "access": "admin", "name": "alice" }));
 
-    // A broken file changes nothing. The next one shows that it was read.
+    // An invalid file changes nothing. The next file shows that it was read.
     write("alice admin fresh-token\nsecret-token view\n");
     let logged = server.log_until("the former tokens stay");
     assert!(logged.contains("line 2"), "{logged}");
@@ -206,7 +206,7 @@ async fn what_was_changed_is_in_the_audit_log_after_a_kill() {
             .0,
         200
     );
-    // A refused request is in the log of the server, and a read is nowhere.
+    // A refused request is in the server's log, and a read is in neither log.
     assert_eq!(
         ask(
             "looks-token",
@@ -261,7 +261,7 @@ async fn what_was_changed_is_in_the_audit_log_after_a_kill() {
     server.child.kill().unwrap();
     server.child.wait().unwrap();
 
-    // Without a server the file is read, also that of a command that opened the store.
+    // Without a server the file is read, including the entry of a command that opened the store.
     let read = || {
         let listed = windlass(&state, &["audit", "-o", "json"]);
         assert!(listed.status.success(), "{listed:?}");
@@ -304,7 +304,7 @@ async fn nothing_is_changed_that_the_audit_log_cannot_store() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
     let run = server.begin(SLEEP, Value::Null).await;
-    // From a killed server: a command without a result.
+    // A killed server leaves a command without a result.
     let file = dir.path().join("audit.jsonl");
     let text = std::fs::read_to_string(&file).unwrap();
     let (first, _) = text.split_once('\n').unwrap();

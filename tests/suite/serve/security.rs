@@ -1,4 +1,4 @@
-//! Who is let in.
+//! Authentication: which requests are accepted.
 
 use super::{Server, Start, answer};
 use reqwest::Method;
@@ -35,7 +35,7 @@ async fn a_token_is_wanted_for_everything_but_health() {
     assert!(status.success());
     assert!(!stderr.contains("a-long-secret"));
 
-    // The same from the environment.
+    // The same with a token from the environment.
     let server = Start::new(&state).token("other").spawn();
     assert_eq!(server.get("/v1/runs").await.0, 401);
     let call = server.ask(Method::GET, "/v1/runs").bearer_auth("other");
@@ -90,7 +90,7 @@ async fn a_view_token_reads_and_a_cookie_replaces_a_token() {
         }
     };
     check(&server, &cookies, None).await;
-    // Another site's page sends nothing, and would be refused if it did.
+    // Another site's page cannot send the cookie, and its request would be refused anyway.
     let forged = server.ask(Method::POST, "/v1/runs/x/pause");
     let forged = forged.header("cookie", &cookies[0].0);
     let (status, _) = answer(forged.header("origin", "http://evil.test")).await;
@@ -111,19 +111,19 @@ async fn a_view_token_reads_and_a_cookie_replaces_a_token() {
         let request = server.ask(Method::GET, "/v1/me").header("cookie", &wrong);
         assert_eq!(answer(request).await.0, 401, "{wrong}");
     }
-    // A server with the same token and another store does not know it, though browsers send it there.
+    // A server with the same token and another store does not accept the cookie, although browsers send it there.
     let other_state = dir.path().join("other");
     let other = start(&other_state).spawn();
     check(&other, &cookies, Some(401)).await;
     other.stop();
-    // A logout ends no other session, and a closed session authorises no request.
+    // A logout does not end other sessions, and an ended session authorises nothing.
     let ended = server.ask(Method::DELETE, "/v1/session");
     let ended = ended.header("cookie", &cookies[1].0).send().await.unwrap();
     assert!(cookie(&ended).1.contains("Max-Age=0"));
     let left: Cookies = vec![cookies.remove(1)];
     check(&server, &left, Some(401)).await;
     check(&server, &cookies, None).await;
-    // Both outlive the server; a session ends with its token.
+    // Both survive a restart of the server; a session ends with its token.
     server.stop();
     let server = start(&state).spawn();
     check(&server, &left, Some(401)).await;

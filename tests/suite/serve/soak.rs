@@ -1,6 +1,6 @@
-//! Many runs over the API, and a server that dies again and again. The long ones are ignored: run
-//! them with `cargo test --test suite serve::soak -- --ignored --nocapture`; `WINDLASS_BIN` names
-//! another binary than that of this build, such as a release.
+//! Many runs over the API with a server that is killed repeatedly. The long tests are ignored: run them with `cargo
+//! test --test suite serve::soak -- --ignored --nocapture`. `WINDLASS_BIN` names another binary than that of this
+//! build, such as a release.
 
 use super::{PATIENCE, SLEEP, Server, Start, answer, with};
 use crate::support::serve;
@@ -35,7 +35,7 @@ actions:
 outputs: "@variables('n')"
 "#;
 
-/// How often each key came.
+/// How often each key was received.
 #[derive(Clone)]
 struct Ticks {
     keys: Arc<Mutex<HashMap<String, u32>>>,
@@ -53,7 +53,7 @@ async fn tick(State(ticks): State<Ticks>, headers: HeaderMap) -> Json<Value> {
     Json(json!({}))
 }
 
-/// Starts a run as often as it takes: the server may be away, and may have begun it already.
+/// Starts a run, with as many attempts as needed: the server may be down, and may have started the run already.
 async fn begin(url: watch::Receiver<String>, key: usize, body: &Value) -> String {
     let client = super::client();
     for _ in 0..5_000 {
@@ -118,7 +118,7 @@ async fn soak(runs: usize, iterations: usize, kills: usize) {
         let outcome = server.end(run).await;
         assert_eq!(outcome["output"], json!(iterations), "{run}: {outcome}");
     }
-    // None lost, none doubled: the store has these runs and no others.
+    // No run is lost or doubled: the store has exactly these runs.
     let mut listed = HashSet::new();
     let mut path = String::from("/v1/runs?limit=1000&status=Succeeded");
     for _ in 0..=runs / 1_000 {
@@ -137,7 +137,7 @@ async fn soak(runs: usize, iterations: usize, kills: usize) {
         .get("/v1/runs?status=Running,Waiting,Paused,Failed,TimedOut,Cancelled")
         .await;
     assert_eq!(others["runs"], json!([]));
-    // Every iteration was carried out, under its own key; only what a kill cut came again.
+    // Every iteration was executed under its own key, and only those interrupted by a kill were repeated.
     let keys = ticks.keys.lock().unwrap().clone();
     assert_eq!(keys.len(), total);
     let repeated: u32 = keys.values().map(|count| count - 1).sum();
@@ -164,7 +164,7 @@ async fn a_thousand_runs_survive_twenty_kills() {
     soak(1_000, 20, 20).await;
 }
 
-/// What sleepers cost in the process that started them and in the one after it, beyond an empty
+/// The memory of sleeping runs in the process that started them and in the next one, in addition to that of an empty
 /// server, in KiB.
 #[allow(clippy::disallowed_methods)] // The test measures real time.
 async fn sleepers() -> (u64, u64) {

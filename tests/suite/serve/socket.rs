@@ -1,4 +1,4 @@
-//! The control socket: the same API as over TCP, for the operator alone.
+//! The control socket: the same API as over TCP, only for the operator.
 
 use super::{COUNT, PATIENCE, SLEEP, Server, Start, parts, windlass, with};
 use crate::life::process::Place;
@@ -38,7 +38,7 @@ async fn an_owner_serves_the_api_to_the_operator() {
     assert_eq!(status, 200);
     assert_eq!(owner["pid"], server.child.id());
     assert_eq!(owner["serves"], true);
-    // No token, any name, and what only the operator may do.
+    // No token, any host name, and what only the operator may do.
     let mark = place.dir.path().join("mark");
     let shell = format!(
         "actions: {{ a: {{ type: shell, run: touch {} }} }}",
@@ -61,7 +61,7 @@ async fn an_owner_serves_the_api_to_the_operator() {
         (409, &json!("urn:windlass:store-exists"))
     );
 
-    // One that leaves with its own runs serves it too.
+    // A process that only executes its own runs serves the socket, too.
     let other = Place::new();
     let file = other.file("sleep.yaml", SLEEP);
     let mut run = other.follow(&["run", &file, "--id", "r"]);
@@ -109,7 +109,7 @@ async fn what_is_the_operators_is_refused_over_tcp() {
             401,
             "{path}"
         );
-        // Nothing that a request says makes it the operator's.
+        // No header of a request gives it the operator's permissions.
         for (name, value) in [
             ("x-forwarded-for", "127.0.0.1"),
             ("forwarded", "for=unix:"),
@@ -123,7 +123,7 @@ async fn what_is_the_operators_is_refused_over_tcp() {
     }
     let owner = server.ask(Method::GET, "/v1/owner").bearer_auth("secret");
     assert_eq!(parts(owner.send().await.unwrap()).await.0, 403);
-    // A workflow that came over TCP stays untrusted, whichever client starts it.
+    // A workflow that arrived over TCP stays untrusted, whichever client starts it.
     let put = with(
         server.ask(Method::PUT, "/v1/workflows/w"),
         &json!({ "text": COUNT }),
@@ -166,7 +166,7 @@ async fn a_stopped_owner_is_reported() {
     assert!(windlass(dir.path(), &["list"]).status.success());
 }
 
-/// An owner of a version before, which speaks JSON lines.
+/// An owner of an earlier version, which uses JSON lines.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_owner_of_another_version_is_reported() {
     let dir = tempfile::tempdir().unwrap();
@@ -208,6 +208,6 @@ async fn a_socket_in_a_deep_directory_and_one_that_a_crash_left_are_used() {
         server.kill();
         assert!(state.join("control.sock").exists());
     }
-    // No server listens: the command opens the store itself.
+    // No server runs, so the command opens the store itself.
     assert!(windlass(&state, &["list"]).status.success());
 }

@@ -1,12 +1,11 @@
-//! What is stored of iterations: of a run that was cancelled, of very many failures, and of a store that is
-//! damaged.
+//! The stored iterations of a cancelled run, of very many failures, and of a damaged store.
 
 use super::{PATIENCE, Server, windlass};
 use crate::store::damage::database;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Never ends on its own. Each iteration fails, where the input says so.
+/// Never ends on its own. Each iteration fails if the input requests it.
 const ENDLESS: &str = r#"{
   "actions": {
     "Init": { "type": "InitializeVariable", "inputs": { "variables": [ { "name": "n", "type": "integer", "value": 0 } ] } },
@@ -43,7 +42,7 @@ async fn get(server: &Server, path: &str) -> Value {
     value
 }
 
-/// Waits until so many iterations have ended.
+/// Waits until `iterations` iterations have ended.
 async fn until(server: &Server, run: &str, iterations: u64) {
     for _ in 0..PATIENCE.as_millis() / 50 {
         let strip = get(server, &format!("/v1/runs/{run}/strip?loop=grow&buckets=1")).await;

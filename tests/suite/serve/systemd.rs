@@ -1,6 +1,6 @@
-//! The unit that is shipped, `docs/windlass.service`: systemd reads every line of it, the sandbox
-//! is as tight as it was, and the command in it starts a server. What was seen of it under a
-//! systemd that runs is in docs/reference/operations.md.
+//! The published unit, `docs/windlass.service`: systemd accepts every line of it, its sandbox is as strict as before,
+//! and its command starts a server. How it behaves under a running systemd is described in
+//! docs/reference/operations.md.
 
 use super::{Server, Start, client};
 use crate::support::lacking;
@@ -12,7 +12,7 @@ fn unit() -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// The unit with the binary of this build in it; `None` where there is no systemd to read it.
+/// systemd-analyze for the unit with the binary of this build; `None` without systemd.
 fn analysed(arguments: &[&str]) -> Option<Output> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("windlass.service");
@@ -34,14 +34,14 @@ fn systemd_reads_every_line_of_the_unit() {
         return;
     };
     let stderr = String::from_utf8_lossy(&output.stderr);
-    // Of other units of this machine it may say what it likes.
+    // Messages about other units of this machine are ignored.
     let own = stderr.lines().filter(|line| line.contains("windlass"));
     assert_eq!(own.collect::<Vec<_>>(), [""; 0], "{stderr}");
 }
 
 #[test]
 fn the_sandbox_of_the_unit_stays_tight() {
-    // 0 is nothing exposed, 100 everything; without a sandbox it is 92.
+    // 0 means that nothing is exposed, and 100 that everything is; without the sandbox it is 92.
     let Some(output) = analysed(&["security", "--offline=true", "--threshold=20", "--no-pager"])
     else {
         return;
@@ -61,7 +61,7 @@ fn the_sandbox_of_the_unit_stays_tight() {
     );
 }
 
-/// What the unit starts, with its directories in `place`.
+/// The unit's command, with its directories in `place`.
 fn arguments(place: &Path) -> Vec<String> {
     let unit = unit();
     let line = unit

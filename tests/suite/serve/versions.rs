@@ -1,5 +1,5 @@
-//! Saved workflows: their versions, who runs which, what is put only in place of a known one; and the
-//! commands for them, with a server and without.
+//! Saved workflows: their versions, which runs use which version, and conditional replacement. Also the commands for
+//! them, with a server and without.
 
 use super::{COUNT, SLEEP, Server, answer, windlass};
 use reqwest::Method;
@@ -53,7 +53,7 @@ async fn former_versions_are_stored_with_their_runs() {
     assert_eq!(status, 200);
     let second = second["program"].as_str().unwrap().to_owned();
 
-    // What was there is a version, durable and with its runs.
+    // The replaced text is a version; it is durable and has its runs.
     server.kill();
     let server = Server::start(dir.path());
     let (status, report) = server.get("/v1/workflows/sync/versions").await;
@@ -80,7 +80,7 @@ async fn former_versions_are_stored_with_their_runs() {
     assert_eq!(status, 404, "{problem}");
     assert_eq!(server.get("/v1/workflows/no/versions").await.0, 404);
 
-    // The same text again is no version of its own, and one that comes back is the newest.
+    // The same text again makes no new version, and a text that returns becomes the newest.
     assert_eq!(put(&server, "sync", &longer, None).await.0, 200);
     assert_eq!(put(&server, "sync", SLEEP, None).await.0, 200);
     let (_, report) = server.get("/v1/workflows/sync/versions").await;
@@ -88,7 +88,7 @@ async fn former_versions_are_stored_with_their_runs() {
     let named: Vec<_> = versions.iter().map(|one| &one["version"]).collect();
     assert_eq!(named, [&json!(first), &json!(second)]);
 
-    // The last fifty are retained in any case.
+    // The last fifty versions are always retained.
     for n in 10..65 {
         let text = SLEEP.replace("count: 1", &format!("count: {n}"));
         assert_eq!(put(&server, "sync", &text, None).await.0, 200);
@@ -234,7 +234,7 @@ fn commands(state: &Path, folder: &Path) {
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_for_saved_workflows_need_no_server() {
     let dir = tempfile::tempdir().unwrap();
-    // The first one makes the store.
+    // The first command creates the store.
     commands(&dir.path().join("alone"), dir.path());
     let state = dir.path().join("served");
     let _server = Server::start(&state);
@@ -257,7 +257,7 @@ async fn a_saved_workflow_is_started_by_its_name() {
     let file = file.to_str().unwrap();
     let say = |args: &[&str]| text(&windlass(&state, args));
     say(&["workflow", "put", "greet", file]);
-    // Without a process that owns the store, then with one.
+    // Without an owner of the store, and then with one.
     assert!(say(&["workflow", "start", "greet", "-i", "who=Ada"]).contains("hi Ada"));
     assert!(say(&["workflow", "start", "gret"]).contains("did you mean `greet`?"));
     assert!(say(&["workflow", "start", "greet"]).contains("`who` has no default"));
@@ -270,7 +270,7 @@ async fn a_saved_workflow_is_started_by_its_name() {
     assert!(say(&["workflow", "start", "greet", "-i", "who=Eve"]).contains("hi Eve"));
     assert_eq!(say(&detached).trim(), "b");
     assert!(say(&["resume", "b"]).contains("hi Bob"));
-    // It has the rights that it was saved with: over TCP none.
+    // It has the permissions with which it was saved: over TCP, none.
     let (status, _) = put(&server, "theirs", GREET, None).await;
     assert_eq!(status, 422);
     let harmless = GREET

@@ -1,5 +1,5 @@
-//! What is reported of a run that waits: for a place among the calls, for the next attempt, for the items of a
-//! foreach that are under way.
+//! What is reported of a run that waits: for a slot for its call, for its next attempt, or for active items of a
+//! foreach.
 
 use super::events::Events;
 use super::{PATIENCE, SLEEP, Server, Start, windlass};
@@ -19,7 +19,7 @@ actions:
   ask: { type: http, uri: "@{inputs('base')}/held/1" }
 "#;
 
-/// Calls again and again, each time after a delay.
+/// Calls repeatedly, each time after a delay.
 const POLL: &str = r#"
 name: poll
 inputs: { base: { type: string } }
@@ -34,7 +34,7 @@ actions:
       ask: { type: http, uri: "@{inputs('base')}/held/1" }
 "#;
 
-/// The second attempt is an hour away.
+/// The second attempt is due in an hour.
 const AGAIN: &str = r#"
 name: again
 inputs: { base: { type: string } }
@@ -45,7 +45,7 @@ actions:
     retry: { type: fixed, count: 3, interval: PT1H }
 "#;
 
-/// Three items at a time; the one that is called `bad` fails.
+/// Three items at a time; the item `bad` fails.
 const ITEMS: &str = r#"
 name: items
 inputs: { base: { type: string }, items: { type: array } }
@@ -59,7 +59,7 @@ actions:
       ask: { type: http, uri: "@{inputs('base')}/@{item()}", runAfter: { nap: [Succeeded] } }
 "#;
 
-/// Something to ask: `held` is answered when it is let, `busy` and `bad` are refused.
+/// A server: the answer to `held` waits until the test allows it; `busy` and `bad` are refused.
 struct Outside {
     base: String,
     let_go: watch::Sender<usize>,
@@ -88,7 +88,7 @@ async fn outside() -> Outside {
     Outside { base, let_go }
 }
 
-/// Asks for a run's status until it fits.
+/// Polls a run's status until it fits.
 async fn until(server: &Server, run: &str, fits: impl Fn(&Value) -> bool) -> Value {
     for _ in 0..PATIENCE.as_millis() / 20 {
         let (_, status) = server.get(&format!("/v1/runs/{run}")).await;
@@ -136,7 +136,7 @@ async fn a_queued_call_is_distinguished() {
         shown.contains("queued: the maximum number of calls is running"),
         "{shown}"
     );
-    // Its start is not a step of the run, but it is reported.
+    // The start of a call is not a step of the run, but it is reported.
     let mut events = Events::at(&server, &format!("/v1/events?runs={second}"), None).await;
     let mut next = async || loop {
         let event = events.next().await.unwrap();
@@ -157,7 +157,7 @@ async fn a_queued_call_is_distinguished() {
     assert_eq!(server.end(&second).await["status"], "Succeeded");
 }
 
-/// Its step is not stored before the answer, unless that takes its time.
+/// Its step is stored together with the answer, unless the answer takes long.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_poll_is_reported_to_other_processes() {
     let outside = outside().await;
@@ -176,7 +176,7 @@ async fn a_slow_poll_is_reported_to_other_processes() {
     assert_eq!(server.end(&run).await["status"], "Succeeded");
 }
 
-/// Who ends a server sees what it was waiting for.
+/// After a server was stopped, the call that it waited for can be seen.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_poll_that_is_cut_by_a_stop_is_stored() {
     let outside = outside().await;
@@ -185,7 +185,7 @@ async fn a_poll_that_is_cut_by_a_stop_is_stored() {
     let run = server.begin(POLL, json!({ "base": outside.base })).await;
     until(&server, &run, calls).await;
     outside.let_go.send_modify(|left| *left += 1);
-    // The first call is answered, and the second one is there.
+    // The first call is answered, and the second one has arrived.
     while *outside.let_go.borrow() > 0 || outside.let_go.receiver_count() != 1 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -293,7 +293,7 @@ async fn lists_take_several_workflows_and_flags_may_be_numbers() {
     assert_eq!(server.post("/v1/validate?graph=yes", &body).await.0, 400);
 }
 
-/// Asks twice, with a form.
+/// Asks two questions with a form.
 const APPROVALS: &str = "
 name: approvals
 actions:
@@ -302,7 +302,7 @@ actions:
 outputs: \"@createArray(outputs('first').choice, outputs('second').choice)\"
 ";
 
-/// What two people answer who saw the same question; one who sends an answer again changes nothing.
+/// Two people answer the same question: only one answer is accepted. A repeated answer changes nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_is_for_the_wait_that_its_sender_saw_and_is_received_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -331,7 +331,7 @@ async fn an_answer_is_for_the_wait_that_its_sender_saw_and_is_received_once() {
     assert_eq!(server.post(&signal, &last).await.0, 200);
     let outcome = server.end(&run).await;
     assert_eq!(outcome["output"][1], "a", "{outcome}");
-    // The answer may have been lost.
+    // The answer to the request may have been lost.
     let (status, again) = server.post(&signal, &last).await;
     assert_eq!((status, &again["status"]), (200, &json!("Succeeded")));
     let new = answer("a", None, Some("signal-8"));

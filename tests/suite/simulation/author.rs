@@ -1,5 +1,5 @@
-//! Workflows made from a seed, as trees: every kind of step and scope that the machine knows,
-//! nested in each other, whatever a format can say of it.
+//! Workflows generated from a seed, as trees: every kind of step and scope of the machine, nested in each other,
+//! whether or not a format can express it.
 
 use crate::machine::build::{condition, node, step, template};
 use rand::rngs::StdRng;
@@ -16,16 +16,16 @@ use windlass_model::model::{
 };
 use windlass_source::source::Span;
 
-/// The signals that workflows wait for and that come from outside.
+/// The signals that workflows wait for and that are sent from outside.
 pub const SIGNALS: [&str; 2] = ["go", "stop"];
 
-/// How deep steps nest.
+/// The maximum nesting of steps.
 const DEPTH: usize = 4;
 
 pub struct Author {
     random: StdRng,
     names: usize,
-    /// So many steps are left to be written.
+    /// How many more steps are to be written.
     left: usize,
 }
 
@@ -33,7 +33,7 @@ pub struct Author {
 #[derive(Clone, Copy)]
 struct Place {
     depth: usize,
-    /// A loop is around.
+    /// Whether it is inside a loop.
     looped: bool,
 }
 
@@ -54,7 +54,7 @@ impl Place {
 }
 
 impl Author {
-    /// Every third is written as a file.
+    /// Every third workflow is written as a file.
     pub fn workflow(seed: u64) -> Workflow {
         if seed % 3 == 2 {
             return super::written::workflow(seed);
@@ -144,7 +144,7 @@ impl Author {
         Block::Dag(out)
     }
 
-    /// Edges forward, some back, and the last one out.
+    /// Edges forward, some back, and the last one to the end.
     fn graph(&mut self, steps: Vec<Step>) -> Block {
         let names: Vec<Name> = steps.iter().map(|step| step.name.clone()).collect();
         let mut nodes = Vec::new();
@@ -215,9 +215,9 @@ impl Author {
         self.around(&name, kind, place)
     }
 
-    /// A step with what may lie around it: a timeout, retries, ways out of the loop.
+    /// A step with what may surround it: a timeout, retries, jumps out of the loop.
     fn around(&mut self, name: &str, kind: StepKind, place: Place) -> Step {
-        // Without a timeout a signal that never comes is waited for to the end.
+        // Without a timeout, a signal that is never sent is waited for until the end.
         let bounded = matches!(kind, StepKind::AwaitSignal(_)) && !self.chance(8);
         let mut step = step(name, kind);
         if bounded || self.chance(8) {
@@ -246,7 +246,7 @@ impl Author {
     fn delay(&mut self) -> Delay {
         match self.random.random_range(0..4) {
             0 => Delay::Every(self.seconds(0, 8)),
-            // So long that the run leaves memory meanwhile.
+            // Long enough for the run to leave memory meanwhile.
             1 => Delay::Every(self.seconds(6, 30)),
             _ => Delay::Backoff(self.retry().backoff),
         }
@@ -288,14 +288,14 @@ impl Author {
             )],
             _ => Vec::new(),
         };
-        // What is long is marked as long.
+        // A long value is marked as long.
         let member = |name: &str, value| (Template::constant(Value::from(name)), value);
         let inputs = if then.is_empty() && self.chance(12) {
             Template::object(vec![member("big", Template::constant(Value::Bool(true)))])
         } else {
             Template::object(vec![member("n", template("@variables('n')"))])
         };
-        // A GET: without a method, and what it gives is no number.
+        // A GET: without a method, and its result is not a number.
         let safe = then.is_empty() && !self.chance(4);
         let executor = match safe {
             true => "http",
@@ -389,7 +389,7 @@ impl Author {
         }))
     }
 
-    /// A token that comes again sooner or later, or not before the loop ends.
+    /// A token that repeats at some time, or not before the loop ends.
     fn pages(&mut self) -> Pages {
         Pages {
             token: template(self.one_of(&[

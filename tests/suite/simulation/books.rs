@@ -1,5 +1,5 @@
-//! What was committed, stored by a layer between the driver and the store: the journal
-//! folded again, all rows, and where the process dies.
+//! What was committed, recorded by a layer between the driver and the store: the journal applied again, all rows, and
+//! the point where the process dies.
 
 use crate::machine::trace::{self, Trace};
 use crate::support::alone;
@@ -19,22 +19,23 @@ use windlass_store::{
 };
 use windlass_value::time::Timestamp;
 
-/// How a process ends, or what its store does to it.
+/// How a process dies, or what its store does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
-    /// Before the group is stored.
+    /// Dies before the group is stored.
     Before,
-    /// The system has the group, and what may leave then was begun; the power goes before the disk has it.
+    /// The system has the group, and the effects that may start then have started. The power fails before the group is
+    /// on the disk.
     Written,
-    /// The group is stored, nothing of it was carried out.
+    /// Dies after the group is stored, before any of its effects has started.
     After,
-    /// What the group asks for was begun.
+    /// Dies after the effects of the group have started.
     Dispatched,
-    /// No crash: the store refuses the group, and what is in memory is thrown away.
+    /// No crash: the store refuses the group, and the state in memory is discarded.
     Refused,
 }
 
-/// What a panic of this kind carries: the process is no more.
+/// The payload of the panic that simulates the death of the process.
 pub struct Dead;
 
 /// What was committed of one run.
@@ -47,7 +48,7 @@ pub struct Book {
     pub loops: BTreeMap<String, LoopState>,
 }
 
-/// Decides at each group, by its number and how often it was tried.
+/// Decides at each group whether to crash, by its number and by how often it was tried.
 pub type Plan = Box<dyn FnMut(usize, usize) -> Option<Crash> + Send>;
 
 pub struct Books {
@@ -55,21 +56,20 @@ pub struct Books {
     pub groups: usize,
     tries: usize,
     plan: Plan,
-    /// One was requested, and the process has not died of it yet.
+    /// The crash that was requested and has not happened yet.
     pub pending: Option<Crash>,
     pub crashes: usize,
-    /// Crash in pauses too.
+    /// Whether to crash during pauses, too.
     pub in_pauses: bool,
-    /// Effects that were aborted at the very instant at which they were requested: whether
-    /// they were begun in between is a matter of turns.
+    /// Effects that were aborted at the instant at which they were requested. Whether they started in between depends
+    /// on the order of tasks.
     pub called_off: BTreeSet<Call>,
-    /// How often stored steps requested an attempt.
+    /// How often stored steps requested each attempt.
     requested: BTreeMap<(Name, String), usize>,
-    /// Runs of which a timer was due at the instant at which they had more to do all the same:
-    /// which comes first is a matter of turns. And those of which a step was lost that waited for its
-    /// answer: it is made again, later.
+    /// Runs for which the order of tasks decides: a timer was due at the same instant as other work. Also runs that
+    /// lost a step which waited for an answer, because that step is repeated later.
     pub ties: BTreeSet<Name>,
-    /// Every so many revisions of a run are stored as a snapshot.
+    /// After how many revisions of a run a snapshot is stored.
     snapshots: u64,
     trace: Trace,
 }
@@ -92,21 +92,21 @@ impl Books {
         }
     }
 
-    /// The runs that stand still.
+    /// The paused runs.
     pub fn paused(&self) -> Vec<Name> {
         let paused = self.runs.iter();
         let paused = paused.filter(|(_, book)| book.state.paused.is_some());
         paused.map(|(run, _)| run.clone()).collect()
     }
 
-    /// The call that a stored step requested last with such a request.
+    /// The call of the last stored step that made such a request.
     pub fn last(&self, request: &Request) -> Option<Call> {
         let (run, attempt) = attempt_of(request);
         let count = self.requested.get(&(run.clone(), attempt.clone()))?;
         Some((run, attempt, *count))
     }
 
-    /// The call that a step will have requested when it is stored.
+    /// The call of a step with this request after it is stored.
     pub fn next(&self, request: &Request) -> Call {
         let (run, attempt) = attempt_of(request);
         let count = self.requested.get(&(run.clone(), attempt.clone()));
@@ -119,7 +119,7 @@ impl Books {
         count.is_some_and(|count| number <= count)
     }
 
-    /// Whether a stored step requested it, and its answer is not stored.
+    /// Whether a stored step requested it and its answer is not stored yet.
     pub fn is_pending(&self, request: &Request) -> bool {
         let (run, _) = attempt_of(request);
         let Some(book) = self.runs.get(&run) else {
@@ -189,8 +189,8 @@ impl Books {
     }
 }
 
-/// A call: its run; its key and attempt; how often such a one was requested. A retry of a block counts its
-/// attempts again.
+/// A call: its run, its key with the attempt, and how often it was requested. A retry of a block counts its attempts
+/// again from the start.
 pub type Call = (Name, String, usize);
 
 fn attempt_of(request: &Request) -> (Name, String) {
@@ -221,7 +221,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Disk {
-    /// What is there after a crash is what was acknowledged, or stored before it could be.
+    /// What exists after a crash is what was acknowledged, or what was stored before it could be acknowledged.
     pub fn check(&self) {
         let books = lock(&self.books);
         for (run, book) in &books.runs {
@@ -308,7 +308,7 @@ impl Store for Disk {
         assert!(outcome.iter().all(Result::is_ok), "{outcome:?}");
         books.groups += 1;
         books.tries = 0;
-        // Standing still may have begun with this very group.
+        // This group itself may contain the pause.
         let crash = crash.filter(|_| books.in_pauses || books.paused().is_empty());
         books.pending = crash;
         if crash == Some(Crash::After) {

@@ -1,5 +1,5 @@
-//! Where a simulated store lies, and what is found of it when its process died: in memory, what was synced;
-//! in a database on disk, its files as they are at that moment.
+//! The medium of a simulated store, and what is found on it after the process died. In memory, that is what was synced;
+//! in a database on disk, the files as they are then.
 
 use crate::store::damage::copy;
 use crate::support::alone;

@@ -1,16 +1,14 @@
-//! Simulation: workflows made from a seed run on virtual time by the real machine, the real
-//! driver and the real code of the store, on a disk that loses what was not synced. First
-//! undisturbed; then the process dies before each group of commits, after it, and after what it
-//! asks for was begun, or the store refuses the group. It must come to the same end, by the same
-//! history, with the same requests.
+//! Simulation. Workflows generated from a seed run on virtual time with the real machine, the real driver and the real
+//! code of the store, on a disk that loses what was not synced. Each runs undisturbed first. Then the process dies
+//! before a group of commits, after it, or after its effects have started, or the store refuses the group. The end, the
+//! history and the requests must be the same.
 //!
-//! What may differ is decided by a rule, not by hand: a run of which two things came at the very
-//! same instant (an answer and a timer: their order decides), and one that was crashed while it
-//! was paused (what was in flight begins again with the resume). For those the other oracles
-//! stand: what is stored is what was acknowledged, no effect before its step, at most one
-//! repetition a crash, exact limits, nothing left behind, nothing that hangs.
+//! A rule decides what may differ: a run for which an answer and a timer came at the same instant (their order
+//! decides), and a run that crashed while it was paused (what was in flight starts again at the resume). The other
+//! checks still apply to them: what is stored is what was acknowledged, no effect starts before its step, at most one
+//! repetition per crash, exact limits, and nothing is left behind or hangs.
 //!
-//! `WINDLASS_SEEDS=from..to` plays others; a seed that failed is printed with its program.
+//! `WINDLASS_SEEDS=from..to` plays other seeds. A seed that failed is printed with its program.
 
 pub mod author;
 mod books;
@@ -100,10 +98,10 @@ fn sometimes(seed: u64) -> books::Plan {
     })
 }
 
-/// How many tests share the seeds, so that they use every core.
+/// The number of tests that share the seeds, so that they use all cores.
 const PARTS: u64 = 8;
 
-/// The seeds of a part. All are played with `tests/run --all`; a fifth of them protects a merge.
+/// The seeds of a part. `tests/run --all` plays all of them; before a merge a fifth is played.
 fn seeds(part: u64) -> std::ops::Range<u64> {
     let given = std::env::var("WINDLASS_SEEDS").ok();
     let (from, to) = match given.as_deref().and_then(|text| text.split_once("..")) {
@@ -154,7 +152,7 @@ fn same_end_for_seeds_of(part: u64) {
         tally.cut,
         tally.statuses,
     );
-    // As long as there are enough of them to say anything.
+    // Only if there are enough of them to be significant.
     if count >= 20 {
         let succeeded = tally.statuses.get("Succeeded").copied().unwrap_or_default();
         let enough = usize::try_from(count).unwrap() / 5;
@@ -204,7 +202,7 @@ fn a_crash_anywhere_reaches_the_same_end_part_8() {
     same_end_for_seeds_of(7);
 }
 
-/// What is in memory above is in files here, and each life opens what the one before left of them.
+/// The test above keeps the store in memory. Here it is in files, and each process opens what the previous one left.
 #[test]
 fn what_dies_on_a_database_comes_to_the_same_end() {
     let seeds: u64 = sized(100, 40);

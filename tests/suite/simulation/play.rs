@@ -1,5 +1,5 @@
-//! One simulation: a few runs, a world, a store, and a driver that dies and comes again. Time
-//! continues when nothing is left to do at this instant.
+//! One simulation: a few runs, a world, a store, and a driver that dies and is restarted. The time advances when
+//! nothing is left to do at this instant.
 
 use super::author::{Author, SIGNALS};
 use super::books::{Book, Books, Crash, Dead, Disk, Plan, lock};
@@ -26,17 +26,17 @@ use windlass_value::time::Timestamp;
 
 pub const START: Timestamp = Timestamp(1_700_000_000_000);
 
-/// So many things happen at most.
+/// The maximum number of events.
 const MAX_EVENTS: usize = 4_000;
 
-/// What is simulated, whatever happens on the way.
+/// The content of a simulation, independent of crashes.
 pub struct Script {
     seed: u64,
     programs: BTreeMap<ProgramHash, Arc<Program>>,
-    /// What the programs call.
+    /// The names that the programs call.
     executors: BTreeSet<Name>,
     outside: Vec<Outside>,
-    /// Answers that are due together are given together.
+    /// Whether answers that are due at the same time are delivered together.
     together: bool,
     snapshots: u64,
     retention: Retention,
@@ -135,7 +135,7 @@ impl Script {
         }
     }
 
-    /// What each run's program is, printed, for a seed that failed.
+    /// Each run's program in printed form, for a seed that failed.
     pub fn describe(&self) -> String {
         let mut out = String::new();
         for program in self.programs.values() {
@@ -148,7 +148,7 @@ impl Script {
     }
 }
 
-/// Gives the programs, each with the world's door.
+/// Provides the programs, each with the executor of the world.
 struct Programs {
     loaded: BTreeMap<ProgramHash, Loaded>,
 }
@@ -162,19 +162,18 @@ impl Loader for Programs {
     }
 }
 
-/// What came of a simulation.
+/// The result of a simulation.
 pub struct Played {
     pub runs: BTreeMap<Name, Book>,
     pub requests: BTreeMap<Name, Vec<String>>,
-    /// Two things of such a run came at the same instant, or it was crashed in a pause: their order
-    /// decides, and a crash may change it.
+    /// Runs that may differ: two events came at the same instant, or the run crashed during a pause.
     pub exempt: BTreeSet<Name>,
     pub now: Timestamp,
     pub groups: usize,
-    /// How many calls were begun before their steps were stored.
+    /// How many calls started before their steps were stored.
     pub early: usize,
     pub crashes: usize,
-    /// It was cut, because it went on and on.
+    /// Whether it was stopped because it did not end.
     pub cut: bool,
 }
 
@@ -198,7 +197,7 @@ enum End {
     Cut,
 }
 
-/// Plays a script on a database, or else in memory; `plan` says where the process dies.
+/// Plays a script on a database or, without a kind, in memory. `plan` decides where the process dies.
 pub fn play(script: &Script, kind: Option<StoreKind>, plan: Plan, in_pauses: bool) -> Played {
     let books = Books::new(plan, in_pauses, script.snapshots);
     let books = Arc::new(Mutex::new(books));
@@ -260,7 +259,7 @@ impl Sim<'_> {
         }
     }
 
-    /// The life of one process.
+    /// Simulates one process.
     fn live(&mut self, disk: &Arc<Disk>) -> End {
         let clock = self.clock.clone();
         let mut driver = ManualDriver::new(
@@ -273,7 +272,7 @@ impl Sim<'_> {
         let end = loop {
             match self.settle(&mut driver) {
                 Some(Crash::Refused) => {
-                    // A server continues automatically: it recovers.
+                    // A server recovers automatically.
                     recovered = self.recover(&driver);
                     continue;
                 }
@@ -300,7 +299,7 @@ impl Sim<'_> {
         end
     }
 
-    /// The store refused a group: its runs were thrown away in memory.
+    /// Recovers after the store refused a group: its runs were discarded from memory.
     fn recover(&self, driver: &ManualDriver) -> ReplyReceiver<Vec<Name>> {
         lock(&self.world).refused();
         lock(&self.books).crashes += 1;
@@ -309,13 +308,13 @@ impl Sim<'_> {
 
     fn died(&mut self) {
         lock(&self.world).crashed();
-        // Its tasks end: they tell a driver that is no more.
+        // Its tasks end when they notify a driver that no longer exists.
         self.poll();
         lock(&self.world).back();
         lock(&self.books).crashes += 1;
     }
 
-    /// Continues until nothing is left to do at this instant; returns how it died.
+    /// Continues until nothing is left to do at this instant; returns how the process died.
     fn settle(&mut self, driver: &mut ManualDriver) -> Option<Crash> {
         for _ in 0..10_000 {
             self.poll();
@@ -360,7 +359,7 @@ impl Sim<'_> {
         crash
     }
 
-    /// Makes the next thing happen; none: nothing more happens without a cause from outside.
+    /// Causes the next event; none if nothing more happens without an event from outside.
     fn next(&mut self, driver: &mut ManualDriver) -> Option<Option<Crash>> {
         let outside = self.outside.first().map(|one| one.at);
         let answer = lock(&self.world).due_at();
@@ -380,7 +379,7 @@ impl Sim<'_> {
         Some(None)
     }
 
-    /// Notes when a timer of the run is due at this very instant.
+    /// Records whether a timer of the run is due at this instant.
     fn tie(&mut self, run: &Name) {
         let books = lock(&self.books);
         let timers = books.runs.get(run).map(|book| &book.state.timers);
@@ -390,8 +389,8 @@ impl Sim<'_> {
         }
     }
 
-    /// Something from outside. The sender knows whether it was accepted: a crash before that
-    /// makes it come again.
+    /// Delivers something from outside. The sender knows whether it was accepted; if the process dies before, it is
+    /// sent again.
     fn deliver(&mut self, driver: &mut ManualDriver) -> Option<Crash> {
         let one = self.outside[0].clone();
         self.tie(&one.run);
@@ -445,7 +444,7 @@ impl Sim<'_> {
 
     // ── oracles ─────────────────────────────────────────────────────────────────────────────
 
-    /// Nothing more happens by itself: every run has ended, or it is known what it waits for.
+    /// Nothing more happens without an event from outside: every run has ended, or it is known what it waits for.
     fn nothing_is_left(&mut self, store: &dyn Store) {
         let runnable = store.runnable().unwrap();
         let due = store.due(None, Timestamp(i64::MAX), usize::MAX).unwrap();
@@ -515,14 +514,14 @@ impl Sim<'_> {
     }
 }
 
-/// The answer to something from outside.
+/// The pending answer to something from outside.
 enum Waiting {
     Start(ReplyReceiver<()>),
     Event(ReplyReceiver<RunStatus>),
 }
 
 impl Waiting {
-    /// Whether there is one that says that it was taken or never will be.
+    /// Whether the answer has arrived: accepted, or refused for ever.
     fn heard(&mut self) -> bool {
         use windlass_engine::scheduler::ScheduleError as E;
         let taken = |error: Option<E>| !matches!(error, Some(E::Store(_)));
@@ -533,8 +532,8 @@ impl Waiting {
     }
 }
 
-/// A loop that ran out of its count has run as often as it may; one that ran out of time was
-/// notified at its deadline, and not later.
+/// A loop that ended by its count has run exactly that often. One that ended by its time was notified at its deadline,
+/// and not later.
 fn limits_are_exact(run: &Name, book: &Book) {
     for row in book.loops.values() {
         assert!(row.iteration <= row.max_iterations, "{run}: {row:?}");
@@ -548,7 +547,7 @@ fn limits_are_exact(run: &Name, book: &Book) {
     if book.history.iter().any(paused) {
         return;
     }
-    // A loop that is retried as a whole has one row and several ends: the last one counts.
+    // A loop that is retried as a whole has one row and several ends; the last one counts.
     let mut last = BTreeMap::new();
     for event in &book.history {
         if let HistoryKind::LoopLimit { path, limit, .. } = &event.what {
@@ -565,7 +564,7 @@ fn limits_are_exact(run: &Name, book: &Book) {
     }
 }
 
-/// A disturbed simulation came to the same as the undisturbed one.
+/// A disturbed simulation has the same result as the undisturbed one.
 pub fn same(calm: &Played, disturbed: &Played) -> usize {
     let mut compared = 0;
     for (run, book) in &calm.runs {
@@ -588,8 +587,8 @@ pub fn same(calm: &Played, disturbed: &Played) -> usize {
         assert_eq!(book.iterations, other.iterations, "{run}");
         assert_eq!(book.loops, other.loops, "{run}");
         let mut header = other.header.clone();
-        // Groups are cut where a crash was, and a driver learns of a snapshot that the test made
-        // when it reads the run again.
+        // Groups are split where a crash was, and a driver learns of a snapshot that the test made only when it reads
+        // the run again.
         header.revision = book.header.revision;
         header.snapshot = book.header.snapshot;
         assert_eq!(book.header, header, "{run}");

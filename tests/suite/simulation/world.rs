@@ -1,5 +1,5 @@
-//! The world outside, on virtual time: it answers requests when their time has come, the same to
-//! the same request, and records each caller.
+//! The world outside, on virtual time. It answers requests when they are due, always the same to the same request, and
+//! records each caller.
 
 use super::books::{Books, Call, lock};
 use crate::store::contract::noise;
@@ -20,7 +20,7 @@ type Answer = Result<Value, Fault>;
 #[derive(Clone, Debug)]
 struct Planned {
     request: Request,
-    /// None: never anything.
+    /// None means that there is never an answer.
     due: Option<Timestamp>,
     answer: Answer,
 }
@@ -37,17 +37,17 @@ pub struct World {
     pub now: Timestamp,
     planned: BTreeMap<Call, Planned>,
     flying: Vec<Flying>,
-    /// When each effect was first requested, and with what.
+    /// When each effect was first requested, and its request.
     pub requests: BTreeMap<Call, (Timestamp, Request)>,
-    /// How often each effect was begun.
+    /// How often each effect was started.
     pub begun: BTreeMap<Call, usize>,
-    /// Those begun since the last crash.
+    /// The effects that were started since the last crash.
     life: BTreeSet<Call>,
     dead: bool,
     pub wrong: Vec<String>,
-    /// How many calls were begun before their steps were stored.
+    /// How many calls started before their steps were stored.
     pub early: usize,
-    /// How many answers were given.
+    /// How many answers were delivered.
     pub given: usize,
 }
 
@@ -69,8 +69,7 @@ impl World {
         }
     }
 
-    /// The caller has died. What it had begun and what it was about to begin ends with it,
-    /// at the next poll.
+    /// The caller has died. Everything that it had started or was about to start ends at the next poll.
     pub fn crashed(&mut self) {
         self.dead = true;
         self.flying.clear();
@@ -82,7 +81,7 @@ impl World {
         self.dead = false;
     }
 
-    /// Some of what was begun was cut, and begins again.
+    /// Some started effects were interrupted, and start again.
     pub fn refused(&mut self) {
         let mut books = lock(&self.books);
         for call in std::mem::take(&mut self.life) {
@@ -163,7 +162,7 @@ impl World {
         self.flying.iter().filter_map(|one| one.due).min()
     }
 
-    /// Gives the answers that are due: the first one, or all of them. Gives whose they were.
+    /// Delivers the answers that are due, either the first one or all. Returns their runs.
     pub fn give(&mut self, all: bool) -> Vec<Name> {
         let now = self.now;
         let mut due: Vec<(Timestamp, Call)> = self
@@ -193,7 +192,7 @@ impl World {
     }
 }
 
-/// A number, in the form in which it is expected.
+/// A number in the expected form.
 fn answer_value(request: &Request, hash: u64) -> Value {
     let number = Value::from(i64::try_from(hash % 7).unwrap());
     let valid = || {
@@ -229,7 +228,7 @@ fn answer_value(request: &Request, hash: u64) -> Value {
     }
 }
 
-/// The executor that calls the world.
+/// The executor that passes requests to the world.
 pub struct Door(pub Arc<Mutex<World>>);
 
 impl Executor for Door {

@@ -1,6 +1,5 @@
-//! Workflows that are written from a seed, as files of The Edge Agent and canvases: what their
-//! dialects make of reflection, corrections, fan-in, sessions, previous outputs and maps is more
-//! than a tree that [`super::author`] would come upon.
+//! Workflows generated from a seed, as files of The Edge Agent and canvases. These formats produce reflections,
+//! corrections, fan-in, sessions, previous outputs and maps, which [`super::author`] would not generate.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -24,7 +23,7 @@ pub fn workflow(seed: u64) -> Workflow {
     workflow
 }
 
-/// Runners cannot be replaced by an executor of the simulation: they get another name.
+/// An executor of the simulation cannot replace runners, so they get another name.
 fn rename_runners(block: &mut Block) {
     let steps: Vec<&mut Step> = match block {
         Block::Sequence(steps) => steps.iter_mut().collect(),
@@ -48,7 +47,7 @@ fn one<'a>(random: &mut StdRng, from: &[&'a str]) -> &'a str {
 
 // ── The Edge Agent ──────────────────────────────────────────────────────────────────────────────
 
-/// A few nodes one after the other; then branches that join, or an edge back.
+/// A few nodes in sequence; then branches that join, or an edge back.
 fn agent(random: &mut StdRng) -> String {
     let count = random.random_range(1..4);
     let kinds = [while_loop, reflection, retry, plain];
@@ -149,8 +148,7 @@ fn retry(random: &mut StdRng, name: &str) -> String {
 
 // ── canvas ──────────────────────────────────────────────────────────────────────────────────────
 
-/// A loop whose rounds begin with what the one before came to, with an agent, and a map in or
-/// behind it.
+/// A loop whose iterations start with the result of the previous one, with an agent, and a map inside or after it.
 fn canvas(random: &mut StdRng) -> String {
     let most = random.random_range(1..5);
     let (operator, value) = (one(random, &["<", "!=", ">="]), random.random_range(0..6));

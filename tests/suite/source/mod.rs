@@ -1,4 +1,4 @@
-//! What the two readers give, where they place it, and what they refuse.
+//! What the two readers return, the places in it, and what they refuse.
 
 mod bundle;
 mod oracle;
@@ -144,7 +144,7 @@ fn every_value_knows_its_place() {
 
 #[test]
 fn a_part_of_a_text_is_found_in_every_notation() {
-    // In each, the word `here` is looked for.
+    // The expected place in each text is the word `here`.
     let cases = [
         ("a: x and here too", 1, 10),
         ("a: x and\n   more\n   here too", 3, 4),
@@ -295,7 +295,7 @@ fn json_may_have_comments() {
     assert_eq!(node.unwrap().to_value().to_json(), r#"{"a":2,"c":"// no"}"#);
 }
 
-/// What Azure's own reader takes as well. Elsewhere it stays a mistake.
+/// Mistakes that Azure's own reader accepts. In other formats they stay mistakes.
 #[test]
 fn what_azure_forgives_is_read_all_the_same() {
     let text = "{\"a\": [1, 2,], \"b\": \"x\n\ty\", \"a\": [3 , /**/ ], }";
@@ -331,7 +331,7 @@ fn hostile_texts_are_refused_quickly() {
     let nested: String = (0..3_000)
         .map(|level| format!("{}a:\n", " ".repeat(level)))
         .collect();
-    // Whether it is a key is known when it has ended.
+    // Whether it is a key is known only at its end.
     let flow = |head: &str, one: &str, end: &str| {
         let all = one.repeat(2_000_000);
         format!("{head}[{all}{end}\n")
@@ -400,7 +400,7 @@ fn a_large_file_is_read_once() {
             drop(parse(&Bundle::single("w.yaml", text), 0));
             done.send(()).unwrap();
         });
-        // Time that grows with the square of its size is hours.
+        // A time that grows with the square of its size would be hours.
         ended.recv_timeout(Duration::from_secs(60)).unwrap();
     }
 }

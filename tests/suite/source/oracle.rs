@@ -1,4 +1,4 @@
-//! YAML is what another reader says: each file of the examples and tests, and what mutations make of it.
+//! YAML is read as another reader reads it: each file of the examples and tests, and mutations of them.
 
 use crate::fuzz::{corpus, mutated};
 use crate::store::damage::{Dice, from_env};
@@ -6,8 +6,8 @@ use crate::support::sized;
 use serde_yaml::Value;
 use windlass_source::source::{Bundle, parse};
 
-/// Codes of what this reader refuses, and serde_yaml does not. The syntax of YAML 1.2 is stricter than that of 1.1
-/// at marks of order, tabs and indentation inside of brackets.
+/// Codes of mistakes that this reader refuses and serde_yaml accepts. The syntax of YAML 1.2 is stricter than that of
+/// 1.1 at byte order marks, tabs and the indentation inside brackets.
 const STRICTER: [&str; 7] = [
     "key",
     "merge",
@@ -18,7 +18,7 @@ const STRICTER: [&str; 7] = [
     "unquoted-template",
 ];
 
-/// What serde_yaml makes of a text that begins no JSON, if all its keys are text.
+/// What serde_yaml reads from a text that does not begin with JSON, if all its keys are text.
 fn expected(text: &str) -> Option<serde_json::Value> {
     let mut value: Value = serde_yaml::from_str(text).ok()?;
     value.apply_merge().ok()?;
@@ -38,7 +38,7 @@ fn has_text_keys(value: &Value) -> bool {
 
 #[derive(PartialEq)]
 enum Comparison {
-    /// Both read it, and as the same.
+    /// Both read it, with the same result.
     Same,
     /// Only serde_yaml reads it.
     Refused,

@@ -1,6 +1,6 @@
-//! Single system calls of the store: what is read is read again after an interruption, each error is
-//! called by its name, and another process that makes the same store at the same moment is no
-//! error. strace fails, interrupts and holds the calls.
+//! Single system calls of the store. An interrupted read is repeated, each error is reported by its name, and another
+//! process that creates the same store at the same time is not an error. strace makes the calls fail, interrupts them
+//! and delays them.
 
 use crate::life::process::Place;
 use crate::store::power::strace_works;
@@ -20,7 +20,7 @@ actions:
 outputs: \"@variables('n')\"
 ";
 
-/// A place with a store that has a run; none: nothing can be traced here.
+/// A place with a store that has a run; none if tracing is impossible here.
 fn traced() -> Option<(Place, String)> {
     if !strace_works() {
         return None;
@@ -36,7 +36,7 @@ fn words(log: &str, calls: &str, how: &str) -> [String; 7] {
     ["-f", "-o", log, "-e", &traced, "-e", &injected].map(String::from)
 }
 
-/// A command of which some calls fail, and what strace wrote. One that hangs is killed.
+/// Runs a command with some failing calls; returns its output and strace's log. A command that hangs is killed.
 fn disturbed(place: &Place, args: &[&str], calls: &str, how: &str) -> (Output, String) {
     let log = place.dir.path().join("log");
     let command = place.command(args);
@@ -61,7 +61,7 @@ fn a_read_that_is_interrupted_is_done_again_and_one_that_fails_is_an_error() {
     };
     assert!(place.run(&["run", &file]).status.success());
     let doctor = ["doctor", "-o", "json"];
-    // The end of the log is read in some hundred parts, and twice when it seems to be damaged.
+    // The end of the log is read in a few hundred parts, and twice if it seems to be damaged.
     let (output, _) = disturbed(&place, &doctor, "pread64", "error=EINTR:when=20+40");
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["store"]["unreadable"], json!([]), "{output:?}");
@@ -80,7 +80,7 @@ fn a_store_that_cannot_be_put_in_its_place_is_an_error_of_that() {
     assert_eq!(output.status.code(), Some(8), "{output:?}");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains("Input/output error"), "{stderr}");
-    // The place is as it should be; it is the disk.
+    // The directory is valid; the fault is the disk's.
     assert!(stderr.contains("the store cannot write"), "{stderr}");
     assert!(stderr.contains("the disk fails"), "{stderr}");
     let left = fs::read_dir(place.state()).unwrap().count();
@@ -110,8 +110,8 @@ fn tracer(process: u32) -> u32 {
     line.unwrap().trim().parse().unwrap()
 }
 
-/// Two make the same store. The first is held just before it puts its own in place; when it continues,
-/// there is the other's.
+/// Two processes create the same store. The first is held just before it renames its own into place, and finds the
+/// other's when it continues.
 #[test]
 fn a_store_that_another_process_made_meanwhile_is_taken() {
     let Some((place, file)) = traced() else {
@@ -149,8 +149,7 @@ fn a_store_that_another_process_made_meanwhile_is_taken() {
     assert!(!fresh.exists());
 }
 
-/// Linux writes a file's times again at the next write after a query for them, and then each sync
-/// has more to write.
+/// After a query for a file's times, Linux updates them at the next write, and then each sync has more to write.
 #[test]
 fn between_commits_no_file_of_the_store_is_queried_for_its_times() {
     for store in ["sled", "fjall"] {

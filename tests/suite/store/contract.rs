@@ -1,4 +1,4 @@
-//! What every store must do, run against each of them.
+//! What every store must do, tested with each of them.
 
 use crate::support::alone;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use windlass_store::{
 };
 use windlass_value::time::Timestamp;
 
-/// Opens a store in a directory; what forgets everything gives none the second time.
+/// Opens a store in a directory. A store in memory loses its content when it is closed.
 type Open = fn(&Path) -> Arc<dyn Store>;
 
 const KEEP: Retention = Retention {
@@ -205,7 +205,7 @@ pub fn iteration(path: &str, iteration: u64, ended_at: i64) -> IterationRow {
     }
 }
 
-/// A text that does not repeat itself, so that a store cannot make less of it.
+/// A text that compression does not shorten.
 pub fn noise(seed: u64, length: usize) -> String {
     let mut number = seed.wrapping_mul(2).wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut letter = || {
@@ -253,8 +253,8 @@ fn a_snapshot_of_another_run_or_program_is_refused(bench: &Bench) {
     }
 }
 
-/// What the last iteration recorded, what is stored and which pages were read may be large, and the
-/// run's own changes have it.
+/// The last iteration's record, stored values and the pages that were read may be large, and are parts of the run's own
+/// changes.
 fn a_loop_is_shown_without_what_only_the_run_reads(bench: &Bench) {
     let store = &*bench.store;
     let plain = loop_state("poll", 1, false);
@@ -539,7 +539,7 @@ fn a_snapshot_replaces_what_came_before(bench: &Bench) {
     assert_eq!((stored.header.revision, stored.header.snapshot), (25, 25));
 }
 
-/// A commit that has a text twice: as a change, and as what an iteration gave.
+/// A commit that contains a text twice: in a change, and as the result of an iteration.
 fn commit_of_text(revision: u64, text: &str) -> Commit {
     Commit {
         changes: vec![set("text", text)],
@@ -554,7 +554,7 @@ fn commit_of_text(revision: u64, text: &str) -> Commit {
 fn large_values_come_back(bench: &Bench) {
     let store = &*bench.store;
     let mut state = RunState::new("a".into(), hash(1));
-    // Around the sizes at which a record is split, and far above.
+    // Around the sizes at which a record is split, and much larger.
     let sizes = [5_500, 5_580, 5_593, 5_600, 11_186, 65_536, 1 << 20];
     let mut revision = 0;
     for size in sizes {
@@ -584,14 +584,14 @@ fn large_values_come_back(bench: &Bench) {
     );
 }
 
-/// Records are plain, squeezed or deflated by their length and by what they say.
+/// Records are plain, compressed quickly or deflated, depending on their length and content.
 fn values_of_all_kinds_come_back_whatever_makes_their_bytes_fewer(bench: &Bench) {
     let store = &*bench.store;
     let mut state = RunState::new("a".into(), hash(1));
     let mut revision = 0;
     for size in (200..2_800).step_by(130) {
         let noise = noise(revision, size);
-        // The same again and again, few letters, and letters of which each is another.
+        // Repetitions, few different letters, and letters that all differ.
         let other: String = ('\u{100}'..).take(size / 2).collect();
         for text in ["ab".repeat(size / 2), noise, other] {
             let commit = commit_of_text(revision, &text);
@@ -692,7 +692,7 @@ fn every_iteration_leaves_a_few_bytes(bench: &Bench) {
                     .push(called(n, 3, Some(format!("no {}", n % 100))));
             }
         }
-        // One that ends with the next commit.
+        // A run that ends with the next commit.
         let next = (revision + 1) * EACH;
         if next % 50 != 7 && revision < 249 {
             commit.history.push(called(next, 2, None));
@@ -786,7 +786,7 @@ fn nested_loops_do_not_pile_up(bench: &Bench) {
     assert_eq!((&*last.path, last.iteration), ("outer#99/inner", 2));
     let own = store.iterations("a", Some("outer#98/inner"), 9).unwrap();
     assert_eq!(own.len(), 3);
-    // One that still runs is never let go, however many others ended since.
+    // A run that has not ended is never pruned, however many others have ended since.
     ok(store, {
         let mut commit = commit("b", 0);
         commit.loops = vec![loop_state("each#0/inner", 1, false)];
@@ -817,7 +817,7 @@ fn what_an_early_loop_left_outlasts_a_later_one(bench: &Bench) {
         commit.snapshot = (revision % 5 == 4).then(|| RunState::new("a".into(), hash(1)));
         ok(store, commit);
         if revision % 150 == 149 {
-            // What was only remembered is gone.
+            // What was only in memory is lost.
             alone(|| store.reopen()).unwrap();
         }
     }
@@ -840,7 +840,7 @@ fn what_an_early_loop_left_outlasts_a_later_one(bench: &Bench) {
 
 fn iterations_of_one_loop_or_of_all(bench: &Bench) {
     let store = &*bench.store;
-    // Loop, iteration, when it ended: two branches interleaved, with a clock set back in one.
+    // Loop, iteration, and time of its end: two branches interleaved, and a clock that was set back in one.
     let rows = [
         ("left", 0, 10),
         ("right", 0, 11),
@@ -902,7 +902,7 @@ fn a_deleted_run_leaves_nothing(bench: &Bench) {
     assert_eq!(store.runnable().unwrap().len(), 1);
     assert_eq!(store.load("ab").unwrap(), other);
     assert_eq!(store.loops("ab").unwrap().len(), 1);
-    // The same id again begins from nothing.
+    // The same id again starts from nothing.
     ok(store, commit("a", 0));
     assert_eq!(store.load("a").unwrap().header.revision, 1);
     assert_eq!(store.loops("a").unwrap(), []);
@@ -986,7 +986,7 @@ fn workflows_are_saved_under_their_names(bench: &Bench) {
     assert_eq!(store.workflow("b").unwrap(), Some(long));
     assert_eq!(names(None, 2), ["a", "a\0b"]);
     assert_eq!(names(Some("a\0b"), 2), ["b"]);
-    // What replaces a long one leaves nothing of it, and no run is touched.
+    // A shorter value replaces a long one completely, and no run is affected.
     store.commit(&[commit("a", 0)]).unwrap();
     let short = workflow("b", "y", 4);
     assert!(store.replace_workflow(&short, None, &[]).unwrap());
@@ -1014,7 +1014,7 @@ fn two_writers_at_once(bench: &Bench) {
                 }
             });
         }
-        // A reader never sees half a commit.
+        // A reader never sees a part of a commit.
         let store = &bench.store;
         scope.spawn(move || {
             for _ in 0..200 {
@@ -1111,7 +1111,7 @@ fn a_parked_run_is_in_no_index(bench: &Bench) {
     let header = store.header("a").unwrap();
     assert_eq!(header.labels["windlass.parked"], "why");
     assert_eq!((header.revision, header.placement), (1, Placement::Idle));
-    // Back again, and it continues from there.
+    // The run is imported again, and continues from there.
     store
         .set_quarantine("a", Placement::Runnable, None)
         .unwrap();

@@ -1,6 +1,5 @@
-//! Rot: bytes of a store's files flipped, zeroed and cut at many places. A store may refuse to
-//! open, or a read may fail, with an error that says so; what is read without an error is what
-//! was written. Nothing panics.
+//! Damage: bytes of a store's files are flipped, zeroed and cut at many places. A store may refuse to open, or a read
+//! may fail, with an error that reports it. What is read without an error is what was written. Nothing panics.
 
 use crate::store::contract::{commit, hash, iteration, loop_state, noise, source};
 use crate::support::{alone, kind, open_store, open_store_with, seen, sized};
@@ -18,7 +17,7 @@ use windlass_store::{
 };
 use windlass_value::time::Timestamp;
 
-/// Deterministic numbers for places.
+/// Pseudo-random numbers for the places.
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -31,7 +30,7 @@ impl Dice {
     }
 }
 
-/// Everything a store says: the answer to each question, or the error.
+/// Everything that a store returns: the answer to each query, or its error.
 pub fn everything(store: &dyn Store) -> Vec<Result<String, StoreError>> {
     fn text<T: Debug>(answer: Result<T, StoreError>) -> Result<String, StoreError> {
         answer.map(|answer| format!("{answer:?}"))
@@ -63,9 +62,9 @@ pub fn open_again(dir: &Path) -> Arc<dyn DiskStore> {
     alone(|| open_store(dir)).unwrap()
 }
 
-/// A store with some of everything, closed.
+/// Creates a store with some of everything, and closes it.
 pub fn sample(dir: &Path, reopen: bool) -> Vec<String> {
-    // So few events are retained that the first commits are discarded.
+    // Few events are retained, so the first commits are discarded.
     let options = StoreOptions {
         retention: Retention {
             events: 25,
@@ -132,7 +131,7 @@ pub fn copy(from: &Path, to: &Path) {
         if entry.file_type().unwrap().is_dir() {
             copy(&entry.path(), &to);
         } else {
-            // Room that is set aside is a hole.
+            // Preallocated space is a hole.
             let content = fs::read(entry.path()).unwrap();
             fs::write(&to, &content[..used(&content)]).unwrap();
             let file = fs::OpenOptions::new().write(true).open(to).unwrap();
@@ -141,10 +140,10 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// How many bytes are before the room at the end.
+/// The length of the content without the preallocated space at its end.
 pub fn used(content: &[u8]) -> usize {
     const PAGE: usize = 4096;
-    // Whole pages are compared at once: a journal has much room.
+    // Whole pages are compared, because a journal has much preallocated space.
     let mut pages = content.chunks(PAGE);
     let last = pages.rposition(|page| *page != [0; PAGE][..page.len()]);
     let upto = last.map_or(0, |last| content.len().min((last + 1) * PAGE));
@@ -160,7 +159,7 @@ pub fn log_of(dir: &Path) -> PathBuf {
     })
 }
 
-/// The files of a store's database, also in folders.
+/// The files of a store's database, including those in folders.
 pub fn files(dir: &Path) -> Vec<PathBuf> {
     let (mut files, mut open) = (Vec::new(), vec![dir.join("store")]);
     while let Some(folder) = open.pop() {
@@ -168,7 +167,7 @@ pub fn files(dir: &Path) -> Vec<PathBuf> {
             let path = entry.unwrap().path();
             match path.is_dir() {
                 true => open.push(path),
-                // A file that is only locked has nothing to be damaged.
+                // A lock file has no content to damage.
                 false if path.metadata().unwrap().len() == 0 => {}
                 false => files.push(path),
             }
@@ -213,7 +212,7 @@ pub fn damage(path: &Path, dice: &mut Dice) -> String {
     what
 }
 
-/// What came of one damaged place.
+/// The result of one damaged place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
     Refused,
@@ -226,7 +225,7 @@ fn rot_is_found_or_harmless() {
     let points = from_env("WINDLASS_DAMAGE_POINTS", sized(60, 40));
     let mut dice = Dice(from_env("WINDLASS_DAMAGE_SEED", 1) * 7919);
     let dir = tempfile::tempdir().unwrap();
-    // One whose log has an index and one that is read from its beginning.
+    // A store whose log has an index, and one whose log is read from the beginning.
     let originals = [false, true].map(|reopen| {
         let original = dir.path().join(format!("original-{reopen}"));
         let expected = sample(&original, reopen);
@@ -262,8 +261,7 @@ fn rot_is_found_or_harmless() {
     assert!(times(Verdict::Harmless) > 0);
 }
 
-/// Each answer of a damaged store is an error that speaks of damage, or what was written; gives the
-/// first error.
+/// Each answer of a damaged store is what was written, or an error that reports damage; returns the first error.
 fn answers(store: &dyn Store, expected: &[String], what: &str) -> Option<String> {
     let answers = everything(store);
     assert_eq!(answers.len(), expected.len());
@@ -283,7 +281,7 @@ fn answers(store: &dyn Store, expected: &[String], what: &str) -> Option<String>
     first
 }
 
-/// Looks at a damaged store, then opens it, and asks it everything.
+/// Reads a damaged store without opening it, then opens it, and runs every query.
 fn examine(place: &Path, expected: &[String], what: &str) -> (Verdict, String) {
     if let Ok(Some(seen)) = seen(place) {
         answers(&seen, expected, what);
@@ -309,13 +307,13 @@ pub fn from_env(name: &str, default: u64) -> u64 {
         .unwrap_or(default)
 }
 
-/// The database as it lies there, past everything that vouches for its rows.
+/// Opens the database directly, without the checks of its rows.
 pub fn database(dir: &Path) -> sled::Db {
     for _ in 0..100_000 {
         let config = sled::Config::new().segment_size(2 << 20);
         match config.path(dir.join("store")).open() {
             Ok(db) => return db,
-            // Another test that starts a process has the lock for a moment.
+            // Another test that starts a process holds the lock for a moment.
             Err(_) => std::thread::yield_now(),
         }
     }
@@ -333,7 +331,7 @@ fn a_row_that_the_database_gives_wrong_or_not_at_all_is_found() {
         db.iter().keys().map(Result::unwrap).collect()
     };
     let mut found: BTreeMap<char, [u64; 2]> = BTreeMap::new();
-    // Each family, and many of the large ones.
+    // Each family, and many rows of the large ones.
     let mut chosen: Vec<&sled::IVec> = Vec::new();
     for family in b"mgrszktqp" {
         let those: Vec<&sled::IVec> = keys.iter().filter(|key| key[0] == *family).collect();
@@ -358,7 +356,7 @@ fn a_row_that_the_database_gives_wrong_or_not_at_all_is_found() {
         drop(db);
         let what = format!("{} removed: {removed}", key.escape_ascii());
         let (verdict, _) = examine(&place, &expected, &what);
-        // Changes that a snapshot has overtaken are gone; all that is there is vouched for.
+        // Changes before a snapshot are deleted, and every remaining row is checked.
         assert_ne!(verdict, Verdict::Harmless, "{what}");
         found.entry(char::from(key[0])).or_default()[usize::from(removed)] += 1;
         fs::remove_dir_all(&place).unwrap();
@@ -367,7 +365,7 @@ fn a_row_that_the_database_gives_wrong_or_not_at_all_is_found() {
     assert_eq!(found.len(), 9);
 }
 
-/// Its place in the indexes is unknown: it is searched, and what is left is checked.
+/// Its rows in the indexes are unknown: they are searched, and the rest of the store is checked.
 #[test]
 fn a_run_that_cannot_be_read_can_be_deleted() {
     let dir = tempfile::tempdir().unwrap();
@@ -407,7 +405,7 @@ fn stores_that_were_never_finished_are_swept_away() {
     let mut gone = std::process::Command::new("true").spawn().unwrap();
     gone.wait().unwrap();
     let gone = dir.path().join(format!("store.new-{}", gone.id()));
-    // The first process is always there.
+    // A process with id 1 always exists.
     let other = dir.path().join("store.new-1");
     let another = dir.path().join("store.newest");
     for place in [&gone, &other, &another] {
@@ -418,13 +416,13 @@ fn stores_that_were_never_finished_are_swept_away() {
     let own = dir.path().join(format!("store.new-{}", std::process::id()));
     assert!(!gone.exists() && !own.exists());
     assert!(other.exists() && another.exists());
-    // One that another process made in the meantime.
+    // A store that another process created meanwhile.
     fs::create_dir(&gone).unwrap();
     drop(open_again(dir.path()));
     assert!(!gone.exists() && other.exists());
 }
 
-/// Its maker was killed, or the power went, before it was whole: nothing in it was acknowledged.
+/// The process that created it was killed, or the power failed, before it was complete: nothing in it was acknowledged.
 #[test]
 fn an_unfinished_store_is_created_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -435,7 +433,7 @@ fn an_unfinished_store_is_created_again() {
     fs::write(store.join("conf"), "half of it").unwrap();
     assert_eq!(StoreKind::of(dir.path()), None);
     {
-        // The process that creates it has it locked.
+        // The process that creates it holds its lock.
         let file = fs::File::open(store.join("making")).unwrap();
         let maker = Flock::lock(file, FlockArg::LockExclusive).unwrap();
         let refused = open_store(dir.path()).map(drop);
@@ -445,7 +443,7 @@ fn an_unfinished_store_is_created_again() {
         );
         drop(maker);
     }
-    // A process that another test starts has the lock of this one for a moment.
+    // A process that another test starts holds this test's lock for a moment.
     let made = open_again(dir.path());
     made.commit(&[commit("r1", 0)]).unwrap().remove(0).unwrap();
     drop(made);
@@ -475,7 +473,7 @@ fn a_store_that_another_one_has_open_is_locked_and_one_that_cannot_be_read_is_no
     );
 }
 
-/// A store that lost all of its rows is not taken for one that never had any.
+/// A store that lost all of its rows is not treated as a new one.
 #[test]
 fn a_store_whose_rows_are_all_gone_is_damaged() {
     let dir = tempfile::tempdir().unwrap();
@@ -512,7 +510,7 @@ fn an_orphaned_row_is_reported() {
     assert_eq!(found.whole, whole.whole);
 }
 
-/// Each piece is whole by itself, and they are of two records.
+/// Each piece is valid, but they belong to two records.
 #[test]
 fn pieces_of_two_records_are_not_put_together() {
     let dir = tempfile::tempdir().unwrap();
@@ -529,7 +527,7 @@ fn pieces_of_two_records_are_not_put_together() {
     };
     put(1);
     let db = database(dir.path());
-    // The last piece of several.
+    // The last of several pieces.
     let rows = db.iter().map(Result::unwrap);
     let mut pieces = rows.filter(|(key, _)| key.windows(4).any(|part| part == b"long"));
     let (first, (key, old)) = (pieces.next().unwrap(), pieces.last().unwrap());
@@ -549,14 +547,14 @@ fn pieces_of_two_records_are_not_put_together() {
     );
 }
 
-/// The number of the last durable group is next to the database.
+/// The number of the last durable group, which is stored next to the database.
 fn last_group(dir: &Path) -> u64 {
     let mark = fs::read(dir.join("store/mark")).unwrap();
     u64::from_le_bytes(mark[..8].try_into().unwrap())
 }
 
-/// Of what is written between two syncs a power cut may keep the end and lose the middle, so it must
-/// not be more than the database recovers from.
+/// A power cut may preserve the end of unsynced writes and lose the middle, so they must not be longer than the
+/// database can recover from.
 #[test]
 fn a_large_group_is_made_durable_in_several() {
     let dir = tempfile::tempdir().unwrap();
@@ -641,7 +639,7 @@ fn every_row_is_reported_as_stored() {
     assert!(expected.len() > 10);
     drop(store);
     let db = database(dir.path());
-    // The same of bytes alone: before them is a version and how many pieces follow, after them a sum.
+    // The same in bytes: a version and the number of further pieces before them, and a checksum after them.
     let head = all
         .iter()
         .find(|row| row.what == "header of run run-3")
@@ -661,8 +659,7 @@ fn every_row_is_reported_as_stored() {
     assert_eq!(listed, rows.collect::<Vec<_>>());
 }
 
-/// What repeats itself in a commit is written once, and what a run would have to read again is counted
-/// as it is when it is read.
+/// A repetition in a commit is written once, but the size of a run is counted as it is after reading.
 #[test]
 fn a_commit_that_repeats_itself_is_written_short_and_counted_long() {
     let store = MemoryStore::new(Retention::default());
@@ -683,7 +680,7 @@ fn a_commit_that_repeats_itself_is_written_short_and_counted_long() {
     assert_eq!(receipt.change_bytes, read);
 }
 
-/// After the snapshot the run continues without them; its history does not pass over them.
+/// After the snapshot the run continues without them, but its history reports that they are missing.
 #[test]
 fn events_that_are_missing_are_not_passed_over() {
     let place = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
-//! The end of the log, in stores whose segments have been used again: what lies behind the last
-//! acknowledged group may be torn, of an earlier use, or damaged, and the store opens with all that
-//! was acknowledged. Damage before it is refused only where the database would do away with
-//! something that was acknowledged: the database is queried directly, without the checks before it.
+//! The end of the log, in stores whose segments were reused. After the last acknowledged group there may be torn
+//! writes, old data, or damage, and the store opens with everything that was acknowledged. Damage before that is
+//! refused only if the database would discard something that was acknowledged. To check that, the database is opened
+//! directly, without the checks before it.
 //!
 //! `WINDLASS_END_POINTS` tries more places, `WINDLASS_DAMAGE_SEED` others.
 
@@ -31,7 +31,7 @@ fn text(run: u64, revision: u64) -> String {
     noise(run << 32 | revision, size)
 }
 
-/// A writer whose old rows go soon, so that segments become free while it runs.
+/// A writer whose old rows are soon deleted, so that segments become free while it runs.
 struct Writer {
     store: SledStore,
     states: Vec<(u64, RunState)>,
@@ -84,15 +84,15 @@ impl Writer {
     }
 }
 
-/// A store's files as a process that is killed between two groups leaves them.
+/// A store's files as a process leaves them that is killed between two groups.
 struct Moment {
     files: BTreeMap<String, Vec<u8>>,
-    /// What was acknowledged of each run.
+    /// The acknowledged revision of each run.
     revisions: Vec<u64>,
 }
 
 impl Moment {
-    /// How often the mark was synced: once in 32 groups.
+    /// How often the mark was synced: once per 32 groups.
     fn synced_marks(&self) -> u64 {
         u64::from_le_bytes(self.files["mark"][..8].try_into().unwrap()) / 32
     }
@@ -123,7 +123,7 @@ impl Moment {
         let numbers = self.log().chunks(SEGMENT).map(|segment| {
             let place = segment.get(4..12).map(|bytes| bytes.try_into().unwrap());
             let place = place.map_or(-1, |bytes| i64::from_le_bytes(bytes) ^ i64::MAX);
-            // What is no header is no place in the log.
+            // A header at another place is not a segment.
             let header = place % SEGMENT as i64 == 0 && place < 1 << 40;
             if header { place } else { -1 }
         });
@@ -131,7 +131,7 @@ impl Moment {
         newest.unwrap().0 * SEGMENT
     }
 
-    /// Lays the files out with another log and mark.
+    /// Copies the files with another log and mark.
     fn lay_out(&self, dir: &Path, log: &[u8], mark: &[u8]) {
         let _ = fs::remove_dir_all(dir);
         fs::create_dir_all(dir.join("store/blobs")).unwrap();
@@ -146,8 +146,8 @@ impl Moment {
     }
 }
 
-/// Two moments, three groups apart, in a store whose newest segment has been used before; and where
-/// the log ends in the second one.
+/// Two moments, three groups apart, in a store whose newest segment was used before; and the end of the log at the
+/// second moment.
 fn moments(dir: &Path) -> (Moment, Moment, usize) {
     let mut writer = Writer::new(dir);
     let mut number = 0;
@@ -165,7 +165,8 @@ fn moments(dir: &Path) -> (Moment, Moment, usize) {
         let third = groups(&mut writer, 1);
         let newest = second.newest();
         let (before, after) = (second.log(), third.log());
-        // Between them the mark is not synced, or the log of the second refuses the mark of the first.
+        // The mark must not be synced between them, because then the log of the second would not match the mark of the
+        // first.
         if first.synced_marks() != second.synced_marks() {
             continue;
         }
@@ -189,7 +190,7 @@ fn open(dir: &Path) -> Result<SledStore, StoreError> {
     alone(|| SledStore::open(dir))
 }
 
-/// Has the database itself open it, as far as it does: it panics on some damaged logs.
+/// Opens it with the database itself, which panics on some damaged logs.
 fn opened_by_the_database(dir: &Path) {
     let config = sled::Config::new().segment_size(SEGMENT);
     let config = config.path(dir.join("store"));
@@ -204,8 +205,8 @@ fn opened_by_the_database(dir: &Path) {
     panic!("the database stays locked");
 }
 
-/// All that was acknowledged is there, and nothing that is there is wrong; else what is missing.
-/// Never another text than was written.
+/// Checks that everything acknowledged exists and that nothing that exists is wrong; the error says what is missing. A
+/// text is never another one than was written.
 fn acknowledged_is_there(store: &SledStore, revisions: &[u64]) -> Result<(), String> {
     for (run, least) in (0..).zip(revisions) {
         let stored = store.load(&id(run)).map_err(|error| error.to_string())?;
@@ -221,7 +222,7 @@ fn acknowledged_is_there(store: &SledStore, revisions: &[u64]) -> Result<(), Str
     wrong.map_or(Ok(()), Err)
 }
 
-/// What is done to the log at some place in a range.
+/// Damages the log at some place in a range; also describes the damage.
 fn damaged(log: &[u8], range: &Range<usize>, dice: &mut Dice) -> (Vec<u8>, String) {
     let mut log = log.to_vec();
     let at = range.start + dice.roll(range.len() as u64) as usize;
@@ -248,7 +249,7 @@ fn damaged(log: &[u8], range: &Range<usize>, dice: &mut Dice) -> (Vec<u8>, Strin
     (log, what)
 }
 
-/// Sectors of the second log among those of the first, each for itself.
+/// Individual sectors of the second log, and the others of the first.
 fn torn(first: &[u8], second: &[u8], dice: &mut Dice) -> Vec<u8> {
     let mut log = second.to_vec();
     let most = dice.roll(3);
@@ -276,7 +277,7 @@ fn damage_behind_what_was_acknowledged_is_no_reason_to_refuse() {
     let mut tried: BTreeMap<&str, u64> = BTreeMap::new();
     for point in 0..points {
         let (mark, revisions, kind, (log, what)) = match point % 4 {
-            // Not acknowledged: three groups, of which the mark says nothing.
+            // Not acknowledged: three groups that the mark does not cover.
             0 => {
                 let log = torn(first.log(), second.log(), &mut dice);
                 (
@@ -306,7 +307,7 @@ fn damage_behind_what_was_acknowledged_is_no_reason_to_refuse() {
             }
         };
         second.lay_out(&dir, &log, mark);
-        // Twice: the second process finds what the first made of it.
+        // Twice: the second process opens what the first one left.
         for turn in 0..2 {
             let store = open(&dir).unwrap_or_else(|error| panic!("{kind}, {what}: {error}"));
             if turn == 0 {
@@ -340,7 +341,7 @@ fn what_is_refused_would_have_been_lost() {
         let range = match point % 3 {
             0 => 0..second.log().len(),
             1 => newest..newest + SEGMENT,
-            // The last groups, and what is behind them.
+            // The last groups, and what follows them.
             _ => end.saturating_sub(200_000).max(newest)..end + 1_000,
         };
         let (log, what) = match point % 12 {
@@ -358,7 +359,7 @@ fn what_is_refused_would_have_been_lost() {
             },
             Err(StoreError::Corrupt { what: why }) => {
                 refused += 1;
-                // Past what looks first: what does the database make of it?
+                // Without the earlier checks: does the database open it?
                 second.lay_out(&dir, &log, mark);
                 opened_by_the_database(&dir);
                 let lost = match open(&dir) {
@@ -391,7 +392,7 @@ fn what_lies_behind_a_flipped_bit_comes_back() {
         log[at] ^= 1 << dice.roll(8);
         second.lay_out(&dir, &log, &second.files["mark"]);
         let what = format!("byte {at} of {groups:?}");
-        // First a read-only open, as usual.
+        // A read-only open comes first, as usual.
         match open(&dir) {
             Ok(store) => {
                 acknowledged_is_there(&store, &second.revisions).expect(&what);
@@ -413,8 +414,8 @@ fn what_lies_behind_a_flipped_bit_comes_back() {
             (behind > 0).then_some(behind)
         });
         let behind: Vec<u64> = behind.collect();
-        // Whether a group is there is known by its end: without that the last one is gone, and it
-        // is reported. Otherwise it costs the run that it hits.
+        // A group is recognised by its end. If that is damaged, the last group is lost, which is reported. Other damage
+        // costs only the run that it hits.
         let without_its_end = repaired
             .unreadable
             .iter()

@@ -1,8 +1,7 @@
-//! Errors of the disk, at one system call after the other: strace makes it fail once, or from then
-//! on for ever. Either way there is a clear error or the run continues automatically, nothing is
-//! damaged, and it ends as an undisturbed one does.
+//! Errors of the disk at each system call: strace makes it fail once, or from then on. Either a clear error is reported
+//! or the run continues automatically. Nothing is damaged, and the run ends as an undisturbed one does.
 //!
-//! `WINDLASS_ERRORS` asks for so many places of each kind.
+//! `WINDLASS_ERRORS` sets the number of places of each kind.
 
 use crate::store::damage::from_env;
 use crate::store::full::{Disturbed, continues_after};
@@ -10,7 +9,7 @@ use crate::store::power::strace_works;
 use std::collections::BTreeMap;
 use std::fs;
 
-/// What fails, and how. A write that ends short is no error by itself: the rest must follow.
+/// What fails, and how. A short write is not an error: the rest must follow.
 const ERRORS: [(&str, &str); 5] = [
     ("fdatasync", "error=EIO"),
     ("pwrite64", "error=EIO"),
@@ -19,8 +18,8 @@ const ERRORS: [(&str, &str); 5] = [
     ("openat", "error=EMFILE"),
 ];
 
-/// A run of which a thread's `when`th call of a kind fails (`3`), or all from there on (`3+`), and
-/// what strace wrote.
+/// Runs a workflow in which a thread's `when`th call of a kind fails (`3`), or all from there on (`3+`). Also returns
+/// strace's log.
 fn fails_at(calls: &str, how: &str, when: &str) -> (Option<Disturbed>, String) {
     let place = tempfile::tempdir().unwrap();
     let log = place.path().join("log");
@@ -45,14 +44,14 @@ fn an_error_of_the_disk_at_any_call_loses_nothing() {
     }
     let places = usize::try_from(from_env("WINDLASS_ERRORS", 3)).unwrap();
     for (calls, how) in ERRORS {
-        // strace counts by thread: these are made by the busiest one.
+        // strace counts per thread; these calls are made by the busiest one.
         let (_, undisturbed) = fails_at(calls, how, "60000");
         let mut made: BTreeMap<&str, (usize, Vec<usize>)> = BTreeMap::new();
         for line in undisturbed.lines() {
             let (thread, call) = line.split_once(' ').unwrap_or_default();
             let (count, those) = made.entry(thread).or_default();
             *count += 1;
-            // Files of the system are not what this is about.
+            // Files of the system are not tested here.
             if calls != "openat" || call.contains("/state/") {
                 those.push(*count);
             }
@@ -81,8 +80,8 @@ fn an_error_of_the_disk_at_any_call_loses_nothing() {
     }
 }
 
-/// An error that comes while the end of a group is waited for: the database does not wake who waits for some of
-/// these writes, and they are every few.
+/// An error while a thread waits for the end of a group. For some of these writes the database does not wake the
+/// waiting thread, so every few writes are tested.
 #[test]
 fn a_write_that_takes_long_and_then_fails_is_heard_of() {
     if !strace_works() {

@@ -1,5 +1,5 @@
-//! The format of the store, as docs/internals/store-format.md draws it: the hexdump there is that of a real
-//! store, byte for byte. A change of the format changes the page, and its version.
+//! The format of the store as docs/internals/store-format.md describes it: the hexdump there is that of a real store,
+//! byte for byte. A change of the format changes the page and the version.
 
 use crate::store::damage::database;
 use std::fmt::Write;
@@ -26,7 +26,7 @@ const PAGE: &str = include_str!("../../../docs/internals/store-format.md");
 const BEGIN: &str = "<!-- hexdump -->\n```text\n";
 const END: &str = "```\n<!-- end of hexdump -->";
 
-/// A run of two commits: it starts and sleeps in its loop, and a minute later it ends.
+/// A run with two commits: it starts and sleeps in its loop, and a minute later it ends.
 fn write(dir: &Path) {
     let store = SledStore::open(dir).unwrap();
     let bundle = Bundle::single("a.yaml", WORKFLOW);
@@ -113,7 +113,7 @@ fn dump(dir: &Path) -> String {
     out
 }
 
-/// Bytes, and next to them what is text.
+/// Bytes in hexadecimal, with their text next to them.
 fn hex(bytes: &[u8]) -> String {
     let mut out = String::new();
     for byte in bytes {

@@ -1,5 +1,5 @@
-//! A disk that is full, files that may not grow, and too few descriptors: a clear error (exit code
-//! 8), nothing acknowledged is lost, nothing is damaged, and the run continues when there is room.
+//! A full disk, files at their maximum size, and too few descriptors: the error is clear (exit code 8), nothing
+//! acknowledged is lost, nothing is damaged, and the run continues when there is space.
 
 use crate::store::contract::{commit, noise};
 use crate::support::{alone, lacking, open_store};
@@ -35,12 +35,12 @@ impl Small {
         assert!(done.unwrap().status.success());
     }
 
-    /// Each reader, also of a read-only store, sees what was acknowledged.
+    /// Each reader sees what was acknowledged, including readers that open the store read-only.
     fn is_seen(&self, acknowledged: u64) {
         for how in ["rw", "ro"] {
             self.again(how);
             match alone(|| Inspector::open(&self.0)) {
-                // There may be a store and no room for a run.
+                // There may be a store without space for a run.
                 Ok(seen) if acknowledged == 0 && seen.header("run-1").is_err() => {}
                 Ok(seen) => {
                     let revision = seen.header("run-1").unwrap().revision;
@@ -67,8 +67,8 @@ impl Drop for Small {
 fn a_full_disk_loses_nothing_that_was_acknowledged() {
     let place = tempfile::tempdir().unwrap();
     let (mut refused, mut commits) = (0, 0);
-    // Full at another commit each time; the smallest has no room for a store at all.
-    // The log of the largest is read without the database only when that does not open.
+    // The disk is full at another commit each time; the smallest disk has no space for a store. The log of the largest
+    // is read without the database only if the database does not open it.
     for kib in [64, 2_200, 4_300, 4_420, 4_540, 4_660, 6_500, 6_700, 9_000] {
         let Some(small) = Small::new(&place.path().join(kib.to_string()), kib) else {
             return lacking("no right to mount a small file system here");
@@ -96,8 +96,8 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
             matches!(error, StoreError::Io(_) | StoreError::Failed { .. }),
             "{kib} KiB: {error:?}"
         );
-        // Full is not damaged: no message suggests a repair.
-        // The database's own threads have the lock for a moment, too.
+        // A full disk is not damage: no message recommends a repair. The database's own threads hold the lock for a
+        // moment, too.
         match alone(|| examine(&small.0)) {
             Ok(found) => assert_eq!(found.unreadable, [], "{kib} KiB"),
             Err(EngineError::Store(StoreError::Io(_)) | EngineError::NoStore(_)) => {}
@@ -140,21 +140,20 @@ actions:
 outputs: { count: \"@length(variables('seen'))\" }
 ";
 
-/// What is put before a command so that it runs under a limit of the process.
+/// The words before a command that run it under a resource limit.
 fn limited(limit: &str) -> Vec<String> {
     ["prlimit", limit].map(String::from).into()
 }
 
-/// How a command that was disturbed ended.
+/// How a disturbed command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disturbed {
     Fine,
     Refused,
 }
 
-/// A run in a store of its own, with a command around it that disturbs it, and then without: it
-/// ends as an undisturbed one does, and nothing in the store is damaged. None: there is no such
-/// command here.
+/// Runs a workflow in its own store inside a command that disturbs it, and then without the command. It ends as an
+/// undisturbed one does, and nothing in the store is damaged. None if the command does not exist here.
 pub fn continues_after(around: &[String], place: &Path, rounds: u32) -> Option<Disturbed> {
     let file = place.join("grows.yaml");
     fs::write(&file, WORKFLOW).unwrap();
@@ -165,7 +164,7 @@ pub fn continues_after(around: &[String], place: &Path, rounds: u32) -> Option<D
         "run", file, "--id", "r", "-i", &input, "-o", "json", "--state", state,
     ];
     let (program, words) = around.split_first().unwrap();
-    // One that waits for ever is killed, and what it says then is no end it may come to.
+    // A command that hangs is killed, and fails the test.
     let disturbed = Command::new(program)
         .args(words)
         .args(["timeout", "-s", "KILL", "120"])
@@ -191,7 +190,7 @@ pub fn continues_after(around: &[String], place: &Path, rounds: u32) -> Option<D
         }
         other => panic!("{around:?}: {other:?}: {stderr}"),
     };
-    // Whatever came of it: with room it comes to its end.
+    // However it ended, it comes to its end when there is space.
     let windlass = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
         command.args(args).output().unwrap()
@@ -213,7 +212,7 @@ pub fn continues_after(around: &[String], place: &Path, rounds: u32) -> Option<D
     Some(came)
 }
 
-/// Some are fine, some are refused; the number is printed.
+/// Under some limits the command succeeds, under others it is refused; the numbers are printed.
 fn continues_after_each(limits: &[String]) {
     let mut refused = 0;
     for limit in limits {
@@ -244,7 +243,7 @@ fn too_little_memory_and_too_few_threads_are_an_error_and_no_more() {
     let place = tempfile::tempdir().unwrap();
     let state = place.path().join("state");
     for (limit, named) in [
-        // The code of a build for tests is more than 128 MB of addresses.
+        // The code of a test build needs more than 128 MB of address space.
         ("--as=200000000", "ulimit -v"),
         ("--as=1000000000", "ulimit -v"),
         ("--nproc=1", "ulimit -u"),
@@ -252,7 +251,7 @@ fn too_little_memory_and_too_few_threads_are_an_error_and_no_more() {
     ] {
         for command in ["run", "list", "serve"] {
             let mut limited = Command::new("timeout");
-            // Root may have as many threads as it likes.
+            // Root is not limited in its threads.
             limited.args(["60", "setpriv", "--reuid", "65533", "--clear-groups"]);
             limited.args(["prlimit", limit, env!("CARGO_BIN_EXE_windlass"), command]);
             if command == "run" {

@@ -1,6 +1,6 @@
-//! A store of each format lies in `tests/golden`. Those of this format, of both databases, open, look as they did, and
-//! their runs continue to their ends; those of others are refused and stay as they are. `cargo test --test suite golden::generate -- --ignored` writes those
-//! of this format, once, when the format is decided.
+//! The stores in `tests/golden`, one of each format. Those of the current format, of both databases, can be opened,
+//! look as before, and their runs continue to their ends. Those of other formats are refused and stay unchanged. `cargo
+//! test --test suite golden::generate -- --ignored` writes those of the current format, once, when the format is fixed.
 
 use crate::serve::windlass;
 use crate::store::damage::{copy, used};
@@ -71,7 +71,7 @@ const RUNS: [(&str, &str); 4] = [
     ("large", LARGE),
 ];
 
-/// What a store holds, without what differs from one reading to the next.
+/// The content of a store, without what differs between two reads.
 fn dumped(dir: &Path) -> Json {
     let inspector = alone(|| Inspector::open(dir)).unwrap();
     let report = dump(&inspector, &DumpFilter::default(), AT).unwrap();
@@ -125,7 +125,7 @@ async fn generate_of(kind: StoreKind) {
         fs::write(journal, &content[..used(&content)]).unwrap();
         return;
     }
-    // Version control does not store what is empty, and the index of the log is created again.
+    // Version control does not store empty files and folders, and the index of the log is created again.
     for entry in fs::read_dir(&store).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
@@ -135,14 +135,14 @@ async fn generate_of(kind: StoreKind) {
             false => {}
         }
     }
-    // So is the unwritten end of the log.
+    // The unwritten end of the log is created again, too.
     let mut log = fs::read(store.join("db")).unwrap();
     let end = log.iter().rposition(|byte| *byte != 0).unwrap() + 1;
     log.truncate(end.next_multiple_of(512));
     fs::write(store.join("db"), log).unwrap();
 }
 
-/// `WINDLASS_BLESS=1` writes the dumps, where those of a version have another shape.
+/// `WINDLASS_BLESS=1` writes the dumps if a version prints them in another form.
 #[tokio::test]
 async fn every_golden_store_opens_and_continues() {
     let mut found = 0;
@@ -163,7 +163,7 @@ async fn every_golden_store_opens_and_continues() {
         }
         let text = fs::read_to_string(entry.join("dump.json")).unwrap();
         let mut expected: Json = serde_json::from_str(&text).unwrap();
-        // What a later version shows in addition is not a loss.
+        // Additional members of a later version are not a loss.
         keep_known(&mut shown, &expected);
         keep_known(&mut expected, &shown.clone());
         assert_eq!(shown, expected, "{}", entry.display());
@@ -232,14 +232,14 @@ fn a_store_of_another_format_is_refused_and_stays_as_it_is() {
     }
 }
 
-/// fjall has a folder for the tables of each keyspace. Version control does not store what is empty.
+/// fjall has a folder for the tables of each keyspace. Version control does not store empty folders.
 fn make_empty_folders(keyspaces: &Path) {
     for keyspace in fs::read_dir(keyspaces).into_iter().flatten() {
         fs::create_dir_all(keyspace.unwrap().path().join("tables")).unwrap();
     }
 }
 
-/// Takes out of `all` the members that `known` does not have.
+/// Removes the members of `all` that `known` does not have.
 fn keep_known(all: &mut Json, known: &Json) {
     match (all, known) {
         (Json::Object(all), Json::Object(known)) => {

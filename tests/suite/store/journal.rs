@@ -1,5 +1,5 @@
-//! The journal of fjall is rewritten, without what is in tables, before fjall reads it: a kill or a power
-//! cut on the way loses nothing.
+//! The journal of fjall is rewritten without the entries that are in tables, before fjall reads it. A kill or a power
+//! cut meanwhile loses nothing.
 
 use crate::life::process::Place;
 use crate::store::contract::{commit, noise};
@@ -14,7 +14,7 @@ use windlass_expression::Value;
 use windlass_machine::Change;
 use windlass_store::StoreKind;
 
-/// A store of fjall whose journal has several megabytes that are in tables.
+/// A fjall store whose journal contains several megabytes that are in tables.
 fn large(dir: &Path) {
     let mut writer = this_test_binary("store::power::writer");
     let ended = writer
@@ -32,7 +32,7 @@ fn journal(dir: &Path) -> u64 {
     fs::metadata(dir.join("store/fjall/0.jnl")).unwrap().len()
 }
 
-/// All that is read of the runs in a store.
+/// Everything that can be read of the runs in a store.
 fn runs(dir: &Path) -> Vec<String> {
     let store = alone(|| windlass_store::open(dir, None)).unwrap();
     let listed = store.list(None, usize::MAX).unwrap();
@@ -44,7 +44,7 @@ fn runs(dir: &Path) -> Vec<String> {
     listed.iter().map(|run| of(&run.id)).collect()
 }
 
-/// Who only asks for the list, and opens the store for that.
+/// A command that opens the store only to list its runs.
 fn list(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
     command.args(["list", "--state"]).arg(dir);
@@ -79,7 +79,7 @@ fn a_last_batch_that_lost_what_is_between_its_ends_is_cut_off() {
         store.commit(&[commit]).unwrap()[0].as_ref().unwrap();
     };
     turn(0);
-    // The power is cut before the second one is acknowledged.
+    // The power fails before the second one is acknowledged.
     let mark = fs::read(dir.join("store/mark")).unwrap();
     turn(1);
     fs::write(dir.join("store/mark"), mark).unwrap();
@@ -95,7 +95,7 @@ fn a_last_batch_that_lost_what_is_between_its_ends_is_cut_off() {
     assert!(store.iterations("run", None, usize::MAX).is_ok());
 }
 
-/// The tables have what no journal has any more.
+/// The tables contain what is no longer in any journal.
 #[test]
 fn a_repair_keeps_what_is_in_tables() {
     let place = Place::new();
@@ -134,7 +134,7 @@ fn a_journal_killed_during_a_rewrite_has_all_records() {
     let state = place.path().join("state");
     copy(&original, &state);
     let expected = runs(&state);
-    // Behind it are the calls of fjall.
+    // The calls after that are those of fjall.
     let trace = place.path().join("trace");
     let traced = |state: &Path, inject: &[String]| {
         let _ = fs::remove_dir_all(state);

@@ -1,8 +1,7 @@
-//! SIGKILL while committing: what was acknowledged is there, and every commit is whole.
+//! SIGKILL during commits: what was acknowledged exists, and every commit is complete.
 //!
-//! The test starts its own binary again as a writer that reports each acknowledged commit, and
-//! kills it at a random moment, again and again on the same store. `WINDLASS_KILLS` kills it
-//! more often.
+//! The test starts its own binary again as a writer that reports each acknowledged commit. It kills the writer at a
+//! random moment, repeatedly on the same store. `WINDLASS_KILLS` sets the number of kills.
 
 use crate::store::contract::{commit, iteration, noise};
 use crate::store::damage::{Dice, everything, open_again};
@@ -19,7 +18,7 @@ use windlass_value::time::Timestamp;
 const DIR: &str = "WINDLASS_TEST_KILL_DIR";
 const RUNS: usize = 8;
 
-/// Not a test by itself: the process that is killed.
+/// Not a test of its own: the process that is killed.
 #[test]
 fn store_kill_writer() {
     let Some(dir) = std::env::var_os(DIR) else {
@@ -62,7 +61,7 @@ fn write_for_ever(store: &dyn DiskStore, half: usize) {
             .iter()
             .map(|(revision, state)| format!("{} {revision}\n", state.id))
             .collect();
-        // One write, so that no line is torn.
+        // One write, so that a line is never split.
         std::io::stdout()
             .write_all(acknowledged.as_bytes())
             .unwrap();
@@ -73,7 +72,7 @@ fn id(n: usize) -> String {
     format!("run-{n}")
 }
 
-/// Everything a commit writes bears its revision.
+/// Everything that a commit writes contains its revision.
 fn step(state: &mut RunState, revision: u64) -> windlass_store::Commit {
     let next = i64::try_from(revision + 1).unwrap();
     let mut commit = commit(&state.id, revision);
@@ -130,7 +129,7 @@ fn who_only_looks_at_what_a_kill_left_sees_what_the_database_finds() {
     let mut dice = Dice(0x1005);
     let mut without_database = 0;
     for _ in 0..8 {
-        // A log that is small enough to be looked at.
+        // The log is small enough to be checked.
         let dir = tempfile::tempdir().unwrap();
         write_and_kill(dir.path(), 1 + dice.roll(40));
         let seen = seen(dir.path()).unwrap();
@@ -145,8 +144,7 @@ fn who_only_looks_at_what_a_kill_left_sees_what_the_database_finds() {
     assert!(without_database > 0 || kind() == StoreKind::Fjall);
 }
 
-/// Starts the writer, kills it after so many lines, and gives the last revision acknowledged for
-/// each run.
+/// Starts the writer, kills it after `lines` lines, and returns the last acknowledged revision of each run.
 fn write_and_kill(dir: &Path, lines: u64) -> BTreeMap<String, u64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args([
@@ -172,7 +170,7 @@ fn write_and_kill(dir: &Path, lines: u64) -> BTreeMap<String, u64> {
         }
         line.clear();
         if count == lines {
-            // Lines that are already in the pipe count too: reading continues to its end.
+            // Lines that are in the pipe already count too, so it is read to its end.
             child.kill().unwrap();
         }
     }
@@ -181,7 +179,7 @@ fn write_and_kill(dir: &Path, lines: u64) -> BTreeMap<String, u64> {
     seen
 }
 
-/// At least the acknowledged revision is there, and all rows of a commit agree.
+/// The acknowledged revision or a later one exists, and all rows of a commit agree.
 fn verify(store: &dyn DiskStore, run: &str, acknowledged: u64) {
     let stored = store.load(run).unwrap();
     let revision = stored.header.revision;

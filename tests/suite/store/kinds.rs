@@ -1,5 +1,5 @@
-//! Which database keeps a store: what a directory says of itself, and how a store moves from one to the
-//! other, whatever happens meanwhile.
+//! Which database a store uses: what its directory says, and how a store moves from one database to the other, whatever
+//! happens meanwhile.
 
 use crate::life::process::Place;
 use crate::store::contract::{commit, noise};
@@ -108,14 +108,14 @@ fn a_store_moves_to_another_database_and_back() {
     }
 }
 
-/// How many megabytes the store has that is copied. fjall begins a new journal with every 64, and removes
-/// those that are in tables: 260 were too many, once (`store/fjall/journal.rs` tests that). It takes minutes.
+/// The size in megabytes of the store that is copied. fjall starts a new journal every 64 MB, and deletes those whose
+/// content is in tables. 260 MB were too many once (`store/fjall/journal.rs` tests that). It takes minutes.
 fn megabytes() -> u64 {
     let given = std::env::var("WINDLASS_COPIED_MB").ok();
     given.and_then(|n| n.parse().ok()).unwrap_or(12)
 }
 
-/// A store that is larger than several journals of a database goes through every command that copies it.
+/// A store larger than several journals of a database passes through every command that copies it.
 #[test]
 #[allow(
     clippy::disallowed_methods,
@@ -164,8 +164,7 @@ fn a_large_store_is_copied_restored_compacted_and_moved() {
     }
 }
 
-/// Killed at one system call after the other, it leaves the old store or the new one, and can be begun
-/// again.
+/// Killed at each system call, it leaves the old store or the new one, and can be started again.
 #[test]
 fn a_move_that_is_killed_leaves_a_store_and_can_be_begun_again() {
     const CALLS: &str = "fsync,fdatasync,ftruncate,rename,renameat,renameat2,unlink,unlinkat";
@@ -208,7 +207,7 @@ fn a_move_that_is_killed_leaves_a_store_and_can_be_begun_again() {
     assert!(killed > 5);
 }
 
-/// The threads of a database that was just closed may have its lock for a moment.
+/// The threads of a database that was just closed may hold its lock for a moment.
 pub fn alone_of(mut what: impl FnMut() -> Output) -> Output {
     loop {
         match what() {

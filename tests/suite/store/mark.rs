@@ -1,6 +1,6 @@
-//! The mark, which names the last acknowledged group next to the log: in a finished store one that is
-//! missing, not what was written, or of another time is damage, and so is a mark without its log. All
-//! commands refuse such a store by name, whether they open it or only look.
+//! The mark, which names the last acknowledged group next to the log. In a complete store a mark is damage if it is
+//! missing, if it is not what was written, or if it is of another time; so is a mark without its log. All commands
+//! refuse such a store by name, also those that only read.
 
 use crate::life::process::Place;
 use crate::serve::COUNT;
@@ -12,7 +12,7 @@ use std::path::Path;
 use windlass_engine::doctor::{examine, repair};
 use windlass_store::{SledStore, Store, StoreError, open_read_only};
 
-/// A store that three processes have written to, each a run; gives the mark as each left it.
+/// A store to which three processes have written one run each; returns the mark that each left.
 fn three_runs(place: &Place) -> Vec<Vec<u8>> {
     let file = place.file("count.yaml", COUNT);
     let runs = ["one", "two", "three"];
@@ -24,7 +24,7 @@ fn three_runs(place: &Place) -> Vec<Vec<u8>> {
     marks.into()
 }
 
-/// The command is refused because of the store, and says why.
+/// The command is refused because of the store, with this reason.
 fn refused(place: &Place, args: &[&str], why: &str) {
     let output = place.run(args);
     let bytes = [output.stdout, output.stderr].concat();
@@ -64,7 +64,7 @@ fn a_mark_that_is_not_what_was_written_is_damage() {
         &place,
         "store/mark`, which names the last acknowledged group, is missing",
     );
-    // Nothing made a new one meanwhile.
+    // No new mark was created meanwhile.
     assert!(!mark.exists());
     for (bytes, why) in [
         (flipped(0), "is not what was written"),
@@ -110,7 +110,7 @@ fn a_mark_without_its_log_is_damage() {
     assert_eq!(fine.status.code(), Some(0), "{fine:?}");
 }
 
-/// Many groups in one store, and the mark as it was 100 groups before.
+/// A store with many groups, and the mark as it was 100 groups earlier.
 fn long_ago(dir: &Path) -> Vec<u8> {
     let store = SledStore::open(dir).unwrap();
     let mut before = Vec::new();
@@ -125,8 +125,8 @@ fn long_ago(dir: &Path) -> Vec<u8> {
     before
 }
 
-/// A log without its end is as whole as one that was never longer: only the mark knows. So nothing may
-/// be shown what such a store has as if it were all of it.
+/// A log without its end looks as complete as one that was never longer: only the mark shows the difference. So the
+/// content of such a store must never be shown as complete.
 #[test]
 fn a_log_that_lost_its_end_is_found_whatever_became_of_its_mark() {
     let points = from_env("WINDLASS_MARK_POINTS", sized(24, 12));
@@ -142,7 +142,7 @@ fn a_log_that_lost_its_end_is_found_whatever_became_of_its_mark() {
         let _ = fs::remove_dir_all(&dir);
         copy(&original, &dir);
         let mut cut = log.clone();
-        // No more than some groups: in an older log the mark of then is not of another time.
+        // Only a few groups are removed: an older log would match an old mark.
         let from = end - dice.roll(end / 10);
         cut[usize::try_from(from).unwrap()..].fill(0);
         fs::write(dir.join("store/db"), cut).unwrap();
@@ -172,7 +172,7 @@ fn a_log_that_lost_its_end_is_found_whatever_became_of_its_mark() {
             matches!(opened, Err(StoreError::Corrupt { .. })),
             "{what}: {opened:?}"
         );
-        // What is left of it is reported as older than it was.
+        // The remaining runs are reported as older than they were.
         let repaired = alone(|| repair(&dir)).unwrap();
         assert!(repaired.stand_still, "{what}");
         assert_eq!(open_again(&dir).list(None, 9).unwrap().len(), 1, "{what}");

@@ -1,4 +1,4 @@
-//! What a store keeps and finds, whatever happens to its process, its disk and its files.
+//! What a store preserves and finds, whatever happens to its process, its disk and its files.
 
 mod calls;
 pub mod contract;

@@ -1,4 +1,4 @@
-//! The records of many commits lie in a few rows, and everything is read as if each had its own.
+//! The records of many commits are packed into a few rows, and everything is read as if each had its own row.
 
 use crate::store::contract::{commit, hash, iteration, noise};
 use crate::store::damage::{database, open_again};
@@ -12,7 +12,7 @@ use windlass_value::time::Timestamp;
 
 const COMMITS: u64 = 300;
 
-/// This one has a long record, which is not packed.
+/// The commit with a long record, which is not packed.
 const LONG: u64 = 100;
 
 fn of(state: &mut RunState, revision: u64) -> Commit {
@@ -54,7 +54,7 @@ fn rows(store: &dyn DiskStore) -> usize {
     rows
 }
 
-/// All that is reported of the commits up to `last`.
+/// Everything that is reported of the commits up to `last`.
 fn reads_as_before(store: &dyn Store, last: u64) {
     let instants = |events: Vec<(u64, HistoryEvent)>| -> Vec<(u64, u64)> {
         let events = events.into_iter();
@@ -95,7 +95,7 @@ fn many_records_lie_in_few_rows_and_read_as_before() {
     let state = filled(dir.path());
     let store = open_again(dir.path());
     let rows = rows(&*store);
-    // Those behind the last turn, and the long one, have rows of their own.
+    // The commits after the last pack and the long one have separate rows.
     assert!(rows < 64 + 20 + 12, "{rows} rows");
     reads_as_before(&*store, COMMITS);
     assert_eq!(store.load("run").unwrap().state, state);
@@ -103,7 +103,7 @@ fn many_records_lie_in_few_rows_and_read_as_before() {
     assert_eq!((found.whole, found.issues), (1, vec![]));
 }
 
-/// The head of an older time is in the middle of a pack.
+/// An older head points to the middle of a pack.
 #[test]
 fn a_pack_that_extends_beyond_the_head_is_split() {
     if kind() == StoreKind::Fjall {
@@ -115,7 +115,7 @@ fn a_pack_that_extends_beyond_the_head_is_split() {
         let store = open_store(dir.path()).unwrap();
         for revision in revisions {
             let mut next = of(&mut state, revision);
-            // The head that is left has no snapshot: one of its time would be gone.
+            // The remaining head has no snapshot, because one of its time would have been deleted.
             next.snapshot = next.snapshot.filter(|_| revision + 1 == 120);
             store.commit(&[next]).unwrap()[0].as_ref().unwrap();
         }

@@ -1,10 +1,10 @@
-//! Power cuts. Two ways: the system calls of a writer are recorded (with strace) and replayed up
-//! to any point with what was not synced dropped, retained, torn or reordered; and the image of an ext4
-//! file system is copied the moment a commit is acknowledged, and mounted again. Either way every
-//! store opens, and every acknowledged commit is there.
+//! Power cuts, in two ways. In the first, the system calls of a writer are recorded with strace and replayed up to any
+//! point, with unsynced writes dropped, retained, torn or reordered. In the second, the image of an ext4 file system is
+//! copied at the moment when a commit is acknowledged, and mounted again. Each time the store opens, and every
+//! acknowledged commit exists.
 //!
-//! `WINDLASS_POWER_CUTS` cuts at more points. Where there is no strace, or no right to mount, the
-//! test says so and ends.
+//! `WINDLASS_POWER_CUTS` cuts at more points. Without strace, or without the permission to mount, the test reports that
+//! and ends.
 
 use crate::store::contract::{commit, iteration, noise};
 use crate::store::damage::{Dice, log_of, open_again, used};
@@ -27,7 +27,8 @@ fn id(n: u64) -> String {
     format!("run-{n}")
 }
 
-/// A text that says what it is, short, long, longer than a page of the database, or than one group of commits.
+/// A text that contains its run and revision: short, long, longer than a page of the database, or longer than a group
+/// of commits.
 fn text(run: u64, revision: u64) -> String {
     let size = match (run + revision) % 9 {
         0 => 20_000,
@@ -62,7 +63,7 @@ fn next(state: &mut RunState, run: u64, revision: u64) -> windlass_store::Commit
     commit
 }
 
-/// Commits groups of some runs, prints each that is acknowledged, and continues after a line of input.
+/// Commits groups of some runs, prints each acknowledged group, and continues after a line of input.
 #[test]
 #[ignore = "the process whose power is cut"]
 fn writer() {
@@ -99,7 +100,7 @@ fn writer() {
             outcome.unwrap();
         }
         let revisions: Vec<String> = states.iter().map(|(n, _)| n.to_string()).collect();
-        // One write, so that no line is torn.
+        // One write, so that a line is never split.
         let line = format!("ACK {}\n", revisions.join(" "));
         std::io::stdout().write_all(line.as_bytes()).unwrap();
         input.read_line(&mut String::new()).unwrap();
@@ -108,7 +109,7 @@ fn writer() {
 
 const CROWD: u64 = 40;
 
-/// Commits from many threads at once, each as much as one group may have before it is synced.
+/// Commits from many threads at once. Each commit is as large as one group may be before it is synced.
 #[test]
 #[ignore = "the process that is recorded"]
 fn crowd() {
@@ -131,15 +132,15 @@ fn crowd() {
     });
 }
 
-/// The store of a directory opens, and what was acknowledged is in it.
+/// The store of a directory opens, and contains what was acknowledged.
 fn verify(dir: &Path, acknowledged: &[u64], when: &str) {
     let seen = match StoreKind::of(dir).is_some() {
         true => seen(dir).unwrap_or_else(|error| panic!("{when}: {error}")),
         false => None,
     };
-    // The caller reports the panic of one that does not open, with `when`.
+    // If it does not open, the caller reports the panic with `when`.
     let store = open_again(dir);
-    // Who only looks sees what the database finds.
+    // A read-only command sees what the database finds.
     if let Some(seen) = seen {
         let [seen, found] =
             [&seen as &dyn Store, &*store].map(|store| store.list(None, usize::MAX));
@@ -165,7 +166,7 @@ fn verify(dir: &Path, acknowledged: &[u64], when: &str) {
         let rows = store.iterations(&name, None, usize::MAX).unwrap();
         assert_eq!(rows.len() as u64, revision, "{when}: {name}");
     }
-    // And it continues.
+    // The store can be written to.
     let mut fresh = commit("after-the-cut", 0);
     fresh.header.revision = match store.header("after-the-cut") {
         Ok(header) => header.revision + 1,
@@ -189,15 +190,14 @@ fn cuts(default: usize) -> usize {
 /// What a process did to its files.
 #[derive(Debug)]
 pub enum Done {
-    /// The name came to be; its directory is not synced.
+    /// The name was created; its directory is not synced.
     Made(PathBuf),
     MadeDirectory(PathBuf),
     Wrote(PathBuf, u64, Vec<u8>),
     Cut(PathBuf, u64),
     Renamed(PathBuf, PathBuf),
     Removed(PathBuf),
-    /// Everything that was done to this file or directory before the event of that number is
-    /// durable.
+    /// Everything done to this file or directory before the event with this number is durable.
     Synced(PathBuf, usize),
     Acknowledged(Vec<u64>),
 }
@@ -227,11 +227,10 @@ fn last_number(arguments: &str) -> u64 {
     last.trim_end_matches(')').parse().unwrap()
 }
 
-/// Reads what strace wrote, in the order in which calls ended; what a sync covers is what had
-/// ended when it began.
+/// Reads strace's log in the order in which calls ended. A sync covers what had ended when it started.
 fn recorded(log: &str, dir: &Path) -> Vec<Done> {
     let mut done: Vec<Done> = Vec::new();
-    // By thread: the call that has begun, and how much was done then.
+    // Per thread: the call that has started, and the number of events at that time.
     let mut begun: BTreeMap<&str, (String, usize)> = BTreeMap::new();
     for line in log.lines() {
         let Some((thread, call)) = line.split_once(' ') else {
@@ -279,7 +278,7 @@ fn recorded(log: &str, dir: &Path) -> Vec<Done> {
                 let text = String::from_utf8_lossy(&data).into_owned();
                 match text.contains("ACK ") {
                     true => Done::Acknowledged(acknowledged(&text).unwrap()),
-                    // Files written from their beginning, once: sled's configuration and index.
+                    // Files that are written once, from their beginning: sled's configuration and index.
                     false => {
                         let path = path_of(arguments);
                         let end = done.iter().map(|one| match one {
@@ -296,7 +295,7 @@ fn recorded(log: &str, dir: &Path) -> Vec<Done> {
             "ftruncate" => Done::Cut(path_of(arguments), last_number(arguments)),
             "rename" | "renameat" | "renameat2" => Done::Renamed(named(0), named(1)),
             "unlink" | "unlinkat" => Done::Removed(named(0)),
-            // sync_file_range is none.
+            // sync_file_range does not make anything durable.
             "fsync" | "fdatasync" => Done::Synced(path_of(arguments), before),
             _ => continue,
         };
@@ -317,20 +316,20 @@ fn recorded(log: &str, dir: &Path) -> Vec<Done> {
     done
 }
 
-/// What a power cut does to what was not synced.
+/// What a power cut does to unsynced writes.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Dropped,
     Kept,
-    /// Only what came last is there.
+    /// Only the last write remains.
     Last,
-    /// Each sector for itself.
+    /// Each sector remains or is lost independently.
     Torn,
 }
 
-/// The files as they are after a power cut behind so many events.
+/// The files after a power cut that follows this number of events.
 fn after_cut(done: &[Done], fate: Fate, dice: &mut Dice) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
-    // How far each path is durable: the event number.
+    // For each path, the number of the event up to which it is durable.
     let mut synced: BTreeMap<&Path, usize> = BTreeMap::new();
     for event in done {
         if let Done::Synced(path, before) = event {
@@ -339,8 +338,8 @@ fn after_cut(done: &[Done], fate: Fate, dice: &mut Dice) -> BTreeMap<PathBuf, Op
         }
     }
     let upto = |path: &Path| synced.get(path).copied().unwrap_or(0);
-    // Names come and go in order, as a journal keeps them: up to some point behind the last one
-    // that is durable.
+    // Names are created and removed in order, as a file system's journal records them: up to some point after the last
+    // durable one.
     let names_durable = done.iter().enumerate().filter(|(at, event)| match event {
         Done::Made(path) | Done::MadeDirectory(path) | Done::Removed(path) => {
             path.parent().is_some_and(|parent| upto(parent) > *at) || upto(path) > *at
@@ -376,7 +375,7 @@ fn after_cut(done: &[Done], fate: Fate, dice: &mut Dice) -> BTreeMap<PathBuf, Op
                     .collect();
                 for path in those {
                     let inside = path.strip_prefix(from).unwrap();
-                    // `join` of nothing would end in a slash.
+                    // `join` with an empty path would end in a slash.
                     let new = match inside.as_os_str().is_empty() {
                         true => to.clone(),
                         false => to.join(inside),
@@ -442,7 +441,7 @@ fn write_sectors(
     }
 }
 
-/// Lays files out in a directory of their own.
+/// Writes files to a new directory.
 fn lay_out(files: &BTreeMap<PathBuf, Option<Vec<u8>>>, from: &Path, to: &Path) {
     for (path, content) in files {
         let place = to.join(path.strip_prefix(from).unwrap());
@@ -450,7 +449,7 @@ fn lay_out(files: &BTreeMap<PathBuf, Option<Vec<u8>>>, from: &Path, to: &Path) {
             None => fs::create_dir_all(place).unwrap(),
             Some(content) => {
                 fs::create_dir_all(place.parent().unwrap()).unwrap();
-                // Room that is set aside is a hole.
+                // Preallocated space is a hole.
                 fs::write(&place, &content[..used(content)]).unwrap();
                 let file = fs::OpenOptions::new().write(true).open(place).unwrap();
                 file.set_len(content.len() as u64).unwrap();
@@ -459,7 +458,7 @@ fn lay_out(files: &BTreeMap<PathBuf, Option<Vec<u8>>>, from: &Path, to: &Path) {
     }
 }
 
-/// The last events before a cut, for people.
+/// Prints the last events before a cut.
 fn tell(done: &[Done]) {
     for (at, one) in done.iter().enumerate().skip(done.len().saturating_sub(40)) {
         match one {
@@ -476,7 +475,7 @@ fn tell(done: &[Done]) {
     }
 }
 
-/// Whether strace may trace here; says so when it may not.
+/// Whether strace can trace here; prints a message if it cannot.
 pub fn strace_works() -> bool {
     let tried = Command::new("strace")
         .args(["-o", "/dev/null", "true"])
@@ -488,15 +487,15 @@ pub fn strace_works() -> bool {
     works
 }
 
-/// Records a writer of so many groups in `dir`.
+/// Records a writer of `groups` groups in `dir`.
 fn record(dir: &Path, log: &Path, groups: u64) -> Vec<Done> {
     let mut writer = this_test_binary("store::power::writer");
     writer.env(DIR, dir).env(GROUPS, groups.to_string());
     recorded_of(&writer, dir, log, &[], &[0])
 }
 
-/// Records what a command does in `dir` until it ends with one of these codes; strace may take options for
-/// more.
+/// Records what a command does in `dir` until it ends with one of these exit codes; `more` are further options of
+/// strace.
 pub fn recorded_of(
     command: &Command,
     dir: &Path,
@@ -537,7 +536,7 @@ fn what_was_synced_is_there_whatever_became_of_the_rest() {
         .iter()
         .filter(|one| matches!(one, Done::Acknowledged(_)));
     assert_eq!(acks.count(), 40);
-    // Behind each sync and each acknowledgement, and just before it.
+    // After each sync and each acknowledgement, and just before it.
     let mut points: Vec<usize> = done
         .iter()
         .enumerate()
@@ -561,7 +560,7 @@ fn what_was_synced_is_there_whatever_became_of_the_rest() {
                 continue;
             }
             let files = after_cut(before, fate, &mut dice);
-            // A place of its own: what could not be removed of the last one is not in it.
+            // A new directory, so that it contains nothing that could not be removed of the last one.
             let cut = place.path().join(format!("cut-{tried}"));
             lay_out(&files, &dir, &cut);
             let when = format!("cut behind event {point} of {}, {fate:?}", done.len());
@@ -586,8 +585,8 @@ fn what_was_synced_is_there_whatever_became_of_the_rest() {
     println!("{writes} writes and {syncs} syncs recorded, {tried} of {all} power cuts tried");
 }
 
-/// What is written between two syncs lies in two segments of the log at most: of three, a power cut
-/// that keeps the last and loses the one before it leaves a log that the database refuses.
+/// Unsynced writes must be in at most two segments of the log. With three, a power cut that preserves the last and
+/// loses the previous one leaves a log that the database refuses.
 #[test]
 fn many_writers_at_once_leave_no_more_unsynced_than_one() {
     const SEGMENT: u64 = 2 << 20;
@@ -599,11 +598,11 @@ fn many_writers_at_once_leave_no_more_unsynced_than_one() {
     let dir = place.path().join("state");
     let mut crowd = this_test_binary("store::power::crowd");
     crowd.env(DIR, &dir);
-    // A sync takes so long that all the others come meanwhile.
+    // A sync takes so long that all other threads arrive meanwhile.
     let slow = ["-e", "inject=fdatasync:delay_enter=50000"];
     let done = recorded_of(&crowd, &dir, &place.path().join("log"), &slow, &[0]);
     let db = dir.join("store/db");
-    // Segments of the log that have something that is not known to be durable, by event.
+    // The segments of the log with something that is not known to be durable, by event.
     let mut unsynced: Vec<(usize, u64)> = Vec::new();
     let (mut syncs, mut most) = (0, 0);
     for (at, one) in done.iter().enumerate() {
@@ -623,8 +622,8 @@ fn many_writers_at_once_leave_no_more_unsynced_than_one() {
     assert!(most <= 2, "{most} segments were not synced");
 }
 
-/// Names that a file system brings in no order: each directory on the way to a new store is synced
-/// after its name came to be, and so is the one that the store is in.
+/// A file system does not order names. Each directory on the path to a new store is synced after its name was created,
+/// and so is the directory that contains the store.
 #[test]
 fn the_names_on_the_way_to_a_new_store_are_durable_before_anything_is_acknowledged() {
     if !strace_works() {
@@ -644,7 +643,7 @@ fn the_names_on_the_way_to_a_new_store_are_durable_before_anything_is_acknowledg
         let (Done::MadeDirectory(name) | Done::Renamed(_, name)) = one else {
             continue;
         };
-        // What is inside came along when the store was put in its place.
+        // The content was durable before the store was renamed into place.
         if !dir.join("store").starts_with(name) {
             continue;
         }
@@ -664,7 +663,7 @@ fn the_names_on_the_way_to_a_new_store_are_durable_before_anything_is_acknowledg
     assert_eq!(names, expected);
 }
 
-/// Runs resume from what is found, and effects begin: it must not be gone with the next power cut.
+/// Runs resume from what is found, and effects start. It must survive the next power cut.
 #[test]
 fn what_a_process_left_is_durable_before_anything_is_made_of_it() {
     if !strace_works() {
@@ -687,7 +686,7 @@ fn what_a_process_left_is_durable_before_anything_is_made_of_it() {
     );
 }
 
-/// The store that a repair made takes the place of the damaged one when all of it is durable.
+/// A repaired store replaces the damaged one only after all of it is durable.
 #[test]
 fn a_repaired_store_is_durable_before_it_is_in_its_place() {
     if !strace_works() {
@@ -696,7 +695,7 @@ fn a_repaired_store_is_durable_before_it_is_in_its_place() {
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().join("state");
     record(&dir, &place.path().join("first"), 3);
-    // A flipped bit in its middle is damage.
+    // A flipped bit in the middle of the log is damage.
     let db = log_of(&dir);
     let mut bytes = fs::read(&db).unwrap();
     let middle = bytes.iter().rposition(|byte| *byte != 0).unwrap() / 2;
@@ -704,7 +703,7 @@ fn a_repaired_store_is_durable_before_it_is_in_its_place() {
     fs::write(&db, bytes).unwrap();
     let mut repair = Command::new(env!("CARGO_BIN_EXE_windlass"));
     repair.args(["doctor", "--repair", "--state"]).arg(&dir);
-    // 8: a run was lost, as when the bit is of a page that has nothing else of it.
+    // Exit code 8: a run was lost, as happens if the bit is in a page that contains nothing else of it.
     let done = recorded_of(&repair, &dir, &place.path().join("log"), &[], &[0, 8]);
     let moved = done.iter().position(|one| match one {
         Done::Renamed(from, _) => from.starts_with(&dir) && from.parent() == Some(&*dir),
@@ -714,7 +713,7 @@ fn a_repaired_store_is_durable_before_it_is_in_its_place() {
     all_is_durable(before, "/store.new-");
 }
 
-/// A backup is in its place when all of it is durable, and its command ends when its name is.
+/// A backup is renamed into place when all of it is durable, and its command ends when its name is durable.
 #[test]
 fn a_backup_is_durable_before_it_is_in_its_place() {
     if !strace_works() {
@@ -740,7 +739,7 @@ fn a_backup_is_durable_before_it_is_in_its_place() {
     }
 }
 
-/// Of what was written below a directory whose path has this in it everything was synced later, or is gone.
+/// Everything that was written below a directory whose path contains `part` was synced later, or is deleted.
 pub fn all_is_durable(before: &[Done], part: &str) {
     let is_new = |path: &Path| path.to_string_lossy().contains(part);
     let mut files = 0;
@@ -754,7 +753,7 @@ pub fn all_is_durable(before: &[Done], part: &str) {
         if !is_new(path) {
             continue;
         }
-        // A file that has another name by then is synced under that.
+        // A file that was renamed meanwhile is synced under its new name.
         let renamed = before[at..].iter().find_map(|later| match later {
             Done::Renamed(from, to) if from == path => Some(to.as_path()),
             _ => None,
@@ -814,7 +813,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Ended when it is dropped, whatever became of the test.
+/// A process that is killed when it is dropped, however the test ended.
 struct Writer(Child);
 
 impl Drop for Writer {
@@ -824,8 +823,8 @@ impl Drop for Writer {
     }
 }
 
-/// Copies an image as it was at one moment; gives how many copies were of none. The system writes to
-/// a mounted image when it likes, and a power cut takes no seconds.
+/// Copies an image as it was at one moment; returns how many copies had to be discarded. The system may write to a
+/// mounted image at any time, whereas a power cut takes no time.
 fn copy_of_a_moment(image: &Path, copy: &Path) -> u32 {
     for torn in 0..50 {
         fs::copy(image, copy).unwrap();
@@ -882,7 +881,7 @@ fn an_ext4_image_copied_at_an_acknowledgement_has_what_was_acknowledged() {
         let Some(revisions) = acknowledged(&line.unwrap()) else {
             continue;
         };
-        // What the file system has not written yet is in no image: the power is gone.
+        // What the file system has not written yet is in no image: it is lost.
         let cut = place.path().join("cut");
         torn += copy_of_a_moment(&image, &cut);
         let again = Mounted::new(&cut, &place.path().join("again")).expect("it mounts again");

@@ -1,5 +1,5 @@
-//! A damaged store is reported, with the runs that it concerns, and repaired: what is in the new
-//! store is what was written, what is not is named, and the damaged one stays as it was.
+//! A damaged store is reported with the affected runs, and repaired. The new store contains what was written, what is
+//! lost is named, and the damaged store stays unchanged.
 //!
 //! `WINDLASS_REPAIR_POINTS` damages more places.
 
@@ -19,7 +19,7 @@ use windlass_machine::{RunState, RunStatus};
 use windlass_store::{Placement, StoredWorkflow};
 use windlass_value::time::Timestamp;
 
-/// Every state that a run of the sample ever had, by revision.
+/// Every state of each run of the sample, by revision.
 fn states_of(dir: &Path) -> BTreeMap<String, (u64, RunState)> {
     let store = open_again(dir);
     (0..RUNS)
@@ -36,20 +36,20 @@ fn number(state: &RunState) -> i64 {
     number.unwrap()
 }
 
-/// What came of the damaged stores of one kind of damage.
+/// The results for the damaged stores of one kind of damage.
 #[derive(Debug, Default)]
 struct Tally {
     places: usize,
     healthy: usize,
-    /// Every run, as new as it was.
+    /// Every run is as new as before.
     whole: usize,
-    /// Stores whose runs stand still.
+    /// Stores whose runs are parked.
     still: usize,
     retained: usize,
-    /// Of the retained ones, those that are as new as they were.
+    /// The retained runs that are as new as before.
     newest: usize,
     lost: usize,
-    /// Damage that more than one run is older for, or gone.
+    /// Damage that made more than one run older, or lost it.
     several: usize,
 }
 
@@ -74,7 +74,7 @@ fn what_a_repair_keeps_is_what_was_written() {
         let name = file.file_name().unwrap().to_string_lossy().into_owned();
         let kind = match name.as_str() {
             "db" | "0.jnl" => format!("log, {}", how.split(' ').next().unwrap()),
-            // Without it, it is unknown whether the log has its end.
+            // Without the mark it is unknown whether the end of the log is complete.
             "mark" => String::from("mark"),
             _ => String::from("next to the log"),
         };
@@ -91,7 +91,7 @@ fn what_a_repair_keeps_is_what_was_written() {
         let before = content(&place.join("store"));
         let repaired = alone(|| repair(&place));
         let Ok(repaired) = repaired else {
-            // Nothing of it can be read: it is as it was.
+            // Nothing in it can be read, so it stays unchanged.
             assert_eq!(before, content(&place.join("store")), "{what}");
             assert_eq!(kind, "log, cut", "{what}: {repaired:?}");
             tally.lost += RUNS;
@@ -100,7 +100,7 @@ fn what_a_repair_keeps_is_what_was_written() {
         };
         assert_eq!(before, content(Path::new(&repaired.old)), "{what}");
         let again = alone(|| examine(&place)).unwrap();
-        // Also where a program is lost: a run of it is retained, and says so.
+        // The same if a program is lost: its run is retained, and reports it.
         assert_eq!(again.unreadable, [], "{what}: the new store is whole");
         assert_eq!(again.runs, repaired.retained.len() as u64, "{what}");
         let store = open_again(&place);
@@ -122,7 +122,7 @@ fn what_a_repair_keeps_is_what_was_written() {
                 assert_eq!(stored.state, *state, "{what}: {run}");
                 tally.newest += 1;
             } else {
-                // An older one, whole as it was then, and it says so.
+                // An older state, complete as it was then, and the run reports that.
                 assert!(repaired.stand_still, "{what}: {run}");
                 let then = i64::try_from(stored.header.revision).unwrap() - 1;
                 assert_eq!(number(&stored.state), then, "{what}: {run}");
@@ -141,7 +141,7 @@ fn what_a_repair_keeps_is_what_was_written() {
         let without = without.filter(|one| one.what == "its program").count();
         let whole = lost == 0 && !repaired.stand_still && without == 0;
         assert!(whole || kind != "next to the log", "{what}: {repaired:?}");
-        // A flipped bit costs what one message says.
+        // A flipped bit has one message about what is lost.
         let places = repaired.unreadable.iter();
         let places = places
             .filter(|one| one.what == "a place in the log")
@@ -163,7 +163,7 @@ fn what_a_repair_keeps_is_what_was_written() {
     for (kind, tally) in &tallies {
         println!("{kind}: {tally:?}");
     }
-    // Unless it hits a page that several have, a flipped bit costs the run that it hits, at most.
+    // Except in a page that several runs share, a flipped bit costs at most the run that it hits.
     let bits = &tallies["log, bit"];
     assert!(bits.several * 4 <= bits.places, "{bits:?}");
 }
@@ -180,7 +180,7 @@ fn content(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-/// Flips a bit in every copy that a store's files have of a text; gives how many there were.
+/// Flips a bit in every copy of a text in a store's files; returns the number of copies.
 fn hit(dir: &Path, text: &[u8], dice: &mut Dice) -> usize {
     let mut hits = 0;
     for file in files(dir) {
@@ -199,7 +199,7 @@ fn hit(dir: &Path, text: &[u8], dice: &mut Dice) -> usize {
     hits
 }
 
-/// Whatever is lost, also what several runs need: what comes of a repair opens, is whole, and can be copied.
+/// Whatever is lost, including data that several runs need, the repaired store opens, is complete, and can be copied.
 #[test]
 fn a_repaired_store_always_opens() {
     let points = from_env("WINDLASS_REPAIR_POINTS", 40) / 2;
@@ -207,7 +207,7 @@ fn a_repaired_store_always_opens() {
     let dir = tempfile::tempdir().unwrap();
     let original = dir.path().join("original");
     sample(&original, false);
-    // A program that no other row has a part of.
+    // A program that shares no part with other rows.
     let text = noise(77, 64);
     let store = open_again(&original);
     for (run, status) in [
@@ -235,7 +235,7 @@ fn a_repaired_store_always_opens() {
             what += &format!(", {} {}", file.display(), damage(file, &mut dice));
         }
         let Ok(repaired) = alone(|| repair(&place)) else {
-            // Nothing of it can be read.
+            // Nothing in it can be read.
             continue;
         };
         without += usize::from(
@@ -251,7 +251,7 @@ fn a_repaired_store_always_opens() {
         let copied = store.backup(&copied_store).unwrap();
         assert_eq!(copied.issues, [], "{what}");
         if repaired.retained.iter().any(|run| run == "lost") && store.program(hash(7)).is_err() {
-            // It is parked, says why, and resumes when a run of the same file brought that again.
+            // The run is parked and reports why. It resumes when a run of the same file has stored the program again.
             let header = store.header("lost").unwrap();
             assert_eq!(header.placement, Placement::Idle, "{what}");
             assert!(
@@ -327,7 +327,7 @@ fn saved_workflows_are_copied() {
         assert_eq!(store.workflow("long").unwrap().as_ref(), Some(&long));
     }
 
-    // One that is lost in part is reported, and the others are whole.
+    // A run that is lost in part is reported, and the others are complete.
     let db = database(dir.path());
     let rows = db.iter().keys().map(Result::unwrap);
     let pieces: Vec<_> = rows.filter(|key| key.starts_with(b"wlong\0")).collect();
@@ -346,7 +346,7 @@ fn saved_workflows_are_copied() {
     assert_eq!(store.workflow("long").unwrap(), None);
 }
 
-/// Leaves a log without its end: the mark is that of the group after its last one.
+/// Simulates a log without its end: the mark is that of the group after its last one.
 fn lose_the_end(mark: &Path) {
     let bytes = fs::read(mark).unwrap();
     let next = u64::from_le_bytes(bytes[..8].try_into().unwrap()) + 1;
@@ -378,7 +378,7 @@ fn the_command_line_reports_and_repairs() {
     );
     assert!(stdout.contains("a file was written and synced"), "{stdout}");
 
-    // What was acknowledged is not there.
+    // What was acknowledged is missing.
     lose_the_end(&dir.path().join("store/mark"));
     for command in [&["list"][..], &["dump"], &["resume"], &["status", "run-1"]] {
         let refused = windlass(dir.path(), command);
@@ -386,7 +386,7 @@ fn the_command_line_reports_and_repairs() {
         let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(stderr.contains("doctor --repair"), "{command:?}: {stderr}");
     }
-    // It does not open, and what is in it can be read all the same; nothing of it is changed.
+    // It does not open, but its content can be read; nothing in it changes.
     let before = content(&dir.path().join("store"));
     let dump = windlass(dir.path(), &["dump", "-o", "json"]);
     let report: serde_json::Value = serde_json::from_slice(&dump.stdout).unwrap();
@@ -405,7 +405,7 @@ fn the_command_line_reports_and_repairs() {
         assert!(stdout.contains(part), "no {part} in {stdout}");
     }
     assert!(!stdout.contains("of run run-2"), "{stdout}");
-    // Nothing that only a repair would say.
+    // The output contains nothing that only a repair would print.
     assert!(!stdout.contains("windlass.parked"), "{stdout}");
     let bad = windlass(dir.path(), &["doctor", "-o", "json"]);
     assert_eq!(bad.status.code(), Some(8), "{bad:?}");
@@ -446,13 +446,13 @@ fn runs_that_may_be_older_than_they_were_stand_still() {
     assert_eq!(store.runnable().unwrap(), []);
     assert_eq!(store.due(None, Timestamp(i64::MAX), 99).unwrap(), []);
     for header in store.list(None, 99).unwrap() {
-        // One that has ended does not continue anyway.
+        // A run that has ended does not need to be parked.
         let parked = header.labels.contains_key("windlass.parked");
         assert_eq!(parked, &*header.id != "run-0", "{header:?}");
     }
 }
 
-/// An older head replaces one that is lost, and the run is cut to what it was then.
+/// An older head replaces a lost one, and the run is cut to its state at that time.
 #[test]
 fn what_a_run_did_after_the_head_that_is_left_is_taken_away() {
     let dir = tempfile::tempdir().unwrap();
@@ -483,7 +483,7 @@ fn what_a_run_did_after_the_head_that_is_left_is_taken_away() {
     let now = store.load("run-5").unwrap();
     assert_eq!(now.header.revision, was.header.revision);
     assert_eq!(now.state, was.state);
-    // It continues from there as if nothing had followed.
+    // The run continues from there as if nothing had followed.
     let next = commit("run-5", was.header.revision);
     store.commit(&[next]).unwrap()[0].as_ref().unwrap();
     drop(store);
@@ -491,7 +491,7 @@ fn what_a_run_did_after_the_head_that_is_left_is_taken_away() {
     assert_eq!((found.runs, found.unreadable), (RUNS as u64, Vec::new()));
 }
 
-/// What a snapshot has overtaken is only for looking at: the run is whole without it.
+/// Commits before a snapshot are only shown: the run is complete without them.
 #[test]
 fn a_commit_before_the_snapshot_that_is_lost_is_left_out() {
     let dir = tempfile::tempdir().unwrap();
@@ -528,7 +528,7 @@ fn a_commit_before_the_snapshot_that_is_lost_is_left_out() {
     assert!(!left.is_empty());
 }
 
-/// Whatever happens to the calls that put one store in the place of another, the old one stays.
+/// Whatever happens to the calls that replace one store by another, the old one stays.
 #[test]
 fn a_store_that_another_one_replaces_is_never_lost() {
     const CALLS: &str = "rename,renameat,renameat2";
@@ -565,7 +565,7 @@ fn a_store_that_another_one_replaces_is_never_lost() {
                 .args([&backup, Path::new("--state"), &state])
                 .output()
                 .unwrap();
-            // It removes what others left.
+            // It removes what other processes left.
             let _ = alone_of(|| windlass(&state, &["list"]));
             let entries = fs::read_dir(&state).unwrap();
             let mut entries = entries.map(|entry| entry.unwrap().path());

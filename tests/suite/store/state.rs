@@ -1,5 +1,5 @@
-//! Values of workflows between their runs: each write is compared with what its writer read, and is one write however
-//! often it is repeated.
+//! Values of workflows between their runs: each write is compared with what its writer read, and a repeated write is
+//! one write.
 
 use crate::support::{kind, open_store};
 use std::sync::Arc;
@@ -49,7 +49,7 @@ fn values_are_compared(store: &dyn Store) {
         panic!("it wrote over another run");
     };
     assert_eq!((found.run.as_deref(), found.version), (Some("a"), 1));
-    // A run writes over what it wrote itself.
+    // A run may replace what it wrote itself.
     assert_eq!(
         put(write(3, version(0), Some(("a", "more")))),
         StateOutcome::Written(2)
@@ -61,13 +61,13 @@ fn values_are_compared(store: &dyn Store) {
     // A repetition is recognised although another run has written since.
     assert_eq!(put(first.clone()), StateOutcome::Written(1));
     assert_eq!(value_of(store), (Some(Value::Int(4)), 3));
-    // A later run with the same id is another one.
+    // A later run with the same id is another run.
     let mut later = first;
     if let Some(writer) = &mut later.by {
         writer.started_at = String::from("2026-01-02");
     }
     assert!(matches!(put(later), StateOutcome::Conflict(Some(_))));
-    // A person.
+    // A person's write.
     let expected = StateExpectation::Value(Some(Value::Int(4)));
     assert_eq!(
         put(write(5, expected.clone(), None)),

@@ -7,12 +7,12 @@ use windlass_model::model::OnError;
 /// How branches ended, by their index.
 type Ended = BTreeMap<usize, Flow>;
 
-/// The results of the items of a foreach, and of those that failed, what failed.
+/// The result of each item of a foreach, and for a failed item its failure.
 type Left = RefCell<BTreeMap<usize, (Value, Option<Value>)>>;
 
 impl Place<'_> {
-    /// Runs branches side by side until all have ended, each from when it can start: that sees its index, how many run,
-    /// and how others ended. A jump out of one aborts the others.
+    /// Runs branches concurrently until all have ended. Each starts when its condition is true; the condition gets the
+    /// branch's index, the number of active branches, and how others ended. A jump out of one branch aborts the others.
     async fn fork<'s>(
         &self,
         branches: impl Iterator<Item = Running<'s>>,
@@ -31,7 +31,7 @@ impl Place<'_> {
                 });
                 if let Some(Poll::Ready((index, flow))) = polled.find(Poll::is_ready) {
                     running.remove(&index);
-                    // What started the branch is next.
+                    // The branch that started this one continues next.
                     self.run.clock.turn.set(self.branch);
                     let is_jump = is_jump(&flow);
                     ended.insert(index, flow);
@@ -52,7 +52,7 @@ impl Place<'_> {
     }
 
     /// "foreach": starts items in order, `concurrency` at a time. After a failure it starts no further item, unless
-    /// `on_error` says so.
+    /// `on_error` allows it.
     pub async fn each(self: &Rc<Self>, spec: &ForEach, items: &[Value]) -> Flow {
         let left = Left::default();
         let item = |(at, item)| -> Running<'_> { Box::pin(self.item(spec, at, item, &left)) };
@@ -82,7 +82,7 @@ impl Place<'_> {
         flow
     }
 
-    /// An item is a branch with records of its own. Its end is a boundary of its foreach.
+    /// An item is a branch with its own records. Its end is a boundary of its foreach.
     async fn item(self: &Rc<Self>, spec: &ForEach, at: usize, item: &Value, left: &Left) -> Flow {
         let round = Round {
             index: at as u64,
@@ -111,7 +111,7 @@ impl Place<'_> {
         flow
     }
 
-    /// "parallel": all branches run to their ends; then it fails.
+    /// "parallel": all branches run to their ends; then it fails if one of them failed.
     pub async fn parallel(self: &Rc<Self>, branches: &[(Name, Block)]) -> Flow {
         let running = branches.iter().map(|(_, block)| -> Running<'_> {
             Box::pin(async move { self.branch().block(block).await })
@@ -142,8 +142,8 @@ impl Place<'_> {
                 let inside = self.branch();
                 inside.until(|| true).await?;
                 let flow = inside.step(step).await;
-                // Those after it see the status of its record. One that succeeded and whose jump cannot be computed
-                // counts as Failed.
+                // The steps after it read the status of its record. A step that succeeded and whose jump cannot be
+                // computed counts as Failed.
                 let recorded = self.find(&step.name).filter(|_| flow.is_err());
                 let recorded = recorded.filter(|(status, _)| *status != Status::Succeeded);
                 let status = recorded.map_or(exact_status(&flow), |(status, _)| status);
@@ -183,7 +183,7 @@ fn counts(steps: &[DagStep], statuses: &BTreeMap<&Name, Status>, step: &DagStep)
     next.peek().is_none() || next.any(|next| is_skipped(next) && counts(steps, statuses, next))
 }
 
-/// "`foreach` with `on_error: continue`": what failed.
+/// The entry for a failed item of "`foreach` with `on_error: continue`".
 fn failed_item(index: usize, item: &Value, failure: &Failure) -> Value {
     let fault = &failure.fault;
     let error = Value::from_pairs([

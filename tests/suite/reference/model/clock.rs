@@ -1,23 +1,23 @@
 //! Events, turns and time: "Checkpoints" and "Pause, resume, cancel".
 //!
-//! A step begins with one event. In it, each branch has its turn, in the order in which they started: it runs until
-//! it waits. Only at the end of the step its requests are sent.
+//! A step begins with one event. In it, each branch has a turn, in the order in which the branches started; in its turn
+//! a branch runs until it waits. The requests of a step are sent only at its end.
 
 use super::*;
 use std::task::{Context, Waker};
 
-/// A branch of the run, numbered by its start. The run itself is 0.
+/// A branch of the run, numbered in the order of starts. The run itself is 0.
 pub type Branch = usize;
 
-/// A timer or a request, numbered by its begin.
+/// A timer or a request, numbered in the order of starts.
 pub type Wait = usize;
 
-/// How many items of a foreach may end in one step, if they leave little.
+/// How many items of a foreach with small results may end in one step.
 const LIGHT_ITEMS: u32 = 50;
 
 type Answer = Result<Value, Fault>;
 
-/// What happens to a run.
+/// An event of a run.
 pub enum Event {
     Pause,
     Resume,
@@ -34,18 +34,18 @@ pub type Reply = Option<(Duration, Answer)>;
 #[derive(Default)]
 pub struct Clock {
     pub now: Cell<Timestamp>,
-    /// The last number of a branch or a wait.
+    /// The last number that was given to a branch or a wait.
     last: Cell<usize>,
-    /// What will happen.
+    /// The future events.
     pub due: RefCell<BTreeMap<Wait, (Timestamp, Event)>>,
-    /// The requests of this step, by action.
+    /// The requests of this step, with their actions.
     pub requests: RefCell<BTreeMap<Wait, (Name, String)>>,
-    /// Answers by their numbers and signals by their names that nothing has received yet.
+    /// Answers (by number) and signals (by name) that have not been received yet.
     received: RefCell<Vec<(Name, Answer)>>,
     paused: Cell<Option<Timestamp>>,
     /// The branch that has its turn.
     pub turn: Cell<Branch>,
-    /// The branch of a loop that paused the run at its limit: after the resume, it has an early turn.
+    /// The branch of a loop that paused the run at its limit. It has the first turn after the resume.
     pub first: Cell<Option<Branch>>,
     /// How many boundaries each branch crossed in this step, and whether another one is left for the next step.
     crossed: RefCell<BTreeMap<Branch, u32>>,
@@ -54,7 +54,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The number of a new branch, which has its turn in this step, or of a wait.
+    /// A number for a new branch, which has its turn in this step, or for a wait.
     pub fn number(&self) -> usize {
         self.last.set(self.last.get() + 1);
         self.last.get()
@@ -81,8 +81,8 @@ impl Clock {
         due.is_none_or(|(due, _)| *due <= self.now.get())
     }
 
-    /// The next event. Of several at the same time: what is from outside, then answers, then timers. In a pause no
-    /// timer fires.
+    /// The next event. At the same time, events from outside come first, then answers, then timers. No timer fires
+    /// during a pause.
     fn next_event(&self) -> Option<(Wait, (Timestamp, Event))> {
         let rank = |event: &Event| match event {
             Event::Pause | Event::Resume | Event::Cancel | Event::Signal(..) => 0,
@@ -104,7 +104,7 @@ impl Clock {
     }
 }
 
-/// Plays a workflow: `world` answers a request by the action's name, and `events` are what else happens.
+/// Plays a workflow: `world` answers a request by the action's name, and `events` are the other events.
 pub fn play(
     workflow: &Workflow,
     start: Timestamp,
@@ -137,7 +137,7 @@ pub fn play(
         clock.now.set(clock.now.get().max(due));
         run.happens(wait, event);
     }
-    // Whatever still runs is Cancelled.
+    // Everything that still runs is Cancelled.
     run.abort(body);
     let ended = run.story.borrow().ended.clone();
     let status = ended.map_or("", |ended| ended.0.as_str());
@@ -146,7 +146,7 @@ pub fn play(
 }
 
 impl Run<'_> {
-    /// A step: each branch has its turn.
+    /// A step, in which each branch has its turn.
     fn step(&self, mut body: Pin<&mut impl Future>) {
         let clock = &self.clock;
         let mut turn = |branch: Branch| {
@@ -199,7 +199,7 @@ impl Run<'_> {
         }
     }
 
-    /// A pause. `first`: the branch of a loop that reached its limit.
+    /// Pauses the run. `first` is the branch of a loop that reached its limit.
     pub fn pause(&self, first: Option<Branch>) {
         if !self.clock.is_paused() {
             self.note("paused");
@@ -208,7 +208,7 @@ impl Run<'_> {
         }
     }
 
-    /// A resume moves due times and deadlines by the length of the pause. Answers arrive when they arrive.
+    /// A resume moves due times and deadlines by the length of the pause. The times of answers are unchanged.
     fn resume(&self) {
         if let Some(since) = self.clock.paused.take() {
             let length = self.clock.now.get().since(since);
@@ -221,7 +221,7 @@ impl Run<'_> {
         }
     }
 
-    /// Ends a part at once: all that it awaits is aborted.
+    /// Ends a part immediately: everything that it awaits is aborted.
     pub fn abort(&self, part: Pin<&mut (impl Future + ?Sized)>) {
         let (turn, is_aborting) = (&self.clock.turn, &self.clock.is_aborting);
         let before = (turn.get(), is_aborting.replace(true));
@@ -233,13 +233,13 @@ impl Run<'_> {
 
 /// What a branch awaits.
 impl Place<'_> {
-    /// Waits for the turn of the branch in which something is so. A pause starts nothing new.
+    /// Waits until it is the branch's turn and `is_so` is true. Nothing new starts during a pause.
     pub async fn until(&self, mut is_so: impl FnMut() -> bool) -> Flow {
         let is_running = || !self.run.clock.is_paused() && !self.run.has_ended();
         self.until_in_pause(|| is_running() && is_so()).await
     }
 
-    /// The same, also in a pause.
+    /// The same, but also during a pause.
     pub async fn until_in_pause(&self, mut is_so: impl FnMut() -> bool) -> Flow {
         let clock = &self.run.clock;
         poll_fn(|_| match clock.is_aborting.get() {

@@ -8,27 +8,27 @@ use windlass_model::model::{Delay, OnLimit, OnRepeat, Test};
 
 type Limits = (u64, Option<Duration>);
 
-/// A loop that runs. What ends it as Succeeded is a [`Stop::Break`].
+/// An active loop. [`Stop::Break`] ends it as Succeeded.
 struct Looping<'s> {
     step: &'s Step,
     spec: &'s Loop,
-    /// The loop as a step, and the inside of it.
+    /// The loop as a step, and its inside.
     outer: &'s Rc<Place<'s>>,
     place: Rc<Place<'s>>,
     round: Round,
     limits: Limits,
-    /// The limits with what resumes granted.
+    /// The limits, with what resumes added.
     count: u64,
     deadline: Option<Wait>,
-    /// How many iterations have ended, and how the last one did.
+    /// The number of ended iterations, and the status of the last one.
     ended: u64,
     last: Option<Status>,
-    /// Why it ends, in the words of "What a loop returns".
+    /// Why it ends, with the words of "What a loop returns".
     reason: Option<&'static str>,
-    /// What the author's condition was when it was last checked.
+    /// The value of the author's condition when it was last checked.
     condition: Option<bool>,
     pages: Vec<Value>,
-    /// The last result, and how often in a row it was the same.
+    /// The last result, and how many times in a row it was the same.
     same: (Value, u64),
 }
 
@@ -82,7 +82,7 @@ impl Looping<'_> {
             let (place, body) = (self.place.clone(), &self.spec.body);
             let before = place.take_inside(self.step);
             let iteration = async {
-                // After a pause at its limit, branches that started before have their turns first.
+                // After a pause at the loop's limit, branches that started earlier have their turns first.
                 let is_its_turn = || place.run.clock.first.get().is_none();
                 place.until(is_its_turn).await?;
                 let ended = place.block(body).await;
@@ -105,7 +105,7 @@ impl Looping<'_> {
         self.spec.test == Test::After
     }
 
-    /// The place in an iteration.
+    /// Enters an iteration.
     fn enter(&mut self, index: u64) {
         self.round.index = index;
         self.place = Rc::new(self.outer.within_round(self.round.clone()));
@@ -199,7 +199,7 @@ impl Looping<'_> {
         Ok(())
     }
 
-    /// "delay": follows a check that continues the loop, but not the first one.
+    /// "delay": follows a check that continues the loop, except for the first check.
     async fn delay(&mut self) -> Flow {
         let place = self.place.clone();
         let iteration = u32::try_from(self.ended).unwrap_or(u32::MAX);
@@ -214,8 +214,8 @@ impl Looping<'_> {
         self.before_deadline(place.sleep(delay)).await
     }
 
-    /// Runs a part of the loop up to its deadline, which aborts it. With `on_limit: pause`, "the run pauses where it
-    /// is".
+    /// Runs a part of the loop until its deadline, which aborts the part. With `on_limit: pause`, "the run pauses where
+    /// it is".
     async fn before_deadline(&mut self, part: impl Future<Output = Flow>) -> Flow {
         let (place, mut part) = (self.place.clone(), pin!(part));
         loop {
@@ -235,7 +235,7 @@ impl Looping<'_> {
         }
     }
 
-    /// `on_limit`: what ends the loop, or a pause.
+    /// `on_limit`: ends the loop or pauses the run.
     fn reached(&mut self, limit: &'static str) -> Flow {
         let line = format!("limit {} {limit}", self.outer.path());
         self.place.run.note(line);
@@ -274,7 +274,7 @@ impl Looping<'_> {
 
     /// `{iterations, status, reason, result}`.
     fn close(&self, stop: Stop) -> Flow {
-        // An Azure loop survives failures of its body, but the last iteration counts.
+        // An Azure loop continues after failures in its body, but the last iteration counts.
         let has_failed = self.spec.survives_failure && self.last == Some(Status::Failed);
         let (ended, reason) = match stop {
             Stop::Break if has_failed => (Err(self.outer.fault("iteration")), None),
@@ -299,7 +299,7 @@ impl Looping<'_> {
             self.outer.cut(self.step);
         }
         match status {
-            // The line above says it.
+            // The preceding line has set it.
             Status::Succeeded => self.outer.set_record(status, output),
             _ => self.place.record(status, output),
         }

@@ -1,9 +1,9 @@
-//! The reference model: what `docs/reference/loops.md` says, as a program to read.
+//! The reference model: `docs/reference/loops.md` as a readable program.
 //!
-//! It interprets the tree that a format made of its file. A loop of the workflow is a loop of Rust here, a step an
-//! `async` function, and a wait of the workflow an `.await`. What ends a block early makes all waits in it return
-//! [`Stop::Aborted`] at once, which leaves the block as a failure does. It has no store, no speed and no code of
-//! `crates/machine`: what both do alike is what the page says.
+//! It interprets the tree that a format made of its file. A loop of the workflow is a Rust loop, a step is an `async`
+//! function, and a wait of the workflow is an `.await`. When a block ends early, all waits in it return
+//! [`Stop::Aborted`] immediately, which leaves the block as a failure does. The model has no store, is not fast, and
+//! uses no code of `crates/machine`. What both do in the same way is therefore what the page describes.
 //!
 //! - `loops`: "One iteration", "What a loop returns", "Limits"
 //! - `steps`: "Failures in the body", "break_when and continue_when", "Retries"
@@ -11,8 +11,8 @@
 //! - `clock`: "Checkpoints", "Pause, resume, cancel": events, turns and time
 //! - `place`, `view`: "Variables of a loop", and what else expressions read
 //!
-//! It has no budgets, no feedback, no collected values, no graph with goto, nothing that is done at the end of a run, and
-//! no jitter, which is from a seed of the machine.
+//! The model has no budgets, no feedback, no collected values, no graph with goto, and no actions at the end of a run.
+//! It has no jitter, because the machine draws it from its own seed.
 
 mod branches;
 mod clock;
@@ -40,26 +40,26 @@ use windlass_value::time::Timestamp;
 /// How a step or a block ended.
 type Flow<T = ()> = Result<T, Stop>;
 
-/// A block or a branch that runs.
+/// An active block or branch.
 type Running<'s> = Pin<Box<dyn Future<Output = Flow> + 's>>;
 
-/// Why it ended early.
+/// Why a block ended early.
 #[derive(Clone)]
 enum Stop {
     /// `break_when` was true: for the innermost loop or foreach.
     Break,
     /// `continue_when` was true: the same.
     Continue,
-    /// A deadline, a jump or the end of the run ended what is around it.
+    /// A deadline, a jump or the end of the run ended the surrounding block.
     Aborted,
     Failed(Box<Failure>),
 }
 
-/// A fault on its way out.
+/// A fault that has not been handled yet.
 #[derive(Clone)]
 struct Failure {
     fault: Fault,
-    /// The innermost action that it is from.
+    /// The innermost action in which it happened.
     action: Name,
     /// "The run's error names the action, the iteration of the innermost loop, and the line."
     error: String,
@@ -68,16 +68,16 @@ struct Failure {
 /// An iteration or an item that ended: its path, such as `outer#2/inner#0`, status, condition and result.
 pub type Row = (String, Status, Option<bool>, Value);
 
-/// All that a run did.
+/// Everything that a run did.
 #[derive(Debug, Default)]
 pub struct Story {
     /// What happened, in order.
     pub lines: Vec<String>,
     pub rows: Vec<Row>,
-    /// The requests that were sent: when, key, attempt, inputs.
+    /// The requests that were sent: time, key, attempt, inputs.
     pub requests: Vec<String>,
     pub variables: Object,
-    /// Status, output and error. None: it waits for something that never happens.
+    /// Status, output and error; none if the run waits for something that never happens.
     pub ended: Option<(Status, Value, Option<String>)>,
 }
 
@@ -104,11 +104,12 @@ impl Run<'_> {
                 self.end(failure.fault.status(), Err(Stop::Failed(failure)));
             }
         }
-        // Until it is aborted.
+        // Waits until it is aborted.
         let _ = place.until(|| false).await;
     }
 
-    /// What the run returns. `early`: a `terminate` ends it, and what has not run reads as null.
+    /// Ends the run as Succeeded with its output. `early` means that a `terminate` ends it, so what has not run reads
+    /// as null.
     fn succeed(&self, place: &Place<'_>, early: bool) {
         let output = match &self.workflow.outputs {
             Outputs::Template(template) => place.eval_with(template, early),
@@ -133,7 +134,7 @@ impl Run<'_> {
         self.story.borrow().ended.is_some()
     }
 
-    /// A line of the story.
+    /// Adds a line to the story.
     fn note(&self, what: impl Display) {
         let line = format!("{} {what}", self.clock.now.get().0);
         self.story.borrow_mut().lines.push(line);

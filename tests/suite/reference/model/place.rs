@@ -1,16 +1,16 @@
-//! Where something happens, and what the actions there left: "Variables of a loop".
+//! The place of a step, and the records of the actions there: "Variables of a loop".
 
 use super::*;
 use std::iter::successors;
 use windlass_model::model::path_part;
 
-/// An item of a foreach may share a checkpoint when each of its actions left no more than this.
+/// An item of a foreach may share a checkpoint if none of its actions returned more than this.
 const LIGHT_BYTES: usize = 1 << 10;
 
-/// What actions left, by name: how they ended, and their outputs.
+/// The records of actions by name: their statuses and outputs.
 pub type Records = BTreeMap<Name, (Status, Value)>;
 
-/// A step that runs, in those around it.
+/// An active step, with those around it.
 #[derive(Clone)]
 pub struct Place<'s> {
     pub run: &'s Run<'s>,
@@ -22,7 +22,7 @@ pub struct Place<'s> {
     pub attempt: u32,
     /// The iterations around it, such as `outer#2/inner#0/`.
     prefix: String,
-    /// Inside of a loop or a foreach: its iteration or item.
+    /// The iteration or item, inside a loop or a foreach.
     pub round: Option<Round>,
     /// The records of the run, or of one item of a foreach.
     pub records: Rc<RefCell<Records>>,
@@ -54,14 +54,14 @@ impl<'s> Place<'s> {
         })
     }
 
-    /// The inside of the step here.
+    /// The place inside the step.
     pub fn within(self: &Rc<Self>) -> Self {
         let mut inside = Self::clone(self);
         (inside.outer, inside.round) = (Some(self.clone()), None);
         inside
     }
 
-    /// The same in an iteration or an item.
+    /// The same, in an iteration or an item.
     pub fn within_round(self: &Rc<Self>, round: Round) -> Self {
         let mut inside = self.within();
         inside.prefix = format!("{}#{}/", self.path(), round.index);
@@ -69,14 +69,14 @@ impl<'s> Place<'s> {
         inside
     }
 
-    /// The same in a new branch.
+    /// The same, in a new branch.
     pub fn branch(self: &Rc<Self>) -> Rc<Self> {
         let mut inside = self.within();
         inside.branch = self.run.clock.number();
         Rc::new(inside)
     }
 
-    /// The place of a step in the block here.
+    /// The place of a step in this block.
     pub fn of(self: &Rc<Self>, step: &Step) -> Rc<Self> {
         let mut place = self.within();
         (place.step, place.line) = (step.name.clone(), step.span.line);
@@ -88,19 +88,19 @@ impl<'s> Place<'s> {
         successors(Some(self), |here| here.outer.as_deref())
     }
 
-    /// The path of the iteration here, such as `outer#2/inner#0`.
+    /// The path of this iteration, such as `outer#2/inner#0`.
     pub fn iteration(&self) -> &str {
         self.prefix.trim_end_matches('/')
     }
 
-    /// The path of the step here, such as `outer#2/inner`.
+    /// The path of this step, such as `outer#2/inner`.
     pub fn path(&self) -> String {
         format!("{}{}", self.prefix, path_part(&self.step))
     }
 
     // ── records and faults ──────────────────────────────────────────────────────────────────
 
-    /// The record of an action that ended.
+    /// Writes the record of an action that ended.
     pub fn record(&self, status: Status, output: Value) {
         let (path, attempt, ended) = (self.path(), self.attempt, status.as_str());
         let line = format!("end {path} {ended} attempt {attempt}");
@@ -119,7 +119,7 @@ impl<'s> Place<'s> {
         self.around().find_map(find)
     }
 
-    /// Takes the records of all steps inside of a step.
+    /// Removes and returns the records of all steps inside a step.
     pub fn take_inside(&self, step: &Step) -> Records {
         let mut records = self.records.borrow_mut();
         let inside = inside(step).into_iter();
@@ -127,7 +127,8 @@ impl<'s> Place<'s> {
         taken.collect()
     }
 
-    /// What did not run in a step that a timeout ended reads as null. An action of a foreach belongs to its item.
+    /// After a timeout ended the step, what did not run in it reads as null. An action of a foreach belongs to its
+    /// item.
     pub fn cut(&self, step: &Step) {
         let is_each = matches!(step.kind, StepKind::ForEach(_));
         let mut records = self.records.borrow_mut();
@@ -137,7 +138,7 @@ impl<'s> Place<'s> {
         }
     }
 
-    /// What a block returned: a map of the outputs of the steps that ran to an end.
+    /// The output of a block: a map of the outputs of the steps that ended.
     pub fn outputs(&self, block: &Block) -> Value {
         let records = self.records.borrow();
         let ran = block.steps().filter_map(|step| {
@@ -148,8 +149,8 @@ impl<'s> Place<'s> {
         Value::from_pairs(ran)
     }
 
-    /// Whether all that happened in an item here fits into a checkpoint with that of other items. What is made of the
-    /// outputs of others, such as a loop's, does not.
+    /// Whether the results of this item are small enough to share a checkpoint with other items. Outputs that are
+    /// computed from others, such as a loop's, are not counted as small.
     pub fn is_light(&self) -> bool {
         let records = self.records.borrow();
         self.run.workflow.steps().into_iter().all(|step| {
@@ -162,7 +163,7 @@ impl<'s> Place<'s> {
         })
     }
 
-    /// The row of an iteration or an item that ended.
+    /// Writes the row of an iteration or an item that ended.
     pub fn row(&self, status: Status, condition: Option<bool>, body: &Block) {
         let (path, result) = (self.iteration().to_owned(), self.outputs(body));
         let row = (path, status, condition, result);
@@ -179,13 +180,13 @@ impl<'s> Place<'s> {
         }))
     }
 
-    /// The same, by its kind. Messages are for people: the model has none.
+    /// The same, by its kind. The model has no messages.
     pub fn fault(&self, kind: &str) -> Stop {
         self.failed(Fault::new(kind, ""))
     }
 }
 
-/// All steps inside of a step, also those that handle its failure.
+/// All steps inside a step, including those that handle its failure.
 fn inside(step: &Step) -> Vec<&Step> {
     let inner = step.blocks().into_iter().flat_map(Block::steps);
     let all = inner.flat_map(|step| [vec![step], inside(step)].concat());

@@ -22,7 +22,7 @@ impl Place<'_> {
         })
     }
 
-    /// A step: its attempts, within its timeout, within its `catch`; then its jumps.
+    /// Runs a step: its attempts within its timeout, the timeout within its `catch`, and then its jumps.
     pub async fn step(self: &Rc<Self>, step: &Step) -> Flow {
         let place = self.of(step);
         match (place.within_timeout(step).await, &step.catch) {
@@ -41,7 +41,7 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// The timeout of a step is around all its attempts. What it aborts is Cancelled, the step TimedOut.
+    /// The timeout of a step covers all its attempts. An action that it aborts is Cancelled, and the step is TimedOut.
     async fn within_timeout(self: &Rc<Self>, step: &Step) -> Flow {
         let Some(timeout) = &step.timeout else {
             return self.with_retries(step).await;
@@ -116,12 +116,12 @@ impl Place<'_> {
         ended
     }
 
-    /// The record of an action that fails before it begins.
+    /// Writes the record of an action that fails before it begins.
     fn begun<T>(&self, begun: Flow<T>) -> Flow<T> {
         begun.inspect_err(|stop| self.returned(&Err(stop.clone())))
     }
 
-    /// What runs of a step that is a block.
+    /// The block that a step chooses to run, if it is a block.
     fn chosen<'s>(&self, kind: &'s StepKind) -> Flow<Option<&'s Block>> {
         Ok(match kind {
             StepKind::Block(block) => Some(block),
@@ -135,7 +135,7 @@ impl Place<'_> {
             }
             StepKind::Switch { on, cases, default } => {
                 let value = self.eval(on)?;
-                // A case that is written as a key equals the number that it spells.
+                // A case that is written as a key matches the number of the same text.
                 let text = Value::text(value.to_json());
                 let mut cases = cases.iter();
                 let equal = cases.find(|(case, _)| *case == value || *case == text);
@@ -145,7 +145,7 @@ impl Place<'_> {
         })
     }
 
-    /// A block that is a step. A jump out of it ends it as Succeeded, with what ran in it.
+    /// A step that is a block. A jump out of it ends it as Succeeded, with the output of what ran in it.
     async fn scope(self: &Rc<Self>, block: Flow<&Block>) -> Flow {
         let inside = Rc::new(self.within());
         let (ended, output) = match block {
@@ -156,7 +156,7 @@ impl Place<'_> {
         ended
     }
 
-    /// An action without others in it.
+    /// A single action.
     async fn single(&self, kind: &StepKind) -> Flow {
         let returned = self.act(kind).await;
         self.returned(&returned);
@@ -167,7 +167,7 @@ impl Place<'_> {
                 _ => self.run.end(*status, Err(fault)),
             }
         }
-        // What follows from an answer in a pause waits for the resume.
+        // After an answer during a pause, the action continues only at the resume.
         self.until(|| true).await?;
         returned.map(drop)
     }
@@ -183,7 +183,7 @@ impl Place<'_> {
                 let request = (self.step.clone(), format!("{line} {inputs}"));
                 requests.borrow_mut().insert(wait, request);
                 let answer = self.receive(&wait.to_string()).await;
-                // Aborted before it was sent, it is not sent.
+                // A request that is aborted before it was sent is not sent.
                 requests.borrow_mut().remove(&wait);
                 answer
             }
@@ -203,7 +203,7 @@ impl Place<'_> {
         }
     }
 
-    /// The record of what an action returned. Aborted, it is Cancelled.
+    /// Writes the record of what an action returned; Cancelled if it was aborted.
     fn returned(&self, returned: &Flow<Value>) {
         let output = match returned {
             Ok(output) => Some(output),
@@ -213,7 +213,7 @@ impl Place<'_> {
         self.record(exact_status(returned), output.cloned().unwrap_or_default());
     }
 
-    /// Returns what the variable became; of an append, what was appended.
+    /// Returns the new value of the variable; for an append, the appended value.
     fn assign(&self, one: &Assignment) -> Flow<Value> {
         let given = self.eval(&one.value)?;
         let story = &self.run.story;
@@ -244,8 +244,8 @@ impl Place<'_> {
     }
 }
 
-/// The wait after a failed attempt, or after an iteration, from 1. One that a server asks for is not shorter than the
-/// first of the policy.
+/// The wait after a failed attempt or an iteration, counted from 1. A wait that a server requests is not shorter than
+/// the first one of the policy.
 pub fn backoff(backoff: &Backoff, attempt: u32, requested_ms: Option<u64>) -> Duration {
     let (first, longest) = match backoff {
         Backoff::Exponential { interval, max, .. } => (*interval.min(max), *max),

@@ -24,22 +24,23 @@ impl Place<'_> {
         self.checked(value.as_str().and_then(|text| parse_duration(text).ok()))
     }
 
-    /// A limit or a number of retries.
+    /// The value of a limit or of a number of retries.
     pub fn whole(&self, template: &Template) -> Flow<u64> {
         let whole = self.eval(template)?.as_whole();
         self.checked(whole.and_then(|whole| u64::try_from(whole).ok()))
     }
 
-    /// What was computed, or the fault that it cannot be.
+    /// The computed value, or a fault if it cannot be computed.
     pub fn checked<T>(&self, computed: Option<T>) -> Flow<T> {
         computed.ok_or_else(|| self.fault(fault_kind::EXPRESSION))
     }
 
-    /// All that can be read here. `missing_as_null`: "in a loop's own condition, an action that has not run is null".
+    /// Everything that can be read here. `missing_as_null`: "in a loop's own condition, an action that has not run is
+    /// null".
     fn context(&self, missing_as_null: bool) -> Option<Context> {
         let mut variables = self.run.story.borrow().variables.clone();
         let (mut loops, mut item) = (Object::new(), None);
-        // From the outermost to the innermost, which the variables without a name are of.
+        // From the outermost to the innermost; variables without a name belong to the innermost.
         let places: Vec<&Self> = self.around().collect();
         for Place { step, round, .. } in places.into_iter().rev() {
             let Some(round) = round else { continue };
