@@ -76,7 +76,7 @@ impl World {
         self.refused();
     }
 
-    /// A request that is repeated.
+    /// A new process has started.
     pub fn back(&mut self) {
         self.dead = false;
     }

@@ -1111,7 +1111,7 @@ fn a_parked_run_is_in_no_index(bench: &Bench) {
     let header = store.header("a").unwrap();
     assert_eq!(header.labels["windlass.parked"], "why");
     assert_eq!((header.revision, header.placement), (1, Placement::Idle));
-    // The run is imported again, and continues from there.
+    // The run is runnable again, and continues.
     store
         .set_quarantine("a", Placement::Runnable, None)
         .unwrap();

@@ -80,8 +80,8 @@ fn an_error_of_the_disk_at_any_call_loses_nothing() {
     }
 }
 
-/// An error while a thread waits for the end of a group. For some of these writes the database does not wake the
-/// waiting thread, so every few writes are tested.
+/// An error while a thread waits for the end of a group. For one in a few of these writes, the database does not wake
+/// the waiting thread.
 #[test]
 fn a_write_that_takes_long_and_then_fails_is_heard_of() {
     if !strace_works() {

@@ -142,7 +142,7 @@ fn a_log_that_lost_its_end_is_found_whatever_became_of_its_mark() {
         let _ = fs::remove_dir_all(&dir);
         copy(&original, &dir);
         let mut cut = log.clone();
-        // Only a few groups are removed: an older log would match an old mark.
+        // Only the last groups are removed: a log as old as the old mark would match it.
         let from = end - dice.roll(end / 10);
         cut[usize::try_from(from).unwrap()..].fill(0);
         fs::write(dir.join("store/db"), cut).unwrap();

@@ -643,7 +643,7 @@ fn the_names_on_the_way_to_a_new_store_are_durable_before_anything_is_acknowledg
         let (Done::MadeDirectory(name) | Done::Renamed(_, name)) = one else {
             continue;
         };
-        // The content was durable before the store was renamed into place.
+        // Names inside the store exist since it was renamed into place.
         if !dir.join("store").starts_with(name) {
             continue;
         }
