@@ -1,5 +1,5 @@
-//! What tests share: servers on free ports of this machine, and this very binary run again as a
-//! process that can be killed.
+//! What tests share: servers on free ports of this machine, and this test binary started again as a process that can be
+//! killed.
 
 use axum::Router;
 use std::net::SocketAddr;
@@ -12,9 +12,9 @@ use tokio::sync::oneshot;
 use windlass_engine::EngineError;
 use windlass_store::{DiskStore, MemoryStore, StoreError, StoreKind, StoreOptions, open_read_only};
 
-/// What a store may not be opened with.
+/// The errors of opening a store.
 pub trait Locks {
-    /// Whether it says that another process has the store.
+    /// Whether the error says that another process holds the store.
     fn is_locked(&self) -> bool;
 }
 
@@ -30,7 +30,7 @@ impl Locks for EngineError {
     }
 }
 
-/// How often a test repeats what chance decides: `merge` times before a merge, `all` times with `tests/run --all`.
+/// How often a test with random choices is repeated: `merge` times before a merge, `all` times with `tests/run --all`.
 pub fn sized<T>(all: T, merge: T) -> T {
     match std::env::var_os("WINDLASS_TEST_ALL") {
         Some(_) => all,
@@ -38,7 +38,7 @@ pub fn sized<T>(all: T, merge: T) -> T {
     }
 }
 
-/// The database that keeps the stores of the suites: `WINDLASS_STORE` says it, as it does to the binary.
+/// The database of the suites' stores. `WINDLASS_STORE` chooses it, as for the binary.
 pub fn kind() -> StoreKind {
     match std::env::var("WINDLASS_STORE").as_deref() {
         Ok("fjall") => StoreKind::Fjall,
@@ -46,7 +46,7 @@ pub fn kind() -> StoreKind {
     }
 }
 
-/// Opens a store on disk, or makes it.
+/// Opens a store on disk, or creates it.
 pub fn open_store(dir: &Path) -> Result<Arc<dyn DiskStore>, StoreError> {
     windlass_store::open(dir, Some(kind()))
 }
@@ -56,7 +56,7 @@ pub fn open_store_with(dir: &Path, with: StoreOptions) -> Result<Arc<dyn DiskSto
     windlass_store::open_with(dir, Some(kind()), with)
 }
 
-/// What is read of a store without its database, as far as that is done.
+/// What can be read of a store without its database.
 pub fn seen(dir: &Path) -> Result<Option<MemoryStore>, StoreError> {
     match kind() {
         StoreKind::Sled => open_read_only(dir),
@@ -64,8 +64,8 @@ pub fn seen(dir: &Path) -> Result<Option<MemoryStore>, StoreError> {
     }
 }
 
-/// Does something with a store that no process has any more: as often as it takes while another test that
-/// starts a process has its lock too, until that process is another program.
+/// Does something with a store that no process should hold any more. Tries again while it is locked: a process that
+/// another test is starting holds copies of this process's locks until it executes its own program.
 pub fn alone<T, E: Locks>(mut what: impl FnMut() -> Result<T, E>) -> Result<T, E> {
     for _ in 0..100_000 {
         match what() {
@@ -76,12 +76,12 @@ pub fn alone<T, E: Locks>(mut what: impl FnMut() -> Result<T, E>) -> Result<T, E
     panic!("it stays locked");
 }
 
-/// Serves a router until the test's runtime ends; gives its URL.
+/// Serves a router until the test's runtime ends; returns its URL.
 pub async fn serve(router: Router) -> String {
     serve_at("127.0.0.1:0".parse().unwrap(), router).await
 }
 
-/// The same at an address of its own.
+/// The same at a given address.
 #[allow(clippy::disallowed_methods)] // A test's server is a task of its own.
 pub async fn serve_at(address: SocketAddr, router: Router) -> String {
     let listener = TcpListener::bind(address).await.unwrap();
@@ -90,17 +90,17 @@ pub async fn serve_at(address: SocketAddr, router: Router) -> String {
     url
 }
 
-/// A server of one connection.
+/// A server for one connection.
 pub struct Once {
     pub url: String,
-    /// A request's head has arrived.
+    /// Notified when a request's head has arrived.
     pub head_arrived: oneshot::Receiver<()>,
-    /// The other side has closed.
+    /// Notified when the other side has closed.
     pub closed: oneshot::Receiver<()>,
 }
 
-/// Takes one connection, reads a request's head, answers with these bytes and then waits for the
-/// other side to close. No bytes: a server that hangs.
+/// Accepts one connection, reads a request's head, sends these bytes, and then waits for the other side to close.
+/// Without bytes the server hangs.
 #[allow(clippy::disallowed_methods)] // A test's server is a task of its own.
 pub async fn serve_once(answer: &'static [u8]) -> Once {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -113,7 +113,7 @@ pub async fn serve_once(answer: &'static [u8]) -> Once {
         stream.write_all(answer).await.unwrap();
         let _ = head_sender.send(());
         let mut rest = Vec::new();
-        // A reset is a close as well.
+        // A reset counts as a close.
         let _ = stream.read_to_end(&mut rest).await;
         let _ = close_sender.send(());
     });
@@ -124,8 +124,7 @@ pub async fn serve_once(answer: &'static [u8]) -> Once {
     }
 }
 
-/// Takes one connection, reads a request's head, answers with this head and this many MiB, and
-/// closes the connection.
+/// Accepts one connection, reads a request's head, sends this head and this number of MiB, and closes the connection.
 #[allow(clippy::disallowed_methods)] // A test's server is a task of its own.
 pub async fn serve_and_close(answer: &'static [u8], mebibytes: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -151,15 +150,14 @@ async fn read_head(stream: &mut TcpStream) {
     }
 }
 
-/// Leaves a test out on a developer's machine that lacks something. CI must have it all: there it
-/// fails.
+/// Skips a test on a developer's machine that lacks something. In CI the test fails instead.
 pub fn lacking(what: &str) {
     let here = "`tests/run` installs what the tests need, as root";
     assert!(std::env::var_os("CI").is_none(), "{what}: {here}");
     println!("skipped: {what}: {here}");
 }
 
-/// A command that runs one ignored test of this binary in a process of its own.
+/// A command that runs one ignored test of this binary in another process.
 pub fn this_test_binary(test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command

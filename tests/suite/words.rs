@@ -1,11 +1,11 @@
-//! Plain words: no sentence of the documents is long, help and messages avoid idioms, and the code names
-//! only pages that exist.
+//! Plain words: no sentence of the documents is long, help and messages avoid idioms, and the code refers only to pages
+//! that exist.
 
 use std::path::{Path, PathBuf};
 
 const LONGEST: usize = 35;
 
-/// Words and phrases that a reader has to decode: the field has a noun or a verb for each.
+/// Words and phrases that are hard to understand; there is a technical noun or verb for each.
 const AVOIDED: [&str; 30] = [
     "told",
     "tell",
@@ -39,7 +39,7 @@ const AVOIDED: [&str; 30] = [
     "may stand",
 ];
 
-/// What only the documents avoid; `*` is any word.
+/// Words that only the documents avoid; `*` is any word.
 const AVOIDED_IN_DOCUMENTS: [&str; 11] = [
     "who",
     "is no *",
@@ -54,10 +54,10 @@ const AVOIDED_IN_DOCUMENTS: [&str; 11] = [
     "stands for",
 ];
 
-/// What only help and messages avoid.
+/// Words that only help and messages avoid.
 const AVOIDED_IN_MESSAGES: [&str; 4] = ["is no", "by themselves", "is kept", "are kept"];
 
-/// What no name and no comment of the code has.
+/// Words that names and comments of the code avoid.
 const AVOIDED_IN_CODE: [&str; 14] = [
     "asked", "said", "told", "tell", "tells", "telling", "untold", "stands", "whoever", "anew",
     "beside", "lets", "nobody", "somebody",
@@ -65,7 +65,7 @@ const AVOIDED_IN_CODE: [&str; 14] = [
 
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap();
-    // A link is what a crate takes of another folder when it is published.
+    // A symbolic link includes files of another folder in a crate's package.
     let paths = entries
         .map(|entry| entry.unwrap().path())
         .filter(|path| !path.is_symlink());
@@ -74,8 +74,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files.into_iter().chain(below).collect()
 }
 
-/// The sentences of a page outside of its code: an empty line, a cell of a table, an item of a list
-/// ends one, and so does a full stop or the like before a capital or a sign of Markdown.
+/// The sentences of a page outside its code. A sentence ends at an empty line, at the end of a table's cell or a list's
+/// item, and at a full stop or similar before a capital letter or Markdown.
 fn sentences(page: &str) -> Vec<Vec<&str>> {
     let mut sentences = vec![Vec::new()];
     let mut last = "|";
@@ -121,8 +121,8 @@ fn sentences_of_the_documents_are_short() {
     assert!(long.is_empty(), "more than {LONGEST} words:\n{long}");
 }
 
-/// The words of a page outside of its code and of its links' targets, in lower case, with their
-/// lines. A mark that ends a thought is an empty word.
+/// The words of a page outside its code and the targets of its links, in lower case, with their lines. A punctuation
+/// mark that ends a phrase is an empty word.
 fn plain_words(page: &str) -> Vec<(usize, String)> {
     let mut words: Vec<(usize, String)> = Vec::new();
     let (mut is_block, mut is_span, mut is_target) = (false, false, false);
@@ -205,7 +205,7 @@ fn documents_have_no_forbidden_words() {
     assert!(hits.is_empty(), "forbidden words:\n{hits}");
 }
 
-/// The descriptions of a part of an OpenAPI document, each with its place.
+/// The descriptions in a part of an OpenAPI document, each with its place.
 fn descriptions(part: &serde_json::Value, place: &str, found: &mut Vec<(String, String)>) {
     let members: Vec<(String, &serde_json::Value)> = match part {
         serde_json::Value::Object(members) => members
@@ -317,7 +317,7 @@ fn the_code_names_only_pages_that_exist() {
     assert!(missing.is_empty(), "no such page:\n{missing}");
 }
 
-/// The anchors of the headings of a page, as GitHub makes them.
+/// The anchors of a page's headings, as GitHub generates them.
 fn anchors(page: &str) -> Vec<String> {
     let mut code = false;
     let headings = page.lines().filter(|line| {
@@ -487,7 +487,7 @@ fn help_has_plain_words() {
     assert!(hits.is_empty(), "{hits}");
 }
 
-/// The string literals of a source, without those of its tests. Placeholders are left out.
+/// The string literals of a source outside its tests, without placeholders.
 fn literals(source: &str) -> Vec<(usize, String)> {
     let source = match source.find("#[cfg(test)]\nmod ") {
         Some(tests) => &source[..tests],

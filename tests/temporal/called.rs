@@ -1,4 +1,4 @@
-//! Runs that start others and wait for them (`type: workflow`): what they return, what a kill and a cancel do to them.
+//! Runs that start others and wait for them (`type: workflow`): their results, and the effects of kills and cancels.
 
 use super::server::{Place, Server, counting, printed_by, until};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn children(place: &Place) -> Vec<Value> {
         .collect()
 }
 
-/// Waits until the run that it has started has this status; its id.
+/// Waits until the run that was started has this status; returns its id.
 fn wait_for_child(place: &Place, wanted: &str) -> String {
     let mut found = String::new();
     until(&format!("the called run is {wanted}"), || {
@@ -38,7 +38,7 @@ fn wait_for_child(place: &Place, wanted: &str) -> String {
     found
 }
 
-/// A wait takes no place of an effect: the only one is for the runs that are waited for.
+/// A wait for a called run does not occupy the only slot, which the called runs need for their effects.
 #[test]
 fn called_runs_return_their_outputs() {
     let place = Server::shared().place("called");
@@ -96,7 +96,7 @@ actions:
     until("all are listed", || children(&place).len() == 3);
 }
 
-/// Neither the run that calls nor the called one loses anything, and the call joins the run that was started before. Both
+/// Neither the calling run nor the called one loses anything, and the call joins the run that was started before. Both
 /// carry over meanwhile.
 #[test]
 fn kills_neither_lose_nor_repeat_a_called_run() {
@@ -149,8 +149,8 @@ fn a_timeout_cancels_the_called_run() {
     assert!(["Failed", "TimedOut"].contains(&&*place.status()));
 }
 
-/// The worker that waits for the called run is gone, and no other one waits for it yet: a heartbeat would have to be missed
-/// first, and that takes longer than this test.
+/// The worker that waited for the called run is gone, and no other one waits for it yet. Another one would start only
+/// after a missed heartbeat, which takes longer than this test.
 #[test]
 fn a_cancel_reaches_a_called_run_that_no_worker_waits_for() {
     let place = Server::shared().place("alone");
@@ -167,7 +167,7 @@ fn a_cancel_reaches_a_called_run_that_no_worker_waits_for() {
     });
 }
 
-/// A run that was terminated has no workflow task in which it could cancel what it called: the worker does.
+/// A terminated run has no further workflow task in which it could cancel the called run, so the worker cancels it.
 #[test]
 fn a_run_that_is_terminated_takes_its_called_run_along() {
     let place = Server::shared().place("terminated");
@@ -192,7 +192,7 @@ fn a_recursion_ends_with_a_fault() {
     assert!(error.contains(bound), "{error}");
 }
 
-/// An execution that is too long ends although a call is in flight. The next one waits for the same run.
+/// An execution with too long a history ends although a call is in flight. The next execution waits for the same run.
 #[test]
 fn a_run_that_carries_over_waits_for_the_same_called_run() {
     let place = Server::shared().place("carried");

@@ -1,4 +1,4 @@
-//! Commands to runs, and what is reported when they arrive too late or without a worker.
+//! Commands to runs, and what is reported if they arrive too late or if there is no worker.
 
 use super::server::{Server, counting, printed_by};
 use serde_json::Value;
@@ -19,7 +19,7 @@ fn a_run_is_followed_to_its_end() {
         .iter()
         .filter(|event| event["event"] == "ActionStarted");
     assert!(started.count() >= 3, "{out}");
-    // The same id is not started twice.
+    // The same id does not start a second run.
     let again = place.ask(&["run", &file, "--id", &place.id]);
     assert_eq!(again.status.code(), Some(2), "{}", printed_by(&again));
     assert!(
@@ -142,7 +142,7 @@ fn a_question_accepts_what_it_asks_for() {
     assert!(output["answeredBy"].is_string(), "{report}");
 }
 
-/// What needs the store of one machine is refused before a run starts there.
+/// What needs the store of one machine is refused before a run starts.
 #[test]
 fn state_and_concurrency_are_refused() {
     let place = Server::shared().place("refused");
@@ -160,7 +160,7 @@ fn state_and_concurrency_are_refused() {
     }
 }
 
-/// Commands race the end of the run: each is accepted before it, or refused as too late.
+/// Commands are sent near the end of the run: each is accepted before the end, or refused as too late.
 #[test]
 fn commands_that_race_the_end_are_answered() {
     let place = Server::shared().place("race");
@@ -184,7 +184,7 @@ fn commands_that_race_the_end_are_answered() {
                 });
             }
         });
-        // It may stand still.
+        // It may be paused.
         let _ = place.ask(&["resume", &id]);
         super::server::until("the run ends", || {
             place.report(&["status", &id])["status"] == "Succeeded"

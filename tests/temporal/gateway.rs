@@ -1,4 +1,4 @@
-//! The gateway: `windlass serve` over runs on Temporal, called as any server is.
+//! The gateway: `windlass serve` with runs on Temporal, used like any server.
 
 use super::server::{Place, Server, counting, printed_by, program, windlass};
 use serde_json::Value;
@@ -63,7 +63,7 @@ fn a_gateway_starts_runs_and_shows_the_same_as_the_engine() {
     let done = gateway.ask(&["run", &file, "--id", &place.id]);
     assert!(done.status.success(), "{}", printed_by(&done));
     assert_eq!(place.traces().len(), 3);
-    // Except for the time of the request.
+    // The reports are equal except for the time of the request.
     let without_time = |mut report: Value| {
         report.as_object_mut().unwrap().remove("at");
         report
@@ -76,7 +76,7 @@ fn a_gateway_starts_runs_and_shows_the_same_as_the_engine() {
         let (here, there) = (gateway.report(report), place.report(report));
         assert_eq!(without_time(here), without_time(there), "{report:?}");
     }
-    // Other tests have runs, too.
+    // Other tests have runs in the same namespace.
     let list = gateway.report(&["list", "--limit", "all"]);
     assert!(list.to_string().contains(&place.id), "{list}");
 }
@@ -105,7 +105,7 @@ fn a_gateway_steers_runs() {
     assert_eq!(unknown.status.code(), Some(2), "{}", printed_by(&unknown));
 }
 
-/// Saved workflows travel with the run that calls them, since workers do not have the gateway's store.
+/// A run carries the saved workflows that it calls, because workers do not have the gateway's store.
 #[test]
 fn saved_workflows_are_called_by_name() {
     let place = Server::shared().place("saved");

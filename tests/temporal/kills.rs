@@ -1,15 +1,15 @@
-//! Workers and the server die at every kind of moment. No effect is lost, and each kill repeats one at
-//! most, under its key.
+//! Workers and the server are killed at various moments. No effect is lost, and each kill repeats at most one, under
+//! its key.
 
 use super::server::{Place, Server, counting};
 use nix::sys::signal::Signal;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// A worker that hands over soon.
+/// The flags of a worker whose work another one takes over soon.
 const TUNED: [&str; 4] = ["--heartbeat", "1s", "--sticky", "1s"];
 
-/// Every effect began, and no more repetitions were there than kills.
+/// Every effect began, and there were at most as many repetitions as kills.
 fn checked(place: &Place, effects: usize, kills: usize) {
     let begun = place.begun();
     assert_eq!(begun.len(), effects, "{begun:?}");
@@ -33,7 +33,7 @@ fn another_worker_takes_over_with_the_same_key() {
     drop(second);
 }
 
-/// A loop that ends once there is the file `enough`.
+/// A loop that ends when the file `enough` exists.
 fn until_enough() -> String {
     let text = counting(0, "0.05", "PT0.05S");
     let text = text.replace("echo done", "test ! -e \"$PLACE/enough\" || echo enough");
@@ -43,8 +43,8 @@ fn until_enough() -> String {
     )
 }
 
-/// The moments differ in what the run waits for: an effect, its answer on the way, a timer, the workflow
-/// task in between. `WINDLASS_KILLS=1000` for more.
+/// The moments differ in what the run waits for: an effect, its answer in transit, a timer, or the workflow task in
+/// between. `WINDLASS_KILLS=1000` for more.
 #[test]
 fn twenty_kills_lose_nothing() {
     let place = Server::shared().place("kills");
@@ -53,7 +53,7 @@ fn twenty_kills_lose_nothing() {
     place.start(&until_enough(), &[]);
     for kill in 0..kills {
         place.await_traces(place.traces().len() + 1);
-        // From the beginning of an effect to the middle of the delay behind it.
+        // From the start of an effect to the middle of the following delay.
         sleep(Duration::from_millis(kill * 7 % 140));
         let next = place.worker(&TUNED);
         worker.kill();
@@ -83,7 +83,7 @@ fn a_killed_server_resumes() {
     sleep(Duration::from_millis(500));
     server.revive();
     place.await_traces(5);
-    // Both at once.
+    // Both are killed at the same time.
     server.kill();
     worker.kill();
     server.revive();
@@ -101,12 +101,12 @@ fn a_stalled_worker_is_replaced() {
     first.signal(Signal::SIGSTOP);
     let second = place.worker(&TUNED);
     place.await_status("Succeeded");
-    // It wakes up, and what it had begun counts no more.
+    // The first worker continues, and the results of what it had begun are ignored.
     first.signal(Signal::SIGCONT);
     sleep(Duration::from_secs(1));
     let begun = place.begun();
     assert_eq!(begun.len(), 4, "{begun:?}");
-    // What it was given while it stood still, it begins when it wakes up.
+    // It starts what it received while it was stopped.
     assert!(begun.iter().all(|(_, count)| *count <= 2), "{begun:?}");
     drop(second);
 }
@@ -179,6 +179,6 @@ actions:
     let before = place.traces().len();
     let _worker = place.worker(&TUNED);
     place.await_status("TimedOut");
-    // The deadline was over when a worker came: nothing more began.
+    // The deadline had passed when a worker started, so nothing more began.
     assert!(place.traces().len() <= before + 1);
 }

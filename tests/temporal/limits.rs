@@ -1,4 +1,4 @@
-//! Temporal's limits: a history that is carried over in time, payloads that are too large.
+//! Temporal's limits: a history that must be carried over in time, and payloads that are too large.
 
 use super::server::{Server, counting, until};
 use std::fs;
@@ -8,7 +8,7 @@ fn a_long_loop_carries_over_and_is_whole() {
     let place = Server::shared().place("carry");
     place.start_carrying(&counting(60, "0", "PT0S"), "60");
     let mut worker = place.worker(&["--heartbeat", "1s", "--sticky", "1s"]);
-    // Killed again and again, some of that is while it carries over.
+    // Repeated kills; some of them happen during a carry-over.
     for traces in [10, 20, 30, 40] {
         place.await_traces(traces);
         let next = place.worker(&["--heartbeat", "1s", "--sticky", "1s"]);
@@ -66,8 +66,7 @@ actions:
     assert!(report.to_string().contains("large"), "{report}");
 }
 
-/// A file that is edited changes nothing under way, and the sources travel: the worker never sees the
-/// file.
+/// An edited file does not change active runs. The sources travel with a run, so the worker never reads the file.
 #[test]
 fn the_sources_travel_with_a_run() {
     let place = Server::shared().place("sources");
@@ -77,8 +76,7 @@ fn the_sources_travel_with_a_run() {
     place.await_status("Succeeded");
 }
 
-/// An agent that asks again and again with all messages before: the history holds each answer, and
-/// no question.
+/// An agent that sends all earlier messages with each request: the history contains each answer, but no request.
 #[test]
 fn large_requests_go_by_reference() {
     let place = Server::shared().place("agent");
@@ -110,7 +108,7 @@ outputs: { last: "@outputs('ask')" }
     assert!(size < 3_000_000, "{size} bytes of history");
 }
 
-/// It hears of commands in between, and no execution of it is long.
+/// The loop receives commands meanwhile, and none of its executions is long.
 #[test]
 fn a_loop_without_effects_yields_and_carries_over() {
     let place = Server::shared().place("pure");
@@ -119,11 +117,11 @@ fn a_loop_without_effects_yields_and_carries_over() {
     let (before, after) = text.split_once("type: shell").unwrap();
     let (_, after) = after.split_once("      next:").unwrap();
     let text = format!("{before}type: compose\n        inputs: 1\n      next:{after}");
-    // After two tasks of 2,000 steps.
+    // After two workflow tasks of 2,000 steps each.
     place.start_carrying(&text, "8");
     let done = || {
         let report = place.report(&["status", &place.id]);
-        // There is no loop before the worker has taken the first task.
+        // The loop exists only after the worker has finished the first task.
         report["loops"][0]["iterations_completed"]
             .as_u64()
             .unwrap_or(0)

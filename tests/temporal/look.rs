@@ -1,10 +1,9 @@
-//! Looking at runs, with and without workers: what is folded from Temporal's history is what the run
-//! is.
+//! Reading runs, with and without workers: the state that is computed from Temporal's history is that of the run.
 
 use super::server::{Server, counting, program, windlass};
 use serde_json::Value;
 
-/// What must be the same wherever a run is: without times and ids.
+/// What must be equal for a run on any backend: the report without times and ids.
 fn lines(report: &Value) -> Vec<String> {
     let events = report["events"].as_array().unwrap();
     let line = |event: &Value| {
@@ -23,7 +22,7 @@ fn a_run_reports_the_same_on_both_backends() {
     let worker = place.worker(&[]);
     place.start(&counting(4, "0.01", "PT0.02S"), &[]);
     place.await_status("Succeeded");
-    // No process has anything of it in memory.
+    // No process has the run in memory.
     worker.kill();
     let there = place.report(&["history", &place.id, "--events"]);
     let state = place.path("state").display().to_string();
@@ -67,7 +66,7 @@ fn a_run_is_looked_at_without_any_worker() {
     assert!(done.status.success());
 }
 
-/// Temporal's own tools find runs by what Windlass says of them, over a carry-over too.
+/// Temporal's own tools find runs by the attributes that Windlass sets, also after a carry-over.
 #[test]
 fn runs_are_found_by_status_workflow_and_label() {
     let server = Server::shared();
@@ -90,7 +89,7 @@ fn runs_are_found_by_status_workflow_and_label() {
     assert!(done.status.success());
     let ask = |status: &str| format!("{mine} AND WindlassStatus = '{status}'");
     super::server::until("it is found as running", || found(&ask("Running")));
-    // Some executions later.
+    // After some executions.
     place.await_traces(20);
     place.report(&["pause", &place.id]);
     super::server::until("it is found as paused", || found(&ask("Paused")));

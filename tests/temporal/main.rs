@@ -1,14 +1,13 @@
-//! Windlass on Temporal, from outside: the real binary, real workers that are killed, and a real dev
-//! server (`run` installs it, or WINDLASS_TEMPORAL names the program). Without the feature
-//! `temporal` this is not built.
+//! Windlass on Temporal, from outside: the real binary, real workers that are killed, and a real dev server (`run`
+//! installs it, or WINDLASS_TEMPORAL names the program). It is built only with the feature `temporal`.
 
-// A test that meets what it does not expect has failed, helpers of tests included.
+// An unexpected value in a test or in its helpers is a failure of the test.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    // Tests own their clocks.
+    // Tests may read the clock.
     clippy::disallowed_methods
 )]
 

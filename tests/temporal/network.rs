@@ -1,5 +1,4 @@
-//! What lies between workers and the server: connections that are cut, that stall, and that are
-//! encrypted.
+//! The network between workers and the server: connections that are cut, that stall, and that are encrypted.
 
 use super::server::{Place, Server, bound, counting, printed_by};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
@@ -20,9 +19,9 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
     Pass,
-    /// Nothing continues, and nothing is reported.
+    /// Connections stay open, and no data is forwarded.
     Stall,
-    /// Connections end; new ones too.
+    /// Connections are closed, including new ones.
     Cut,
 }
 
@@ -90,7 +89,7 @@ async fn join(
 ) {
     let (near_read, near_write) = split(near);
     let (far_read, far_write) = split(far);
-    // When one side is over, both are.
+    // When one direction ends, both end.
     tokio::select! {
         () = pump(near_read, far_write, mode.clone()) => {}
         () = pump(far_read, near_write, mode) => {}
@@ -149,7 +148,7 @@ fn connections_that_are_cut_and_that_stall_lose_nothing() {
     }
     for traces in [8, 10] {
         place.await_traces(traces);
-        // Longer than a worker is waited for.
+        // Longer than the time after which a worker counts as lost.
         proxy.set(Mode::Stall);
         sleep(Duration::from_secs(3));
         proxy.set(Mode::Pass);
@@ -157,12 +156,12 @@ fn connections_that_are_cut_and_that_stall_lose_nothing() {
     place.await_status("Succeeded");
     let begun = place.begun();
     assert_eq!(begun.len(), 12, "{begun:?}");
-    // Whatever is in the way repeats an effect once at most.
+    // Whatever happens in the network repeats an effect at most once.
     assert!(begun.iter().all(|(_, count)| *count <= 2), "{begun:?}");
     drop(worker);
 }
 
-/// An authority, and certificates that it signed.
+/// A certificate authority, and certificates that it signed.
 struct Certificates {
     authority: CertifiedIssuer<'static, KeyPair>,
 }
@@ -176,7 +175,7 @@ impl Certificates {
         Self { authority }
     }
 
-    /// A certificate for a name, and its key.
+    /// Issues a certificate for a name, with its key.
     fn issue(&self, name: &str) -> (rcgen::Certificate, KeyPair) {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
@@ -184,7 +183,7 @@ impl Certificates {
         (certificate, key)
     }
 
-    /// A server that wants to see a certificate of this authority.
+    /// A server that requires a client certificate of this authority.
     fn acceptor(&self) -> TlsAcceptor {
         let (certificate, key) = self.issue("localhost");
         let mut roots = RootCertStore::empty();
@@ -242,7 +241,7 @@ fn mutual_tls_authorises_a_client_with_a_certificate() {
     }
 }
 
-/// `gate.py`, which authorises a client with the key; it is killed when it is dropped.
+/// Runs `gate.py`, which authorises a client with the key; it is killed when it is dropped.
 struct Gate {
     process: Child,
     port: u16,

@@ -1,4 +1,4 @@
-//! Secure values and a key: they are sealed in what Temporal keeps, and who lacks the key says so.
+//! Secure values and a key: the values are sealed in Temporal's history, and a worker without the key reports that.
 
 use super::server::{Place, Server, printed_by, until};
 use base64::Engine as _;
@@ -9,7 +9,7 @@ use std::io::Read;
 
 const TOKEN: &str = "tOk3n-5f1c77e0";
 
-/// A token that is fetched, waited with, and passed on.
+/// A workflow that fetches a token, holds it during a wait, and passes it on.
 const WORKFLOW: &str = r#"
 name: sealed
 actions:
@@ -21,7 +21,7 @@ actions:
     inputs: { run: 'echo "$T" >> "$PLACE/traces"', env: { T: "@body('login')" } }
 "#;
 
-/// What is in the history, unpacked: every reader of the namespace can do the same.
+/// The content of the history, decompressed: every reader of the namespace can read this.
 fn history(server: &Server, id: &str) -> Vec<u8> {
     let shown = server.tool(&["workflow", "show", "--workflow-id", id, "-o", "json"]);
     let mut found = shown.clone().into_bytes();
@@ -35,7 +35,7 @@ fn unpack(value: &Value, found: &mut Vec<u8>) {
             if let Some(data) = map.get("data").and_then(Value::as_str) {
                 let data = STANDARD.decode(data).unwrap();
                 found.extend_from_slice(&data);
-                // What is not deflated, or sealed, gives nothing.
+                // Data that is sealed or not deflated yields nothing.
                 let _ = DeflateDecoder::new(&data[3.min(data.len())..]).read_to_end(found);
             }
             map.values().for_each(|value| unpack(value, found));
@@ -71,7 +71,7 @@ fn a_secure_value_is_sealed_in_the_history() {
         assert!(!holds_the_token(dump.as_bytes()), "{dump}");
         assert_eq!(place.report(&["signal", &place.id, "go"])["run"], *place.id);
         place.await_status("Succeeded");
-        // What is done with it is done with the token itself.
+        // The effects received the real token.
         assert_eq!(place.traces(), [TOKEN]);
         let history = history(server, &place.id);
         assert_ne!(holds_the_token(&history), keyed);
@@ -87,7 +87,7 @@ fn who_lacks_the_key_says_so_and_loses_nothing() {
     place.start(WORKFLOW, &[]);
     place.await_status("Waiting");
     drop(worker);
-    // It may continue, and the next workers cannot resume it.
+    // The run may continue, but workers without the key cannot resume it.
     let signal = [
         "workflow",
         "signal",
@@ -98,7 +98,7 @@ fn who_lacks_the_key_says_so_and_loses_nothing() {
     ];
     server.tool(&signal);
     let keyed = place.settings.clone();
-    // Without a key, and with another one.
+    // Without a key, and with another key.
     for digits in [None, Some("5b")] {
         place.settings.clear();
         if let Some(digits) = digits {

@@ -1,5 +1,5 @@
-//! A dev server of Temporal for all tests, and what they need in addition: workers, effects that leave a
-//! trace, commands.
+//! A dev server of Temporal for all tests, and what the tests need in addition: workers, effects that leave a trace,
+//! and commands.
 
 use serde_json::Value;
 use std::fs;
@@ -12,10 +12,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Longer than this nothing takes here.
+/// Everything in these tests takes less time.
 const PATIENCE: Duration = Duration::from_secs(900);
 
-/// A dev server, which can be killed and started again with what it had stored.
+/// A dev server, which can be killed and started again with its stored data.
 pub struct Server {
     dir: TempDir,
     port: u16,
@@ -25,7 +25,7 @@ pub struct Server {
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 impl Server {
-    /// The server that tests share which do not kill it. It is stopped with this process.
+    /// The server shared by the tests that do not kill it. It is stopped with this process.
     pub fn shared() -> &'static Self {
         static SERVER: OnceLock<Server> = OnceLock::new();
         SERVER.get_or_init(Self::start)
@@ -48,7 +48,7 @@ impl Server {
             assert!(ended.is_none(), "{hint}");
             TcpStream::connect(address).is_ok()
         });
-        // It listens a little before its namespace is there.
+        // The server accepts connections shortly before its namespace exists.
         let url = self.url("ready");
         until("the dev server answers", || {
             windlass(&["list", "--engine", &url]).status.success()
@@ -70,13 +70,13 @@ impl Server {
         self.port
     }
 
-    /// A command of Temporal's own tool to this server; what it printed.
+    /// Runs a command of Temporal's own tool for this server; returns its output.
     pub fn tool(&self, args: &[&str]) -> String {
         self.try_tool(args)
             .unwrap_or_else(|| panic!("{args:?} failed"))
     }
 
-    /// The same, of a command that may fail.
+    /// The same for a command that may fail.
     pub fn try_tool(&self, args: &[&str]) -> Option<String> {
         let done = Command::new(tool())
             .args(args)
@@ -98,7 +98,7 @@ impl Server {
         format!("temporal://127.0.0.1:{}/default?queue={queue}", self.port)
     }
 
-    /// A queue of a test's own.
+    /// A queue for one test.
     pub fn place(&self, name: &str) -> Place {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         Place {
@@ -116,7 +116,7 @@ impl Drop for Server {
     }
 }
 
-/// What runs are found by.
+/// The attributes by which runs are found.
 const SEARCHED: [&str; 3] = [
     "WindlassStatus=Keyword",
     "WindlassWorkflow=Keyword",
@@ -146,8 +146,8 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// A program that dies with this process, however that ends: it dies with the thread that started it, and
-/// that one only ends with the process.
+/// Starts a program that ends with this process, however this process ends. It is killed when the thread that started
+/// it ends, and that thread runs until the process ends.
 pub fn bound(command: &Command, out: Stdio) -> Child {
     let mut bound = Command::new("setpriv");
     bound
@@ -168,12 +168,12 @@ pub fn bound(command: &Command, out: Stdio) -> Child {
     spawned.unwrap()
 }
 
-/// The Windlass that is tested: the one of this build, unless WINDLASS names another one.
+/// The tested Windlass: that of this build, unless WINDLASS names another one.
 pub fn program() -> String {
     std::env::var("WINDLASS").unwrap_or_else(|_| env!("CARGO_BIN_EXE_windlass").to_owned())
 }
 
-/// Waits until something is so.
+/// Waits until a condition is true.
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
@@ -191,13 +191,13 @@ pub fn windlass(args: &[&str]) -> Output {
         .unwrap()
 }
 
-/// A queue, and a folder in which its effects leave traces.
+/// A queue, and a folder in which effects leave their traces.
 pub struct Place {
     pub dir: TempDir,
     pub url: String,
     /// The run's id.
     pub id: String,
-    /// Of the environment of workers and commands.
+    /// Environment variables of workers and commands.
     pub settings: Vec<(&'static str, String)>,
 }
 
@@ -206,12 +206,12 @@ impl Place {
         self.dir.path().join(name)
     }
 
-    /// A worker, and flags for it.
+    /// Starts a worker with these flags.
     pub fn worker(&self, flags: &[&str]) -> Worker {
         self.worker_of("1", flags)
     }
 
-    /// A worker whose machine has this version.
+    /// Starts a worker with this version of the machine.
     pub fn worker_of(&self, machine: &str, flags: &[&str]) -> Worker {
         let process = Command::new(program())
             .args(["worker", "--engine", &self.url])
@@ -227,26 +227,26 @@ impl Place {
         Worker(process)
     }
 
-    /// A workflow in a file.
+    /// Writes a workflow to a file.
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.path(name);
         fs::write(&path, text).unwrap();
         path.display().to_string()
     }
 
-    /// Starts a run of this id without following it.
+    /// Starts a run with this id, without following it.
     pub fn start_as(&self, id: &str, text: &str, flags: &[&str]) {
         self.started(id, text, flags, &[]);
     }
 
-    /// A run that carries over when its history has so many events.
+    /// Starts a run that carries over when its history has this number of events.
     pub fn start_carrying(&self, text: &str, events: &str) {
         let settings = [("WINDLASS_TEMPORAL_CARRY_OVER", events)];
         self.started(&self.id, text, &[], &settings);
     }
 
     fn started(&self, id: &str, text: &str, flags: &[&str], settings: &[(&str, &str)]) {
-        // A file of the run's own: runs are started side by side.
+        // Each run has its own file, because runs are started concurrently.
         let file = self.file(&format!("{id}.yaml"), text);
         let done = Command::new(program())
             .args(["run", &file, "--engine", &self.url, "--detach", "--id", id])
@@ -262,7 +262,7 @@ impl Place {
         self.start_as(&self.id, text, flags);
     }
 
-    /// A command to the run; what it printed.
+    /// Runs a command for the run; returns what it printed.
     pub fn ask(&self, args: &[&str]) -> Output {
         Command::new(program())
             .args(args)
@@ -272,7 +272,7 @@ impl Place {
             .unwrap()
     }
 
-    /// The output of the worker that began last.
+    /// The output of the worker that was started last.
     pub fn log(&self) -> String {
         fs::read_to_string(self.path("worker.log")).unwrap_or_default()
     }
@@ -306,7 +306,7 @@ impl Place {
         }
     }
 
-    /// The lines that effects have left.
+    /// The lines that effects have written.
     pub fn traces(&self) -> Vec<String> {
         let text = fs::read_to_string(self.path("traces")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
@@ -350,7 +350,7 @@ impl Worker {
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(id), signal).unwrap();
     }
 
-    /// Whether it ended well by itself.
+    /// Whether it ended successfully on its own.
     pub fn ended(mut self) -> bool {
         self.0.wait().unwrap().success()
     }
@@ -358,13 +358,13 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A loop of so many iterations, each of which leaves its key and takes so long.
+/// A loop of `iterations` iterations. Each writes its key and takes `seconds`.
 pub fn counting(iterations: u32, seconds: &str, delay: &str) -> String {
     format!(
         r#"

@@ -1,9 +1,8 @@
-//! Worker versioning: a run stays with the version it began with, and takes another one where it carries
-//! over.
+//! Worker versioning: a run stays with the version with which it began, and changes to another one at a carry-over.
 
 use super::server::{Place, Server, counting, until};
 
-/// Makes a version the current one, once a worker of it is known.
+/// Makes a version the current one as soon as one of its workers is known.
 fn current(server: &Server, place: &Place, machine: &str) {
     let known = || {
         let description =
@@ -35,7 +34,7 @@ fn a_new_version_takes_over_at_a_carry_over_and_so_does_the_old_one_again() {
     until("the new version has it", || {
         place.traces().ends_with(&["two".to_owned()])
     });
-    // A roll-back.
+    // A roll-back to the first version.
     current(server, &place, "one");
     until("the old version has it", || {
         place.traces().ends_with(&["one".to_owned()])

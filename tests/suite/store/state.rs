@@ -114,7 +114,7 @@ fn a_store_on_disk_compares_values_and_has_them_again() {
     let dir = tempfile::tempdir().unwrap();
     let store = open_store(dir.path()).unwrap();
     values_are_compared(&*store);
-    // One that needs several pieces, and then one again.
+    // A value that needs several pieces, and then one that needs one.
     for text in ["x".repeat(50_000), String::from("y")] {
         let long = StateWrite {
             value: Some(Value::text(text)),

@@ -1,5 +1,5 @@
-//! What lies around fjall's tables may be gone, wrong or too much: the store is refused before fjall opens
-//! it, which would remove the tables or end the process; and a repair needs nothing but the tables.
+//! The files around fjall's tables may be missing, wrong or too many. Then the store is refused before fjall opens it,
+//! because fjall would remove the tables or end the process. A repair needs only the tables.
 
 use crate::store::damage::{copy, files};
 use crate::support::sized;
@@ -28,7 +28,7 @@ fn windlass(state: &Path, args: &[&str]) -> Output {
         .unwrap()
 }
 
-/// A store with two runs of which the first one is in tables.
+/// A store with two runs; the first one is in tables.
 fn sample(place: &Path) -> PathBuf {
     let (dir, file) = (place.join("state"), place.join("w.yaml"));
     fs::write(&file, LOOP).unwrap();
@@ -51,7 +51,7 @@ fn tables(dir: &Path) -> Vec<PathBuf> {
     tables
 }
 
-/// What is done to the folder of the database, what is reported of it, and the exit code of a repair.
+/// A change to the folder of the database, the text that is reported for it, and the exit code of a repair.
 type Damage = (fn(&Path), &'static str, i32);
 
 #[test]
@@ -160,6 +160,6 @@ fn a_table_that_is_damaged_costs_nothing_of_the_others() {
         assert!(unreadable.contains(&format!("table {name}: ")), "{report}");
         whole += report["repair"]["retained"].as_array().unwrap().len();
     }
-    // A run is lost with a table of its journal, and the other one is not.
+    // A run is lost with its table; the other run is not.
     assert!(whole >= tried, "{whole} of {tried} copies with two runs");
 }

@@ -1,4 +1,4 @@
-//! Actions that only TEA has: what the manual says to write instead is what the errors say.
+//! Actions that only TEA has: the errors name the replacements that the manual names.
 
 use windlass_engine::Engine;
 

@@ -1,5 +1,5 @@
-//! Branches of TEA that a `fan_in` joins, from outside: they meet in a server that answers no one
-//! before all have come, and a killed engine repeats nothing of them that had ended.
+//! Branches of TEA that a `fan_in` joins, from outside: they meet at a server that answers only after all have arrived,
+//! and a killed engine repeats nothing of them that had ended.
 
 use crate::support::serve;
 use axum::Router;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Barrier, watch};
 
-/// A test that hangs has failed.
+/// A test that takes longer hangs.
 const LONG: Duration = Duration::from_secs(60);
 
 pub(super) fn windlass(args: &[&str]) -> Child {
@@ -38,7 +38,7 @@ pub(super) fn folder(workflow: &str) -> (tempfile::TempDir, String, String) {
     (dir, file, state)
 }
 
-/// Three that meet: two scripts of Python and a call.
+/// Three branches that meet: two Python scripts and a call.
 const MEET: &str = r#"
 name: meet
 nodes:
@@ -80,7 +80,7 @@ async fn branches_run_at_the_same_time() {
     let output = output(run).await;
     assert!(output.status.success(), "{output:?}");
     let end: Json = serde_json::from_slice(&output.stdout).unwrap();
-    // JSON that the server calls text is JSON.
+    // JSON with the content type of text is JSON.
     assert_eq!(end["met"], json!(["one", "two", [3]]));
 }
 
@@ -111,7 +111,7 @@ edges:
   - {from: join, to: __end__}
 "#;
 
-/// Answers the first steps; the last ones only when the gate is open. Counts them all.
+/// Answers the first steps immediately, and the last ones when the gate is open. Counts all of them.
 #[derive(Clone)]
 struct Gate {
     requests: Arc<Mutex<BTreeMap<String, Vec<String>>>>,
@@ -149,7 +149,7 @@ async fn a_killed_engine_resumes_in_every_branch() {
     let mut run = windlass(&[
         "run", &file, "--id", "k", "-i", &input, "--state", &state, "-o", "json",
     ]);
-    // Both branches are at their last steps.
+    // Both branches have reached their last steps.
     let mut count = gate.count.subscribe();
     let there = tokio::time::timeout(LONG, count.wait_for(|count| *count == 4));
     there.await.unwrap().unwrap();
@@ -169,7 +169,7 @@ async fn a_killed_engine_resumes_in_every_branch() {
     });
     assert_eq!(end, expected);
 
-    // What had ended was not done again; what was in flight was, with the state of its branch.
+    // Ended steps were not repeated. Steps in flight were, with the state of their branch.
     let received = gate.requests.lock().unwrap().clone();
     let received: Vec<(&str, Vec<&str>)> = received
         .iter()

@@ -1,5 +1,5 @@
-//! `env` in files of TEA, from outside: what a run reads of the environment stays as it was when
-//! the run began; a key is found nowhere that Windlass writes; a guest reads nothing.
+//! `env` in files of TEA, from outside. What a run reads from the environment stays as it was at the run's start, a key
+//! appears in nothing that Windlass writes, and a guest reads nothing.
 
 use crate::life::process::{Following, Place, bytes_of};
 use crate::serve::Start;
@@ -26,14 +26,14 @@ async fn chat(State(seen): State<Seen>, headers: HeaderMap) -> Json<Json_> {
     Json(json!({ "choices": [{ "message": { "role": "assistant", "content": content } }] }))
 }
 
-/// Refuses, and says what it refused.
+/// Refuses each request, and returns what it refused.
 async fn refuse(State(seen): State<Seen>, headers: HeaderMap) -> Response {
     let key = headers["x-gate"].to_str().unwrap().to_owned();
     seen.lock().unwrap().push(key.clone());
     (StatusCode::FORBIDDEN, format!("not with {key}")).into_response()
 }
 
-/// The first variable is a key because it is used as one, the second because it is called one.
+/// The first variable is a key because of its use, the second because of its name.
 const KEYS: &str = r#"
 name: keys
 settings:
@@ -68,7 +68,7 @@ fn clean(what: &str, output: Output) -> Output {
     output
 }
 
-/// The binary with both keys in its environment.
+/// Runs the binary with both keys in its environment.
 fn with_keys(place: &Place, args: &[&str]) -> Command {
     let mut command = place.command(args);
     command
@@ -91,7 +91,7 @@ async fn a_key_of_the_environment_is_sent_and_never_written() {
         let args = ["run", &file, "--id", "k", "-i", &base, "-v", "-v"];
         let mut run = Following::of(with_keys(&place, &args));
         run.until("ActionEnded", "script");
-        // Killed on the way, so that what is written in between is seen too.
+        // The process is killed during the run, so that intermediate data is checked too.
         run.kill();
         assert_clean("the store of a killed process", &bytes_of(&place.state()));
         assert!(place.run(&["signal", "k", "go"]).status.success());
@@ -111,7 +111,7 @@ async fn a_key_of_the_environment_is_sent_and_never_written() {
             assert!(output.status.success(), "{args:?} {output:?}");
         }
         assert_clean("the store", &bytes_of(&place.state()));
-        // What came back with a key in it is there, masked; and the script had the real one.
+        // The results with a key in them are masked, and the script had the real key.
         let dump = place.json(&["dump", "k", "-o", "json"]);
         let state = &dump["runs"][0]["state"]["variables"];
         assert_eq!(state["answer"]["content"], "you came with Bearer ***");
@@ -166,7 +166,7 @@ nodes:
         }
         let output = command.output().unwrap();
         assert!(output.status.success(), "{output:?}");
-        // It lacks nothing, so there is nothing to warn of.
+        // Nothing is missing, so there is no warning.
         assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
         let state: Json_ = serde_json::from_slice(&output.stdout).unwrap();
         state["out"]["stdout"].as_str().unwrap().to_owned()
@@ -175,7 +175,7 @@ nodes:
     assert_eq!(given(Some("")), ",b,x,d,5,e,");
     assert_eq!(given(Some(TOKEN)), "***,***,x***,***,5,e,");
     assert_clean("the store", &bytes_of(&place.state()));
-    // Read without one anywhere, it is needed.
+    // If no place has a default, the variable is required.
     let bare = text.replace(" | default('a')", "");
     let failed = place.run(&["run", &place.file("b.yaml", &bare)]);
     assert_eq!(failed.status.code(), Some(1));
@@ -186,7 +186,7 @@ nodes:
     );
 }
 
-/// What is no key, everywhere where it can be read.
+/// A variable that is not a key, in every place that can read it.
 const SAVED: &str = r#"
 name: kept
 initial_state: {n: 0}
@@ -213,7 +213,7 @@ fn a_run_resumes_with_the_environment_it_began_with() {
     run.kill();
     assert!(place.run(&["signal", "e", "go"]).status.success());
     let mut resume = place.command(&["resume", "e", "-o", "json"]);
-    // Another machine, another environment.
+    // Another machine with another environment.
     resume.env("WINDLASS_TEST_MODE", "slow");
     resume.env("WINDLASS_TEST_NONE", "set since");
     let output = resume.output().unwrap();

@@ -61,7 +61,7 @@ async fn auto_continue_does_not_wait() {
     let end: Json = serde_json::from_slice(&run.stdout).unwrap();
     let expected = json!({ "draft": "one more", "done": "one more", "approved": null });
     assert_eq!(end, expected);
-    // No node sees that it does not wait.
+    // No node can see that it does not wait.
     let (_dir, file, state) = folder(
         "
 name: interrupts

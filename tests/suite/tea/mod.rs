@@ -1,16 +1,16 @@
-//! The format of The Edge Agent, case by case: each folder of `tests/tea` is one, and a new folder
-//! is a new case. It holds `workflow.yaml` and, as far as the case needs them,
+//! The format of The Edge Agent, case by case: each folder of `tests/tea` is a case. It contains `workflow.yaml` and
+//! what the case needs of these:
 //!
-//! - `input.json`: what the run starts with,
-//! - `expected.json`: the state at the end, exactly, down to the kinds of numbers,
-//! - `error.txt`: the run fails, and its error holds each of these lines,
-//! - `load.txt`: the file is refused, and its diagnostics hold each of these lines,
-//! - `warnings.txt`: it is not refused, and its warnings hold each of these lines; without this
-//!   file there are none,
-//! - `events.json`: the events of the kinds that it names, in order, with the members it names,
-//! - `llm.json`: what a model's server answers, in order: text, or `{status, headers, body}`; its
-//!   URL is the input `llm`,
-//! - `requests.json`: for each request that the model's server got, texts that are in it.
+//! - `input.json`: the input of the run,
+//! - `expected.json`: the exact state at the end, including the types of numbers,
+//! - `error.txt`: the run fails, and its error contains each of these lines,
+//! - `load.txt`: the file is refused, and its diagnostics contain each of these lines,
+//! - `warnings.txt`: the file is accepted, and its warnings contain each of these lines; without this file there are
+//!   none,
+//! - `events.json`: the events of the kinds that it names, in order, with the members that it names,
+//! - `llm.json`: the answers of a model's server, in order: text, or `{status, headers, body}`; its URL is the input
+//!   `llm`,
+//! - `requests.json`: for each request to the model's server, texts that it contains.
 
 mod absent;
 mod branches;
@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex};
 use windlass_engine::{Engine, EngineError, LoadError, Workflow, report};
 use windlass_expression::Value;
 
-/// A model's server with its answers written down.
+/// A model's server with prepared answers.
 #[derive(Clone, Default)]
 struct Model {
     answers: Arc<Mutex<Vec<Json>>>,
@@ -89,7 +89,7 @@ impl Case {
         let _ = writeln!(self.wrong, "  {what}");
     }
 
-    /// Every line of a file must be in a text.
+    /// Checks that a text contains every line of a file.
     fn must_hold(&mut self, file: &str, text: &str) {
         let Some(lines) = self.text(file) else { return };
         for line in lines.lines().filter(|line| !line.trim().is_empty()) {
@@ -235,7 +235,7 @@ fn cases() -> Vec<PathBuf> {
     cases
 }
 
-/// What a table calls a case: `while-basic`, or several as `while-load-max-{zero,text}`.
+/// The cases in a table, which are written `while-basic`, or `while-load-max-{zero,text}` for several.
 fn listed(readme: &str) -> BTreeSet<String> {
     let rows = readme.lines().filter(|line| line.starts_with('|'));
     let cells = rows.filter_map(|row| row.trim_end_matches('|').rsplit('|').next());
@@ -273,7 +273,7 @@ fn every_case_shows_a_requested_feature() {
     }
 }
 
-/// `WINDLASS_TEA=retry` plays only the cases whose names begin so.
+/// `WINDLASS_TEA=retry` plays only the cases whose names begin with `retry`.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_case_comes_to_what_it_should() {
     let only = std::env::var("WINDLASS_TEA").unwrap_or_default();
@@ -331,8 +331,8 @@ actions:
   zuletzt: {type: setVariable, inputs: {name: done, value: true}}
 "#;
 
-/// States and scopes without names and places. Of a loop, what the formats themselves differ in:
-/// one has no deadline and does not look at its condition when the count is spent.
+/// States and scopes without names and places, and without the differences of the formats' loops: one format has no
+/// deadline, and does not check its condition after the last iteration.
 fn shape(text: &str) -> String {
     use windlass_machine::program::{Call, Op, ScopeKind};
     use windlass_model::model::Name;
@@ -388,7 +388,7 @@ fn shape(text: &str) -> String {
         "{:?}\n{states:#?}\n{scopes:#?}\n{actions:#?}",
         program.entry
     );
-    // And in what a condition counts as that compares what cannot be compared.
+    // The formats also differ in how a condition treats a comparison of different types.
     let mut parts = shape.split("reading: Truth(");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |all, part| {
@@ -401,7 +401,7 @@ fn equal_loops_are_equal_programs() {
     let (tea, loom) = (shape(IN_TEA), shape(IN_LOOM));
     assert!(tea.contains("Repeat") && tea.contains("state.n < 3"));
     assert_eq!(tea, loom);
-    // And it is not that everything is the same.
+    // Different loops do differ.
     assert_ne!(tea, shape(&IN_LOOM.replace("count: 5", "count: 6")));
     assert_ne!(tea, shape(&IN_LOOM.replace("name: done", "name: gone")));
 }
