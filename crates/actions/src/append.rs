@@ -1,8 +1,8 @@
 //! `appendFile`: appends rows to a file, each exactly once.
 //!
 //! The run stores the length of the file before its first append and after each append. This length is the committed
-//! end of the file. Bytes behind the committed end are cut off only if an earlier attempt at the same append wrote
-//! them. Any other bytes behind it are from other programs: then the append fails and overwrites nothing. Without the
+//! end of the file. Bytes after the committed end are cut off only if an earlier attempt at the same append wrote
+//! them. Any other bytes after it are from other programs: then the append fails and overwrites nothing. Without the
 //! input `replace`, an append also fails after an aborted attempt if the length of the file before that attempt is
 //! unknown.
 //!
@@ -78,7 +78,7 @@ struct Job {
     replace: bool,
     content: Content,
     key: String,
-    /// Whether an earlier attempt at this append may have written the bytes behind the committed end.
+    /// Whether an earlier attempt at this append may have written the bytes after the committed end.
     may_be_repeated: bool,
 }
 
@@ -238,7 +238,7 @@ impl Job {
             return Ok(self.output(&target, &real, known.unwrap_or(now), None));
         }
         // If the run has not stored a length of the file: with `replace`, the file is rewritten from its beginning;
-        // without `replace`, the rows are written behind its present content.
+        // without `replace`, the rows are written after its present content.
         let from = known.unwrap_or(if self.replace { 0 } else { now });
         let before = last.get(&real);
         let keys = match self.content.key() {
@@ -369,7 +369,7 @@ impl Job {
         replace::length(self.files.get(real))
     }
 
-    /// Fails unless the bytes behind the committed end are from this append.
+    /// Fails unless the bytes after the committed end are from this append.
     fn check(
         &self,
         file: &mut File,
@@ -486,7 +486,7 @@ fn write(file: &mut File, from: u64, now: u64, rows: &EncodedRows) -> io::Result
     file.sync_data()
 }
 
-/// Returns true if the bytes behind the committed end are a beginning of this append's bytes, left by an earlier
+/// Returns true if the bytes after the committed end are a beginning of this append's bytes, left by an earlier
 /// attempt. A zero matches any byte, because bytes that were not written before a power cut read as zeros.
 fn is_own(rows: &EncodedRows, file: &mut File, from: u64, now: u64) -> io::Result<bool> {
     let overwritten = usize::try_from(rows.overwritten).unwrap_or_default();

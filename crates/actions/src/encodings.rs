@@ -113,7 +113,7 @@ fn letter(code: u32) -> Option<Vec<u8>> {
     Some(char::from_u32(code)?.to_string().into_bytes())
 }
 
-/// Decodes the text behind an ampersand, as in HTML: `amp;`, `#65;`, `#x41;`.
+/// Decodes the text after an ampersand, as in HTML: `amp;`, `#65;`, `#x41;`.
 fn html(rest: &[u8]) -> Option<(Vec<u8>, usize)> {
     let end = rest.iter().take(12).position(|byte| *byte == b';')?;
     let name = std::str::from_utf8(rest.get(..end)?).ok()?;
@@ -136,7 +136,7 @@ fn html(rest: &[u8]) -> Option<(Vec<u8>, usize)> {
     Some((meant, end + 2))
 }
 
-/// Decodes the text behind a backslash. Skips further backslashes first, because each layer of JSON doubles them.
+/// Decodes the text after a backslash. Skips further backslashes first, because each layer of JSON doubles them.
 fn backslash(rest: &[u8]) -> (Vec<u8>, usize) {
     let more = rest.iter().take_while(|byte| **byte == b'\\').count();
     let before = 1 + more;
@@ -157,7 +157,7 @@ fn backslash(rest: &[u8]) -> (Vec<u8>, usize) {
     }
 }
 
-/// Decodes the text behind the `u` of an escape with a backslash: `u0041`, `ud83d\ude00`, `u{41}`.
+/// Decodes the text after the `u` of an escape with a backslash: `u0041`, `ud83d\ude00`, `u{41}`.
 fn unicode(digits: &[u8]) -> Option<(Vec<u8>, usize)> {
     if let Some(inside) = digits.strip_prefix(b"{") {
         let end = inside.iter().take(7).position(|byte| *byte == b'}')?;
@@ -178,7 +178,7 @@ fn unicode(digits: &[u8]) -> Option<(Vec<u8>, usize)> {
 /// Calls `see` with each decoded sequence of Base64 letters, in either alphabet.
 ///
 /// A sequence is decoded several times, from each position in a group of four letters, because it is not known where a
-/// group begins. Line ends in a sequence, and white space behind them, are skipped.
+/// group begins. Line ends in a sequence, and white space after them, are skipped.
 pub(super) fn base64(text: &[u8], see: &mut dyn FnMut(&View)) {
     let mut at = 0;
     while at < text.len() {

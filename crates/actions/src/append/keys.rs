@@ -3,7 +3,7 @@
 //!
 //! `FILE.keys` is a list with one record per row: the hash of the row's key, and the position in the file where the row
 //! ends. The end in the last record is the end of the file. If it is not, rows were written without keys. The list is
-//! synced before the rows are written, so it has the key of every row in the file. If the end in a record is behind the
+//! synced before the rows are written, so it has the key of every row in the file. If the end in a record is after the
 //! committed end of the file, the append of the row was not committed: the record is ignored, and the next append cuts
 //! it off.
 //!
@@ -23,7 +23,7 @@ use windlass_model::model::sha256;
 /// The first bytes of a list.
 const LIST_HEADER: [u8; RECORD] = *b"windlass keys of rows 1\n";
 
-/// The offset of the hash of the key expression, which is behind the header. Then the number of records that the header
+/// The offset of the hash of the key expression, which is after the header. Then the number of records that the header
 /// and this hash occupy.
 const EXPRESSION: u64 = RECORD as u64;
 const HEADERS: u64 = 2;
@@ -499,7 +499,7 @@ mod tests {
         numbers.map(|n| KeyHash::of(&Value::Int(n))).collect()
     }
 
-    /// Adds rows with these keys behind `from`, each of ten bytes. Returns the new end of the file.
+    /// Adds rows with these keys after `from`, each of ten bytes. Returns the new end of the file.
     fn add(path: &Path, from: u64, inserted: u64, numbers: std::ops::Range<i64>) -> (u64, u64) {
         let mut keys = KeyIndex::open(path, from, "id", inserted, None)
             .unwrap()

@@ -120,7 +120,7 @@ fn replace_target(
         let what = format!("this run left it with {length} bytes, and it has {now}");
         return Err(io::Error::new(ErrorKind::InvalidData, what));
     }
-    // Cut off the bytes behind `length`: an aborted append wrote them, and the run never committed it.
+    // Cut off the bytes after `length`: an aborted append wrote them, and the run never committed it.
     file.set_len(length)?;
     if let Ok(old) = fs::metadata(target) {
         file.set_permissions(old.permissions())?;

@@ -1,4 +1,4 @@
-//! Encodes the rows of a file: JSON Lines, a JSON array, or CSV. An append writes only behind the committed end of the
+//! Encodes the rows of a file: JSON Lines, a JSON array, or CSV. An append writes only after the committed end of the
 //! file, so each format defines how it continues a file of a given length. This module never writes a file.
 
 use crate::inputs::{invalid, mismatch};
@@ -151,7 +151,7 @@ fn array(rows: &[&Value], from: u64) -> Result<EncodedRows, Fault> {
     for row in rows {
         out.bytes.extend_from_slice(before);
         out.bytes.extend_from_slice(row.to_json().as_bytes());
-        // Count the end of the array, too, so that even the first row of an append ends behind the previous end of the
+        // Count the end of the array, too, so that even the first row of an append ends after the previous end of the
         // file.
         out.ends.push(out.length(from) + ARRAY_END.len() as u64);
         before = b",\n";
