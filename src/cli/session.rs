@@ -58,7 +58,7 @@ pub enum FeedItem {
 /// The channel for the items of all followed runs, each with the run's id.
 pub type Feed = mpsc::Sender<(String, FeedItem)>;
 
-/// How to open the store if this process becomes its owner. Also the server or engine that is used instead of a
+/// How to open the store if this process becomes its owner. It also has the server or engine that is used instead of a
 /// store.
 #[derive(Clone)]
 pub struct Setup {

@@ -173,7 +173,7 @@ pub fn simulate_append(request: &Request) -> Result<Value, Fault> {
     Ok(job.output(&target, &real, length, Some(&prepared)))
 }
 
-/// Returns true if a format added the request, so that it is in no author's file: it measures or replaces files.
+/// Returns true if a format added the request, which measures or replaces files. Such a request is in no author's file.
 #[must_use]
 pub fn is_append_bookkeeping(request: &Request) -> bool {
     let set = |key: &str| request.inputs.get(key) == Some(&Value::Bool(true));

@@ -12,8 +12,8 @@ use windlass_model::model::{Fault, Origin, fault_kind};
 /// everything else.
 static PLACES: Semaphore = Semaphore::const_new(2);
 
-/// Maximum number of concurrent computations for guests (workflows from HTTP or MCP). It is one less, so that one slot
-/// is always left for the operator.
+/// Maximum number of concurrent computations for guests (workflows from HTTP or MCP). It is one less than the number of
+/// slots, so that one slot is always left for the operator.
 static GUESTS: Semaphore = Semaphore::const_new(1);
 
 /// Cancels the work on drop. It is dropped when no caller waits for the work any more.

@@ -32,7 +32,7 @@ pub(super) enum Target {
     Denied,
 }
 
-/// The handlers by name. Also the executor of `activity`, `actor`, `connector` and `runner`.
+/// The handlers by name. They are also the executor of `activity`, `actor`, `connector` and `runner`.
 #[derive(Clone)]
 pub(super) struct Handlers {
     targets: BTreeMap<Name, Target>,

@@ -1,4 +1,4 @@
-//! Finds secrets in results, also in common encodings of them, and masks them.
+//! Finds secrets in results, both plain and in common encodings, and masks them.
 
 use super::encodings::{base64, unescaped};
 use base64::Engine as _;
@@ -132,7 +132,7 @@ impl Mask {
         places
     }
 
-    /// Reports the positions of secrets, also of those that are found only in a decoded view of the bytes.
+    /// Reports the positions of secrets, including those that are found only in a decoded view of the bytes.
     fn search(
         &self,
         bytes: &[u8],

@@ -68,7 +68,7 @@ impl Spec {
 }
 
 pub(super) struct ProcessOutput {
-    /// The exit code. If a signal killed the process, this is 128 plus the number of the signal, as in shells.
+    /// The exit code. If a signal killed the process, this is 128 plus the number of the signal, as a shell reports it.
     pub(super) code: i32,
     signal: Option<i32>,
     /// Standard output. Bytes that are not valid UTF-8 are replaced.

@@ -1,6 +1,5 @@
-//! Secrets outside of the machine: where they are read from, how they get into a request just before it is carried out,
-//! and how they are removed from the result. No value that the machine receives contains a secret. A secret is read for
-//! each attempt, so a changed secret needs no restart.
+//! Secrets outside of the machine: where they are read, how a request gets them just before it is executed, and how
+//! they are removed from its result.
 
 use super::callback::Callbacks;
 use super::mask::Mask;

@@ -1,5 +1,5 @@
-//! The workflows that a workflow starts as runs of their own (`type: workflow`): the files of the called workflows,
-//! which are part of the calling workflow's bundle, and the input and the result of a call.
+//! Workflows that a workflow starts as separate runs (`type: workflow`). Has the files of the called workflows (they
+//! are part of the calling workflow's bundle), and the input and the result of a call.
 
 use super::launch::{DEPTH_LABEL, MAX_DEPTH, refuse_on_temporal};
 use super::load::{LoadOptions, Workflows, read_stored, stored_caps};
@@ -98,7 +98,7 @@ fn part_of(bundle: &Bundle, file: u16) -> Option<(Bundle, Vec<u16>)> {
     }
 }
 
-/// Returns the depth of a child run of a run with these labels.
+/// Returns the depth that a child run has, for the labels of its parent run.
 pub(super) fn depth_below(labels: &BTreeMap<String, String>) -> usize {
     depth(labels).saturating_add(1)
 }
@@ -117,7 +117,7 @@ pub(super) fn too_deep(workflow: &str) -> Fault {
     Fault::new(fault_kind::WORKFLOW, message)
 }
 
-/// Returns the names of the saved workflows that a workflow calls, also from the files of its bundle.
+/// Returns the names of the saved workflows that a workflow or a file of its bundle calls.
 pub(super) fn saved_names(source: &ProgramSource) -> BTreeSet<Name> {
     let mut names = BTreeSet::new();
     let mut checked = BTreeSet::from([0]);

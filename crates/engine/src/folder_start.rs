@@ -34,7 +34,7 @@ struct SeenFile {
     progress: Progress,
 }
 
-/// The version of a file. If one of these values changes, the file counts as a new file.
+/// The version of a file. If one of these values changes, the file is treated as a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileVersion {
     size: u64,

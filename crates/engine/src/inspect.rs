@@ -41,7 +41,7 @@ pub struct Inspector {
     /// The details: what lists show of a run in addition to its entry in the run index. A cached detail is valid while
     /// the run has the version of the detail.
     details: Arc<Mutex<Details>>,
-    /// Whether this inspector is one of a batch of reads. Its reads do not wait for the disk: the batch waits once at
+    /// Whether this inspector is used for a batch of reads. Its reads do not wait for the disk: the batch waits once at
     /// its end.
     in_batch: bool,
 }
@@ -237,7 +237,7 @@ impl Inspector {
             found = self.read_from(store, |store| {
                 store.last_statuses(run, path, wanted.clone(), commits)
             })?;
-            // Read at most twice, because a list need not show iterations that ended long ago.
+            // Read at most twice, because a list does not have to show iterations that ended long ago.
             Ok(found.len() >= all || times > 1)
         })?;
         Ok(found)

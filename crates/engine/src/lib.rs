@@ -365,7 +365,7 @@ impl Engine {
     /// Returns a handle on an existing run. The handle receives the updates from now on, and the result.
     ///
     /// # Errors
-    /// Returns store errors, also for an unknown run.
+    /// Returns store errors, including the error for an unknown run.
     pub async fn handle(&self, run: &str) -> Result<Run, EngineError> {
         let (watcher, updates) = watch();
         let header = self.launcher.runs.follow(run, watcher).await?;
@@ -380,7 +380,7 @@ impl Engine {
     /// whole history).
     ///
     /// # Errors
-    /// Returns store errors, also for an unknown run.
+    /// Returns store errors, including the error for an unknown run.
     pub async fn follow(&self, run: &str, events: Option<u64>) -> Result<Follower, EngineError> {
         let printed = self.local.scheduler.printing().listen(run);
         let handle = self.handle(run).await?;

@@ -101,7 +101,7 @@ pub fn load_text(path: &str, text: String, options: &LoadOptions) -> Result<Work
 /// Reads a workflow's file. The path `-` is standard input.
 ///
 /// # Errors
-/// Returns [`LoadError::Unreadable`], also if the file is too large.
+/// Returns [`LoadError::Unreadable`], for example if the file is too large.
 pub fn read_file(path: &Path) -> Result<SourceFile, LoadError> {
     let shown = path.display().to_string();
     let text = if shown == "-" {

@@ -28,7 +28,7 @@ pub enum Extent<'a> {
     Headers,
 }
 
-/// Reads runs. Each method may block. Errors are those of the store, also for an unknown run.
+/// Reads runs. Each method may block. Errors are those of the store, including the error for an unknown run.
 /// [`Inspector`](crate::Inspector) has the queries.
 pub trait RunReader: Send + Sync + 'static {
     /// Makes this extent of the runs available, and returns a store that contains it. For runs in this process, the

@@ -306,8 +306,8 @@ impl Inspector {
 }
 
 impl StartOptions {
-    /// Sets the scheduled time of the run. If the run's id is the one that the schedule of the saved workflow uses for
-    /// this time, the run counts as started by the schedule.
+    /// Sets the scheduled time of the run. The schedule of a saved workflow derives the id of a run from the time. If
+    /// the run has this id, it counts as started by the schedule.
     #[must_use]
     pub fn scheduled(mut self, workflow: Option<&str>, time: Timestamp) -> Self {
         let is_of = |name: &&str| self.id.as_deref() == Some(&*run_of(name, time));

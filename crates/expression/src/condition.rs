@@ -354,9 +354,9 @@ const TAKE_NO_OBJECT: [&str; 7] = [
     "lessOrEquals",
 ];
 
-/// Returns true if an argument of this function may be an object as a value.
-/// Otherwise, an object with one member is a call, so a misspelt function is reported. If another argument of
-/// `equals` is a number or a text, an object is not a value either, because then `equals` would never hold.
+/// Returns true if an argument of this function may be an object as a value. Otherwise, an object with one member is a
+/// call, so a misspelt function is reported. If another argument of `equals` is a number or a text, an object is not a
+/// possible value either, because `equals` would then never be true.
 fn takes_objects<'v>(of: &str, mut constants: impl Iterator<Item = &'v Value>) -> bool {
     if of.eq_ignore_ascii_case("equals") {
         return constants.all(|value| matches!(value, Value::Object(_) | Value::Null));

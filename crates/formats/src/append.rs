@@ -119,9 +119,9 @@ fn measured(reader: &Reader<'_>, variable: &str, span: Span) -> Result<Assignmen
     Ok(set(variable, value, span))
 }
 
-/// Makes the assignment after an append.
-/// If the append did not start at the last known length, another append ran at the same time. This is a fault. It is
-/// found also if a crash repeated the append, because the run has the length.
+/// Makes the assignment after an append. If the append did not start at the last known length, another append ran at
+/// the same time, which is a fault. The fault is found even if a crash repeated the append, because the run has the
+/// length.
 pub(super) fn remember(
     reader: &Reader<'_>,
     variable: &str,

@@ -461,7 +461,7 @@ fn looks_like(node: &Node) -> Option<Dialect> {
             // Both formats with `nodes` report a value that is not a list.
             _ => &[],
         };
-        // A node counts as one of canvas also if the author forgot its id.
+        // A node counts as a canvas node even if the author forgot its id.
         let is_canvas = |node: &Node| {
             let given = |key| node.get(key).is_some();
             given("type") && (given("id") || (given("data") && !given("name")))

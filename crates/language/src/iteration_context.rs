@@ -28,7 +28,7 @@ pub struct IterationContext {
 /// Loads the context of an iteration of a run, such as `outer#2/inner#7`.
 ///
 /// # Errors
-/// Errors of the store, also if the run, the loop or the iteration does not exist.
+/// Errors of the store, for example if the run, the loop or the iteration does not exist.
 pub fn load_iteration_context(
     inspector: &Inspector,
     run: &str,
@@ -199,7 +199,7 @@ const MAX_LISTED: usize = 100;
 /// loop.
 ///
 /// # Errors
-/// Errors of the store, also if the run or the loop does not exist, or the error of a condition that is not valid.
+/// Errors of the store, for example if the run or the loop does not exist, or the error of an invalid condition.
 pub fn test_condition(
     inspector: &Inspector,
     run: &str,

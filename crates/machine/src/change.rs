@@ -283,7 +283,7 @@ impl Change {
             },
             Self::EffectRequested(_, effect) => fits(&effect.request.inputs),
             Self::Restored(_) => false,
-            // These changes have no values, or have values that are also in other changes.
+            // These changes have no values, or only values that other changes have, too.
             _ => true,
         }
     }

@@ -158,7 +158,7 @@ impl<'r, 'a> Reader<'r, 'a> {
     }
 
     /// Returns the name under which an action is in the history. In a format that reports nodes, a step that the format
-    /// added has the name of the authored node that it belongs to.
+    /// added has the name of the author's node to which it belongs.
     pub fn history_name(self, action: Option<ActionId>) -> Option<Name> {
         if !self.program.rules.reports_nodes {
             return Some(self.program.action(action?)?.name.clone());

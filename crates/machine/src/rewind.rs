@@ -300,8 +300,8 @@ fn undo_call(run: &mut RunState, cursor: CursorId) {
     }
 }
 
-/// Moves the run's times from `then` to `now`, so that no time passes for the run in between, as in a pause. A run that
-/// was paused at a limit stays paused, because only a resume allows more.
+/// Moves the run's times from `then` to `now`, so that no time passes for the run between them, as in a pause. A run
+/// that was paused at a limit stays paused, because only a resume allows more.
 fn stop_at_point(run: &mut RunState, then: Timestamp, now: Timestamp) -> Result<(), Bug> {
     let (since, limit) = match run.paused.take() {
         Some((since, reason @ PauseReason::Limit(..))) => (since, Some(reason)),

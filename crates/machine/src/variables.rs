@@ -29,8 +29,8 @@ impl VariableHandler<'_, '_> {
                 ..read.view(cursor)
             };
             let value = view.computed(&one.value)?;
-            // The value is the input and output of an action that only assigns, so it is secure if these are. For a
-            // call that also assigns (`bound`), the value is neither.
+            // The value is the input and output of an action that only assigns, so it is secure if that input or output
+            // is. For a call that also assigns (`bound`), the value is neither.
             let value = match bound {
                 None => read.seal_if_secure(read.state_of(cursor)?, value),
                 Some(_) => value,

@@ -131,12 +131,11 @@ pub enum ServeError {
     Engine(#[from] EngineError),
 }
 
-/// Serves the store in `state` until the future of `stop` is ready.
-/// When `stop` is called again and its future is ready, the grace period ends at once. `ready` is called with the
-/// address after earlier runs were recovered.
+/// Serves the store in `state` until the future of `stop` is ready. When `stop` is called again and its future is
+/// ready, the grace period ends at once. `ready` is called with the address after earlier runs were recovered.
 ///
 /// # Errors
-/// [`ServeError`]. The engine is stopped also if there is an error.
+/// [`ServeError`]. The engine is stopped even if there is an error.
 pub async fn serve(
     state: &Path,
     engine: Arc<Engine>,

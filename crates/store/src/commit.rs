@@ -359,8 +359,8 @@ impl<K: Kv> Rows<K> {
         encoded: &mut EncodedCommit,
     ) -> Result<(), StoreError> {
         let (run, revision) = (&commit.header.id, commit.header.revision);
-        // A run has no header before its first commit. If such a commit failed, no row would refer to its pieces, and
-        // they would never be removed.
+        // A run has no header before its first commit. If such a commit failed, its pieces would remain without a row
+        // that refers to them, and would never be removed.
         if revision < 2 || !encoded.is_long() || check_id(run).is_err() {
             return Ok(());
         }

@@ -65,7 +65,8 @@ impl WriteBatch {
         self.ops.truncate(mark.ops);
     }
 
-    /// Removes all writes. The buffer retains its memory up to a limit, to which it shrinks after a very large value.
+    /// Removes all writes. The buffer keeps its memory for the next value, up to a limit. After a larger value it
+    /// shrinks to this limit.
     pub fn clear(&mut self) {
         const KEEP: usize = 4 << 20;
         self.rollback(Savepoint { bytes: 0, ops: 0 });

@@ -37,8 +37,8 @@ use windlass_model::model::{Fault, Name, Request, Status, fault_kind};
 use windlass_store::ProgramSource;
 use windlass_value::time::Timestamp;
 
-/// The version of the machine. If workers are versioned, a run is continued only by workers with the version with which
-/// its execution began. Change the number if the machine would replay an existing history differently.
+/// The version of the machine. If workers are versioned, a run continues only on workers of the version that began its
+/// execution. Change the number if the machine would replay an existing history differently.
 const MACHINE: &str = "1";
 
 /// The environment variable that overrides [`MACHINE`], for tests.
@@ -318,7 +318,7 @@ impl Shared {
                 }
                 Job::FireTimer(fired) => Some(Input::Fired(fired.seq)),
                 Job::CancelWorkflow(_) => Some(Input::Cancel),
-                // Temporal sends this also if the other run had ended or never began.
+                // Temporal reports this even if the other run had ended or never began.
                 Job::ResolveRequestCancelExternalWorkflow(_) => Some(Input::RunCancelled),
                 Job::SignalWorkflow(signal) => Some(Input::Signal(
                     Name::from(signal.signal_name),

@@ -127,7 +127,8 @@ impl Value {
         }
     }
 
-    /// Returns the whole number, also for a double such as 5.0; `None` for other values.
+    /// Returns the whole number of an integer, or of a double without a fraction such as 5.0. Returns `None` for other
+    /// values.
     #[must_use]
     pub fn as_int(&self) -> Option<i64> {
         match self {

@@ -275,9 +275,8 @@ pub(super) fn shown_next(given: &str) -> String {
     }
 }
 
-/// Returns an action after the last page that detects a misspelt `--next`.
-/// It fails the run if there is only one page and two things hold: the page does not have what `--next` reads, and
-/// has a member that usually leads to a next page.
+/// Returns an action after the last page that detects a misspelt `--next`. It fails the run if there is only one page,
+/// this page lacks what `--next` reads, and it has a member that usually leads to a next page.
 pub(super) fn misspelt_next(next: &NextPage, given: &str) -> Option<(String, Value)> {
     let missing = match next {
         NextPage::Page | NextPage::Offset => return None,

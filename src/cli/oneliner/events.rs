@@ -27,7 +27,7 @@ pub(super) fn events(args: &ReadEventsArgs, to: Option<&str>, times: u64) -> Res
         look.insert("retry".to_owned(), policy(&RETRY, times, &["transient"]));
     }
     let mut actions = Map::new();
-    // If there is no condition to wait for, it is not an error that the duration or the number of events is reached.
+    // Without a condition to wait for, reaching the duration or the number of events is not an error.
     let on_limit = if until.is_some() { "fail" } else { "continue" };
     let condition = match (until, args.times) {
         (Some(until), _) => {

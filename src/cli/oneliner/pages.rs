@@ -17,7 +17,7 @@ const END: &str = "variables.at.next is none or variables.at.next is false \
 /// The condition that holds after the last page if cursors are opaque: there is no cursor.
 const OPAQUE_END: &str = "variables.at.next is none";
 
-/// The condition that holds if an answer is a page, and not the refusal of a number after the last page.
+/// The condition that is true if an answer is a page, and false if the server refused a number after the last page.
 const IS_PAGE: &str =
     "actions.look.outputs.statusCode < 400 and actions.look.outputs.body is not none";
 

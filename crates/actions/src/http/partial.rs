@@ -1,6 +1,6 @@
 //! A partial file of a download. The partial file is next to the target of the download until it is complete, so that
 //! no reader sees an incomplete file under the target's name. A second file, the note, has the version of the resource
-//! (RFC 9110, 8.8). With it, a later attempt can request only the rest, also in another process. This module never
+//! (RFC 9110, 8.8). With it, a later attempt can request only the rest, even in another process. This module never
 //! sends anything.
 
 use super::stall::StallWatch;

@@ -101,7 +101,7 @@ impl Settings {
     }
 }
 
-/// Returns the URL to which a question with these inputs is sent. `None` if it is not sent over HTTP.
+/// Returns the URL to which a request to a model with these inputs is sent. `None` if it is not sent over HTTP.
 pub(super) fn address(inputs: &Value) -> Option<reqwest::Url> {
     let mut inputs = inputs.as_object()?.clone();
     // Set any key, so that a file with the key is not read: the URL does not depend on the key.
@@ -121,7 +121,7 @@ fn whole(value: &Value) -> Option<i64> {
         .or_else(|| value.as_str()?.trim().parse().ok())
 }
 
-/// Reads a number, also from text, because templates return text.
+/// Reads a number. A text that is a number is accepted, because templates return text.
 fn number(key: &str, value: &Value) -> Result<f64, Fault> {
     let text = scalar(key, value)?.unwrap_or_default();
     match (value, text.trim().parse::<f64>()) {

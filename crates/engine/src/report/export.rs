@@ -66,7 +66,7 @@ pub struct LoopExport {
 /// Exports a run as one document. `at` is the current time.
 ///
 /// # Errors
-/// Returns store errors, also for an unknown run.
+/// Returns store errors, including the error for an unknown run.
 pub fn export(
     inspector: &Inspector,
     run: &str,

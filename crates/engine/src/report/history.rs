@@ -66,7 +66,7 @@ pub struct NumberedEvent {
 /// Returns the history of a run.
 ///
 /// # Errors
-/// Returns store errors, also for an unknown run.
+/// Returns store errors, including the error for an unknown run.
 pub fn history(
     inspector: &Inspector,
     run: &str,

@@ -217,8 +217,8 @@ pub struct PauseReport {
 }
 
 impl OutcomeReport {
-    /// Makes the report of an outcome, with positions in the sources (`bundle`) and with the limits that `loops`
-    /// reached. `run` is the final state of the run, if it was read.
+    /// Makes the report of an outcome. `bundle` is needed for positions in the sources, and `loops` for the limits that
+    /// they reached. `run` is the final state of the run, if it was read.
     #[must_use]
     pub fn new(
         outcome: &Outcome,

@@ -184,7 +184,7 @@ fn boolean(text: &str) -> Option<Value> {
 /// more.
 ///
 /// # Errors
-/// Returns store errors, also for an unknown run.
+/// Returns store errors, including the error for an unknown run.
 pub fn callback_question(
     inspector: &Inspector,
     run: &str,

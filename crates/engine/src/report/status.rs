@@ -162,7 +162,7 @@ pub struct LastIteration {
 /// Returns the status of a run. `at` is the current time.
 ///
 /// # Errors
-/// Returns store errors, also for an unknown run.
+/// Returns store errors, including the error for an unknown run.
 pub fn status(
     inspector: &Inspector,
     run: &str,

@@ -56,7 +56,7 @@ impl InferredSchemas {
         let mut shapes = Self::default();
         shapes.link(node, "", "", 0);
         shapes.walk(node, TreePath::default());
-        // Repeat this, because an alias may lead to a root that has an alias itself.
+        // Repeat this, because the target of an alias may be an alias itself.
         for _ in 0..4 {
             for alias in shapes.same.clone() {
                 let ((from, strip), (to, path)) = (&alias.from, alias.to);

@@ -205,7 +205,7 @@ impl<'t> Doctype<'t> {
             }
             (None, _) => {}
         }
-        // The service writes the brackets also if the subset is empty.
+        // The service writes the brackets even if the subset is empty.
         out.push_str(&format!("[{}]>", self.subset));
     }
 }

@@ -128,8 +128,8 @@ impl<F: Format> ActionReader<'_, F> {
     }
 }
 
-/// Resolves the escapes of a schema: `@@` at the start of a key or a text becomes `@`, as in all texts of a
-/// definition.
+/// Resolves the escapes of a schema: `@@` at the start of a key or a text becomes `@`. This rule applies to all texts
+/// of a definition.
 fn unescaped(value: &Value) -> Value {
     let text = |text: &str| match text.strip_prefix("@@") {
         Some(rest) => format!("@{rest}"),

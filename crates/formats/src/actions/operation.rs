@@ -149,7 +149,8 @@ impl<F: Format> ActionReader<'_, F> {
             retry,
             output: _,
         } = self.request(act, "POST");
-        // If the file has the address of the operation in `status`, the answer of the start need not contain it.
+        // If the file has the address of the operation in `status`, the answer to the start does not have to contain
+        // it.
         let starts = match status {
             Some(_) => Template::object(first_inputs.clone()),
             None => with_step(Template::object(first_inputs.clone()), "start"),

@@ -183,7 +183,7 @@ impl<'n> Tea<'_, 'n> {
     /// Reads a condition: text, a boolean, or a number.
     fn condition(&mut self, entry: &Entry) -> Option<Condition> {
         match entry.value.kind {
-            // As in TEA, a condition that cannot be compared stays a text, and a text counts as true.
+            // As in TEA, a condition whose operands cannot be compared stays a text, and a text counts as true.
             Kind::String(_) | Kind::Bool(_) => {
                 let condition = self.reader.condition(entry)?;
                 if entry.value.as_str().is_some_and(compares_outside) {

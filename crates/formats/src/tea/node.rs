@@ -82,7 +82,7 @@ impl<'n> Tea<'_, 'n> {
             }
         }
         if place.in_body {
-            // A node of this type needs `fan_in` also in the body of a loop.
+            // A node of this type needs `fan_in`, even in the body of a loop.
             let collects = node.get("type").and_then(Node::as_str) == Some(DYNAMIC_PARALLEL);
             for key in ["goto", "fan_in", "interrupt"] {
                 if let Some(entry) = fields.get(key).filter(|_| !collects || key != "fan_in") {

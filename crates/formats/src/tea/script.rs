@@ -225,9 +225,9 @@ pub(super) fn value_of_script() -> Template {
     executor_result().part("result")
 }
 
-/// Returns the template of the value that is merged into the state if the node has no `output`.
-/// For Python, this is the returned value (also if it is None), or the new local variables of code without `return`.
-/// For Lua and Prolog, it is the result, unless it is nil.
+/// Returns the template of the value that is merged into the state if the node has no `output`. For Python, this is the
+/// returned value (which may be None), or the new local variables of code without `return`. For Lua and Prolog, it is
+/// the result, unless it is nil.
 fn merged(language: Language, in_body: bool) -> &'static str {
     match (language, in_body) {
         (Language::Python, true) => "{{ result.result if result.returned else result.locals }}",

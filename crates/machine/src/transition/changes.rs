@@ -136,8 +136,8 @@ impl EndHandler<'_, '_> {
 }
 
 impl CallHandler<'_, '_> {
-    /// Requests an effect. `with_state` is the request as it is executed, with the run's state inserted if it needs it;
-    /// `pending` has the request as it is stored.
+    /// Requests an effect. `pending` has the request as it is stored. `with_state` is the request as it is executed:
+    /// with the run's state, if it needs the state.
     pub fn request(&mut self, pending: PendingEffect, with_state: Request) -> MachineResult {
         let (id, cursor) = (EffectId(self.0.run.next_id), pending.cursor);
         let (path, iteration) = self.read().view(cursor).innermost_iteration().unzip();

@@ -49,7 +49,7 @@ pub struct Workflow {
     /// Either may be empty. Both read the variable `failure`, and neither changes how the run ends.
     pub on_failure: Block,
     pub on_finish: Block,
-    /// The steps that run before `on_failure` and `on_finish`, also if the run is cancelled. They cancel operations
+    /// The steps that run before `on_failure` and `on_finish`, even if the run is cancelled. They cancel operations
     /// that still run elsewhere.
     pub cleanup: Block,
     /// A call that is made before the run ends as succeeded. If the call fails, the run fails.

@@ -184,7 +184,7 @@ pub enum Outputs {
 /// How long to sleep.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sleep {
-    /// A duration: ISO 8601 text or `{count, unit}`. In TEA and canvas, also a number of seconds.
+    /// A duration: ISO 8601 text or `{count, unit}`. In TEA and canvas it may also be a number of seconds.
     For(Template),
     /// An instant, RFC 3339.
     Until(Template),

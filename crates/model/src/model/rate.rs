@@ -159,7 +159,7 @@ pub fn check_rate_name(name: &str) -> Result<(), String> {
     ))
 }
 
-/// Returns true if the text after the last colon can only be meant as a port, and is invalid.
+/// Returns true if the text after the last colon can only be intended as a port, but is not a valid one.
 fn has_wrong_port(name: &str) -> bool {
     let Some((_, port)) = name.rsplit_once(':') else {
         return false;

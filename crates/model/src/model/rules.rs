@@ -28,7 +28,7 @@ pub struct Rules {
     pub http_codes: bool,
     /// Whether the history calls actions by their titles, and an anonymous step by the node that contains it.
     pub reports_nodes: bool,
-    /// Whether the history has every check of a loop's condition, also the check that ends the loop.
+    /// Whether the history has every check of a loop's condition, including the check that ends the loop.
     pub reports_checks: bool,
     /// Whether diagrams show nodes and the ports between them, not states.
     pub shows_ports: bool,

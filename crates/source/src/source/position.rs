@@ -1,5 +1,5 @@
-//! Positions as editors count them: lines and UTF-16 code units, both from 0, as in the Language Server Protocol. Also
-//! applies edits whose ranges have such positions.
+//! Positions in the form of the Language Server Protocol: lines and UTF-16 code units, both from 0. Also applies edits
+//! whose ranges have such positions.
 
 use super::Span;
 use super::bundle::BYTE_ORDER_MARK;

@@ -25,8 +25,8 @@ const MAX_CELLS_BYTES: usize = 16 << 10;
 const FIRST_ROWS: u64 = 100;
 const FIRST_ROWS_BYTES: u64 = 4 << 20;
 
-/// Number of iteration rows that are stored whole for a loop's first failures, and also for its last failures. The
-/// second constant is the maximum size in bytes of each of these two parts.
+/// Number of iteration rows that are stored whole for a loop's first failures, and the same number for its last
+/// failures. The second constant is the maximum size in bytes of each of these two parts.
 const FAILED_ROWS: u64 = 1_000;
 const FAILED_ROWS_BYTES: u64 = 16 << 20;
 

@@ -264,9 +264,9 @@ impl Pages {
     }
 
     /// Returns the rows if no message is missing. Then each page refers to the next one, beginning with the page of the
-    /// first key, and every change belongs to a known page.
-    /// A page to which no other page refers is ignored if it was not changed: the process ended after a split had
-    /// created this page, and before the split page was shortened.
+    /// first key, and every change belongs to a known page. A page to which no other page refers is ignored if it was
+    /// not changed. Such a page exists if the process ended during a split: after the new page was created, and before
+    /// the old page was shortened.
     pub fn whole(mut self) -> Option<BTreeMap<Bytes, Bytes>> {
         let first = |(page, leaf): (&u64, &LeafNode)| leaf.lo.is_empty().then_some(*page);
         let mut firsts = self.leaves.iter().filter_map(first);

@@ -35,7 +35,7 @@ pub struct DumpFilter {
 /// Dumps a store, or one run of it. `at` is the time of the dump.
 ///
 /// # Errors
-/// Returns store errors that occur before any run is read, also for an unknown run.
+/// Returns store errors that occur before any run is read, including the error for an unknown run.
 pub fn dump(
     inspector: &Inspector,
     filter: &DumpFilter,

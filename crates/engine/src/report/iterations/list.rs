@@ -56,7 +56,7 @@ pub struct LoopSummary {
 /// Returns the loops of a run.
 ///
 /// # Errors
-/// Returns store errors, also for an unknown run.
+/// Returns store errors, including the error for an unknown run.
 pub fn loops(inspector: &Inspector, run: &str) -> Result<LoopsReport, EngineError> {
     let view = RunView::load(inspector, run)?;
     let mut found: BTreeMap<String, LoopSummary> = BTreeMap::new();

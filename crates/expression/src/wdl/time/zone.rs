@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    /// The rules of the tz database, also for years after the last one that it lists.
+    /// The rules of the tz database, including those for years after the last one that it lists.
     #[test]
     fn clocks_follow_the_rules_of_their_zone() {
         let berlin = find("Europe/Berlin").unwrap();
