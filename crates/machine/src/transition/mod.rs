@@ -101,7 +101,7 @@ handlers! {
         }
         lends { records: RecordHandler, timers: TimerHandler }
     }
-    /// Branches of forks: their cursors and their ends. It also has the records of forks.
+    /// Branches of forks: their cursors, their ends, and the records of forks.
     BranchHandler {
         makes { stop_starting(cursor: CursorId, depth: u32) = ForkClosed { cursor, depth }; }
         reports {
