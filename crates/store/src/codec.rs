@@ -31,13 +31,13 @@ const CONFIG: Configuration = config::standard();
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRecord {
-    /// The bytes are fewer than any record has.
+    /// There are fewer bytes than the shortest record has.
     #[error("it is cut short")]
     Short,
     /// The checksum does not match: the bytes changed after they were written, or they are under another key.
     #[error("its checksum does not match")]
     Checksum,
-    /// A version that this engine does not know.
+    /// The record has a version that this engine does not know.
     #[error("it has version {0}, and this engine knows 1 to {VERSION}")]
     Version(u8),
     /// The pieces of the record belong to different values.
@@ -46,7 +46,7 @@ pub enum BadRecord {
     /// A piece is missing.
     #[error("its piece {0} is missing")]
     Piece(u32),
-    /// The bytes do not decode.
+    /// The bytes are not a valid encoding.
     #[error("it does not decode: {0}")]
     Value(String),
     /// The record has this many bytes after the end of its value.

@@ -66,7 +66,8 @@ struct Tasks {
     scheduled: HashMap<i64, EffectId>,
     /// The last task that was started.
     started: Option<Task>,
-    /// The last task that was completed. It is returned later, because its accepted updates follow it in the history.
+    /// The last task that was completed. It is returned only after its accepted updates were read, which follow it in
+    /// the history.
     completed: Option<Task>,
 }
 

@@ -1,5 +1,6 @@
-//! Limits how many effects run at a time: in all, of one workflow, and towards one host. An effect that waits here has
-//! started nothing: it has no process and no connection, and the timeout of its request is not running.
+//! Limits how many effects run at a time. There are limits for all effects, for the effects of one workflow, and for
+//! the effects towards one host. An effect that waits here has started nothing: it has no process and no connection,
+//! and the timeout of its request is not running.
 //!
 //! An effect waits for the narrowest limit first. So an effect that waits for a slow host does not use up the wider
 //! limits, which other effects need.
@@ -86,7 +87,8 @@ impl Limiter {
         }))
     }
 
-    /// Waits for a permit: for the host's concurrency limit, then for its rate limit, then for the wider limits.
+    /// Waits for a permit: first for the host's concurrency limit, then for its rate limit, and last for the limits of
+    /// the workflow, of guests and of all effects.
     pub async fn acquire(
         &self,
         origin: Origin,

@@ -1,6 +1,6 @@
 //! Reads a store that no process owns directly from its log, without writing. The alternative is to open the database.
-//! This is slower for a small store, writes to it, and needs space and write permission. If the log cannot be read in
-//! full or its check fails, the database is opened instead, which reports what is wrong.
+//! Opening is slower for a small store, writes to it, and needs space and write permission. If the log cannot be read
+//! in full or its check fails, the database is opened instead, which reports what is wrong.
 
 use super::log_pages::Pages;
 use super::log_reader::Log;
