@@ -1,7 +1,7 @@
 //! Applies one change to a run: the only code that mutates a [`RunState`].
 //!
 //! A change that names a missing item is a [`Bug`].
-//! The machine never makes such a change. So if a store returns one, the store has changed what it received.
+//! The machine never makes such a change. If a store returns one, the store has altered what it received.
 
 use super::bug::{Bug, MachineResult};
 use super::change::{Change, VariableChange};
