@@ -435,7 +435,7 @@ async fn one_line_reads_a_number_of_events() {
     assert_eq!(output(&ran.out)["id"], "3");
     let ran = folder.run(&["events", &url, "--times", "2", "--to", "-"]);
     assert_eq!(ran.left(0, &[]).out, "{\"n\":1}\n{\"n\":2}\n");
-    // Ends after a time without events.
+    // Reads for a given time, in which no event arrives.
     let ran = folder.run(&["events", &url, "--to", "all.jsonl", "--for", "1s"]);
     assert_eq!(output(&ran.left(0, &[]).out)["id"], "9");
     assert_eq!(folder.lines("all.jsonl"), 9);

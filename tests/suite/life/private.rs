@@ -89,7 +89,7 @@ fn no_action_writes_in_the_store() {
             link
         })
         .collect();
-    // In a fjall store, one more file is never replaced.
+    // fjall has at least one more file, below its folder, that is never replaced.
     let least = if kind() == StoreKind::Fjall { 3 } else { 2 };
     let named = [
         store.join("mark"),

@@ -125,7 +125,7 @@ async fn generate_of(kind: StoreKind) {
         fs::write(journal, &content[..used(&content)]).unwrap();
         return;
     }
-    // Version control does not store empty files and folders, and the index of the log is created again.
+    // Version control does not store empty folders, and the index of the log is created again.
     for entry in fs::read_dir(&store).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
