@@ -32,7 +32,7 @@ macro_rules! page {
     };
 }
 
-const PAGES: [Page; 16] = [
+const PAGES: [Page; 17] = [
     page!(
         "reference",
         "loom",
@@ -66,6 +66,7 @@ const PAGES: [Page; 16] = [
         "Operations that a server executes: start, poll, result, cancel"
     ),
     page!("reference", "rate-limits", "Rates that several runs share"),
+    page!("reference", "secrets", "Secrets and secure values"),
     page!(
         "guides",
         "approvals",

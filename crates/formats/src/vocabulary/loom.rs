@@ -55,7 +55,7 @@ pub(super) const COMMON: &[Key] = &[
     key("break_when", CONDITION, "checked after this action: true ends the enclosing loop")
         .explained("a condition, checked after the action. If it is true, the enclosing loop ends"),
     key("secure", Type::Def("secure"), "")
-        .explained("`[inputs]`, `[outputs]` or both: [Secure values](#secure-values)"),
+        .explained("`[inputs]`, `[outputs]` or both: [Secure values](secrets.md#secure-values)"),
     key("continue_when", CONDITION, "checked after this action: true starts the loop's next iteration")
         .explained("a condition, checked after the action. If it is true, the loop continues with its next iteration"),
 ];
@@ -178,7 +178,7 @@ pub(super) const OPERATION: &[Key] = &[
     key("cancel", MAP_OR_TEXT, "the request that cancels the operation if the run ends before it: its address, or inputs of http, with POST")
         .explained("the request that cancels the operation: its address, or inputs of `http`; default method POST. See [Cancelling](#cancelling)"),
     key("done", CONDITION, "true when the operation has ended; without it the answers say so")
-        .explained("a condition on the answer to the request of `status`. If there is no `done`, the table above applies"),
+        .explained("a condition on the answer to the request of `status`. Without `done`, the table above applies"),
     key("failed", CONDITION, "true when an answer says that the operation failed")
         .explained("a condition on the same answer that means failure"),
     key("delay", DELAY, "the time between two requests; default server, and at least 5 s")
@@ -503,7 +503,7 @@ pub(super) const POLICY: &[&[Key]] = &[
         key("on", Type::With(r#"{"items":{"type":["string","integer"]}}"#, &Type::Json(&["array", "string", "integer"])), "")
             .explained("the faults to retry: status codes, classes (`5xx`), `timeout`, `connection` or another [kind](actions.md), `transient`, `unprocessed` ([below](#default-retries)). Without `on`, an action retries its transient faults; a block or a loop retries any failure"),
         key("when", CONDITION, "retries only while it holds; without on it alone decides")
-            .explained(r#"a condition on the failed attempt, such as `"@equals(outputs('a').exitCode, 75)"`. If there is no `on`, only `when` decides"#),
+            .explained(r#"a condition on the failed attempt, such as `"@equals(outputs('a').exitCode, 75)"`. Without `on`, only `when` decides"#),
     ],
 ];
 

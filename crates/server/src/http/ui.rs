@@ -199,6 +199,7 @@ static MANUAL: LazyLock<File> = LazyLock::new(|| {
         "reference/no-ceiling",
         "reference/operations",
         "reference/rate-limits",
+        "reference/secrets",
         "reference/store",
         "reference/tea",
     ]
