@@ -51,7 +51,7 @@ pub struct AuditEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// Result: `done`, the word of an error such as `unknown-run`, or `unknown` if the server or the connection ended
-    /// before the command did.
+    /// before the result was known.
     #[serde(default = "unknown")]
     pub result: String,
 }

@@ -102,8 +102,8 @@ pub struct ActionRetry {
     pub count: String,
     /// The waits between the attempts.
     pub wait: String,
-    /// The failures after which it is retried, as in `on` of a policy; `any` where a policy without `on` is around
-    /// other steps, and `when` with its condition where that alone decides.
+    /// The failures after which the action is retried, as in `on` of its policy. `any` if the policy has no `on` and
+    /// contains other steps. `when` and a condition if the policy has no `on` and only its condition decides.
     pub on: Vec<String>,
     /// Whether the policy applies because the file has none for the action.
     pub is_default: bool,

@@ -47,7 +47,7 @@ pub struct RunDetail {
     /// Reason why the run did not succeed. Absent if it succeeded or has not ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorReport>,
-    /// When its first timer fires: short waits are in its state only.
+    /// Time at which the first timer fires. A short wait is only in the run's state.
     #[serde(skip)]
     next_due_at: Option<Timestamp>,
 }

@@ -158,6 +158,8 @@ pub(super) const HTTP: &[Key] = &[
         .explained("with `false`, a status of 400 or above is not a fault; read `statusCode` instead"),
     key("page", TEXT_OR_NULL, "the address of a next page, as the page before it named it")
         .explained("the address of the next page, in place of `uri` and `queries`. It is relative to the page before (the last output of the action), after redirects (RFC 3986, 5.1.3). If it is on another server than `uri`, that server gets only GET, without headers and credentials"),
+    key("page_base", TEXT_OR_NULL, "with page: the base of a relative address; default the page before")
+        .explained("with `page`: the base of a relative address, in place of the page before"),
     key("saveTo", TEXT, "the file for the body of the answer, of any size; each attempt continues the one before")
         .explained("the file for the body of the answer: [Files](#files)"),
     key("digest", TEXT, "sha256:HEX of the complete file of saveTo")
@@ -533,7 +535,7 @@ pub(super) const SCHEDULE: &[Key] = &[
         .explained("a name such as `Europe/Berlin`; default UTC"),
     key("overlap", Type::Words(&["skip", "allow", "queue", "replace"]), "a time at which the last run has not ended; default skip")
         .explained("what happens while an earlier run has not ended. `skip` (default) starts no run, `queue` starts one run afterwards, `allow` starts a concurrent run, `replace` cancels the earlier run"),
-    key("missed", Type::Words(&["skip", "run_once", "run_all"]), "times while no server ran")
+    key("missed", Type::Words(&["skip", "run_once", "run_all"]), "times while no server ran; default skip")
         .explained("what happens to the times while no server ran. `skip` (default) starts no run, `run_once` starts one run for all of them, `run_all` starts one run for each. A queued time is not missed"),
 ];
 

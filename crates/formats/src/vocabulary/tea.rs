@@ -233,8 +233,10 @@ pub(super) const REFLECTIONS: Map = Map {
         )
         .explained("`type: schema` with `schema`; `type: llm` with `prompt`, `model`, `examples`; `type: custom` with `run`"),
         key("max_iterations", Type::AnyOf(&[Type::Integer(1, None), TEXT]), "")
+            .or("3")
             .explained("the maximum number of iterations; default 3"),
         key("on_failure", Type::Words(&["return_best", "return_last", "raise"]), "")
+            .or("\"return_best\"")
             .explained("what happens if no iteration was valid; default `return_best`"),
     ]],
     ..OPEN

@@ -84,7 +84,7 @@ pub enum Edit {
         /// Path of the node, or its name.
         node: String,
     },
-    /// Renames a node, also where other parts of the text refer to it.
+    /// Renames a node, and changes all references to it in the text.
     Rename {
         /// Path of the node, or its name.
         node: String,

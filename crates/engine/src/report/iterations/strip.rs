@@ -109,7 +109,7 @@ pub struct StripReport {
     /// Type of the loop, as its file has it: `until`, `foreach`, …
     #[serde(rename = "type")]
     pub kind: String,
-    /// Number of iterations that have ended, also if they are no longer stored. Of a foreach, the highest index of an
+    /// Number of iterations that have ended, including those that are no longer stored. Of a foreach, the highest index of an
     /// ended item, plus 1.
     pub iterations: u64,
     /// Maximum number of iterations. Of a running foreach, the number of its items; absent if the foreach has ended.
@@ -136,7 +136,8 @@ pub struct StripReport {
     pub failed: Vec<u64>,
     /// Whether more than these 1,000 iterations failed or timed out.
     pub failed_more: bool,
-    /// Messages of the failures, also of iterations that succeeded with failures, the most frequent first; at most 20.
+    /// Messages of the failures, the most frequent first; at most 20. Includes iterations that succeeded although an
+    /// item or an action failed.
     pub messages: Vec<FailureCount>,
 }
 
