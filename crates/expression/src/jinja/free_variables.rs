@@ -2,6 +2,7 @@
 //! They are found when the template is parsed, and their values are read when it is evaluated.
 
 use super::object::to_jinja;
+use super::rewrite::literal_member;
 use super::{Flavor, operators};
 use crate::error::Missing;
 use crate::{Env, Lookup, Reference, Value};
@@ -17,17 +18,33 @@ pub(super) const GLOBALS: [&str; 5] = ["range", "dict", "namespace", "cycler", "
 pub(super) const ENVIRONMENT: &str = "env";
 
 /// A top-level name, and the names of its members that are read.
-/// The members are `None` if the name of a member is computed.
 #[derive(Debug)]
 pub(super) struct FreeVariable {
     name: Arc<str>,
-    members: Option<Vec<String>>,
+    members: Vec<String>,
+    /// Whether the name of a member is computed, or a method such as `get` is called. Then any member may be read.
+    is_computed: bool,
     /// For `loops` only: the names of the members of its members that are read.
     inner: Vec<String>,
 }
 
 /// Returns the names that a template reads, from the paths that the engine found.
-pub(super) fn collect(paths: &HashSet<String>) -> Vec<FreeVariable> {
+/// `literals` has the names for which a path has a [`literal_member`]. `methods` has the methods that are called on
+/// top-level names.
+pub(super) fn collect(
+    paths: &HashSet<String>,
+    literals: &[String],
+    methods: &[(String, String)],
+) -> Vec<FreeVariable> {
+    let named = |part: &str| {
+        let mut literals = literals.iter().enumerate();
+        let literal = literals.find(|(number, _)| literal_member(*number) == part);
+        literal.map_or_else(|| part.to_owned(), |(_, literal)| literal.clone())
+    };
+    let is_method = |root: &str, member: &str| {
+        let mut methods = methods.iter();
+        methods.any(|(of, method)| of == root && method == member)
+    };
     let mut sorted: Vec<&String> = paths.iter().collect();
     sorted.sort();
     let mut free: Vec<FreeVariable> = Vec::new();
@@ -43,7 +60,8 @@ pub(super) fn collect(paths: &HashSet<String>) -> Vec<FreeVariable> {
             None => {
                 free.push(FreeVariable {
                     name: name.into(),
-                    members: Some(Vec::new()),
+                    members: Vec::new(),
+                    is_computed: false,
                     inner: Vec::new(),
                 });
                 let Some(root) = free.last_mut() else {
@@ -53,16 +71,15 @@ pub(super) fn collect(paths: &HashSet<String>) -> Vec<FreeVariable> {
             }
         };
         if name == "loops" {
-            root.inner.extend(inner.map(str::to_owned));
+            root.inner.extend(inner.map(&named));
         }
-        match (member, &mut root.members) {
-            (Some(member), Some(members)) => {
-                if !members.iter().any(|known| known == member) {
-                    members.push(member.to_owned());
+        match member.map(&named) {
+            Some(member) if !is_method(name, &member) => {
+                if !root.members.contains(&member) {
+                    root.members.push(member);
                 }
             }
-            (Some(_), None) => {}
-            (None, members) => *members = None,
+            Some(_) | None => root.is_computed = true,
         }
     }
     free
@@ -71,20 +88,23 @@ pub(super) fn collect(paths: &HashSet<String>) -> Vec<FreeVariable> {
 /// Sets which environment variables a template reads. Does nothing if it does not read `env`.
 pub(super) fn environment(free: &mut [FreeVariable], members: Option<Vec<String>>) {
     if let Some(root) = free.iter_mut().find(|root| &*root.name == ENVIRONMENT) {
-        root.members = members;
+        root.is_computed = members.is_none();
+        root.members = members.unwrap_or_default();
     }
 }
 
 /// Returns the names of a top-level name's members that are read.
 pub(super) fn members_of_root<'r>(free: &'r [FreeVariable], name: &str) -> &'r [String] {
     let root = free.iter().find(|root| *root.name == *name);
-    root.and_then(|root| root.members.as_deref())
-        .unwrap_or_default()
+    let root = root.filter(|root| !root.is_computed);
+    root.map(|root| &*root.members).unwrap_or_default()
 }
 
 impl FreeVariable {
     pub(super) fn references(&self) -> Vec<Reference> {
-        let computed = || vec![String::new()];
+        // A computed name is reported as an empty one.
+        let any = || self.is_computed.then(String::new).into_iter();
+        let members = || self.members.iter().cloned();
         let make: fn(String) -> Reference = match &*self.name {
             "variables" => Reference::Variable,
             "state" => Reference::State,
@@ -92,29 +112,20 @@ impl FreeVariable {
             "inputs" => Reference::Input,
             "loops" => Reference::Loop,
             "parameters" => Reference::Parameter,
-            "secrets" => {
-                let names = self.members.clone().unwrap_or_else(computed);
-                return names.into_iter().map(Reference::Secret).collect();
-            }
-            ENVIRONMENT => {
-                let names = self.members.clone().unwrap_or_else(computed);
-                return names.into_iter().map(Reference::Environment).collect();
-            }
+            "secrets" => return members().chain(any()).map(Reference::Secret).collect(),
+            ENVIRONMENT => return members().chain(any()).map(Reference::Environment).collect(),
             "loop" => {
                 let root = Reference::Root(self.name.to_string());
-                let members = self.members.iter().flatten().cloned();
                 return [root]
                     .into_iter()
-                    .chain(members.map(Reference::LoopMember))
+                    .chain(members().map(Reference::LoopMember))
                     .collect();
             }
             name => return vec![Reference::Root(name.to_owned())],
         };
         let inner = self.inner.iter().cloned().map(Reference::LoopMember);
-        match &self.members {
-            Some(members) => members.iter().cloned().map(make).chain(inner).collect(),
-            None => [Reference::Anything].into_iter().chain(inner).collect(),
-        }
+        let any = any().map(|_| Reference::Anything);
+        members().map(make).chain(any).chain(inner).collect()
     }
 
     /// Returns true if a missing member of this name evaluates to None.
@@ -131,15 +142,19 @@ impl FreeVariable {
     fn value(&self, env: &dyn Env, flavor: Flavor) -> Option<Jinja> {
         let lenient = self.lenient(flavor) || env.absent_is_none(&self.name);
         if let Some(value) = env.root(&self.name) {
+            let value = match &*self.name {
+                "variables" => self.with_loop_variables(value, env),
+                _ => value,
+            };
             return Some(to_jinja(&value, lenient));
         }
         let value = match &*self.name {
             "variables" => self.object(&env.variable_names(), |name| env.variable(name)),
             "inputs" => env.inputs(),
             "actions" => {
-                let known = match &self.members {
-                    Some(members) => members.clone(),
-                    None => action_names(env),
+                let known = match self.is_computed {
+                    false => self.members.clone(),
+                    true => action_names(env),
                 };
                 self.object(&known, |name| match env.action(name) {
                     Lookup::Found(view) => Some(view.to_value()),
@@ -159,10 +174,31 @@ impl FreeVariable {
         Some(to_jinja(&value, lenient))
     }
 
+    /// Adds the variables of loops that the template reads, such as `loopIndex`, to the variables of the run.
+    fn with_loop_variables(&self, variables: Value, env: &dyn Env) -> Value {
+        let missing = |name: &&String| variables.get(name).is_none();
+        let found = self.members.iter().filter(missing);
+        let found: Vec<_> = found
+            .filter_map(|name| Some((name.clone(), env.variable(name)?)))
+            .collect();
+        match variables.as_object() {
+            Some(own) if !found.is_empty() => {
+                let own = own
+                    .iter()
+                    .map(|(name, value)| (name.to_string(), value.clone()));
+                Value::from_pairs(own.chain(found))
+            }
+            _ => variables,
+        }
+    }
+
     /// Makes an object with the members that the template reads.
     /// If the name of a member is computed, the object has all known members.
     fn object(&self, known: &[String], look_up: impl Fn(&str) -> Option<Value>) -> Value {
-        let names = self.members.as_deref().unwrap_or(known);
+        let names = match self.is_computed {
+            true => known,
+            false => &*self.members,
+        };
         let pairs = names
             .iter()
             .filter_map(|name| Some((name.as_str(), look_up(name)?)));
@@ -228,7 +264,7 @@ pub(super) fn unknown(free: &[FreeVariable], env: &dyn Env) -> Option<(String, V
             );
             return Some((root.name.to_string(), names));
         };
-        for member in root.members.iter().flatten() {
+        for member in root.members.iter().filter(|_| !root.is_computed) {
             let missing = value
                 .get_attr(member)
                 .is_ok_and(|found| found.is_undefined());

@@ -96,7 +96,13 @@ impl Jinja {
         let (body, mut names) = if single.is_some() {
             let engine: &'static Environment<'static> = &ENGINE;
             let expression = engine.compile_expression_owned(compiled).map_err(fail)?;
-            let names = expression.undeclared_variables(true);
+            let names = match &rewritten.dotted {
+                None => expression.undeclared_variables(true),
+                Some(dotted) => {
+                    let dotted = engine.compile_expression(dotted).map_err(fail)?;
+                    dotted.undeclared_variables(true)
+                }
+            };
             (Body::Value(expression), names)
         } else {
             let mut engine = ENGINE.clone();
@@ -107,11 +113,17 @@ impl Jinja {
                 .add_template_owned(SOURCE_NAME, compiled)
                 .map_err(fail)?;
             let template = engine.get_template(SOURCE_NAME).map_err(fail)?;
-            let names = template.undeclared_variables(true);
+            let names = match &rewritten.dotted {
+                None => template.undeclared_variables(true),
+                Some(dotted) => {
+                    let dotted = engine.template_from_str(dotted).map_err(fail)?;
+                    dotted.undeclared_variables(true)
+                }
+            };
             (Body::Text(engine), names)
         };
         names.extend(std::mem::take(&mut rewritten.sliced));
-        let mut free = free_variables::collect(&names);
+        let mut free = free_variables::collect(&names, &rewritten.literals, &rewritten.methods);
         free_variables::environment(&mut free, rewritten.environment.take());
         Ok(Self {
             text: text.into(),

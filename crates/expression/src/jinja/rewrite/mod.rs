@@ -26,6 +26,13 @@ pub(super) struct RewrittenTemplate {
     places: Vec<(Range<usize>, Range<usize>)>,
     /// The names that are read in slices. They are collected here because the engine does not list them.
     pub sliced: Vec<String>,
+    /// The text with `.__kN` for each subscript that is a literal but not a name, such as `['a b']`. The engine lists
+    /// only members behind a dot. `None` if there is no such subscript.
+    pub dotted: Option<String>,
+    /// The literals of `dotted`, by their number.
+    pub literals: Vec<String>,
+    /// The methods that are called on top-level names: the name and the method.
+    pub methods: Vec<(String, String)>,
     /// The environment variables that are read. `None` if the name of one is computed.
     pub environment: Option<Vec<String>>,
     /// The environment variables that are read at least once without a default.
@@ -118,12 +125,22 @@ impl Environment {
     }
 }
 
-/// Returns the text of a subscript, if it can also stand behind a dot.
+/// Returns the name of the member that replaces the literal with this number in [`RewrittenTemplate::dotted`].
+pub(super) fn literal_member(number: usize) -> String {
+    format!("__k{number}")
+}
+
+/// Returns the text of a subscript that is a literal.
+fn literal_text<'e>(subscript: &'e Expr<'_>) -> Option<&'e str> {
+    match subscript {
+        Expr::Const(constant) => constant.value.as_str(),
+        _ => None,
+    }
+}
+
+/// Returns the text of a subscript that is a literal and a name, so that it is also valid behind a dot.
 fn literal_name<'e>(subscript: &'e Expr<'_>) -> Option<&'e str> {
-    let Expr::Const(constant) = subscript else {
-        return None;
-    };
-    let name = constant.value.as_str()?;
+    let name = literal_text(subscript)?;
     let mut letters = name.chars();
     let starts_name = |letter: char| letter.is_ascii_alphabetic() || letter == '_';
     let continues_name = |letter: char| starts_name(letter) || letter.is_ascii_digit();
@@ -145,6 +162,9 @@ struct Writer {
     /// Number of enclosing slices.
     slices: usize,
     sliced: Vec<String>,
+    /// The subscripts that are literals but not names: their ranges in `out`, and the literals.
+    literals: Vec<(Range<usize>, String)>,
+    methods: Vec<(String, String)>,
     environment: Environment,
 }
 
@@ -160,6 +180,8 @@ impl Writer {
             unknown: None,
             slices: 0,
             sliced: Vec::new(),
+            literals: Vec::new(),
+            methods: Vec::new(),
             environment: Environment::default(),
         }
     }
@@ -172,7 +194,11 @@ impl Writer {
         if let Some(unknown) = self.unknown {
             return Err(RewriteError::Name(unknown));
         }
+        let dotted = (!self.literals.is_empty()).then(|| self.dotted());
         Ok(RewrittenTemplate {
+            dotted,
+            literals: self.literals.into_iter().map(|(_, name)| name).collect(),
+            methods: self.methods,
             text: self.out,
             places: self.places,
             sliced: self.sliced,
@@ -184,6 +210,17 @@ impl Writer {
                 false => self.environment.names(),
             },
         })
+    }
+
+    fn dotted(&self) -> String {
+        let (mut text, mut end) = (String::with_capacity(self.out.len()), 0);
+        for (number, (range, _)) in self.literals.iter().enumerate() {
+            text.push_str(self.out.get(end..range.start).unwrap_or_default());
+            let _ = write!(text, ".{}", literal_member(number));
+            end = range.end;
+        }
+        text.push_str(self.out.get(end..).unwrap_or_default());
+        text
     }
 
     fn push(&mut self, text: &str) {
@@ -309,9 +346,14 @@ impl Writer {
                         self.push(name);
                     }
                     None => {
+                        let start = self.out.len();
                         self.push("[");
                         self.expr(&item.subscript_expr);
                         self.push("]");
+                        if let Some(literal) = literal_text(&item.subscript_expr) {
+                            let literal = literal.to_owned();
+                            self.literals.push((start..self.out.len(), literal));
+                        }
                     }
                 }
             }
@@ -479,6 +521,16 @@ impl Writer {
     }
 
     fn call(&mut self, call: &ast::Call<'_>) {
+        let method = match &call.expr {
+            Expr::GetAttr(attribute) => Some((&attribute.expr, attribute.name)),
+            Expr::GetItem(item) => {
+                literal_text(&item.subscript_expr).map(|name| (&item.expr, name))
+            }
+            _ => None,
+        };
+        if let Some((Expr::Var(root), name)) = method {
+            self.methods.push((root.id.to_owned(), name.to_owned()));
+        }
         self.wrapped(&call.expr);
         self.arguments(&call.args);
     }
