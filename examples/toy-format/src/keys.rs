@@ -1,9 +1,9 @@
-//! The keys of the format as data. The reader asks for their names, and the JSON Schema is made from them; completion and
+//! The keys of the format as data. The reader uses their names, and the JSON Schema is made from them; completion and
 //! hover read the schema.
 
 use serde_json::Value;
 use std::sync::LazyLock;
-use windlass_formats::vocabulary::schema::{document, of};
+use windlass_formats::vocabulary::schema::{document, schema_of};
 use windlass_formats::vocabulary::{Definition, Key, MAP, Map, OBJECT, TEXT, Type, RequiredSets};
 use windlass_formats::vocabulary::{key, required};
 
@@ -39,6 +39,6 @@ const DEFINITIONS: &[Definition] = &[Definition { name: "step", value: Type::Map
 /// The JSON Schema of the format.
 pub fn schema() -> &'static Value {
     static SCHEMA: LazyLock<Value> =
-        LazyLock::new(|| Value::Object(document("toy", of(&Type::Map(&ROOT)), DEFINITIONS)));
+        LazyLock::new(|| Value::Object(document("toy", schema_of(&Type::Map(&ROOT)), DEFINITIONS)));
     &SCHEMA
 }

@@ -10,7 +10,7 @@ use super::{SourcePosition, Tea, builder, evaluate, unsupported};
 use crate::append::{self, TEA_FILES as FILES};
 use crate::checks;
 use crate::fields::Fields;
-use crate::vocabulary::model::{ANSWER_TIME, MODEL};
+use crate::vocabulary::model::{MODEL, MODEL_TIMEOUT};
 use windlass_expression::{Template, Value};
 use windlass_model::hir::{Assignment, StepKind};
 use windlass_model::model::{ANSWER_ERRORS, Name};
@@ -274,7 +274,7 @@ impl<'n> Tea<'_, 'n> {
 
     /// Reports keys that a question to a model does not have.
     pub(super) fn model_keys<'e>(&mut self, what: &str, entries: impl Iterator<Item = &'e Entry>) {
-        let known = MODEL.iter().chain([&ANSWER_TIME]).map(|key| key.name);
+        let known = MODEL.iter().chain([&MODEL_TIMEOUT]).map(|key| key.name);
         let known: Vec<&str> = known.chain([PROVIDERS]).collect();
         for entry in entries {
             if entry.key == "deployment" {

@@ -22,9 +22,9 @@ pub(crate) const NODE_TYPES: &[&str] = &[
     "interface-continue",
     "wire",
 ];
-const INPUT_MAPPINGS: Type = Type::ListOrNull(&Type::Def("inputMapping"));
-const OUTPUT_MAPPINGS: Type = Type::ListOrNull(&Type::Def("outputMapping"));
-const DURATION: Type = Type::With(
+const INPUT_MAPPING_LIST: Type = Type::ListOrNull(&Type::Def("inputMapping"));
+const OUTPUT_MAPPING_LIST: Type = Type::ListOrNull(&Type::Def("outputMapping"));
+const DURATION: Type = Type::WithRules(
     r#"{"pattern":"^\\s*P(?=[\\dT])(?:\\d+W|(?:\\d+D)?(?:T(?=\\d)(?:\\d+H)?(?:\\d+M)?(?:\\d+(?:[.,]\\d+)?S)?)?)\\s*$|\\{\\{|\\{%"}"#,
     &Type::Json(&["string", "object"]),
 );
@@ -39,7 +39,7 @@ pub(super) const NODE_DATA: &[Key] = &[
     key("inputs", PORTS_IN, ""),
     key("outputs", PORTS_OUT, ""),
     key("timeout", DURATION, ISO)
-        .explained("the time of the complete node, on the wall clock. After it the node fails with kind `timeout`"),
+        .reference("the time of the complete node, on the wall clock. After it the node fails with kind `timeout`"),
 ];
 
 /// Keys that any node's `data` may have and that have no effect.
@@ -58,18 +58,18 @@ pub(crate) const NODE_NOTES: &[Key] = &[
 ];
 pub(super) const REFERENCE: &[Key] = &[
     key("workflowRef", TEXT_OR_NULL, "A file in this file's folder or below.")
-        .explained("the inner workflow: a file in the folder of this file or below it"),
+        .reference("the inner workflow: a file in the folder of this file or below it"),
     key("inlineWorkflow", INLINE, "")
-        .explained("the inner workflow itself"),
+        .reference("the inner workflow itself"),
     key("workflowPath", TEXT_OR_NULL, "The same as workflowRef, as graph editors have it.")
-        .explained("the same as `workflowRef`, as graph editors name it"),
+        .reference("the same as `workflowRef`, as graph editors name it"),
     key("componentRef", TEXT_OR_NULL, "A name under components of this file.")
-        .explained("the inner workflow: a name under the file's `components`"),
+        .reference("the inner workflow: a name under the file's `components`"),
 ];
 const PORT: &[Key] = &[
-    required("name", Type::Name, ""),
-    key("type", PORT_TYPES, "").or(r#""any""#),
-    key("required", FLAG, "").or("false"),
+    required("name", Type::NonEmptyText, ""),
+    key("type", PORT_TYPES, "").default_value(r#""any""#),
+    key("required", FLAG, "").default_value("false"),
     key("default", Type::Any, ""),
     key("label", Type::Any, ""),
     key("description", Type::Any, ""),
@@ -152,26 +152,26 @@ pub(crate) const DRAWING: &[Key] = &[
 
 const IGNORED: &str = "of drawing tools; no effect";
 
-const INPUT_MAPPING: Key = key("inputMappings", INPUT_MAPPINGS, "")
-    .explained("`{source, target: {node, input}, iterations: first | subsequent | all}`");
-const OUTPUT_MAPPING: Key = key("outputMappings", OUTPUT_MAPPINGS, "")
-    .explained("`{source: {node, output}, target, take: last | first | all}`");
+const INPUT_MAPPINGS: Key = key("inputMappings", INPUT_MAPPING_LIST, "")
+    .reference("`{source, target: {node, input}, iterations: first | subsequent | all}`");
+const OUTPUT_MAPPINGS: Key = key("outputMappings", OUTPUT_MAPPING_LIST, "")
+    .reference("`{source: {node, output}, target, take: last | first | all}`");
 const SLOTS: Key = key("dockSlots", DOCK_SLOTS, "What edges lead to inside the loop, as graph editors draw it.")
-    .explained("a list of `{name, type}`: see [Drawn loops](#drawn-loops)");
+    .reference("a list of `{name, type}`: see [Drawn loops](#drawn-loops)");
 
 /// The keys that only a loop has.
 pub(super) const LOOP: &[Key] = &[
-    INPUT_MAPPING,
-    OUTPUT_MAPPING,
+    INPUT_MAPPINGS,
+    OUTPUT_MAPPINGS,
     key("continueWhile", Type::Def("test"), "")
-        .explained(r#"`{output: "node.port", operator, value}`; operators `==` `!=` `<` `>` `<=` `>=`"#),
+        .reference(r#"`{output: "node.port", operator, value}`; operators `==` `!=` `<` `>` `<=` `>=`"#),
     key("breakWhen", Type::Def("test"), "")
-        .explained("the same form. If it is true, the loop ends right after that node. With `breakWhen`, `continueWhile` is optional"),
+        .reference("the same form. If it is true, the loop ends right after that node. With `breakWhen`, `continueWhile` is optional"),
     key("maxIterations", Type::AnyOf(&[Type::Integer(1, None), Type::About("A template.", &TEXT)]), "The most iterations.")
-        .explained("the maximum of iterations; a number or a template. A value above the cap is refused (1,000,000, over HTTP 10,000; `--max-count`)")
-        .or("10"),
+        .reference("the maximum of iterations; a number or a template. A value above the cap is refused (1,000,000, over HTTP 10,000; `--max-count`)")
+        .default_value("10"),
     key("delay", DURATION, ISO)
-        .explained("the time between iterations, such as `PT30S`"),
+        .reference("the time between iterations, such as `PT30S`"),
     SLOTS,
 ];
 
@@ -207,7 +207,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
                 Type::Map(&Map {
                     keys: &[&[required(
                         "command",
-                        Type::AnyOf(&[Type::With(r#"{"minItems":1}"#, &Type::ListOf(&TEXT)), TEXT]),
+                        Type::AnyOf(&[Type::WithRules(r#"{"minItems":1}"#, &Type::ListOf(&TEXT)), TEXT]),
                         "`{{ session_id }}` in a word becomes the current session.",
                     )]],
                     ..CLOSED
@@ -224,7 +224,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
                 &[
                     key("name", TEXT, ""),
                     key("runners", Type::MapOf(&Type::Def("runner")), ""),
-                    required("nodes", Type::With(r#"{"minItems":1}"#, &Type::ListOf(&Type::Def("node"))), ""),
+                    required("nodes", Type::WithRules(r#"{"minItems":1}"#, &Type::ListOf(&Type::Def("node"))), ""),
                     key("edges", Type::ListOrNull(&Type::Def("edge")), ""),
                     key("components", Type::MapOf(&Type::Def("workflow")), "Workflows that nodes name as componentRef."),
                 ],
@@ -258,7 +258,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     Definition {
         name: "node",
         value: Type::Map(&Map {
-            keys: &[DRAWING, &[required("id", Type::Name, ""), required("type", Type::Words(NODE_TYPES), ""), key("data", OBJECT, "")]],
+            keys: &[DRAWING, &[required("id", Type::NonEmptyText, ""), required("type", Type::Words(NODE_TYPES), ""), key("data", OBJECT, "")]],
             rules: data_by_type,
             ..CLOSED
         }),
@@ -301,7 +301,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
                     "",
                 ),
                 required("target", Type::Map(&Map { keys: &[&[required("node", TEXT, ""), required("input", TEXT, "")]], ..CLOSED }), ""),
-                key("iterations", Type::Words(&["first", "subsequent", "all"]), "").or(r#""all""#),
+                key("iterations", Type::Words(&["first", "subsequent", "all"]), "").default_value(r#""all""#),
                 key("id", Type::Any, ""),
                 key("label", Type::Any, ""),
                 key("description", Type::Any, ""),
@@ -331,7 +331,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
                     "",
                 ),
                 required("target", TEXT, ""),
-                key("take", Type::Words(&["last", "first", "all"]), "").or(r#""last""#),
+                key("take", Type::Words(&["last", "first", "all"]), "").default_value(r#""last""#),
                 key("id", Type::Any, ""),
                 key("label", Type::Any, ""),
                 key("description", Type::Any, ""),
@@ -355,10 +355,10 @@ pub(super) const DEFINITIONS: &[Definition] = &[
                 NODE_NOTES,
                 REFERENCE,
                 &[
-                    INPUT_MAPPING,
-                    OUTPUT_MAPPING,
+                    INPUT_MAPPINGS,
+                    OUTPUT_MAPPINGS,
                     required("over", TEXT, "The input that has the list."),
-                    key("concurrency", Type::Integer(1, None), "").or("10"),
+                    key("concurrency", Type::Integer(1, None), "").default_value("10"),
                     key("breakWhen", Type::Def("test"), ""),
                     key("maxIterations", Type::AnyOf(&[Type::Integer(1, None), Type::About("A template.", &TEXT)]), "The most iterations."),
                     SLOTS,
@@ -378,7 +378,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
                 &[
                     required("runner", TEXT, "openai, or the name of a runner."),
                     required("prompt", TEXT, ""),
-                    key("session", FLAG, "").or("false"),
+                    key("session", FLAG, "").default_value("false"),
                     key("model", Type::Any, RENDERED),
                     key("system", Type::Any, RENDERED),
                     key("baseUrl", Type::Any, RENDERED),
@@ -408,7 +408,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
                 NODE_NOTES,
                 &[
                     key("script", TEXT, ""),
-                    key("commands", Type::With(r#"{"minItems":1}"#, &Type::ListOf(&TEXT)), ""),
+                    key("commands", Type::WithRules(r#"{"minItems":1}"#, &Type::ListOf(&TEXT)), ""),
                     key("cwd", TEXT, ""),
                     key("failOnError", FLAG, "Default: a failed command fails its node, unless something reads exitCode."),
                     key("path", TEXT, "The same as cwd."),
@@ -422,7 +422,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     Definition {
         name: "function",
         value: Type::Map(&Map {
-            keys: &[NODE_DATA, NODE_NOTES, &[key("language", Type::Words(&["lua", "python"]), "").or(r#""lua""#), required("code", TEXT, "")]],
+            keys: &[NODE_DATA, NODE_NOTES, &[key("language", Type::Words(&["lua", "python"]), "").default_value(r#""lua""#), required("code", TEXT, "")]],
             ..CLOSED
         }),
     },
@@ -490,8 +490,8 @@ fn component_rules() -> Json {
     json!({ "allOf": [one_reference()] })
 }
 
-/// Makes the rule of a loop.
-/// A loop in the form of graph editors does not refer to another workflow.
+/// Makes the rule of a loop: it refers to an inner workflow and has a condition. Graph editors draw a loop around its
+/// nodes instead; such a loop has none of these keys.
 fn loop_rules() -> Json {
     let conditions = ["continueWhile", "breakWhen"];
     let ends = conditions.map(|name| json!({ "required": [name] }));
@@ -499,11 +499,12 @@ fn loop_rules() -> Json {
     either_or_none(all, &conditions)
 }
 
+/// Makes the rule of a map: it refers to an inner workflow, or is drawn around its nodes.
 fn map_rules() -> Json {
     either_or_none(json!({ "allOf": [one_reference()] }), &[])
 }
 
-/// Makes the rule that `rule` holds, or that no key that refers to another workflow is set.
+/// Makes the rule that `rule` holds, or that the node has no key of [`REFERENCES`], no mappings and no `further` key.
 fn either_or_none(rule: Json, further: &[&str]) -> Json {
     let names = REFERENCES.map(|(name, _)| name).into_iter();
     let names = names.chain(further.iter().copied()).chain(["inputMappings", "outputMappings"]);

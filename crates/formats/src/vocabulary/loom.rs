@@ -1,7 +1,7 @@
 //! The vocabulary of Loom: docs/reference/loom.md and docs/reference/actions.md.
 
-use super::model::{ANSWER_TIME, MODEL};
-use super::schema::{self, document, with};
+use super::model::{MODEL_TIMEOUT, MODEL};
+use super::schema::{self, document, merge};
 use super::{
     CLOSED, Definition, FLAG, Key, LIST, MAP, Map, OBJECT, OPEN, RequiredSets, TEXT, Type, UnknownKeys, key, required,
 };
@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 pub(crate) struct Action {
     pub types: &'static [&'static str],
     pub description: &'static str,
-    /// The keys that only this type has. The keys of every action are in [`COMMON`] and [`OUTCOME`].
+    /// The keys in addition to those that every action has ([`COMMON`] and [`OUTCOME`]).
     pub map: Map,
 }
 
@@ -27,82 +27,79 @@ const BLOCK: Type = Type::Def("actionOrActions");
 const EXPRESSION: Type = Type::Def("expression");
 const UNIT: Type = Type::Def("unit");
 
-const TEXT_OR_LIST: Type = Type::Json(&["string", "array"]);
 const LIST_OR_TEXT: Type = Type::Json(&["array", "string"]);
 const MAP_OR_TEXT: Type = Type::Json(&["object", "string"]);
 const FLAG_OR_TEXT: Type = Type::Json(&["boolean", "string"]);
 const TEXT_OR_NULL: Type = Type::Json(&["string", "null"]);
 
 /// The description of a text that may contain expressions.
-const TEMPLATE: &str = "text that may contain @{expressions} or {{ templates }}";
+const TEMPLATE_TEXT: &str = "text that may contain @{expressions} or {{ templates }}";
 
 /// The keys that every action has.
 pub(super) const COMMON: &[Key] = &[
     key("type", Type::Any, "the type of the action, in any case")
-        .explained("the type, in any case"),
+        .reference("the type, in any case"),
     NAME,
     key("description", TEXT, "for people; no effect")
-        .explained("for people"),
+        .reference("for people"),
     key("metadata", Type::Any, "for people; no effect")
-        .explained("for people"),
+        .reference("for people"),
     key("trackedProperties", Type::Any, "of Logic Apps; no effect"),
     key("operationOptions", TEXT, "of Logic Apps; no effect"),
     key("runtimeConfiguration", OBJECT, "of Logic Apps; no effect"),
     key("runAfter", Type::Def("runAfter"), "")
-        .explained("[Order](#order)"),
+        .reference("[Order](#order)"),
     key("retry", RETRY, "")
-        .explained("a [retry policy](#retry)"),
+        .reference("a [retry policy](#retry)"),
     key("break_when", CONDITION, "checked after this action: true ends the enclosing loop")
-        .explained("a condition, checked after the action. If it is true, the enclosing loop ends"),
+        .reference("a condition, checked after the action. If it is true, the enclosing loop ends"),
     key("secure", Type::Def("secure"), "")
-        .explained("`[inputs]`, `[outputs]` or both: [Secure values](secrets.md#secure-values)"),
+        .reference("`[inputs]`, `[outputs]` or both: [Secure values](secrets.md#secure-values)"),
     key("continue_when", CONDITION, "checked after this action: true starts the loop's next iteration")
-        .explained("a condition, checked after the action. If it is true, the loop continues with its next iteration"),
+        .reference("a condition, checked after the action. If it is true, the loop continues with its next iteration"),
 ];
 
 const NAME: Key = key("name", TEXT, "of a variable: its name; else the key of the action")
-    .explained("the variable of a variable action; the name of an action without a key, such as that of `catch`. Every other action is called by its key");
+    .reference("the variable of a variable action; the name of an action without a key, such as that of `catch`. Every other action is called by its key");
 
 /// The keys of every action that concern its outcome.
 pub(super) const OUTCOME: &[Key] = &[
     key("catch", BLOCK, "done when the action failed for good; the failure counts as handled")
-        .explained("what happens after a failure: [When something fails](#when-something-fails)"),
+        .reference("what happens after a failure: [When something fails](#when-something-fails)"),
     key("continue_on_error", FLAG, "a failure of the action counts as handled")
-        .explained("with `true`, a failure of the action counts as handled: [When something fails](#when-something-fails)"),
+        .reference("with `true`, a failure of the action counts as handled: [When something fails](#when-something-fails)"),
     key("expect", CONDITION, "json, or a condition on the output; else the attempt has failed")
-        .explained("`json`, or a condition on the output: [Retry](#retry)"),
+        .reference("`json`, or a condition on the output: [Retry](#retry)"),
 ];
 
-pub(super) const TIMEOUT: Key = key("timeout", DURATION, "of http, shell, activity, actor and ai: of one attempt; else of all attempts together")
-    .explained("the time of one attempt for `http`, `shell`, `activity`, `actor` and `ai`. The time of all attempts for `scope`, `if`, `switch`, `parallel`, `foreach`, `retry`, `workflow` and `waitForSignal`");
+pub(super) const TIMEOUT: Key = key("timeout", DURATION, "time limit of one attempt (http, shell, activity, actor, ai), or of all attempts together (other types)")
+    .reference("the time of one attempt for `http`, `shell`, `activity`, `actor` and `ai`. The time of all attempts for `scope`, `if`, `switch`, `parallel`, `foreach`, `retry`, `workflow` and `waitForSignal`");
 
 const RATE: Key = key("rate", TEXT_OR_NULL, "name of the rate limit that the call counts against, instead of its host's");
 
 // Loops.
 
-const ON: &[&str] = &["fail", "continue", "pause"];
-
 pub(super) const LOOP: &[Key] = &[
     key("condition", CONDITION, "")
-        .explained("the condition that is checked"),
+        .reference("the condition that is checked"),
     key("actions", ACTIONS, "")
-        .explained("the body"),
+        .reference("the body"),
     key("limit", LIMIT, "")
-        .explained("see below"),
+        .reference("see below"),
     key("delay", DELAY, "the time between two iterations")
-        .explained("the time between two iterations. `{type: exponential, interval: 5s, maxInterval: 1m}`, with the keys of [Retry](#retry), doubles it each time. `server` waits as long as the last answer [requests](#when-a-server-says-how-long); `{type: server, interval: 5s}` waits at least `interval`"),
+        .reference("the time between two iterations. `{type: exponential, interval: 5s, maxInterval: 1m}`, with the keys of [Retry](#retry), doubles it each time. `server` waits as long as the last answer [requests](#when-a-server-says-how-long); `{type: server, interval: 5s}` waits at least `interval`"),
     key(
         "on_missing",
         Type::AnyCase(&["fail", "wait"]),
         "the effect of a missing member in the condition: fail, or wait: it is not met yet; default fail",
     )
-    .explained("what happens if `condition` reads a member or element that does not exist. `fail` (default), or `wait`: the condition is not met yet. With `wait`, the message of a limit names what never appeared"),
-    key("on_limit", Type::AnyCase(ON), "the effect of a reached limit; default fail")
-        .explained("`fail` (default). `continue`: the loop succeeds. `pause`: the run pauses, and `resume` grants the same limits again"),
+    .reference("what happens if `condition` reads a member or element that does not exist. `fail` (default), or `wait`: the condition is not met yet. With `wait`, the message of a limit names what never appeared"),
+    key("on_limit", Type::AnyCase(&["fail", "continue", "pause"]), "the effect of a reached limit; default fail")
+        .reference("`fail` (default). `continue`: the loop succeeds. `pause`: the run pauses, and `resume` grants the same limits again"),
     key("page", Type::Any, "the page that the next iteration reads: an expression for a token, a number or an address")
-        .explained("an expression for the next page, a token or an address. The loop never reads a page twice"),
+        .reference("an expression for the next page, a token or an address. The loop never reads a page twice"),
     key("on_repeat", Type::AnyCase(&["fail", "stop"]), "the effect of a page that was read before; default fail")
-        .explained("what happens if `page` was read before. `fail` (default; kind `repeat`), or `stop`: the loop succeeds, with the reason `repeat`"),
+        .reference("what happens if `page` was read before. `fail` (default; kind `repeat`), or `stop`: the loop succeeds, with the reason `repeat`"),
 ];
 
 const SAME_KEYS: &str = "The same keys, as Loom's own files have them.";
@@ -112,7 +109,7 @@ const LOOP_MAP: Map = Map {
         LOOP,
         &[
             key("expression", CONDITION, "the same, as Logic Apps call it"),
-            key("inputs", Type::With(r#"{"required":["condition","actions"]}"#, &Type::Map(&Map { keys: &[LOOP], ..MAP })), SAME_KEYS),
+            key("inputs", Type::WithRules(r#"{"required":["condition","actions"]}"#, &Type::Map(&Map { keys: &[LOOP], ..MAP })), SAME_KEYS),
         ],
     ],
     required_sets: RequiredSets::Any(&[&["condition", "actions"], &["expression", "actions"], &["inputs"]]),
@@ -126,95 +123,97 @@ const RETRY_POLICY: Key = key("retryPolicy", RETRY, "");
 const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
 pub(super) const REQUEST: &[Key] = &[
-    key("method", Type::Computed(METHODS), "default GET; of an operation POST")
-        .explained("default `GET`; of an `operation` `POST`"),
-    key("uri", TEXT, TEMPLATE)
-        .explained("required; `http://` or `https://`. A user and password in the URI become Basic authentication"),
+    key("method", Type::AnyCaseOrExpression(METHODS), "default GET; of an operation POST")
+        .reference("default `GET`; of an `operation` `POST`"),
+    key("uri", TEXT, TEMPLATE_TEXT)
+        .reference("required; `http://` or `https://`. A user and password in the URI become Basic authentication"),
     key("headers", MAP_OR_TEXT, "a list repeats the header, null omits it")
-        .explained("the headers. A list repeats the header, null omits it"),
+        .reference("the headers. A list repeats the header, null omits it"),
     key("queries", MAP_OR_TEXT, "added to the URI's own; a list repeats the name, null omits it")
-        .explained("parameters that are added to those of the URI. A list repeats the name, null omits it"),
+        .reference("parameters that are added to those of the URI. A list repeats the name, null omits it"),
     key("body", Type::Any, "text is sent as it is, anything else as JSON")
-        .explained("see below"),
+        .reference("see below"),
     key("authentication", OBJECT, "{type: Basic, ClientCertificate, OAuth2, …}")
-        .explained("see [Authentication](#authentication)"),
+        .reference("see [Authentication](#authentication)"),
     key(
         "tls",
         Type::Map(&Map {
-            keys: &[&[key("ca", TEXT, "what is trusted"), key("certificate", TEXT, "what the call shows"), key("key", TEXT, "the private key")]],
+            keys: &[&[key("ca", TEXT, "the trusted certificates"), key("certificate", TEXT, "the client certificate"), key("key", TEXT, "the private key")]],
             ..CLOSED
         }),
-        "what the call trusts and shows, each in PEM",
+        "trusted certificates and client certificate of the call, each in PEM",
     )
-    .explained("`{ca, certificate, key}`, each a text in PEM: [TLS](#authentication)"),
-    TIMEOUT.explained("the time of one attempt"),
+    .reference("`{ca, certificate, key}`, each a text in PEM: [TLS](#authentication)"),
+    TIMEOUT.reference("the time of one attempt"),
     key("parse", Type::Exactly(r#""json""#), "a body that is JSON is parsed, whatever its content type")
-        .explained("a body that is JSON is parsed, whatever its content type. `expect: json` includes this"),
-    RATE.explained("the name of a [rate limit](rate-limits.md#a-quota-of-several-hosts-or-of-a-customer), in place of the host's limit"),
+        .reference("a body that is JSON is parsed, whatever its content type. `expect: json` includes this"),
+    RATE.reference("the name of a [rate limit](rate-limits.md#a-quota-of-several-hosts-or-of-a-customer), in place of the host's limit"),
 ];
 
 pub(super) const HTTP: &[Key] = &[
     key("check", FLAG_OR_TEXT, "false: a status of 400 or above is not a fault")
-        .explained("with `false`, a status of 400 or above is not a fault; read `statusCode` instead"),
+        .reference("with `false`, a status of 400 or above is not a fault; read `statusCode` instead"),
     key("page", TEXT_OR_NULL, "the address of a next page, as the page before it named it")
-        .explained("the address of the next page, in place of `uri` and `queries`. It is relative to the page before (the last output of the action), after redirects (RFC 3986, 5.1.3). If it is on another server than `uri`, that server gets only GET, without headers and credentials"),
+        .reference("the address of the next page, in place of `uri` and `queries`. It is relative to the page before (the last output of the action), after redirects (RFC 3986, 5.1.3). If it is on another server than `uri`, that server gets only GET, without headers and credentials"),
     key("page_base", TEXT_OR_NULL, "with page: the base of a relative address; default the page before")
-        .explained("with `page`: the base of a relative address, in place of the page before"),
+        .reference("with `page`: the base of a relative address, in place of the page before"),
     key("saveTo", TEXT, "the file for the body of the answer, of any size; each attempt continues the one before")
-        .explained("the file for the body of the answer: [Files](#files)"),
+        .reference("the file for the body of the answer: [Files](#files)"),
     key("digest", TEXT, "sha256:HEX of the complete file of saveTo")
-        .explained("the `sha256:HEX` of the file of `saveTo`: [Files](#files)"),
+        .reference("the `sha256:HEX` of the file of `saveTo`: [Files](#files)"),
     key("bodyFile", TEXT, "the file that is the body of the request")
-        .explained("the file that is sent, in place of `body`: [Files](#files)"),
+        .reference("the file that is sent, in place of `body`: [Files](#files)"),
     key("ifChanged", FLAG, "in a loop: names the ETag of the last answer; a 304 keeps its body")
-        .explained("with `true`, in a loop: a 304 retains the last body: [Answers without news](#answers-without-news)"),
+        .reference("with `true`, in a loop: a 304 retains the last body: [Answers without news](#answers-without-news)"),
     key("events", FLAG, "reads one event of a stream (server-sent events), in a loop the next one")
-        .explained("with `true`, the action reads one event of a stream: [Events](#events)"),
+        .reference("with `true`, the action reads one event of a stream: [Events](#events)"),
 ];
 
 pub(super) const OPERATION: &[Key] = &[
     key("status", MAP_OR_TEXT, "the request about the operation: its address, or inputs of http; without it the answers say where to ask")
-        .explained("the request that asks about the operation: its address, or inputs of `http`"),
+        .reference("the request that asks about the operation: its address, or inputs of `http`"),
     key("result", MAP_OR_TEXT, "the request for the result: its address, inputs of http, or none; without it the answers say where the result is")
-        .explained("the request for the result: its address, inputs of `http`, or `none`"),
+        .reference("the request for the result: its address, inputs of `http`, or `none`"),
     key("cancel", MAP_OR_TEXT, "the request that cancels the operation if the run ends before it: its address, or inputs of http, with POST")
-        .explained("the request that cancels the operation: its address, or inputs of `http`; default method POST. See [Cancelling](#cancelling)"),
+        .reference("the request that cancels the operation: its address, or inputs of `http`; default method POST. See [Cancelling](#cancelling)"),
     key("done", CONDITION, "true when the operation has ended; without it the answers say so")
-        .explained("a condition on the answer to the request of `status`. Without `done`, the table above applies"),
+        .reference("a condition on the answer to the request of `status`. Without `done`, the table above applies"),
     key("failed", CONDITION, "true when an answer says that the operation failed")
-        .explained("a condition on the same answer that means failure"),
+        .reference("a condition on the same answer that means failure"),
     key("delay", DELAY, "the time between two requests; default server, and at least 5 s")
-        .explained("as in [loops](loom.md#loops). Default `server`, and at least 5 s"),
+        .reference("as in [loops](loom.md#loops). Default `server`, and at least 5 s"),
     key("limit", LIMIT, "")
-        .explained("as in [loops](loom.md#loops). Without `count`, only the timeout limits the polls"),
+        .reference("as in [loops](loom.md#loops). Without `count`, only the timeout limits the polls"),
 ];
 
 // Commands, handlers, models.
 
 pub(super) const SHELL: &[Key] = &[
     key("run", TEXT, "text for sh; pass data through env")
-        .explained("a text for `sh -c`. Pass data in `env`, not in this text (`validate` warns)"),
+        .reference("a text for `sh -c`. Pass data in `env`, not in this text (`validate` warns)"),
     key("command", LIST_OR_TEXT, "a program and its arguments")
-        .explained("the program and its arguments, without a shell, in place of `run`"),
+        .reference("the program and its arguments, without a shell, in place of `run`"),
     key("env", OBJECT, "variables of its environment")
-        .explained("variables that are added to the engine's environment. A value that is not text becomes JSON; null removes a variable"),
+        .reference("variables that are added to the engine's environment. A value that is not text becomes JSON; null removes a variable"),
     key("files", OBJECT, "values in files that only this command reads, by the variable that has the path")
-        .explained("values that the command reads from files: a map with names of variables. Each variable has the path of its file. Only the command's user can read the files; they are deleted when the command has ended"),
-    key("cwd", TEXT, TEMPLATE)
-        .explained("the working directory. The default, and the base of a relative path, is the folder where the run was started; for a stored workflow the server's folder"),
-    RATE.explained("the name of a [rate limit](rate-limits.md#a-quota-of-several-hosts-or-of-a-customer) that the command counts against"),
+        .reference("values that the command reads from files: a map with names of variables. Each variable has the path of its file. Only the command's user can read the files; they are deleted when the command has ended"),
+    key("cwd", TEXT, TEMPLATE_TEXT)
+        .reference("the working directory. The default, and the base of a relative path, is the folder where the run was started; for a stored workflow the server's folder"),
+    RATE.reference("the name of a [rate limit](rate-limits.md#a-quota-of-several-hosts-or-of-a-customer) that the command counts against"),
     key("stdin", Type::Any, "text, or anything else as JSON; default empty")
-        .explained("a text, or any other value as JSON; default empty"),
+        .reference("a text, or any other value as JSON; default empty"),
     key("check", FLAG_OR_TEXT, "false: any exit code is a success")
-        .explained("with `false`, an exit code other than 0 is not a fault; read `exitCode` instead"),
-    TIMEOUT.explained("the time of one attempt; default: unlimited"),
+        .reference("with `false`, an exit code other than 0 is not a fault; read `exitCode` instead"),
+    TIMEOUT.reference("the time of one attempt; default: unlimited"),
 ];
 
 /// The key `rate` of a question to a language model.
 pub(super) const AI_RATE: Key =
-    RATE.explained("in Loom files: the name of a [rate limit](rate-limits.md#a-quota-of-several-hosts-or-of-a-customer), in place of the host's limit");
+    RATE.reference("in Loom files: the name of a [rate limit](rate-limits.md#a-quota-of-several-hosts-or-of-a-customer), in place of the host's limit");
 
-const HANDLED: Map = Map { unknown_keys: UnknownKeys::Allowed, ..MAP };
+/// The base of `inputs` of `activity` and `actor`. Without `input`, further keys are the handler's input, so none is a
+/// misspelling.
+const HANDLER_INPUTS: Map = Map { unknown_keys: UnknownKeys::Allowed, ..MAP };
 
 const ACTIVITY: &[Key] = &[key("activityType", TEXT, "the handler's name"), INPUT];
 const ACTOR: &[Key] = &[key("actorType", TEXT, "the handler's name"), INPUT];
@@ -226,11 +225,11 @@ const WAIT: &[Key] =
     &[key("interval", DURATION, ""), key("until", Type::Any, "an instant"), key("count", Type::Any, "how many units"), key("unit", UNIT, "")];
 
 const SIGNAL: &[Key] = &[
-    key("signal", Type::Name, "the name of the signal; default for a question: the name of the action"),
+    key("signal", Type::NonEmptyText, "the name of the signal; default for a question: the name of the action"),
     key("title", Type::Any, "the question, as text with expressions"),
     key(
         "choices",
-        Type::With(r#"{"uniqueItems":true,"maxItems":20}"#, &Type::ListOf(&Type::Name)),
+        Type::WithRules(r#"{"uniqueItems":true,"maxItems":20}"#, &Type::ListOf(&Type::NonEmptyText)),
         "the buttons; the answer has one of them as `choice`",
     ),
     key("schema", OBJECT, "JSON Schema of an object: each property is a field of the form"),
@@ -239,41 +238,41 @@ const SIGNAL: &[Key] = &[
 
 const TERMINATE: &[Key] = &[
     key("runStatus", Type::AnyCase(&["Succeeded", "Failed", "Cancelled"]), "how the run ends"),
-    key("runError", Type::Map(&Map { keys: &[&[key("code", TEXT, TEMPLATE), key("message", TEXT, TEMPLATE)]], ..OPEN }), "why"),
+    key("runError", Type::Map(&Map { keys: &[&[key("code", TEXT, TEMPLATE_TEXT), key("message", TEXT, TEMPLATE_TEXT)]], ..OPEN }), "why"),
 ];
 
 pub(super) const PATH: Key = required("path", TEXT, "the file");
 
 pub(super) const FILE: &[Key] = &[
     key("row", Type::Any, "one row")
-        .explained("one row; an action has one of `row`, `rows` and `text`"),
+        .reference("one row; an action has one of `row`, `rows` and `text`"),
     key("rows", LIST_OR_TEXT, "a list of rows"),
     key("text", TEXT, "text as it is")
-        .explained("a text that is appended as it is"),
-    key("append", Type::With(r#"{"deprecated":true}"#, &Type::Exactly("true")), "existing rows always stay")
-        .explained("only `true`; existing rows always stay"),
+        .reference("a text that is appended as it is"),
+    key("append", Type::WithRules(r#"{"deprecated":true}"#, &Type::Exactly("true")), "existing rows always stay")
+        .reference("only `true`; existing rows always stay"),
     key("key", TEXT, "a member of a row, or an expression about item: a row whose key was written before is dropped")
-        .explained(r#"a member of a row (`id`, `meta.id`), or an expression about `item`. A row is dropped if the file has a row with the same key. A null key fails the action. `1`, `1.0` and `"1"` are three keys"#),
+        .reference(r#"a member of a row (`id`, `meta.id`), or an expression about `item`. A row is dropped if the file has a row with the same key. A null key fails the action. `1`, `1.0` and `"1"` are three keys"#),
     key("format", Type::Words(&["ndjson", "json", "csv"]), "of rows; default ndjson")
-        .explained(r#"`ndjson` (default): a JSON document on each line. `json`: one JSON array, complete after each append. `csv`: RFC 4180 with a header; lines end with LF. There, `null` is an empty cell, an empty text is `""`, lists and objects are JSON"#),
+        .reference(r#"`ndjson` (default): a JSON document on each line. `json`: one JSON array, complete after each append. `csv`: RFC 4180 with a header; lines end with LF. There, `null` is an empty cell, an empty text is `""`, lists and objects are JSON"#),
     key("columns", LIST_OR_TEXT, "the columns of a CSV file; default: the members of the first rows")
-        .explained("the columns of `csv`, in this order; other members are omitted. Default: the columns of the header, or else the members of the first append's rows. With the default, a row with another member fails the action"),
+        .reference("the columns of `csv`, in this order; other members are omitted. Default: the columns of the header, or else the members of the first append's rows. With the default, a row with another member fails the action"),
     key("replace", FLAG, "replace the file when the run has succeeded; default false")
-        .explained("with `true`, the file is replaced when the run has succeeded; default `false`"),
+        .reference("with `true`, the file is replaced when the run has succeeded; default `false`"),
 ];
 
-const STATE_NAME: Key = key("name", Type::Name, "a name that `state` declares");
+const STATE_NAME: Key = key("name", Type::NonEmptyText, "a name that `state` declares");
 
 const STATE_VALUE: &[Key] =
     &[key("value", Type::Any, "the new value"), key("overwrite", FLAG, "write over what another run wrote, too; default false")];
 
 pub(super) const CALLED_WORKFLOW: &[Key] = &[
-    required("workflow", Type::Name, "a file next to this one, or the name of a saved workflow")
-        .explained("a text with `/`, or a text that ends with `.yaml`, `.yml` or `.json`, is a file of any format below this file's folder. Any other text is a workflow that `workflow put` saved"),
+    required("workflow", Type::NonEmptyText, "a file next to this one, or the name of a saved workflow")
+        .reference("a text with `/`, or a text that ends with `.yaml`, `.yml` or `.json`, is a file of any format below this file's folder. Any other text is a workflow that `workflow put` saved"),
     key("timeout", DURATION, "of all attempts together; the run is cancelled then")
-        .explained("the time of all attempts together; after that the run is cancelled"),
+        .reference("the time of all attempts together; after that the run is cancelled"),
     key("inputs", MAP_OR_TEXT, "the inputs of that workflow")
-        .explained("the inputs of the other workflow, without secrets: they are stored with its run"),
+        .reference("the inputs of the other workflow, without secrets: they are stored with its run"),
 ];
 
 /// Makes the key `inputs` of an action.
@@ -309,7 +308,7 @@ pub(crate) const TYPES: &[Action] = &[
         &["foreach"],
         "does its actions for each item of a list",
         &[&[
-            required("foreach", TEXT_OR_LIST, "the list"),
+            required("foreach", LIST_OR_TEXT, "the list"),
             required("actions", ACTIONS, ""),
             key("concurrency", Type::Integer(1, Some(10_000)), "how many items at a time; default 1"),
             TIMEOUT,
@@ -355,7 +354,7 @@ pub(crate) const TYPES: &[Action] = &[
         types: &["activity"],
         description: "a call of a handler",
         map: Map {
-            keys: &[ACTIVITY, &[inputs(Type::Map(&Map { keys: &[ACTIVITY], ..HANDLED })), TIMEOUT]],
+            keys: &[ACTIVITY, &[inputs(Type::Map(&Map { keys: &[ACTIVITY], ..HANDLER_INPUTS })), TIMEOUT]],
             rules: || handler_rules("activityType"),
             ..MAP
         },
@@ -363,13 +362,13 @@ pub(crate) const TYPES: &[Action] = &[
     Action {
         types: &["actor"],
         description: "a call of a handler",
-        map: Map { keys: &[ACTOR, &[inputs(Type::Map(&Map { keys: &[ACTOR], ..HANDLED })), TIMEOUT]], rules: || handler_rules("actorType"), ..MAP },
+        map: Map { keys: &[ACTOR, &[inputs(Type::Map(&Map { keys: &[ACTOR], ..HANDLER_INPUTS })), TIMEOUT]], rules: || handler_rules("actorType"), ..MAP },
     },
     Action {
         types: &["ai"],
         description: "a question to a language model; its output is {content, usage}",
         map: Map {
-            keys: &[MODEL, &[inputs(Type::Map(&Map { keys: &[MODEL, &[AI_RATE, ANSWER_TIME]], ..MAP })), AI_RATE, TIMEOUT]],
+            keys: &[MODEL, &[inputs(Type::Map(&Map { keys: &[MODEL, &[AI_RATE, MODEL_TIMEOUT]], ..MAP })), AI_RATE, TIMEOUT]],
             required_sets: RequiredSets::Any(&[&["prompt"], &["messages"], &["inputs"]]),
             ..MAP
         },
@@ -407,7 +406,7 @@ pub(crate) const TYPES: &[Action] = &[
         &[&[required(
             "inputs",
             Type::Map(&Map {
-                keys: &[&[required("from", TEXT_OR_LIST, "the list"), required("select", Type::Any, "an expression over each element, `item()`")]],
+                keys: &[&[required("from", LIST_OR_TEXT, "the list"), required("select", Type::Any, "an expression over each element, `item()`")]],
                 ..MAP
             }),
             "",
@@ -418,7 +417,7 @@ pub(crate) const TYPES: &[Action] = &[
         "the elements of a list for which a condition holds",
         &[&[required(
             "inputs",
-            Type::Map(&Map { keys: &[&[required("from", TEXT_OR_LIST, "the list"), required("where", CONDITION, "")]], ..MAP }),
+            Type::Map(&Map { keys: &[&[required("from", LIST_OR_TEXT, "the list"), required("where", CONDITION, "")]], ..MAP }),
             "",
         )]],
     ),
@@ -427,7 +426,7 @@ pub(crate) const TYPES: &[Action] = &[
         "joins the elements of a list to a text",
         &[&[required(
             "inputs",
-            Type::Map(&Map { keys: &[&[required("from", TEXT_OR_LIST, "the list"), required("joinWith", TEXT, TEMPLATE)]], ..MAP }),
+            Type::Map(&Map { keys: &[&[required("from", LIST_OR_TEXT, "the list"), required("joinWith", TEXT, TEMPLATE_TEXT)]], ..MAP }),
             "",
         )]],
     ),
@@ -438,8 +437,8 @@ pub(crate) const TYPES: &[Action] = &[
             "inputs",
             Type::Map(&Map {
                 keys: &[&[
-                    required("from", TEXT_OR_LIST, "the list"),
-                    required("format", Type::Computed(&["CSV", "HTML"]), "the form of the table"),
+                    required("from", LIST_OR_TEXT, "the list"),
+                    required("format", Type::AnyCaseOrExpression(&["CSV", "HTML"]), "the form of the table"),
                     key("columns", LIST, "a list of {header, value}; default: the members of the rows"),
                 ]],
                 ..MAP
@@ -472,90 +471,90 @@ pub(crate) const TYPES: &[Action] = &[
 
 // What the format defines in addition to actions.
 
-const UNITS: &[&str] = &["second", "minute", "hour", "day", "week", "seconds", "minutes", "hours", "days", "weeks"];
+const TIME_UNITS: &[&str] = &["second", "minute", "hour", "day", "week", "seconds", "minutes", "hours", "days", "weeks"];
 
 const INTERVALS: &[Key] = &[
     key("interval", DURATION, "")
-        .explained("the wait (default 5s); an exponential wait doubles each time"),
+        .reference("the wait (default 5s); an exponential wait doubles each time"),
     key("maxInterval", DURATION, "")
-        .explained("the longest exponential wait. Default: 1m, or `interval` if it is longer"),
+        .reference("the longest exponential wait. Default: 1m, or `interval` if it is longer"),
     key("maximumInterval", DURATION, "")
-        .explained("the same as `maxInterval`"),
+        .reference("the same as `maxInterval`"),
     key("minimumInterval", DURATION, "")
-        .explained("the shortest exponential wait. Default: 1s, or `interval` if it is shorter"),
+        .reference("the shortest exponential wait. Default: 1s, or `interval` if it is shorter"),
     key("minInterval", DURATION, "")
-        .explained("the same as `minimumInterval`"),
+        .reference("the same as `minimumInterval`"),
     key(
         "jitter",
-        Type::With(r#"{"type":"string"}"#, &Type::Words(&["none", "equal", "full"])),
+        Type::WithRules(r#"{"type":"string"}"#, &Type::Words(&["none", "equal", "full"])),
         "how much of a wait is random; without it up to a tenth of an exponential one",
     )
-    .explained("the random part of a wait: `none`, `equal` (half of it) or `full` (all of it). Without `jitter`, up to 10 % is added to an exponential wait"),
+    .reference("the random part of a wait: `none`, `equal` (half of it) or `full` (all of it). Without `jitter`, up to 10 % is added to an exponential wait"),
 ];
 
-pub(super) const POLICY: &[&[Key]] = &[
+pub(super) const RETRY_POLICY_KEYS: &[&[Key]] = &[
     &[
         key("type", Type::AnyCase(&["none", "fixed", "exponential"]), "")
-            .explained("default `exponential`"),
+            .reference("default `exponential`"),
         key("count", Type::AnyOf(&[Type::Integer(0, None), TEXT]), "")
-            .explained("retries after the first attempt; default 3"),
+            .reference("retries after the first attempt; default 3"),
     ],
     INTERVALS,
     &[
-        key("on", Type::With(r#"{"items":{"type":["string","integer"]}}"#, &Type::Json(&["array", "string", "integer"])), "")
-            .explained("the faults to retry: status codes, classes (`5xx`), `timeout`, `connection` or another [kind](actions.md), `transient`, `unprocessed` ([below](#default-retries)). Without `on`, an action retries its transient faults; a block or a loop retries any failure"),
-        key("when", CONDITION, "retries only while it holds; without on it alone decides")
-            .explained(r#"a condition on the failed attempt, such as `"@equals(outputs('a').exitCode, 75)"`. Without `on`, only `when` decides"#),
+        key("on", Type::WithRules(r#"{"items":{"type":["string","integer"]}}"#, &Type::Json(&["array", "string", "integer"])), "")
+            .reference("the faults to retry: status codes, classes (`5xx`), `timeout`, `connection` or another [kind](actions.md), `transient`, `unprocessed` ([below](#default-retries)). Without `on`, an action retries its transient faults; a block or a loop retries any failure"),
+        key("when", CONDITION, "retry only if it is true; without on, only this condition decides")
+            .reference(r#"a condition on the failed attempt, such as `"@equals(outputs('a').exitCode, 75)"`. Without `on`, only `when` decides"#),
     ],
 ];
 
-pub(super) const LIMITS: &[Key] = &[
+pub(super) const LIMIT_KEYS: &[Key] = &[
     key("count", Type::AnyOf(&[Type::Integer(1, None), EXPRESSION]), "the most iterations; default 60")
-        .explained("limits the iterations; default 60"),
+        .reference("limits the iterations; default 60"),
     key("timeout", DURATION, "the time limit of the complete loop; default PT1H")
-        .explained("limits the time since the loop began, also through crashes, and aborts a running action; default PT1H"),
+        .reference("limits the time since the loop began, also through crashes, and aborts a running action; default PT1H"),
     key("tokens", Type::AnyOf(&[Type::Integer(1, None), EXPRESSION]), "of a loop: the most tokens of language models that its actions may use")
-        .explained("a [budget](loops.md#budgets) in tokens of language models"),
+        .reference("a [budget](loops.md#budgets) in tokens of language models"),
     key(
         "cost",
-        Type::AnyOf(&[Type::With(r#"{"exclusiveMinimum":0}"#, &Type::Json(&["number"])), EXPRESSION]),
+        Type::AnyOf(&[Type::WithRules(r#"{"exclusiveMinimum":0}"#, &Type::Json(&["number"])), EXPRESSION]),
         "of a loop: the most that its actions may cost, by the `usage.cost` of their results",
     )
-    .explained("a [budget](loops.md#budgets) in money"),
-    key("unchanged", Type::Integer(2, None), "of a loop: a limit, this number of iterations in a row with the same result")
-        .explained("ends the loop when this number of iterations in a row had the same result, or the same value of `unchanged_of`"),
+    .reference("a [budget](loops.md#budgets) in money"),
+    key("unchanged", Type::Integer(2, None), "of a loop: a limit, reached after this number of iterations in a row with the same result")
+        .reference("ends the loop when this number of iterations in a row had the same result, or the same value of `unchanged_of`"),
     key("unchanged_of", Type::Any, "what `unchanged` compares, an expression; default the result of the iteration")
-        .explained("an expression for the value that `unchanged` compares; default: the result of the iteration"),
+        .reference("an expression for the value that `unchanged` compares; default: the result of the iteration"),
 ];
 
 pub(super) const SCHEDULE: &[Key] = &[
     required("cron", TEXT, "five fields, or @hourly, @daily, …")
-        .explained("the times, as above; also `@hourly`, `@daily`, …"),
+        .reference("the times, as above; also `@hourly`, `@daily`, …"),
     key("timezone", TEXT, "a name of the IANA database; default UTC")
-        .explained("a name such as `Europe/Berlin`; default UTC"),
-    key("overlap", Type::Words(&["skip", "allow", "queue", "replace"]), "a time at which the last run has not ended; default skip")
-        .explained("what happens while an earlier run has not ended. `skip` (default) starts no run, `queue` starts one run afterwards, `allow` starts a concurrent run, `replace` cancels the earlier run"),
+        .reference("a name such as `Europe/Berlin`; default UTC"),
+    key("overlap", Type::Words(&["skip", "allow", "queue", "replace"]), "what happens at a scheduled time while the last run has not ended; default skip")
+        .reference("what happens while an earlier run has not ended. `skip` (default) starts no run, `queue` starts one run afterwards, `allow` starts a concurrent run, `replace` cancels the earlier run"),
     key("missed", Type::Words(&["skip", "run_once", "run_all"]), "times while no server ran; default skip")
-        .explained("what happens to the times while no server ran. `skip` (default) starts no run, `run_once` starts one run for all of them, `run_all` starts one run for each. A queued time is not missed"),
+        .reference("what happens to the times while no server ran. `skip` (default) starts no run, `run_once` starts one run for all of them, `run_all` starts one run for each. A queued time is not missed"),
 ];
 
-const POLICIES: Type = Type::Words(&["queue", "skip", "replace"]);
+const CONCURRENCY_POLICIES: Type = Type::Words(&["queue", "skip", "replace"]);
 const LOGIC_APPS: &str = "With the $schema of Logic Apps.";
 const HOOKS: Type = Type::AnyOf(&[TEXT, Type::Def("alert"), BLOCK]);
 
 pub(super) const WORKFLOW: &[Key] = &[
     key("dialect", Type::Words(&["loom", "azure", "tea", "canvas"]), "the format; without it the shape of the file decides")
-        .explained("the format of the file; default: by the shape of the file"),
+        .reference("the format of the file; default: by the shape of the file"),
     key("name", TEXT, "the name of the workflow; default: the file's")
-        .explained("the workflow's name; default: the name of the file"),
+        .reference("the workflow's name; default: the name of the file"),
     key("description", TEXT, "for people; no effect")
-        .explained("for people"),
+        .reference("for people"),
     key("version", Type::Any, "for people; no effect")
-        .explained("for people"),
+        .reference("for people"),
     key("metadata", Type::Any, "for people; no effect")
-        .explained("for people"),
+        .reference("for people"),
     key("$schema", TEXT, "that of Logic Apps: the file may have what a definition has")
-        .explained("that of Logic Apps: see [Loom's own files](#looms-own-files)"),
+        .reference("that of Logic Apps: see [Loom's own files](#looms-own-files)"),
     key(
         "inputs",
         Type::MapOf(&Type::AnyOf(&[
@@ -567,18 +566,18 @@ pub(super) const WORKFLOW: &[Key] = &[
                         Type::Words(&["any", "string", "text", "integer", "int", "number", "boolean", "bool", "array", "list", "object"]),
                         "",
                     ),
-                    key("default", Type::Any, "what it is when it is not given"),
+                    key("default", Type::Any, "the value if the run does not give one"),
                     key("description", TEXT, ""),
-                    key("required", FLAG, "it has to be given"),
+                    key("required", FLAG, "whether the run must give a value"),
                 ]],
                 ..MAP
             }),
         ])),
         "",
     )
-    .explained("a map of `{type, default, description}`. Types: `any` `string` `integer` `number` `boolean` `array` `object`. An input without a default is required"),
+    .reference("a map of `{type, default, description}`. Types: `any` `string` `integer` `number` `boolean` `array` `object`. An input without a default is required"),
     key("variables", OBJECT, "initial values, in order")
-        .explained("initial values; each value can read the variables before it"),
+        .reference("initial values; each value can read the variables before it"),
     key(
         "defaults",
         Type::Map(&Map {
@@ -590,17 +589,17 @@ pub(super) const WORKFLOW: &[Key] = &[
             ]],
             ..MAP
         }),
-        "what the http and ai actions of the file have that say nothing themselves",
+        "retry, timeout, headers and rate of the http and ai actions that do not set them",
     )
-    .explained("`{retry, timeout, headers, rate}` of actions that do not have these keys: [Default retries](#default-retries)"),
+    .reference("`{retry, timeout, headers, rate}` of actions that do not have these keys: [Default retries](#default-retries)"),
     key(
         "concurrency",
         Type::AnyOf(&[
-            POLICIES,
+            CONCURRENCY_POLICIES,
             Type::Map(&Map {
                 keys: &[&[
                     key("key", TEXT, "runs with the same key exclude each other; it reads the inputs"),
-                    key("policy", POLICIES, "what a run does that is one too many; default queue"),
+                    key("policy", CONCURRENCY_POLICIES, "what happens to a run above the maximum; default queue"),
                     key("max", Type::Integer(1, Some(100_000)), "maximum number of runs of a key that run at a time; default 1"),
                 ]],
                 ..MAP
@@ -608,25 +607,25 @@ pub(super) const WORKFLOW: &[Key] = &[
         ]),
         "which runs of the file exclude each other",
     )
-    .explained("which runs [exclude each other](#concurrency)"),
+    .reference("which runs [exclude each other](#concurrency)"),
     key(
         "rates",
         Type::MapOf(&TEXT),
         "how often hosts are called, or actions with that `rate`, over all runs of the store, e.g. api.example.com: 100/1s",
     )
-    .explained("the rates of calls to hosts, e.g. `{api.example.com: 100/1s}`: [Rate limits](rate-limits.md)"),
+    .reference("the rates of calls to hosts, e.g. `{api.example.com: 100/1s}`: [Rate limits](rate-limits.md)"),
     key("limits", LIMIT, "")
-        .explained("default `{count, timeout}` of the file's loops"),
+        .reference("default `{count, timeout}` of the file's loops"),
     key(
         "handlers",
         Type::MapOf(&Type::Map(&Map { keys: &[&[key("command", LIST_OR_TEXT, ""), key("url", TEXT, "")]], ..MAP })),
         "commands and addresses that answer for activities and actors, by name",
     )
-    .explained("[programs and addresses](#handlers) for `activity` and `actor`"),
+    .reference("[programs and addresses](#handlers) for `activity` and `actor`"),
     required("actions", ACTIONS, "")
-        .explained("a map from names to actions"),
+        .reference("a map from names to actions"),
     key("outputs", Type::Any, "the outputs of the run")
-        .explained("the outputs of the run; default: the output of every top-level action by name"),
+        .reference("the outputs of the run; default: the output of every top-level action by name"),
     key(
         "schedule",
         Type::AnyOf(&[
@@ -635,7 +634,7 @@ pub(super) const WORKFLOW: &[Key] = &[
         ]),
         "when a server that keeps the workflow starts runs",
     )
-    .explained("when a server starts runs: [Schedules](#schedules)"),
+    .reference("when a server starts runs: [Schedules](#schedules)"),
     key("contentVersion", Type::Any, "with the $schema of Logic Apps; no effect"),
     key(
         "triggers",
@@ -665,19 +664,19 @@ pub(super) const WORKFLOW: &[Key] = &[
         }),
         "what starts runs of the saved workflow; with the $schema of Logic Apps: triggers of a definition",
     )
-    .explained("when a server starts runs: [webhooks and folders](../guides/triggers.md)"),
+    .reference("when a server starts runs: [webhooks and folders](../guides/triggers.md)"),
     key("parameters", Type::Any, LOGIC_APPS),
     key("staticResults", Type::Any, "with the $schema of Logic Apps; no effect"),
     key("on_failure", HOOKS, "done when the run failed: an action, {actions}, or the address of a webhook")
-        .explained("actions [after a run](#when-something-fails) that failed or timed out"),
+        .reference("actions [after a run](#when-something-fails) that failed or timed out"),
     key("on_finish", HOOKS, "done whenever the run has ended: an action, {actions}, or the address of a webhook")
-        .explained("actions [after a run](#when-something-fails)"),
-    key("state", Type::With(r#"{"propertyNames":{"minLength":1,"maxLength":128}}"#, &OBJECT), "values between runs: names and initial values")
-        .explained("[values between runs](../guides/state.md); the actions `setState` and `getState` write and read them"),
+        .reference("actions [after a run](#when-something-fails)"),
+    key("state", Type::WithRules(r#"{"propertyNames":{"minLength":1,"maxLength":128}}"#, &OBJECT), "values between runs: names and initial values")
+        .reference("[values between runs](../guides/state.md); the actions `setState` and `getState` write and read them"),
 ];
 
 /// The pattern of a duration: the form `5s`, or ISO 8601.
-const DURATIONS: &str =
+const DURATION_PATTERN: &str =
     r"^\s*(?:P(?=[\dT])(?:\d+W|(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+(?:[.,]\d+)?S)?)?)|(?:\d+(?:\.\d+)?(?:ms|[smhdw]))+)\s*$";
 
 const STATUSES: &[&str] = &["Succeeded", "Failed", "Skipped", "TimedOut", "Cancelled"];
@@ -700,11 +699,11 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         ),
     },
     Definition { name: "workflow", value: Type::Map(&Map { keys: &[WORKFLOW], ..MAP }) },
-    Definition { name: "actions", value: Type::With(r#"{"minProperties":1}"#, &Type::MapOf(&ACTION)) },
+    Definition { name: "actions", value: Type::WithRules(r#"{"minProperties":1}"#, &Type::MapOf(&ACTION)) },
     Definition {
         name: "actionOrActions",
         value: Type::AnyOf(&[
-            Type::With(r##"{"required":["type"],"allOf":[{"$ref":"#/$defs/action"}]}"##, &OBJECT),
+            Type::WithRules(r##"{"required":["type"],"allOf":[{"$ref":"#/$defs/action"}]}"##, &OBJECT),
             Type::Map(&Map { keys: &[&[required("actions", Type::MapOf(&ACTION), "")]], ..MAP }),
         ]),
     },
@@ -747,7 +746,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         value: Type::About(
             "5s, 1h30m, ISO 8601 (PT30S), {count, unit}, {interval: …}, or an expression",
             &Type::AnyOf(&[
-                Type::Pattern(DURATIONS),
+                Type::Pattern(DURATION_PATTERN),
                 EXPRESSION,
                 Type::Map(&Map {
                     keys: &[&[required("count", Type::AnyOf(&[Type::Integer(0, None), EXPRESSION]), ""), required("unit", UNIT, "")]],
@@ -757,25 +756,25 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             ]),
         ),
     },
-    Definition { name: "limit", value: Type::Map(&Map { keys: &[LIMITS], ..MAP }) },
+    Definition { name: "limit", value: Type::Map(&Map { keys: &[LIMIT_KEYS], ..MAP }) },
     Definition {
         name: "retryPolicy",
         value: Type::AnyOf(&[
             Type::About("no retry", &Type::Pattern("^[Nn][Oo][Nn][Ee]$")),
-            Type::Map(&Map { keys: POLICY, ..MAP }),
+            Type::Map(&Map { keys: RETRY_POLICY_KEYS, ..MAP }),
         ]),
     },
     Definition {
         name: "expression",
         value: Type::About("text with an expression: \"@…\", \"…@{…}…\" or \"{{ … }}\"", &Type::Pattern(r"^@|@\{|\{\{|\{%")),
     },
-    Definition { name: "unit", value: Type::AnyCase(UNITS) },
+    Definition { name: "unit", value: Type::AnyCase(TIME_UNITS) },
 ];
 
-/// Makes the rule that the handler's name is next to the type or under `inputs`.
-fn handler_rules(name: &str) -> Json {
-    let under = json!({ "required": ["inputs"], "properties": { "inputs": { "required": [name] } } });
-    json!({ "anyOf": [{ "required": [name] }, under] })
+/// Makes the rule that the action itself or its `inputs` have the key `key`, which names the handler.
+fn handler_rules(key: &str) -> Json {
+    let under = json!({ "required": ["inputs"], "properties": { "inputs": { "required": [key] } } });
+    json!({ "anyOf": [{ "required": [key] }, under] })
 }
 
 /// Returns the names of all types of actions.
@@ -830,7 +829,7 @@ fn branch(action: &Action) -> Json {
     let own = schema::members(&action.map);
     let properties = |schema: Json| schema.get("properties").cloned().unwrap_or_default();
     let common = Map { keys: &[COMMON, OUTCOME], ..MAP };
-    let all = with(properties(schema::members(&common)), properties(own.clone()));
-    let then = with(with(description, own), json!({ "properties": all }));
+    let all = merge(properties(schema::members(&common)), properties(own.clone()));
+    let then = merge(merge(description, own), json!({ "properties": all }));
     json!({ "if": { "properties": { "type": kind }, "required": ["type"] }, "then": then })
 }

@@ -56,8 +56,8 @@ pub const fn required(name: &'static str, value: Type, description: &'static str
 }
 
 impl Key {
-    /// Returns this key with a default value, which is given as JSON.
-    pub const fn or(self, default: &'static str) -> Self {
+    /// Returns this key with a default value, written as JSON.
+    pub const fn default_value(self, default: &'static str) -> Self {
         Self {
             default: Some(default),
             ..self
@@ -65,7 +65,7 @@ impl Key {
     }
 
     /// Returns this key with a text for docs/reference. Links in the text start at that folder.
-    pub const fn explained(self, reference: &'static str) -> Self {
+    pub const fn reference(self, reference: &'static str) -> Self {
         Self { reference, ..self }
     }
 }
@@ -76,8 +76,7 @@ pub enum Type {
     Any,
     /// A JSON value of one of these types: `string`, `number`, `integer`, `boolean`, `array`, `object`, `null`.
     Json(&'static [&'static str]),
-    /// Text that is not empty.
-    Name,
+    NonEmptyText,
     /// Text that matches a regular expression.
     Pattern(&'static str),
     /// A whole number from a minimum, up to a maximum if there is one.
@@ -87,7 +86,7 @@ pub enum Type {
     /// One of these words, in upper or lower case.
     AnyCase(&'static [&'static str]),
     /// One of these words, in upper or lower case, or an expression.
-    Computed(&'static [&'static str]),
+    AnyCaseOrExpression(&'static [&'static str]),
     /// This value, as JSON.
     Exactly(&'static str),
     /// The [`Definition`] with this name.
@@ -103,8 +102,8 @@ pub enum Type {
     OneOf(&'static [Type]),
     /// A type with a line that describes it.
     About(&'static str, &'static Type),
-    /// A type with further rules of JSON Schema.
-    With(&'static str, &'static Type),
+    /// A type with further rules, as the text of a JSON Schema.
+    WithRules(&'static str, &'static Type),
 }
 
 pub const TEXT: Type = Type::Json(&["string"]);
@@ -155,7 +154,7 @@ pub enum RequiredSets {
     Exactly(&'static [&'static [&'static str]]),
 }
 
-/// A map without keys, as the base of other constants (`..MAP`).
+/// The base of a map that may have, in addition to the known keys, only keys of the form `x-…`.
 pub const MAP: Map = Map {
     keys: &[],
     unknown_keys: UnknownKeys::Own,

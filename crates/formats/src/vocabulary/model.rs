@@ -4,33 +4,33 @@ use super::{Key, TEXT, Type, key};
 
 pub(crate) const MODEL: &[Key] = &[
     key("prompt", Type::Any, "the question; other values than text become JSON")
-        .explained("the question; a value that is not text becomes JSON"),
+        .reference("the question; a value that is not text becomes JSON"),
     key("messages", Type::Any, "instead of `prompt`: a list of {role, content}")
-        .explained("a list of `{role, content}`, in place of `prompt`"),
+        .reference("a list of `{role, content}`, in place of `prompt`"),
     key("system", Type::Any, "the system message"),
     key("model", TEXT, "required for HTTP; else OPENAI_MODEL")
-        .explained("the model; required over HTTP. Default: `OPENAI_MODEL`"),
+        .reference("the model; required over HTTP. Default: `OPENAI_MODEL`"),
     key("temperature", Type::Any, "default 0.7; null leaves it to the model")
-        .explained("default 0.7; with null the model decides"),
+        .reference("default 0.7; with null the model decides"),
     key("provider", TEXT, "openai, azure, ollama, shell, or auto (default)")
-        .explained("`openai`, `azure`, `ollama`, `shell`, or `auto` (default): see below"),
+        .reference("`openai`, `azure`, `ollama`, `shell`, or `auto` (default): see below"),
     key("base_url", TEXT, "address of the API; default: that of the provider")
-        .explained("the server. Default: `OPENAI_BASE_URL`, `AZURE_OPENAI_ENDPOINT` or `OLLAMA_API_BASE`, or else `https://api.openai.com/v1` or Ollama on this machine"),
+        .reference("the server. Default: `OPENAI_BASE_URL`, `AZURE_OPENAI_ENDPOINT` or `OLLAMA_API_BASE`, or else `https://api.openai.com/v1` or Ollama on this machine"),
     key("api_base", TEXT, "the same as base_url")
-        .explained("the same as `base_url`"),
+        .reference("the same as `base_url`"),
     key("api_key", TEXT, "accepts a secret of the workflow")
-        .explained("the key; it accepts a secret of the workflow. Default: `OPENAI_API_KEY`, `AZURE_OPENAI_API_KEY`, `OLLAMA_API_KEY`"),
+        .reference("the key; it accepts a secret of the workflow. Default: `OPENAI_API_KEY`, `AZURE_OPENAI_API_KEY`, `OLLAMA_API_KEY`"),
     key("api_key_file", TEXT, "a file with the key")
-        .explained("a file with the key"),
+        .reference("a file with the key"),
     key("api_version", TEXT, "of Azure")
-        .explained("of Azure; default: `OPENAI_API_VERSION`"),
+        .reference("of Azure; default: `OPENAI_API_VERSION`"),
     key("max_retries", Type::Any, "retries of transient faults within an attempt; default 0")
-        .explained("retries of transient faults within the attempt; default 0. They wait for `Retry-After`, or 0.5 s, 1 s, 2 s, …; if the wait is longer than 60 s, the retry policy decides"),
+        .reference("retries of transient faults within the attempt; default 0. They wait for `Retry-After`, or 0.5 s, 1 s, 2 s, …; if the wait is longer than 60 s, the retry policy decides"),
     key("command", Type::Any, "for `shell`: the command that answers")
-        .explained("for `shell`: a list of words, a text for `sh`, or `{command, args, env}`. The command gets the messages on standard input (`System: …` first), and prints the answer on standard output"),
+        .reference("for `shell`: a list of words, a text for `sh`, or `{command, args, env}`. The command gets the messages on standard input (`System: …` first), and prints the answer on standard output"),
     key("args", Type::Any, "for `shell`: its arguments"),
     key("shell_provider", TEXT, "for `shell`: the name of a provider")
-        .explained("for `shell`, in place of `command`: the name of a provider"),
+        .reference("for `shell`, in place of `command`: the name of a provider"),
     key("max_tokens", Type::Any, SENT),
     key("max_completion_tokens", Type::Any, SENT),
     key("response_format", Type::Any, SENT),
@@ -51,6 +51,6 @@ pub(crate) const MODEL: &[Key] = &[
 ];
 
 /// The timeout of an answer. This key is valid only in `inputs` of an action.
-pub(crate) const ANSWER_TIME: Key = key("timeout", Type::Any, "seconds for one answer; default 300");
+pub(crate) const MODEL_TIMEOUT: Key = key("timeout", Type::Any, "seconds for one answer; default 300");
 
 const SENT: &str = "sent unchanged";

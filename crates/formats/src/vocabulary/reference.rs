@@ -43,14 +43,14 @@ const TABLES: &[Table] = &[
     table("loom shell", &[loom::SHELL]),
     table(
         "loom ai",
-        &[model::MODEL, &[loom::AI_RATE, model::ANSWER_TIME]],
+        &[model::MODEL, &[loom::AI_RATE, model::MODEL_TIMEOUT]],
     ),
     table("loom operation", &[loom::OPERATION]),
     table("loom workflow", &[loom::CALLED_WORKFLOW]),
     table("loom appendFile", &[&[loom::PATH], loom::FILE]),
     table("loom loop", &[loom::LOOP]),
-    table("loom limit", &[loom::LIMITS]),
-    table("loom retry", loom::POLICY),
+    table("loom limit", &[loom::LIMIT_KEYS]),
+    table("loom retry", loom::RETRY_POLICY_KEYS),
     table("loom schedule", &[loom::SCHEDULE]),
     Table {
         omitted: &["description", "version", "metadata", "$schema"],
@@ -58,8 +58,8 @@ const TABLES: &[Table] = &[
     },
     table("tea on_error", tea::ON_ERROR.keys),
     table("tea dynamic_parallel", &[tea::PARALLEL]),
-    table("tea retry.loop", tea::CORRECTIONS.keys),
-    table("tea reflection.loop", tea::REFLECTIONS.keys),
+    table("tea retry.loop", tea::RETRY_LOOP_ARGUMENTS.keys),
+    table("tea reflection.loop", tea::REFLECTION_LOOP_ARGUMENTS.keys),
     Table {
         omitted: &["label", "nodeType", "inputs", "outputs"],
         ..table(
@@ -77,7 +77,7 @@ const NO_EFFECT: &[&[Key]] = &[
     canvas::WORKFLOW_NOTES,
 ];
 
-/// The keys of each format that pages have in a text or in another table.
+/// For each format, the keys that a page describes in its text or in a table that is written by hand.
 const LOOM_ELSEWHERE: &str = "\
     action actions activityType actorType body branches ca case cases certificate choices code columns command \
     concurrency condition content count default else expression folder foreach format from headers input inputs \
@@ -141,11 +141,11 @@ fn alternatives(value: &Type) -> Vec<String> {
     match *value {
         Type::Any => Vec::new(),
         Type::Json(kinds) => kinds.iter().flat_map(|kind| kind_of(kind)).collect(),
-        Type::Name | Type::Pattern(_) => text("text"),
+        Type::NonEmptyText | Type::Pattern(_) => text("text"),
         Type::Integer(from, None) => vec![format!("whole number from {from}")],
         Type::Integer(from, Some(to)) => vec![format!("whole number from {from} to {to}")],
         Type::Words(words) | Type::AnyCase(words) => vec![choice(words)],
-        Type::Computed(words) => vec![choice(words), String::from("expression")],
+        Type::AnyCaseOrExpression(words) => vec![choice(words), String::from("expression")],
         Type::Exactly(value) => vec![code(value)],
         Type::Def(name) => defined(name),
         Type::ListOf(_) => text("list"),
@@ -154,7 +154,7 @@ fn alternatives(value: &Type) -> Vec<String> {
         Type::MapOrNull(_) => owned(&["map", "null"]),
         Type::AnyOf(types) | Type::OneOf(types) => types.iter().flat_map(alternatives).collect(),
         Type::About(_, value) => alternatives(value),
-        Type::With(rules, value) => {
+        Type::WithRules(rules, value) => {
             let rules: Json = serde_json::from_str(rules).unwrap();
             match rules["enum"].as_array() {
                 Some(words) => words.iter().map(|word| code(&word.to_string())).collect(),
@@ -233,7 +233,7 @@ fn pages() -> Vec<PathBuf> {
 const BEGIN: &str = "<!-- keys: ";
 const END: &str = "<!-- end -->\n";
 
-/// Returns a page with the tables of the vocabulary, and adds the names of these tables.
+/// Returns a page in which every table is replaced by that of the vocabulary. Adds the tables' names to `names`.
 fn with_tables(page: &str, names: &mut BTreeSet<&'static str>) -> String {
     let mut parts = page.split(BEGIN);
     let mut text = parts.next().unwrap().to_owned();
@@ -249,6 +249,7 @@ fn with_tables(page: &str, names: &mut BTreeSet<&'static str>) -> String {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "it reads and writes pages")]
 fn tables_of_the_reference_match_the_vocabulary() {
     let mut names = BTreeSet::new();
     let mut different = Vec::new();
@@ -270,7 +271,7 @@ fn tables_of_the_reference_match_the_vocabulary() {
     assert!(without_page.is_empty(), "no page has {without_page:?}");
 }
 
-/// What distinguishes a key from keys of the same name in other maps: its name and its texts.
+/// A key's name, description and reference text. The texts distinguish keys of the same name in different maps.
 type Identity = (&'static str, &'static str, &'static str);
 
 fn identity(key: &Key) -> Identity {
@@ -293,13 +294,13 @@ fn collect(value: &'static Type, found: &mut BTreeSet<Identity>) {
     match *value {
         Type::Map(map) | Type::MapOrNull(map) => collect_map(map, found),
         Type::ListOf(value) | Type::ListOrNull(value) | Type::MapOf(value) => collect(value, found),
-        Type::About(_, value) | Type::With(_, value) => collect(value, found),
+        Type::About(_, value) | Type::WithRules(_, value) => collect(value, found),
         Type::AnyOf(types) | Type::OneOf(types) => {
             types.iter().for_each(|value| collect(value, found));
         }
-        Type::Any | Type::Json(_) | Type::Name | Type::Pattern(_) | Type::Integer(..) => {}
-        Type::Words(_) | Type::AnyCase(_) | Type::Computed(_) | Type::Exactly(_) => {}
-        // The list of definitions has its keys.
+        Type::Any | Type::Json(_) | Type::NonEmptyText | Type::Pattern(_) | Type::Integer(..) => {}
+        Type::Words(_) | Type::AnyCase(_) | Type::AnyCaseOrExpression(_) | Type::Exactly(_) => {}
+        // The caller collects the keys of definitions separately (see `formats`).
         Type::Def(_) => {}
     }
 }

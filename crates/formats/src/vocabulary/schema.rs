@@ -4,12 +4,12 @@ use super::{Case, Definition, Key, Map, RequiredSets, Type, UnknownKeys};
 use serde_json::{Map as Object, Value as Json, json};
 
 /// Makes the schema of a type.
-pub fn of(value: &Type) -> Json {
+pub fn schema_of(value: &Type) -> Json {
     match *value {
         Type::Any => json!({}),
         Type::Json([kind]) => json!({ "type": kind }),
         Type::Json(kinds) => json!({ "type": kinds }),
-        Type::Name => json!({ "type": "string", "minLength": 1 }),
+        Type::NonEmptyText => json!({ "type": "string", "minLength": 1 }),
         Type::Pattern(pattern) => json!({ "type": "string", "pattern": pattern }),
         Type::Integer(from, None) => json!({ "type": "integer", "minimum": from }),
         Type::Integer(from, Some(to)) => {
@@ -17,18 +17,22 @@ pub fn of(value: &Type) -> Json {
         }
         Type::Words(words) => json!({ "enum": words }),
         Type::AnyCase(words) => any_case(words, None),
-        Type::Computed(words) => any_case(words, Some(of(&Type::Def("expression")))),
+        Type::AnyCaseOrExpression(words) => {
+            any_case(words, Some(schema_of(&Type::Def("expression"))))
+        }
         Type::Exactly(value) => json!({ "const": parsed(value) }),
         Type::Def(name) => json!({ "$ref": format!("#/$defs/{name}") }),
-        Type::ListOf(item) => json!({ "type": "array", "items": of(item) }),
-        Type::ListOrNull(item) => json!({ "type": ["array", "null"], "items": of(item) }),
-        Type::MapOf(member) => json!({ "type": "object", "additionalProperties": of(member) }),
-        Type::Map(map) => with(json!({ "type": "object" }), members(map)),
-        Type::MapOrNull(map) => with(json!({ "type": ["object", "null"] }), members(map)),
-        Type::AnyOf(types) => json!({ "anyOf": types.iter().map(of).collect::<Vec<_>>() }),
-        Type::OneOf(types) => json!({ "oneOf": types.iter().map(of).collect::<Vec<_>>() }),
-        Type::About(about, value) => with(json!({ "description": about }), of(value)),
-        Type::With(rules, value) => with(of(value), parsed(rules)),
+        Type::ListOf(item) => json!({ "type": "array", "items": schema_of(item) }),
+        Type::ListOrNull(item) => json!({ "type": ["array", "null"], "items": schema_of(item) }),
+        Type::MapOf(member) => {
+            json!({ "type": "object", "additionalProperties": schema_of(member) })
+        }
+        Type::Map(map) => merge(json!({ "type": "object" }), members(map)),
+        Type::MapOrNull(map) => merge(json!({ "type": ["object", "null"] }), members(map)),
+        Type::AnyOf(types) => json!({ "anyOf": types.iter().map(schema_of).collect::<Vec<_>>() }),
+        Type::OneOf(types) => json!({ "oneOf": types.iter().map(schema_of).collect::<Vec<_>>() }),
+        Type::About(about, value) => merge(json!({ "description": about }), schema_of(value)),
+        Type::WithRules(rules, value) => merge(schema_of(value), parsed(rules)),
     }
 }
 
@@ -71,7 +75,7 @@ pub(crate) fn members(map: &Map) -> Json {
     if !cases.is_empty() {
         schema.insert(String::from("allOf"), json!(cases));
     }
-    with(Json::Object(schema), (map.rules)())
+    merge(Json::Object(schema), (map.rules)())
 }
 
 fn case(case: &Case) -> Json {
@@ -84,7 +88,7 @@ fn property(key: &Key) -> Json {
     if !key.description.is_empty() {
         schema.insert(String::from("description"), json!(key.description));
     }
-    let mut schema = with(Json::Object(schema), of(&key.value));
+    let mut schema = merge(Json::Object(schema), schema_of(&key.value));
     if let (Json::Object(schema), Some(default)) = (&mut schema, key.default) {
         schema.insert(String::from("default"), parsed(default));
     }
@@ -99,9 +103,9 @@ pub fn document(id: &str, root: Json, definitions: &[Definition]) -> Object<Stri
     });
     let known = definitions
         .iter()
-        .map(|one| (one.name.to_owned(), of(&one.value)));
+        .map(|one| (one.name.to_owned(), schema_of(&one.value)));
     let known: Object<String, Json> = known.collect();
-    let Json::Object(mut schema) = with(head, root) else {
+    let Json::Object(mut schema) = merge(head, root) else {
         return Object::new();
     };
     schema.insert(String::from("$defs"), Json::Object(known));
@@ -109,7 +113,7 @@ pub fn document(id: &str, root: Json, definitions: &[Definition]) -> Object<Stri
 }
 
 /// Adds the members of one schema to another.
-pub(crate) fn with(schema: Json, more: Json) -> Json {
+pub(crate) fn merge(schema: Json, more: Json) -> Json {
     match (schema, more) {
         (Json::Object(mut schema), Json::Object(more)) => {
             schema.extend(more);
@@ -140,7 +144,7 @@ fn any_case(words: &[&str], further: Option<Json>) -> Json {
 
 /// Makes the schema of the key `type` of an action, with these words.
 pub(crate) fn types(words: &[&str]) -> Json {
-    with(json!({ "examples": words }), any_case(words, None))
+    merge(json!({ "examples": words }), any_case(words, None))
 }
 
 /// Makes the schema of one word, in upper or lower case.
