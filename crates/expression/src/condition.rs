@@ -63,7 +63,7 @@ impl Condition {
             Syntax::Loom if is_wdl(text) => wdl(text, syntax)?,
             Syntax::Loom => jinja(text, Flavor::Strict, cache)?,
             Syntax::Jinja => jinja(text, Flavor::Tea, cache)?,
-            Syntax::Graph => jinja(text, Flavor::Graph, cache)?,
+            Syntax::Canvas => jinja(text, Flavor::Canvas, cache)?,
         };
         Ok(Self::of(text.to_owned(), kind))
     }

@@ -216,7 +216,7 @@ impl Context {
         let syntax = self.syntax();
         let templated = match syntax {
             Syntax::Azure => text.starts_with('@') || text.contains("@{"),
-            Syntax::Loom | Syntax::Jinja | Syntax::Graph => {
+            Syntax::Loom | Syntax::Jinja | Syntax::Canvas => {
                 text.starts_with('@') || is_wdl(text) || is_jinja(text)
             }
         };

@@ -25,6 +25,7 @@ pub enum TableFormat {
     Html,
 }
 
+/// A data operation of Logic Apps, whose parts are templates.
 #[derive(Debug, PartialEq)]
 pub(super) enum Data {
     Select {

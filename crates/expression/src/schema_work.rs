@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, HashMap};
 
 /// The cost of one visit of the library, in units.
-const LOOK: usize = 4;
+const VISIT_COST: usize = 4;
 
 /// The maximum depth of references and nested schemas. It is limited because the library recurses.
 const MAX_DEPTH: usize = 500;
@@ -123,7 +123,7 @@ impl<'a> Documents<'a> {
     pub fn charge(&self, instance: &Json, budget: &Budget) -> CheckResult<u64> {
         let before = budget.spent();
         let nodes = nodes(instance);
-        budget.charge(nodes.saturating_mul(LOOK))?;
+        budget.charge(nodes.saturating_mul(VISIT_COST))?;
         if self.repeats || self.nodes.saturating_mul(nodes) > FEW || has_long_text(instance) {
             let mut walk = WorkEstimate {
                 documents: self,
@@ -210,7 +210,7 @@ struct WorkEstimate<'a, 'd> {
 
 impl<'a> WorkEstimate<'a, '_> {
     fn check(&mut self, spot: SchemaPath<'a>, instance: &Json, depth: usize) -> CheckResult {
-        self.budget.charge(LOOK)?;
+        self.budget.charge(VISIT_COST)?;
         if depth > MAX_DEPTH {
             return Err(SchemaRefusal::Deep);
         }

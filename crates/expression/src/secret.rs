@@ -191,7 +191,7 @@ pub fn mask_printed_marks(printed: &str, mask: &str) -> String {
 
 /// A text whose `${secret:NAME}` was rewritten to the language of the text. Positions can be mapped to the author's
 /// text.
-pub(super) struct Shorthand {
+pub(super) struct SecretShorthand {
     pub text: String,
     /// The replacements, sorted by position.
     replacements: Vec<Replacement>,
@@ -203,7 +203,7 @@ struct Replacement {
     old: Range<usize>,
 }
 
-impl Shorthand {
+impl SecretShorthand {
     /// Rewrites a text. Returns `None` if the text has no `${secret:NAME}`.
     pub fn of(text: &str, syntax: Syntax) -> Option<Self> {
         const START: &str = "${secret:";
@@ -212,7 +212,7 @@ impl Shorthand {
         }
         let jinja = match syntax {
             Syntax::Azure => false,
-            Syntax::Jinja | Syntax::Graph => true,
+            Syntax::Jinja | Syntax::Canvas => true,
             Syntax::Loom => is_jinja(text),
         };
         let mut out = String::with_capacity(text.len() + 16);
@@ -246,7 +246,7 @@ impl Shorthand {
 
     /// Maps a range to the author's text.
     /// A range inside of a replacement becomes the range of the whole `${secret:NAME}`.
-    pub fn back(&self, place: Range<usize>) -> Range<usize> {
+    pub fn original_range(&self, place: Range<usize>) -> Range<usize> {
         let start = self.offset(place.start, |inside| inside.old.start);
         let end = self.offset(place.end, |inside| inside.old.end);
         start..end.max(start)

@@ -4,7 +4,7 @@
 use super::binding::Binding;
 use super::data::Data;
 use super::jinja::{Flavor, Jinja, TemplateCache};
-use super::secret::Shorthand;
+use super::secret::SecretShorthand;
 use super::wdl::ast::{AstSpan, Expr, RefusedCall};
 use super::wdl::eval::{Ctx, Fail};
 use super::wdl::parser::parse_at;
@@ -24,14 +24,15 @@ pub enum Syntax {
     Azure,
     /// Jinja only, for TEA. `@` is plain text.
     Jinja,
-    /// Like [`Self::Jinja`], but values inside of a text are written as JSON. For canvas.
-    Graph,
+    /// Like [`Self::Jinja`], but values inside of a text are written as JSON. For canvases.
+    Canvas,
 }
 
 /// Any JSON value whose strings may be templates. A clone is cheap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template(pub(super) Arc<Kind>);
 
+/// What a template is: a value, an expression in one of the languages, or a list or map of templates.
 #[derive(Debug, PartialEq)]
 pub(super) enum Kind {
     Constant(Value),
@@ -40,7 +41,9 @@ pub(super) enum Kind {
     /// Text with `@{…}` in it.
     Parts(Arc<str>, Vec<TemplatePart>),
     Jinja(Arc<Jinja>),
+    /// A data operation (`select`, `join`, …), whose parts are templates.
     Data(Box<Data>),
+    /// A read of a value by a path, without a language.
     Binding(Box<Binding>),
     Array(Vec<Template>),
     Object(Vec<(Template, Template)>),
@@ -64,9 +67,9 @@ impl Template {
         syntax: Syntax,
         cache: &TemplateCache,
     ) -> Result<Self, ParseError> {
-        if let Some(shorthand) = Shorthand::of(text, syntax) {
+        if let Some(shorthand) = SecretShorthand::of(text, syntax) {
             return Self::parse_text(&shorthand.text, syntax, cache).map_err(|error| {
-                let place = shorthand.back(error.offset..error.offset + error.length);
+                let place = shorthand.original_range(error.offset..error.offset + error.length);
                 ParseError {
                     offset: place.start,
                     length: place.len().max(1),
@@ -81,7 +84,7 @@ impl Template {
         match syntax {
             Syntax::Azure => wdl(text, false),
             Syntax::Jinja => jinja(text, Flavor::Tea, cache),
-            Syntax::Graph => jinja(text, Flavor::Graph, cache),
+            Syntax::Canvas => jinja(text, Flavor::Canvas, cache),
             Syntax::Loom if is_wdl(text) || text.starts_with("@@") => wdl(text, true),
             Syntax::Loom => jinja(text, Flavor::Strict, cache),
         }
@@ -345,7 +348,8 @@ impl Template {
     }
 }
 
-/// Returns true if a text in Loom is WDL: it begins with a single `@`, or contains `@{`.
+/// Returns true if a text in Loom is WDL: it begins with a single `@`, or contains `@{`. A text that begins with `@@`
+/// is plain text.
 pub(super) fn is_wdl(text: &str) -> bool {
     let one_at = text.starts_with('@') && !text.starts_with("@@");
     one_at || (text.contains("@{") && !text.starts_with("@@"))
@@ -371,7 +375,7 @@ fn jinja(text: &str, flavor: Flavor, cache: &TemplateCache) -> Result<Template, 
     Ok(Template(Arc::new(Kind::Jinja(compiled))))
 }
 
-/// Returns a hint about text that follows an expression which should end the string.
+/// Returns a hint about `rest`: the text after an expression, where the string should end.
 fn after_an_expression(rest: &str, or_jinja: bool) -> String {
     let rest = rest.trim_start();
     let instead = [
@@ -407,7 +411,8 @@ fn after_an_expression(rest: &str, or_jinja: bool) -> String {
     }
 }
 
-fn wdl(text: &str, nested_at: bool) -> Result<Template, ParseError> {
+/// Parses a text in WDL: of Loom, or of a Logic Apps definition (see [`parse_at`]).
+fn wdl(text: &str, is_loom: bool) -> Result<Template, ParseError> {
     // A single `@` is the letter itself, because it is not followed by an expression.
     if text == "@" {
         return Ok(Template::constant(Value::text(text)));
@@ -416,7 +421,7 @@ fn wdl(text: &str, nested_at: bool) -> Result<Template, ParseError> {
         return Ok(Template::constant(Value::text(literal)));
     }
     if text.starts_with('@') && !text.starts_with("@{") {
-        let (expr, end) = parse_at(text, 1, nested_at).map_err(|mut error| {
+        let (expr, end) = parse_at(text, 1, is_loom).map_err(|mut error| {
             error.hint = error.hint.or_else(|| {
                 let hint = "text that begins with `@` is an expression, see docs/reference/expressions.md; \
                             write `@@` for the letter";
@@ -433,12 +438,12 @@ fn wdl(text: &str, nested_at: bool) -> Result<Template, ParseError> {
                 ),
                 offset: end,
                 length: rest.len(),
-                hint: Some(after_an_expression(rest, nested_at)),
+                hint: Some(after_an_expression(rest, is_loom)),
             });
         }
         return Ok(Template(Arc::new(Kind::Whole(text.into(), expr))));
     }
-    let parts = parts(text, nested_at)?;
+    let parts = parts(text, is_loom)?;
     match parts.as_slice() {
         [] => Ok(Template::constant(Value::text(text))),
         [TemplatePart::Text(only)] => Ok(Template::constant(Value::text(only.as_str()))),
@@ -447,7 +452,7 @@ fn wdl(text: &str, nested_at: bool) -> Result<Template, ParseError> {
 }
 
 /// Parses text with expressions in `@{…}`; `@@{` is the text `@{`.
-fn parts(text: &str, nested_at: bool) -> Result<Vec<TemplatePart>, ParseError> {
+fn parts(text: &str, is_loom: bool) -> Result<Vec<TemplatePart>, ParseError> {
     let mut parts = Vec::new();
     let mut literal = String::new();
     let mut at = 0;
@@ -464,7 +469,7 @@ fn parts(text: &str, nested_at: bool) -> Result<Vec<TemplatePart>, ParseError> {
         if !literal.is_empty() {
             parts.push(TemplatePart::Text(std::mem::take(&mut literal)));
         }
-        let (expr, end) = parse_at(text, open + 2, nested_at)?;
+        let (expr, end) = parse_at(text, open + 2, is_loom)?;
         if !text.get(end..).is_some_and(|rest| rest.starts_with('}')) {
             let rest = text.get(end..).unwrap_or_default();
             let (message, length) = match rest.chars().next() {
@@ -510,8 +515,8 @@ fn render(ctx: &mut Ctx<'_>, parts: &[TemplatePart]) -> Result<Value, Box<Fail>>
 
 /// Makes the error of a template from a failure in one of its strings.
 pub(super) fn blame(fail: Fail, text: &str) -> EvalError {
-    if let Some(foreign) = fail.foreign {
-        return *foreign;
+    if let Some(nested_error) = fail.nested_error {
+        return *nested_error;
     }
     let whole = AstSpan {
         offset: 0,

@@ -40,7 +40,7 @@ pub(super) fn reads(
         if name.is_empty() {
             let what = "this does not name the environment variable that it reads";
             let hint = match reader.syntax {
-                Syntax::Jinja | Syntax::Graph => {
+                Syntax::Jinja | Syntax::Canvas => {
                     "write its name: env.NAME, env['NAME'] or env.get('NAME', 'else')"
                 }
                 Syntax::Loom | Syntax::Azure => "write its name itself: env('NAME')",

@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
     fn worded(&self, hint: String) -> String {
         match self.syntax {
             Syntax::Azure => as_json(&super::synonyms::in_azure(hint)),
-            Syntax::Loom | Syntax::Jinja | Syntax::Graph => hint,
+            Syntax::Loom | Syntax::Jinja | Syntax::Canvas => hint,
         }
     }
 

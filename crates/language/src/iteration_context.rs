@@ -45,7 +45,7 @@ pub fn load_iteration_context(
         Dialect::Loom => Syntax::Loom,
         Dialect::Azure => Syntax::Azure,
         Dialect::Tea => Syntax::Jinja,
-        Dialect::Canvas => Syntax::Graph,
+        Dialect::Canvas => Syntax::Canvas,
     };
     Ok(IterationContext {
         context,

@@ -36,8 +36,8 @@ pub(crate) enum Flavor {
     Strict,
     /// TEA: a missing member of one of TEA's own names evaluates to None.
     Tea,
-    /// Like [`Self::Tea`], but values inside of a text are written as JSON.
-    Graph,
+    /// Canvases: like [`Self::Tea`], but values inside of a text are written as JSON.
+    Canvas,
 }
 
 pub(crate) struct Jinja {
@@ -49,7 +49,7 @@ pub(crate) struct Jinja {
     flavor: Flavor,
     free: Vec<FreeVariable>,
     body: Body,
-    /// Maps positions in the compiled text to the author's text. Empty if the template reads nothing.
+    /// Maps positions in the rewritten text to the author's text. Empty if the template reads nothing.
     rewritten: RewrittenTemplate,
 }
 
@@ -106,7 +106,7 @@ impl Jinja {
             (Body::Value(expression), names)
         } else {
             let mut engine = ENGINE.clone();
-            if flavor == Flavor::Graph {
+            if flavor == Flavor::Canvas {
                 engine::write_json(&mut engine);
             }
             engine
@@ -225,7 +225,7 @@ impl Jinja {
     fn eval_error(&self, error: &Error, env: &dyn Env) -> EvalError {
         let place = error
             .range()
-            .and_then(|range| self.rewritten.original(&range));
+            .and_then(|range| self.rewritten.original_range(&range));
         let source = self.text.get(self.offset..).unwrap_or_default();
         let (offset, length) = match place {
             Some(range) if range.end <= self.length => {

@@ -124,7 +124,7 @@ impl Object for Members {
                 let (key, default) = minijinja::value::from_args(args)?;
                 (key, default, false)
             }
-            DEFAULT => {
+            DEFAULT_METHOD => {
                 let (key, default, or_empty): (_, _, Option<Jinja>) =
                     minijinja::value::from_args(args)?;
                 (
@@ -149,7 +149,7 @@ impl Object for Members {
 }
 
 /// The name of the method that replaces `env.X | default(…)`.
-pub(super) const DEFAULT: &str = "__default";
+pub(super) const DEFAULT_METHOD: &str = "__default";
 
 /// Returns the mark (placeholder) of an environment variable, extended by its default.
 fn marked(text: &str, default: &Jinja, or_empty: bool) -> Result<Option<String>, Error> {

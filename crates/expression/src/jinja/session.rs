@@ -16,7 +16,7 @@ const MAX_WORK: usize = 5_000_000;
 const LONG_TEXT: usize = 512;
 
 /// Number of units that each check of the session adds, for the engine's instructions around the check.
-const LOOK: usize = 8;
+const CHECK_COST: usize = 8;
 
 #[derive(Default)]
 struct Session {
@@ -65,7 +65,7 @@ impl Drop for Evaluation<'_> {
 impl Session {
     fn charge(&self, units: usize) -> Result<(), Error> {
         match &self.budget {
-            Some(budget) => budget.charge(LOOK + units).map_err(exceeded),
+            Some(budget) => budget.charge(CHECK_COST + units).map_err(exceeded),
             None => Ok(()),
         }
     }

@@ -21,7 +21,7 @@ pub(crate) struct Fail {
     /// The index of the argument to blame, from 0, until the call adds its position.
     pub argument: Option<usize>,
     /// The error of a nested template, with its own text and position.
-    pub foreign: Option<Box<EvalError>>,
+    pub nested_error: Option<Box<EvalError>>,
     /// The missing value, if that is the reason.
     pub missing: Option<Missing>,
 }
@@ -32,7 +32,7 @@ impl Fail {
             message: message.into(),
             place: None,
             argument: None,
-            foreign: None,
+            nested_error: None,
             missing: None,
         })
     }
@@ -215,7 +215,7 @@ impl<'e> Ctx<'e> {
             Node::Path(base, steps) => self.path(base, steps),
             Node::Template(template) => template.eval(self.env).map_err(|error| {
                 let mut fail = Fail::new(error.message.clone());
-                fail.foreign = Some(Box::new(error));
+                fail.nested_error = Some(Box::new(error));
                 fail
             }),
             Node::Call(function, arguments) => {

@@ -19,18 +19,18 @@ pub(crate) fn in_name(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_' || letter == '$'
 }
 
-/// Parses the expression that begins at byte `start` of `text`; returns it and its end. With `nested_at`, as in Loom,
-/// an `@` is allowed inside, and a call that the function does not accept is an error. In a Logic Apps definition such
-/// a call fails only when it is evaluated.
+/// Parses the expression that begins at byte `start` of `text`; returns it and its end. With `is_loom`, an `@` is
+/// allowed inside, and a call that the function does not accept is an error. In a Logic Apps definition such a call
+/// fails only when it is evaluated.
 pub(crate) fn parse_at(
     text: &str,
     start: usize,
-    nested_at: bool,
+    is_loom: bool,
 ) -> Result<(Expr, usize), ParseError> {
     let mut parser = Parser {
         text,
         at: start,
-        nested_at,
+        is_loom,
         depth: 0,
     };
     let expr = parser.expression()?;
@@ -62,7 +62,7 @@ fn instead_of(name: &str) -> String {
 struct Parser<'t> {
     text: &'t str,
     at: usize,
-    nested_at: bool,
+    is_loom: bool,
     depth: usize,
 }
 
@@ -137,7 +137,7 @@ impl<'t> Parser<'t> {
             Some(letter) if letter.is_ascii_digit() || matches!(letter, '-' | '+' | '.') => {
                 self.number()?
             }
-            Some('@') if self.nested_at => {
+            Some('@') if self.is_loom => {
                 self.at += 1;
                 self.named()?
             }
@@ -259,7 +259,7 @@ impl<'t> Parser<'t> {
 
     fn call(&mut self, start: usize, name: &str) -> Result<Expr, ParseError> {
         let function = functions::find(name);
-        if function.is_none() && self.nested_at {
+        if function.is_none() && self.is_loom {
             let mut error = self.error(start, name.len(), unknown(name));
             error.hint = Some(instead_of(name));
             return Err(error);
@@ -285,7 +285,7 @@ impl<'t> Parser<'t> {
         };
         let node = match (function, why) {
             (Some(function), None) => Node::Call(function, arguments),
-            (_, Some(why)) if self.nested_at => {
+            (_, Some(why)) if self.is_loom => {
                 return Err(self.error(start, place.length as usize, why));
             }
             // The service reports such a call only when it is evaluated.

@@ -64,7 +64,7 @@ pub(super) fn read(
         name: Name::from(workflow_name(&file.path)),
     };
     let mut canvas = Canvas {
-        reader: Reader::new(file, Syntax::Graph, diagnostics),
+        reader: Reader::new(file, Syntax::Canvas, diagnostics),
         bundle,
         whole: &mut whole,
     };

@@ -1,7 +1,7 @@
-//! Rewrites a template before it is compiled.
-//! The compiled text is the same program. But operations that minijinja implements without limits, or not as Python
-//! does, become calls of functions of this crate. Positions in the compiled text are mapped to positions in the
-//! author's text.
+//! Rewrites a template before minijinja compiles it.
+//! The rewritten text means the same as the author's text. But operations that minijinja implements without limits, or
+//! not as Python does, become calls of functions of this crate. Positions in the rewritten text are mapped to positions
+//! in the author's text.
 
 mod statements;
 
@@ -16,15 +16,16 @@ use minijinja::{Error, ErrorKind};
 use std::fmt::Write;
 use std::ops::Range;
 
-/// Maximum length of the compiled text, as a multiple of the length of the author's text.
+/// Maximum length of the rewritten text, as a multiple of the length of the author's text.
 const GROWTH: usize = 64;
 
-/// The text to compile, with the map of its positions to the author's text.
+/// The rewritten text, and what the author's text reads.
 #[derive(Debug)]
 pub(super) struct RewrittenTemplate {
     pub text: String,
-    places: Vec<(Range<usize>, Range<usize>)>,
-    /// The names that are read in slices. They are collected here because the engine does not list them.
+    /// For each expression and statement: its range in the rewritten text, and its range in the author's text.
+    position_map: Vec<(Range<usize>, Range<usize>)>,
+    /// The names that are read in slices. They are collected here because minijinja does not list them.
     pub sliced: Vec<String>,
     /// The text with `.__kN` for each subscript that is a literal but not a name, such as `['a b']`. The engine lists
     /// only members behind a dot. `None` if there is no such subscript.
@@ -40,10 +41,10 @@ pub(super) struct RewrittenTemplate {
 }
 
 impl RewrittenTemplate {
-    /// Maps a range of the compiled text to the author's text.
+    /// Maps a range of the rewritten text to the author's text.
     /// The result is the range of the smallest piece that encloses it.
-    pub(super) fn original(&self, range: &Range<usize>) -> Option<Range<usize>> {
-        self.places
+    pub(super) fn original_range(&self, range: &Range<usize>) -> Option<Range<usize>> {
+        self.position_map
             .iter()
             .filter(|(new, old)| {
                 new.start <= range.start && new.end >= range.end && old.start < old.end
@@ -96,12 +97,14 @@ struct Environment {
 }
 
 impl Environment {
-    /// Records what an expression reads itself. Called before its parts are visited.
+    /// Records the variable that an expression reads, without the reads of its parts. Called before the parts are
+    /// visited.
     fn see(&mut self, expr: &Expr<'_>) {
         if matches!(expr, Expr::Var(var) if var.id == names::ENVIRONMENT) {
             self.seen += 1;
         }
-        // The call of any other method of `env` may read any variable.
+        // A method of `env` other than `get`, or `get` with a computed name, may read any variable. One more occurrence
+        // makes the two numbers of `names` differ.
         if names::is_environment_call(expr) && names::environment(expr).is_none() {
             self.seen += 1;
         }
@@ -120,6 +123,8 @@ impl Environment {
         self.named.push(name.to_owned());
     }
 
+    /// Returns the variables that are read. Returns `None` if any variable may be read: then an occurrence of `env` is
+    /// without the name of a variable.
     fn names(self) -> Option<Vec<String>> {
         (self.named.len() == self.seen).then_some(self.named)
     }
@@ -149,7 +154,7 @@ fn literal_name<'e>(subscript: &'e Expr<'_>) -> Option<&'e str> {
 
 struct Writer {
     out: String,
-    places: Vec<(Range<usize>, Range<usize>)>,
+    position_map: Vec<(Range<usize>, Range<usize>)>,
     limit: usize,
     /// Number of enclosing loops and macros.
     depth: usize,
@@ -172,7 +177,7 @@ impl Writer {
     fn new(source: &str) -> Self {
         Self {
             out: String::with_capacity(source.len() * 2),
-            places: Vec::new(),
+            position_map: Vec::new(),
             limit: source.len().saturating_mul(GROWTH).saturating_add(1024),
             depth: 0,
             trouble: None,
@@ -200,7 +205,7 @@ impl Writer {
             literals: self.literals.into_iter().map(|(_, name)| name).collect(),
             methods: self.methods,
             text: self.out,
-            places: self.places,
+            position_map: self.position_map,
             sliced: self.sliced,
             without_default: self.environment.without_default.clone(),
             // If a template assigns a value to `env`, `env` may mean that value or the environment. So any variable
@@ -340,7 +345,7 @@ impl Writer {
             Expr::GetItem(item) => {
                 self.wrapped(&item.expr);
                 match literal_name(&item.subscript_expr) {
-                    // The engine reports only members behind a dot as names that a template reads.
+                    // minijinja reports only members behind a dot as names that a template reads.
                     Some(name) => {
                         self.push(".");
                         self.push(name);
@@ -383,10 +388,10 @@ impl Writer {
         }
         let span = expr.span();
         let old = span.start_offset as usize..span.end_offset as usize;
-        self.places.push((start..self.out.len(), old));
+        self.position_map.push((start..self.out.len(), old));
     }
 
-    /// Writes an expression in brackets, unless the text around it cannot change how the expression is parsed.
+    /// Writes an expression, in brackets if the text around it could change how it is parsed.
     fn wrapped(&mut self, expr: &Expr<'_>) {
         let whole = match expr {
             Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) | Expr::Call(_) | Expr::List(_) => {
@@ -451,7 +456,7 @@ impl Writer {
     }
 
     /// Writes an equality.
-    /// If one operand is a short constant, the comparison is cheap, and the engine's operator is used.
+    /// If one operand is a constant scalar, the comparison is cheap, and minijinja's operator is used.
     fn equality(&mut self, name: &str, op: &str, left: &Expr<'_>, right: &Expr<'_>) {
         let scalar = |expr: &Expr<'_>| match expr {
             Expr::Const(constant) => matches!(
@@ -497,8 +502,9 @@ impl Writer {
     }
 
     /// Writes `env.X | default(…)` as a call of a method. Returns false for any other filter.
-    /// The filter itself could not work: a variable that is set is only a mark (placeholder) here, and one that is
-    /// not set is None.
+    /// The filter itself replaces only undefined values, but a variable that is not set is None here. And a variable
+    /// that is set is only a mark (placeholder): its value is known when an action runs, so the mark must have the
+    /// default.
     fn defaulted(&mut self, filter: &ast::Filter<'_>) -> bool {
         let own = !self.assigned.iter().any(|name| name == names::ENVIRONMENT);
         let Some((name, arguments)) = names::defaulted(filter).filter(|_| own) else {
@@ -507,7 +513,7 @@ impl Writer {
         self.environment.see_defaulted(name);
         self.push(names::ENVIRONMENT);
         self.push(".");
-        self.push(object::DEFAULT);
+        self.push(object::DEFAULT_METHOD);
         self.push("(");
         self.string(name);
         for argument in arguments {

@@ -147,7 +147,7 @@ impl Writer {
         self.push(&format!("|__loop({work}))"));
         let span = each.iter.span();
         let old = span.start_offset as usize..span.end_offset as usize;
-        self.places.push((start..self.out.len(), old));
+        self.position_map.push((start..self.out.len(), old));
         if let Some(filter) = &each.filter_expr {
             self.push(" if ");
             self.wrapped(filter);
