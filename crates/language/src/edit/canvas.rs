@@ -27,7 +27,7 @@ fn graph_of(document: &Document, inside: &str) -> Result<String, String> {
     match document.at(&inner) {
         Some(_) => Ok(inner),
         // In a loop that is drawn with its nodes around it (`parentId`), the nodes are in the same list as the loop.
-        None => Ok(found.among.trim_end_matches("/nodes").to_owned()),
+        None => Ok(found.container.trim_end_matches("/nodes").to_owned()),
     }
 }
 
@@ -128,7 +128,7 @@ pub(super) fn connect(
         set(&mut value, &edges, Value::Array(Vec::new()))?;
     }
     set(&mut value, &format!("{edges}/-"), edge)?;
-    document.become_value(value)
+    document.replace_value(value)
 }
 
 pub(super) fn disconnect(
@@ -143,7 +143,7 @@ pub(super) fn disconnect(
     let found = found.ok_or_else(|| format!("`{from}` and `{to}` are not connected"))?;
     let mut value = document.value.clone();
     remove(&mut value, &format!("{edges}/{found}"));
-    document.become_value(value)
+    document.replace_value(value)
 }
 
 /// Converts a coordinate to a whole number.
@@ -179,16 +179,16 @@ pub(super) fn place(document: &mut Document, node: &str, x: f64, y: f64) -> Resu
             own.shift_insert(at, String::from("position"), Value::Object(position));
         }
     }
-    document.become_value(value)
+    document.replace_value(value)
 }
 
 /// Removes nodes from a graph, and everything in the graph that refers to them.
-pub(super) fn without(value: &mut Value, among: &str, gone: &[String]) {
+pub(super) fn without(value: &mut Value, container: &str, gone: &[String]) {
     let is_gone = |name: &str| gone.iter().any(|one| one == name);
-    if let Some(nodes) = value.pointer_mut(among).and_then(Value::as_array_mut) {
+    if let Some(nodes) = value.pointer_mut(container).and_then(Value::as_array_mut) {
         nodes.retain(|node| !is_gone(word(node, "id")));
     }
-    let graph = among.trim_end_matches("/nodes");
+    let graph = container.trim_end_matches("/nodes");
     let edges = format!("{graph}/edges");
     if let Some(edges) = value.pointer_mut(&edges).and_then(Value::as_array_mut) {
         edges.retain(|edge| !is_gone(word(edge, "source")) && !is_gone(word(edge, "target")));

@@ -230,15 +230,15 @@ impl Document {
     }
 
     /// Changes the text so that its value is `value`.
-    fn become_value(&mut self, value: Value) -> Result<(), String> {
+    fn replace_value(&mut self, value: Value) -> Result<(), String> {
         if value == self.value {
             return Ok(());
         }
         let text = rewrite::rewrite(self.text(), &self.written, self.json, &self.value, &value);
-        self.become_text(text, &value)
+        self.replace_text(text, &value)
     }
 
-    fn become_text(&mut self, text: String, meant: &Value) -> Result<(), String> {
+    fn replace_text(&mut self, text: String, meant: &Value) -> Result<(), String> {
         let mut bundle = self.bundle.clone();
         if let Some(file) = bundle.files.first_mut() {
             // The byte order mark before the content is retained.
@@ -278,7 +278,7 @@ impl Document {
             return Err(format!("`{old}` is not written there: change it by hand"));
         };
         let text = rewrite::with_key(self.text(), entry, self.json, new);
-        self.become_text(text, &meant)
+        self.replace_text(text, &meant)
     }
 
     /// Applies one edit. Returns the path of the node if the edit adds or renames one.
@@ -291,7 +291,7 @@ impl Document {
                 value,
             } => {
                 let value = panel::with_field(self, node, field, value)?;
-                self.become_value(value)?;
+                self.replace_value(value)?;
             }
             Edit::Set {
                 node: None,
@@ -301,7 +301,7 @@ impl Document {
             } => {
                 let mut document = self.value.clone();
                 set(&mut document, pointer, value.clone())?;
-                self.become_value(document)?;
+                self.replace_value(document)?;
             }
             Edit::Set { .. } => {
                 return Err(String::from("`set` takes `node` and `field`, or `pointer`"));
@@ -311,7 +311,7 @@ impl Document {
                 if !remove(&mut document, pointer) {
                     return Err(format!("there is nothing at `{pointer}`"));
                 }
-                self.become_value(document)?;
+                self.replace_value(document)?;
             }
             Edit::Add { .. } => return structure::add(self, edit).map(Some),
             Edit::Delete { node } => structure::delete(self, node)?,

@@ -13,7 +13,7 @@ pub(super) struct AuthoredNode {
     /// The position of the node in the text, as a JSON pointer.
     pub pointer: String,
     /// The pointer of the map of actions or the list of nodes that contains the node.
-    pub among: String,
+    pub container: String,
     /// The type of the node, as the text has it.
     pub kind: String,
 }
@@ -104,7 +104,7 @@ fn actions(value: &Value, at: &str, path: &str, depth: usize, found: &mut Vec<Au
                         name: name.clone(),
                         path: own.clone(),
                         pointer: pointer.clone(),
-                        among: at.clone(),
+                        container: at.clone(),
                         kind,
                     });
                     let path = if is_loop { &own } else { path };
@@ -143,8 +143,8 @@ fn steps(
         for (index, node) in nodes.enumerate() {
             let name = word(node, "name").to_owned();
             let own = below(path, &name);
-            let among = format!("{at}/{key}");
-            let pointer = format!("{among}/{index}");
+            let container = format!("{at}/{key}");
+            let pointer = format!("{container}/{index}");
             let kind = [word(node, "type"), word(node, "uses")];
             let kind = kind.into_iter().find(|kind| !kind.is_empty());
             if depth < MAX_DEPTH {
@@ -152,7 +152,7 @@ fn steps(
                     name,
                     path: own.clone(),
                     pointer: pointer.clone(),
-                    among,
+                    container,
                     kind: kind.unwrap_or("run").to_owned(),
                 });
                 steps(node, &pointer, &own, &["body", "steps"], depth + 1, found);
@@ -186,13 +186,13 @@ fn graph(value: &Value, at: &str, path: &str, depth: usize, found: &mut Vec<Auth
             "" => below(path, &name),
             around => below(&below(path, around), &name),
         };
-        let among = format!("{at}/nodes");
-        let pointer = format!("{among}/{index}");
+        let container = format!("{at}/nodes");
+        let pointer = format!("{container}/{index}");
         found.push(AuthoredNode {
             name,
             path: own.clone(),
             pointer: pointer.clone(),
-            among,
+            container,
             kind: word(node, "type").to_owned(),
         });
         if let Some(inner) = node.pointer("/data/inlineWorkflow")

@@ -12,12 +12,12 @@ const READERS: &str = "actions|body|outputs|result|items|iterationIndexes|action
                        formDataValue|formDataMultiValues|multipartBody";
 
 pub(super) fn rename(document: &mut Document, node: &str, name: &str) -> Result<String, String> {
-    let found = document.find(node)?;
-    if name.is_empty() || name == found.name {
+    let target = document.find(node)?;
+    if name.is_empty() || name == target.name {
         return Err(String::from("rename the node"));
     }
     let all = document.nodes();
-    let others = |one: &&AuthoredNode| one.pointer != found.pointer;
+    let others = |one: &&AuthoredNode| one.pointer != target.pointer;
     if all
         .iter()
         .filter(others)
@@ -26,11 +26,11 @@ pub(super) fn rename(document: &mut Document, node: &str, name: &str) -> Result<
         return Err(format!("there is a node `{name}` already"));
     }
     match document.dialect {
-        Dialect::Loom | Dialect::Azure => loom(document, &found, name)?,
-        Dialect::Tea => tea(document, &found, name)?,
-        Dialect::Canvas => canvas(document, &found, name)?,
+        Dialect::Loom | Dialect::Azure => loom(document, &target, name)?,
+        Dialect::Tea => tea(document, &target, name)?,
+        Dialect::Canvas => canvas(document, &target, name)?,
     }
-    let path = match found.path.rsplit_once('/') {
+    let path = match target.path.rsplit_once('/') {
         Some((around, _)) => format!("{around}/{name}"),
         None => name.to_owned(),
     };
@@ -72,24 +72,27 @@ fn pattern(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|error| error.to_string())
 }
 
-fn loom(document: &mut Document, found: &AuthoredNode, name: &str) -> Result<(), String> {
-    // The `runAfter` keys are changed first. These pointers stay valid, because the keys that contain them are
-    // changed later.
+fn loom(document: &mut Document, target: &AuthoredNode, name: &str) -> Result<(), String> {
+    // The keys of `runAfter` are renamed before the action itself, so that the pointers in `after` remain valid.
     let mut after = Vec::new();
-    let actions = document.at(&found.among).and_then(Value::as_object);
+    let actions = document.at(&target.container).and_then(Value::as_object);
     for (action, own) in actions.into_iter().flatten() {
         let keys = own.get("runAfter").and_then(Value::as_object);
         let mut keys = keys.into_iter().flat_map(|keys| keys.keys());
-        if let Some(key) = keys.find(|key| key.eq_ignore_ascii_case(&found.name)) {
-            let pointer = format!("{}/{}/runAfter", found.among, super::nodes::escaped(action));
+        if let Some(key) = keys.find(|key| key.eq_ignore_ascii_case(&target.name)) {
+            let pointer = format!(
+                "{}/{}/runAfter",
+                target.container,
+                super::nodes::escaped(action)
+            );
             after.push((pointer, key.clone()));
         }
     }
     for (pointer, key) in after {
         document.rename_key(&pointer, &key, name)?;
     }
-    document.rename_key(&found.among, &found.name, name)?;
-    let old_name = &found.name;
+    document.rename_key(&target.container, &target.name, name)?;
+    let old_name = &target.name;
     let old = regex::escape(old_name);
     // The parts of an action have names that begin with its name: `batch.status` is a part of the operation `batch`.
     let part = r"(?P<part>(?:\.[^'\x22]*)?)";
@@ -133,10 +136,10 @@ fn loom(document: &mut Document, found: &AuthoredNode, name: &str) -> Result<(),
             *text = new.into_owned();
         }
     });
-    document.become_value(value)
+    document.replace_value(value)
 }
 
-fn tea(document: &mut Document, found: &AuthoredNode, name: &str) -> Result<(), String> {
+fn tea(document: &mut Document, target: &AuthoredNode, name: &str) -> Result<(), String> {
     const NAMED: [&str; 7] = [
         "from",
         "to",
@@ -161,21 +164,22 @@ fn tea(document: &mut Document, found: &AuthoredNode, name: &str) -> Result<(), 
         }
     }
     let mut value = document.value.clone();
-    refer(&mut value, false, &found.name, name);
+    refer(&mut value, false, &target.name, name);
     super::set(
         &mut value,
-        &format!("{}/name", found.pointer),
+        &format!("{}/name", target.pointer),
         Value::from(name),
     )?;
-    document.become_value(value)
+    document.replace_value(value)
 }
 
-fn canvas(document: &mut Document, found: &AuthoredNode, name: &str) -> Result<(), String> {
+fn canvas(document: &mut Document, target: &AuthoredNode, name: &str) -> Result<(), String> {
     let mut value = document.value.clone();
-    let old = found.name.clone();
-    let among = keys(&found.among)?;
-    // The pointer of the node's graph. For an inner graph, it is the pointer of the loop that contains the graph.
-    let mut around = among.clone();
+    let old = target.name.clone();
+    let container = keys(&target.container)?;
+    // The pointer of the node's graph. For an inner graph, it is the pointer of its loop's `data`, because other keys
+    // of `data` (mappings, conditions) also refer to the inner nodes.
+    let mut around = container.clone();
     around.pop();
     if around.last().is_some_and(|key| key == "inlineWorkflow") {
         around.pop();
@@ -209,8 +213,8 @@ fn canvas(document: &mut Document, found: &AuthoredNode, name: &str) -> Result<(
                             *text =
                                 format!("{name}.{}", text.get(point.len()..).unwrap_or_default());
                         }
-                        // An inner workflow is another graph, whose nodes have names of their own. So it is not
-                        // changed.
+                        // The nodes of an inner workflow have names of their own. Only if the renamed node is in this
+                        // inner workflow, the code below changes it.
                         member if key != "inlineWorkflow" => refer(member, old, name),
                         _ => {}
                     }
@@ -252,15 +256,15 @@ fn canvas(document: &mut Document, found: &AuthoredNode, name: &str) -> Result<(
         }
     });
     let id = value
-        .pointer_mut(&found.pointer)
+        .pointer_mut(&target.pointer)
         .and_then(|node| node.get_mut("id"));
     if let Some(id) = id.filter(|id| id.as_str() == Some(&old)) {
         *id = Value::from(name);
     }
     debug_assert!(
         value
-            .pointer(&found.pointer)
+            .pointer(&target.pointer)
             .is_some_and(|node| word(node, "id") == name)
     );
-    document.become_value(value)
+    document.replace_value(value)
 }

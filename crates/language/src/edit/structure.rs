@@ -50,15 +50,15 @@ pub(super) fn add(document: &mut Document, edit: &Edit) -> Result<String, String
         assign_inner_names(document, &mut new, &name);
     }
     let mut value = document.value.clone();
-    let among = insert_pointer(document, &value, anchor.as_ref(), *place)?;
+    let container = insert_pointer(document, &value, anchor.as_ref(), *place)?;
     match document.dialect {
         Dialect::Loom | Dialect::Azure => {
-            add_action(&mut value, &among, anchor.as_ref(), *place, &name, new)?;
+            add_action(&mut value, &container, anchor.as_ref(), *place, &name, new)?;
         }
         Dialect::Tea => {
             prepend(&mut new, "name", Value::from(name.clone()));
-            add_item(&mut value, &among, anchor.as_ref(), *place, new)?;
-            if let (Some(anchor), "/nodes") = (&anchor, among.as_str()) {
+            add_item(&mut value, &container, anchor.as_ref(), *place, new)?;
+            if let (Some(anchor), "/nodes") = (&anchor, container.as_str()) {
                 order_tea(&mut value, &anchor.name, &name, *place);
             }
         }
@@ -76,20 +76,20 @@ pub(super) fn add(document: &mut Document, edit: &Edit) -> Result<String, String
                 members.shift_insert(after, String::from("position"), place);
             }
             if let Some(anchor) = anchor.as_ref().filter(|_| *place == Where::Inside)
-                && among.ends_with("/nodes")
-                && !among.contains(&format!("{}/data/", anchor.pointer))
+                && container.ends_with("/nodes")
+                && !container.contains(&format!("{}/data/", anchor.pointer))
             {
                 // The nodes inside of a drawn loop are in the same list as the loop, and name it as `parentId`.
                 prepend(&mut new, "parentId", Value::from(anchor.name.clone()));
             }
-            add_item(&mut value, &among, anchor.as_ref(), *place, new)?;
+            add_item(&mut value, &container, anchor.as_ref(), *place, new)?;
         }
     }
-    document.become_value(value)?;
+    document.replace_value(value)?;
     let added = document.nodes();
     let found = added
         .iter()
-        .find(|one| one.name == name && one.among == among);
+        .find(|one| one.name == name && one.container == container);
     Ok(found.map_or(name, |found| found.path.clone()))
 }
 
@@ -111,7 +111,10 @@ fn assign_inner_names(document: &Document, new: &mut Value, name: &str) {
         }
     }
     if word(new, "uses") == "retry.loop"
-        && let Some(first) = document.nodes().iter().find(|node| node.among == "/nodes")
+        && let Some(first) = document
+            .nodes()
+            .iter()
+            .find(|node| node.container == "/nodes")
         && let Some(with) = new.get_mut("with").and_then(Value::as_object_mut)
     {
         with.insert(String::from("correct"), Value::from(first.name.clone()));
@@ -127,15 +130,15 @@ fn insert_pointer(
 ) -> Result<String, String> {
     let Some(anchor) = anchor else {
         let known = document.nodes();
-        let first = known.iter().min_by_key(|node| node.among.len());
+        let first = known.iter().min_by_key(|node| node.container.len());
         let usual = match document.dialect {
             Dialect::Loom | Dialect::Azure => "/actions",
             Dialect::Tea | Dialect::Canvas => "/nodes",
         };
-        return Ok(first.map_or(usual.to_owned(), |first| first.among.clone()));
+        return Ok(first.map_or(usual.to_owned(), |first| first.container.clone()));
     };
     if place != Where::Inside {
-        return Ok(anchor.among.clone());
+        return Ok(anchor.container.clone());
     }
     let own = value.pointer(&anchor.pointer).unwrap_or(&Value::Null);
     let kind = anchor.kind.to_lowercase();
@@ -158,13 +161,13 @@ fn insert_pointer(
         },
         Dialect::Canvas if ["loop", "map", "component"].contains(&kind.as_str()) => {
             let drawn = document.nodes().iter().any(|node| {
-                node.among == anchor.among
+                node.container == anchor.container
                     && value
                         .pointer(&node.pointer)
                         .is_some_and(|node| word(node, "parentId") == anchor.name)
             });
             if drawn {
-                return Ok(anchor.among.clone());
+                return Ok(anchor.container.clone());
             }
             "/data/inlineWorkflow/nodes"
         }
@@ -181,17 +184,17 @@ fn prepend(value: &mut Value, key: &str, first: Value) {
 
 fn add_action(
     value: &mut Value,
-    among: &str,
+    container: &str,
     anchor: Option<&AuthoredNode>,
     place: Where,
     name: &str,
     mut new: Value,
 ) -> Result<(), String> {
-    if value.pointer(among).is_none_or(Value::is_null) {
-        set(value, among, Value::Object(Map::new()))?;
+    if value.pointer(container).is_none_or(Value::is_null) {
+        set(value, container, Value::Object(Map::new()))?;
     }
-    let actions = value.pointer_mut(among).and_then(Value::as_object_mut);
-    let actions = actions.ok_or_else(|| format!("`{among}` is not a map of actions"))?;
+    let actions = value.pointer_mut(container).and_then(Value::as_object_mut);
+    let actions = actions.ok_or_else(|| format!("`{container}` is not a map of actions"))?;
     let anchor = anchor
         .filter(|_| place != Where::Inside)
         .map(|anchor| anchor.name.as_str());
@@ -236,16 +239,16 @@ fn add_action(
 
 fn add_item(
     value: &mut Value,
-    among: &str,
+    container: &str,
     anchor: Option<&AuthoredNode>,
     place: Where,
     new: Value,
 ) -> Result<(), String> {
-    if value.pointer(among).is_none_or(Value::is_null) {
-        set(value, among, Value::Array(Vec::new()))?;
+    if value.pointer(container).is_none_or(Value::is_null) {
+        set(value, container, Value::Array(Vec::new()))?;
     }
-    let items = value.pointer_mut(among).and_then(Value::as_array_mut);
-    let items = items.ok_or_else(|| format!("`{among}` is not a list of nodes"))?;
+    let items = value.pointer_mut(container).and_then(Value::as_array_mut);
+    let items = items.ok_or_else(|| format!("`{container}` is not a list of nodes"))?;
     let index = anchor.and_then(|anchor| super::index(&keys(&anchor.pointer).ok()?.pop()?));
     let index = match (place, index) {
         (Where::Before, Some(index)) => index,
@@ -289,7 +292,7 @@ pub(super) fn delete(document: &mut Document, node: &str) -> Result<(), String> 
             let before = own.and_then(|own| own.get("runAfter")).cloned();
             remove(&mut value, &found.pointer);
             let actions = value
-                .pointer_mut(&found.among)
+                .pointer_mut(&found.container)
                 .and_then(Value::as_object_mut);
             for action in actions.into_iter().flat_map(|actions| actions.values_mut()) {
                 let Some(after) = action.get_mut("runAfter").and_then(Value::as_object_mut) else {
@@ -312,14 +315,14 @@ pub(super) fn delete(document: &mut Document, node: &str) -> Result<(), String> 
         }
         Dialect::Tea => {
             remove(&mut value, &found.pointer);
-            if found.among == "/nodes" {
+            if found.container == "/nodes" {
                 redirect_edges(&mut value, &found.name);
             }
         }
         Dialect::Canvas => {
             let mut gone = vec![found.name.clone()];
             let nodes = value
-                .pointer(&found.among)
+                .pointer(&found.container)
                 .and_then(Value::as_array)
                 .cloned();
             let nodes = nodes.unwrap_or_default();
@@ -330,10 +333,10 @@ pub(super) fn delete(document: &mut Document, node: &str) -> Result<(), String> 
             }) {
                 gone.push(word(more, "id").to_owned());
             }
-            super::canvas::without(&mut value, &found.among, &gone);
+            super::canvas::without(&mut value, &found.container, &gone);
         }
     }
-    document.become_value(value)
+    document.replace_value(value)
 }
 
 /// Redirects the edges that end at a removed node to the node that follows it.

@@ -113,8 +113,8 @@ fn every_value_is_set_and_put_back() {
             let mut meant = document.value.clone();
             set(&mut meant, &pointer, other(&old)).unwrap();
             let mut edited = read(&path).unwrap();
-            // `become_value` itself compares the value of the new text with the intended value.
-            match edited.become_value(meant) {
+            // `replace_value` itself compares the value of the new text with the intended value.
+            match edited.replace_value(meant) {
                 Ok(()) => {}
                 Err(_) if is_shared(&before) => continue,
                 Err(why) => panic!("{}: {pointer}: {why}", path.display()),
@@ -132,7 +132,7 @@ fn every_value_is_set_and_put_back() {
             }
             let mut again = edited.value.clone();
             set(&mut again, &pointer, old).unwrap();
-            if let Err(why) = edited.become_value(again) {
+            if let Err(why) = edited.replace_value(again) {
                 panic!("{}: {pointer}: back: {why}", path.display());
             }
             if edited.text() == before {
@@ -160,7 +160,7 @@ fn every_value_is_taken_away() {
             let mut meant = document.value.clone();
             assert!(remove(&mut meant, &pointer));
             let mut edited = read(&path).unwrap();
-            match edited.become_value(meant) {
+            match edited.replace_value(meant) {
                 Ok(()) => tried += 1,
                 Err(_) if is_shared(document.text()) => {}
                 Err(why) => panic!("{}: {pointer}: {why}", path.display()),
@@ -191,7 +191,7 @@ fn fields_of_every_panel_are_set_and_put_back() {
                     _ => other(&field.value),
                 };
                 let value = super::panel::with_field(&edited, &node.path, &field.id, &new);
-                match edited.become_value(value.unwrap()) {
+                match edited.replace_value(value.unwrap()) {
                     Ok(()) => {}
                     Err(_) if is_shared(&before) => continue,
                     Err(why) => panic!("{}: {} {}: {why}", path.display(), node.path, field.id),
@@ -202,7 +202,7 @@ fn fields_of_every_panel_are_set_and_put_back() {
                 else {
                     continue;
                 };
-                edited.become_value(old).unwrap();
+                edited.replace_value(old).unwrap();
                 assert_eq!(
                     edited.value,
                     document.value,

@@ -29,7 +29,7 @@ const OPERATORS: [&str; 6] = ["==", "!=", "<", ">", "<=", ">="];
 impl View<'_> {
     /// Returns the graph that contains the node.
     pub(super) fn enclosing_graph(&self) -> &Value {
-        let graph = self.found.among.trim_end_matches("/nodes");
+        let graph = self.found.container.trim_end_matches("/nodes");
         self.document.at(graph).unwrap_or(&Value::Null)
     }
 
