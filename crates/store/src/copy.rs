@@ -10,7 +10,7 @@ use super::directory::{
     DIRECTORY, check_not_symlink, create_directories, exchange, free_numbered_path,
     fresh_store_path, swap,
 };
-use super::disk::{Disk, StoreOptions, with_database};
+use super::disk::{DiskKv, StoreOptions, with_database};
 use super::integrity::IntegrityReport;
 use super::keys::{self, Family};
 use super::kind::StoreKind;
@@ -88,7 +88,7 @@ impl<K: Kv> Rows<K> {
             batch: WriteBatch::default(),
             unsynced: 0,
         };
-        copy.batch.put_keys(&T::padding());
+        copy.batch.put_keys(&T::padding_rows());
         let (mut range, mut is_done) = (prefixed(&[]), false);
         while !is_done {
             let (found, end) = self.slice(&range)?;
@@ -139,7 +139,7 @@ impl<K: Kv> Rows<K> {
     }
 
     /// Does what [`Store::backup`] does; `copy` writes the rows into the new database.
-    pub(super) fn copy_to<D: Disk>(
+    pub(super) fn copy_to<D: DiskKv>(
         &self,
         dir: &Path,
         copy: impl FnOnce(&Self, &D) -> Result<(), StoreError>,
@@ -174,7 +174,7 @@ impl<K: Kv> Rows<K> {
 
     /// Writes a copy to a temporary path in the state directory. When this returns, every copied row is durable in the
     /// source.
-    fn copy_to_sibling<D: Disk>(
+    fn copy_to_sibling<D: DiskKv>(
         &self,
         dir: &Path,
         copy: impl FnOnce(&Self, &D) -> Result<(), StoreError>,
@@ -196,7 +196,7 @@ impl<K: Kv> Rows<K> {
 }
 
 /// Opens a store that this process has just closed. For a short time, threads of the database may still hold its lock.
-fn reopen_copy<D: Disk>(dir: &Path) -> Result<Rows<D>, StoreError> {
+fn reopen_copy<D: DiskKv>(dir: &Path) -> Result<Rows<D>, StoreError> {
     for _ in 0..MAX_ATTEMPTS {
         match D::open_store(dir, StoreOptions::default()) {
             Err(StoreError::Locked { .. }) => thread::sleep(RETRY_INTERVAL),
@@ -251,7 +251,7 @@ pub fn convert(dir: &Path, to: StoreKind) -> Result<Option<ConversionSummary>, S
     })
 }
 
-fn convert_to<F: Disk, T: Disk>(
+fn convert_to<F: DiskKv, T: DiskKv>(
     dir: &Path,
     store: Rows<F>,
     name: &str,
@@ -302,7 +302,7 @@ fn same(one: &Rows<impl Kv>, other: &Rows<impl Kv>) -> Result<u64, StoreError> {
 
 /// Copies a store to a temporary path and reads the copy in full. Then calls `put` with the store's path and the copy's
 /// path.
-pub(super) fn replace<D: Disk>(
+pub(super) fn replace<D: DiskKv>(
     dir: &Path,
     store: Rows<D>,
     copy: impl FnOnce(&Rows<D>, &Path) -> Result<IntegrityReport, StoreError>,

@@ -23,7 +23,8 @@ pub struct StoreOptions {
 }
 
 /// The default size of the cache, in bytes. The operating system caches the files, so this cache is useful only for
-/// pages that are written again and again. A cache for the whole database does not make a thousand loops faster.
+/// pages that are written again and again. In a measurement with a thousand loops, a cache for the whole database was
+/// not faster.
 /// sled counts a page by its size on disk, which is smaller than its size in memory, and checks the limit only now and
 /// then.
 const CACHE: u64 = 8 << 20;
@@ -40,7 +41,8 @@ impl Default for StoreOptions {
 /// The rows of a damaged database that can be read, and a report of what cannot be read.
 pub type ReadableRows = (BTreeMap<Vec<u8>, Vec<u8>>, IntegrityReport);
 
-pub trait Disk: Kv + Sized {
+/// A database in a directory, with what a store on disk needs in addition to [`Kv`].
+pub trait DiskKv: Kv + Sized {
     /// Opens the store in a state directory, or creates it there.
     fn open_store(dir: &Path, options: StoreOptions) -> Result<Rows<Self>, StoreError>;
 
@@ -55,7 +57,7 @@ pub trait Disk: Kv + Sized {
 
     /// Reads the rows of a damaged database without changing it. The result also contains a report of the parts that
     /// cannot be read.
-    fn readable(path: &Path) -> Result<ReadableRows, StoreError>;
+    fn read_intact_rows(path: &Path) -> Result<ReadableRows, StoreError>;
 }
 
 /// The functions of a store on disk in addition to those of [`Store`].
@@ -153,7 +155,7 @@ pub fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
 
 /// Converts an I/O error. If it concerns the path of the store and not the disk, the result is
 /// [`StoreError::Unopened`].
-pub(super) fn not_opened_error(error: StoreError, name: &str) -> StoreError {
+pub(super) fn path_error(error: StoreError, name: &str) -> StoreError {
     use io::ErrorKind as Kind;
     match error {
         StoreError::Io(error)

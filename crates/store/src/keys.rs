@@ -46,7 +46,7 @@ pub enum Family {
     /// The index of runs that continue at once.
     Runnable,
     /// Rows without content that separate other rows, so that these are on different pages of a database
-    /// ([`Kv::padding`](crate::kv::Kv::padding)).
+    /// ([`Kv::padding_rows`](crate::kv::Kv::padding_rows)).
     Padding,
 }
 

@@ -1,7 +1,7 @@
 //! What the store needs from a database: sorted keys, atomic batches of writes, and a way to make them durable.
 //! `memory`, `sled` and `fjall` implement it, and the rows of a store use them only through this trait.
 
-use super::disk::Disk;
+use super::disk::DiskKv;
 use super::write_batch::WriteBatch;
 use super::{MemoryStore, StoreError};
 use std::ops::Bound;
@@ -33,7 +33,7 @@ pub trait Kv: Send + Sync + 'static {
     type Bytes: AsRef<[u8]>;
 
     /// The database of a backup on disk.
-    type Backup: Disk;
+    type Backup: DiskKv;
 
     /// Maximum number of applied bytes that are not durable. A larger group (writes of several commits together) is
     /// made durable in several steps.
@@ -41,7 +41,7 @@ pub trait Kv: Send + Sync + 'static {
 
     /// Returns the padding rows of a new store or copy. They have no value. They separate other rows, so that a change
     /// of one row writes fewer of the others again.
-    fn padding() -> Vec<Vec<u8>> {
+    fn padding_rows() -> Vec<Vec<u8>> {
         Vec::new()
     }
 
@@ -71,8 +71,9 @@ pub trait Kv: Send + Sync + 'static {
     /// Returns the last group that `sync` recorded; 0 if it is not known.
     fn synced(&self) -> u64;
 
-    /// Returns the lowest group that `synced` can return after a power cut.
-    fn marked(&self) -> u64 {
+    /// Returns the lowest group that `synced` can return after a power cut: the mark is synced only once in several
+    /// groups.
+    fn mark_floor(&self) -> u64 {
         0
     }
 

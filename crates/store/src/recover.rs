@@ -103,7 +103,7 @@ pub(super) fn rebuild<T: Kv>(
         }
     }
     view.rebuild_shared(&mut writer, into, &mut out)?;
-    writer.put_meta(&Meta::current(), &T::padding())?;
+    writer.put_meta(&Meta::current(), &T::padding_rows())?;
     flush(&mut writer, into, 0)?;
     Ok(out)
 }

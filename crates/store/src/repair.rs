@@ -7,7 +7,7 @@ use super::directory::{
     DIRECTORY, check_not_symlink, exchange, free_numbered_path, fresh_store_path,
     remove_unfinished_stores,
 };
-use super::disk::{Disk, with_database};
+use super::disk::{DiskKv, with_database};
 use super::keys;
 use super::kind::StoreKind;
 use super::memory::{Memory, MemoryStore};
@@ -84,8 +84,8 @@ pub fn dump_damaged(dir: &Path) -> Result<MemoryStore, StoreError> {
 }
 
 /// Reads the rows of a damaged store. Also returns a report of each part that cannot be read.
-fn read<D: Disk>(path: &Path) -> Result<(Memory, IntegrityReport), StoreError> {
-    let (mut rows, mut report) = D::readable(path)?;
+fn read<D: DiskKv>(path: &Path) -> Result<(Memory, IntegrityReport), StoreError> {
+    let (mut rows, mut report) = D::read_intact_rows(path)?;
     rows.retain(|key, value| {
         // Leave out index rows and padding: the new store creates its own.
         let parsed = keys::parse(key).filter(|parsed| !parsed.family.has_no_value());
@@ -111,7 +111,7 @@ fn read<D: Disk>(path: &Path) -> Result<(Memory, IntegrityReport), StoreError> {
 }
 
 /// Writes the readable part of a damaged store into a new database.
-fn renew<D: Disk>(path: &Path, fresh: &Path) -> Result<RecoverySummary, StoreError> {
+fn renew<D: DiskKv>(path: &Path, fresh: &Path) -> Result<RecoverySummary, StoreError> {
     let (rows, report) = read::<D>(path)?;
     let _ = fs::remove_dir_all(fresh);
     let db = D::open_unchecked(fresh)?;

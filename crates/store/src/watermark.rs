@@ -26,7 +26,7 @@ const SYNC_EVERY: u64 = 32;
 pub(super) struct Watermark {
     pub file: File,
     /// The lowest group number that the mark can have after a power cut.
-    durable: AtomicU64,
+    floor: AtomicU64,
 }
 
 impl Watermark {
@@ -37,8 +37,8 @@ impl Watermark {
             .truncate(true)
             .open(path.join(MARK))?;
         file.write_all_at(&bytes(0), 0)?;
-        let durable = AtomicU64::new(0);
-        Ok(Self { file, durable })
+        let floor = AtomicU64::new(0);
+        Ok(Self { file, floor })
     }
 
     /// Opens the mark of a finished store, and makes it durable.
@@ -54,7 +54,7 @@ impl Watermark {
         };
         Ok(Self {
             file: made_durable().map_err(StoreError::Io)?,
-            durable: AtomicU64::new(group),
+            floor: AtomicU64::new(group),
         })
     }
 
@@ -62,9 +62,9 @@ impl Watermark {
     pub fn set(&self, group: u64) {
         // A failed write is ignored, because the mark is valid with an earlier group, too.
         let written = self.file.write_all_at(&bytes(group), 0);
-        let turn = self.durable().saturating_add(SYNC_EVERY) <= group;
+        let turn = self.floor().saturating_add(SYNC_EVERY) <= group;
         if turn && written.and_then(|()| self.file.sync_data()).is_ok() {
-            self.durable.store(group, Ordering::SeqCst);
+            self.floor.store(group, Ordering::SeqCst);
         }
     }
 
@@ -76,8 +76,8 @@ impl Watermark {
     }
 
     /// Returns the lowest group number that the mark can have after a power cut.
-    pub fn durable(&self) -> u64 {
-        self.durable.load(Ordering::SeqCst)
+    pub fn floor(&self) -> u64 {
+        self.floor.load(Ordering::SeqCst)
     }
 }
 

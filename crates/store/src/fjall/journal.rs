@@ -297,7 +297,7 @@ fn group(batch: &Batch<'_>) -> Option<u64> {
 /// if fjall would lose acknowledged groups, this refuses the store.
 /// This also truncates an incomplete end, because fjall cannot open every incomplete end that a full disk leaves. It
 /// also removes batches that are already in tables.
-pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
+pub(super) fn prepare_journals(path: &Path) -> Result<(), StoreError> {
     let acknowledged = read_watermark(path)?;
     let folder = path.join(FJALL);
     let journals = numbered_journals(&folder).map_err(missing)?;
@@ -393,7 +393,7 @@ fn missing(error: io::Error) -> StoreError {
 
 /// Reads the rows of a damaged store from its tables, and from those batches in its journals that are not in tables
 /// yet.
-pub(super) fn readable(path: &Path) -> Result<ReadableRows, StoreError> {
+pub(super) fn read_intact_rows(path: &Path) -> Result<ReadableRows, StoreError> {
     let mut report = IntegrityReport::default();
     let mut rows = Versions::new();
     let in_tables = tables::read(path, &mut rows, &mut report);

@@ -9,8 +9,9 @@
 //!   and detect such an error (`OpenedFjall::wait_for_workers`).
 //! - fjall panics on some damaged files. So every call is guarded.
 //!
-//! The number of the last durable group is stored next to the database, as with sled. No code here knows what a row
-//! means, except the root, which contains the number of the last group in a journal.
+//! The number of the last durable group is stored in a file next to the database, the mark (`watermark`), as with sled.
+//! No code here knows what a row means, with one exception: `journal` reads the number of a group from its root row, to
+//! compare it with the mark.
 
 mod archive;
 mod journal;
@@ -18,13 +19,13 @@ mod scratch;
 mod tables;
 
 use self::archive::check_archives;
-use self::journal::{ActiveJournal, prepare};
+use self::journal::{ActiveJournal, prepare_journals};
 use self::scratch::Scratch;
 use crate::creation_lock::{CreationLock, lock, locked};
 use crate::directory::{
     DIRECTORY, create_directories, files, forget_cached, restrict_modes, sync_files, sync_names,
 };
-use crate::disk::{Disk, ReadableRows, StoreOptions, not_opened_error};
+use crate::disk::{DiskKv, ReadableRows, StoreOptions, path_error};
 use crate::file_identity::FileIdentities;
 use crate::kind::{FJALL, StoreKind};
 use crate::kv::{GuardedIter, Kv, KvError, KvRow, Range, guard};
@@ -46,26 +47,26 @@ use std::time::Duration;
 const ROWS: &str = "rows";
 
 /// The folder of our keyspace's tables: the keyspace has number 1.
-const TABLES: &str = "keyspaces/1/tables";
+const TABLES_FOLDER: &str = "keyspaces/1/tables";
 
-/// Size in bytes at which fjall writes a table in memory to disk. When the store is opened, fjall reads the content of
+/// Size of a table in memory at which fjall writes it to disk. When the store is opened, fjall reads the content of
 /// these tables from the journal.
-const MEMTABLE: u64 = 3 << 20;
+const MEMTABLE_BYTES: u64 = 3 << 20;
 
 /// With more than one worker, the first worker would pass merge requests to itself in a loop while another one merges.
 const WORKERS: usize = 1;
 
-/// Maximum size of a table in bytes. A table is synced as a whole, and a commit waits on the disk until this sync ends.
-const TABLE: u64 = 4 << 20;
+/// Maximum size of a table on disk. A table is synced as a whole, and a commit waits on the disk until this sync ends.
+const MAX_TABLE_BYTES: u64 = 4 << 20;
 
 /// If this many tables in memory are not written yet, fjall makes writers wait in steps of 100 ms.
-const MEMTABLES: usize = 3;
+const STALLING_MEMTABLES: usize = 3;
 
 /// If more tables than this are not merged yet, fjall makes writers wait.
-const UNMERGED: usize = 19;
+const MAX_UNMERGED_TABLES: usize = 19;
 
 /// Interval of the checks whether the workers have finished enough work.
-const LOOK: Duration = Duration::from_millis(1);
+const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The error of a database with a worker that ended with an error.
 const POISONED: &str = "a background write failed, so no more writes are accepted";
@@ -83,13 +84,13 @@ impl FjallStore {
             // fjall would wait for the lock, but this returns an error at once. The lock is released again, so that
             // fjall can lock it.
             let _alone = lock(dir, &path, FlockArg::LockExclusiveNonblock)
-                .map_err(|error| not_opened_error(error, &name))?;
-            prepare(&path)?;
+                .map_err(|error| path_error(error, &name))?;
+            prepare_journals(&path)?;
             check_archives(&path.join(FJALL))?;
             sync_journal(&path)?;
         }
-        let opened = OpenedFjall::open(dir, options, &name)
-            .map_err(|error| not_opened_error(error, &name))?;
+        let opened =
+            OpenedFjall::open(dir, options, &name).map_err(|error| path_error(error, &name))?;
         let database = Fjall::of(opened, dir, options, &name)?;
         Self::recover(database, options.retention, &name)
     }
@@ -100,7 +101,7 @@ pub struct Fjall {
     dir: PathBuf,
     name: String,
     options: StoreOptions,
-    presence: FileIdentities,
+    identities: FileIdentities,
     /// `None` while the database is opened again, and after an attempt to open it has failed.
     open: RwLock<Option<OpenedFjall>>,
     /// The temporary directory of the database, if it is a copy. It is removed when the database is closed.
@@ -127,7 +128,7 @@ impl Fjall {
             dir: dir.to_owned(),
             name: name.to_owned(),
             options,
-            presence: opened.presence(&dir.join(DIRECTORY))?,
+            identities: opened.file_identities(&dir.join(DIRECTORY))?,
             open: RwLock::new(Some(opened)),
             _scratch: None,
         })
@@ -163,8 +164,8 @@ impl OpenedFjall {
         Ok(opened)
     }
 
-    /// Opens the database in a directory. The mark is opened after it, because another process could own the store
-    /// until fjall has its lock.
+    /// Opens the database in a directory, and then the mark with the function `mark`. Until fjall has the lock, another
+    /// process could own the store and write its mark.
     fn at(
         path: &Path,
         options: StoreOptions,
@@ -175,9 +176,9 @@ impl OpenedFjall {
         let database = database(&folder, options.cache_bytes, name)?;
         let rows = guard(|| {
             database.keyspace(ROWS, || {
-                let merging = Leveled::default().with_table_target_size(TABLE);
+                let merging = Leveled::default().with_table_target_size(MAX_TABLE_BYTES);
                 KeyspaceCreateOptions::default()
-                    .max_memtable_size(MEMTABLE)
+                    .max_memtable_size(MEMTABLE_BYTES)
                     .compaction_strategy(Arc::new(merging))
             })
         })?;
@@ -186,15 +187,15 @@ impl OpenedFjall {
             rows,
             journal: ActiveJournal::find(folder.clone()).map_err(StoreError::Io)?,
             lock: File::open(folder.join("lock")).map_err(StoreError::Io)?,
-            tables: File::open(folder.join(TABLES)).map_err(StoreError::Io)?,
+            tables: File::open(folder.join(TABLES_FOLDER)).map_err(StoreError::Io)?,
             database,
             mark,
         })
     }
 
-    fn presence(&self, path: &Path) -> Result<FileIdentities, StoreError> {
+    fn file_identities(&self, path: &Path) -> Result<FileIdentities, StoreError> {
         let lock = StoreKind::Fjall.lock_file();
-        let tables = format!("{FJALL}/{TABLES}");
+        let tables = format!("{FJALL}/{TABLES_FOLDER}");
         let files = [
             (lock, &self.lock),
             (&*tables, &self.tables),
@@ -206,11 +207,11 @@ impl OpenedFjall {
     /// Waits for the workers, as fjall itself would. If a worker ended with an error, fjall would wait for ever; this
     /// returns the error instead.
     fn wait_for_workers(&self) -> Result<(), KvError> {
-        while self.rows.sealed_memtable_count() >= MEMTABLES
-            || self.rows.l0_table_count() > UNMERGED
+        while self.rows.sealed_memtable_count() >= STALLING_MEMTABLES
+            || self.rows.l0_table_count() > MAX_UNMERGED_TABLES
         {
             self.hand_over()?;
-            thread::sleep(LOOK);
+            thread::sleep(CHECK_INTERVAL);
         }
         Ok(())
     }
@@ -221,8 +222,8 @@ impl OpenedFjall {
     }
 }
 
-/// Makes the journal of a store durable. A killed process may have left data that is not durable, and runs continue from
-/// this data.
+/// Makes the journal of a store durable. A killed process may have left data that is not durable, and runs continue
+/// from this data.
 fn sync_journal(path: &Path) -> Result<(), StoreError> {
     let journal = ActiveJournal::find(path.join(FJALL)).map_err(StoreError::Io)?;
     Ok(journal.sync()?)
@@ -244,7 +245,7 @@ fn database(folder: &Path, cache_bytes: u64, name: &str) -> Result<Database, Sto
     opened?.ok_or_else(|| locked(name))
 }
 
-impl Disk for Fjall {
+impl DiskKv for Fjall {
     fn open_store(dir: &Path, options: StoreOptions) -> Result<FjallStore, StoreError> {
         FjallStore::open_with(dir, options)
     }
@@ -260,14 +261,14 @@ impl Disk for Fjall {
             dir: path.to_owned(),
             name,
             options,
-            presence: opened.presence(path)?,
+            identities: opened.file_identities(path)?,
             open: RwLock::new(Some(opened)),
             _scratch: None,
         })
     }
 
-    fn readable(path: &Path) -> Result<ReadableRows, StoreError> {
-        journal::readable(path)
+    fn read_intact_rows(path: &Path) -> Result<ReadableRows, StoreError> {
+        journal::read_intact_rows(path)
     }
 }
 
@@ -311,14 +312,15 @@ impl Kv for Fjall {
     fn sync(&self, group: u64) -> Result<(), KvError> {
         self.with(|open| {
             open.journal.sync()?;
-            self.presence.check()?;
+            self.identities.check()?;
             open.mark.set(group);
             Ok(())
         })
     }
 
     fn durable_snapshot(&self) -> Option<MemoryStore> {
-        // Locked, so that the database is not opened again meanwhile. Opening may write before it fails.
+        // The lock prevents `reopen` from changing the files while they are read. Even a `reopen` that fails may have
+        // written to them.
         let _open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         let store = copied(&self.dir).ok()?;
         let last = store.reader.root().ok()??.group;
@@ -345,12 +347,12 @@ impl Kv for Fjall {
         self.with(|open| Ok(open.mark.group())).unwrap_or(0)
     }
 
-    fn marked(&self) -> u64 {
-        self.with(|open| Ok(open.mark.durable())).unwrap_or(0)
+    fn mark_floor(&self) -> u64 {
+        self.with(|open| Ok(open.mark.floor())).unwrap_or(0)
     }
 
     fn check_present(&self) -> Result<(), KvError> {
-        self.presence.check()?;
+        self.identities.check()?;
         match self.with(|open| open.journal.check()) {
             Err(KvError::Closed) => Ok(()),
             checked => checked,
@@ -378,9 +380,9 @@ pub(super) fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreErr
 
 /// Opens a temporary copy of the store in a state directory. The copy is removed when the store is closed.
 fn copied(dir: &Path) -> Result<FjallStore, StoreError> {
-    let scratch = Scratch::of(&dir.join(DIRECTORY)).map_err(StoreError::Io)?;
+    let scratch = Scratch::copy_store(&dir.join(DIRECTORY)).map_err(StoreError::Io)?;
     let at = scratch.path().to_owned();
-    prepare(&at.join(DIRECTORY))?;
+    prepare_journals(&at.join(DIRECTORY))?;
     check_archives(&at.join(DIRECTORY).join(FJALL))?;
     let options = StoreOptions::default();
     let name = dir.display().to_string();

@@ -18,7 +18,7 @@ pub(super) struct Scratch(TempDir);
 
 impl Scratch {
     /// Creates a state directory that contains a copy of a store.
-    pub fn of(store: &Path) -> io::Result<Self> {
+    pub fn copy_store(store: &Path) -> io::Result<Self> {
         remove_left();
         // The name is not predictable, because other users may write to this folder, too.
         let scratch = tempfile::Builder::new()

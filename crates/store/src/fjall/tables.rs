@@ -2,7 +2,7 @@
 //! other tables, and no other file of fjall is needed. This file never writes.
 
 use super::archive::{LIST, fits, newest_list};
-use super::{FJALL, TABLES};
+use super::{FJALL, TABLES_FOLDER};
 use crate::StoreError;
 use crate::integrity::IntegrityReport;
 use crate::kv::{KvError, guard};
@@ -30,7 +30,7 @@ pub(super) fn take(rows: &mut Versions, key: &[u8], sequence: u64, value: Option
 /// Adds all readable rows of tables. Returns the last sequence number: the tables have every row up to this number.
 /// Returns `None` if a table cannot be read.
 pub(super) fn read(store: &Path, rows: &mut Versions, report: &mut IntegrityReport) -> Option<u64> {
-    let folder = store.join(FJALL).join(TABLES);
+    let folder = store.join(FJALL).join(TABLES_FOLDER);
     let (tables, mut whole) = match listed(&folder) {
         Ok(tables) => (tables, true),
         Err(error) => {

@@ -121,7 +121,7 @@ impl<K: Kv> Rows<K> {
         mut writer: MutexGuard<'_, Writer>,
         on_flushed: impl FnOnce(),
     ) -> Result<(), StoreError> {
-        let group = writer.next_group(self.reader.kv.marked())?;
+        let group = writer.next_group(self.reader.kv.mark_floor())?;
         let bytes = writer.batch.len();
         let _unsynced = UnsyncedBytes::new(
             &self.durability.unsynced,

@@ -64,7 +64,7 @@ impl<K: Kv> Rows<K> {
             }
             None => {
                 let mut writer = Writer::default();
-                writer.put_meta(&Meta::current(), &K::padding())?;
+                writer.put_meta(&Meta::current(), &K::padding_rows())?;
                 reader.kv.apply(&writer.batch)?;
                 reader.kv.flush()?;
                 reader.kv.sync(0)?;

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Interval of the checks for an error.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The thread that checks for errors. It has a handle of the database, and ends when this value is dropped.
 pub(super) struct FlushWatchdog {
@@ -25,7 +25,7 @@ impl FlushWatchdog {
         let thread = std::thread::Builder::new()
             .name(String::from("windlass-store"))
             .spawn(move || {
-                while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                while stopped.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
                     if config.global_error().is_err() {
                         // Because of the error, `flush` returns at once. Before it returns, sled wakes all waiting
                         // threads.

@@ -371,7 +371,7 @@ fn gaps(leaves: &[LeafNode]) -> Vec<(Bytes, Option<Bytes>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::Disk;
+    use crate::disk::DiskKv;
 
     /// Returns true if the value begins with `v` and the key.
     fn is_valid(key: &[u8], value: &[u8]) -> bool {

@@ -8,8 +8,8 @@
 //! - It panics on some damaged files. So every call is guarded.
 //! - A thread that waits for a failed write may wait for ever. So we wake it (`flush_watchdog`).
 //! - After a process was killed, sled reads the index that this process left unfinished. So we remove such an index.
-//! - It treats a damaged end of its log like a crash. So the number of the last durable group is stored next to the
-//!   database.
+//! - It removes a damaged end of its log silently, as after a crash. So the number of the last durable group is stored
+//!   next to the database (`watermark`). If the log has only earlier groups, the store is damaged.
 //!
 //! No code here knows what a row means.
 
@@ -33,7 +33,7 @@ use crate::creation_lock::{CreationLock, lock, locked};
 use crate::directory::{
     DIRECTORY, create_directories, file, forget_cached, restrict_modes, sync_files, sync_names,
 };
-use crate::disk::{Disk, ReadableRows, StoreOptions, not_opened_error};
+use crate::disk::{DiskKv, ReadableRows, StoreOptions, path_error};
 use crate::file_identity::FileIdentities;
 use crate::kind::StoreKind;
 use crate::kv::{GuardedIter, Kv, KvError, KvRow, Range, guard};
@@ -79,7 +79,7 @@ impl SledStore {
                 Ok(_alone) => check_end(&path)?,
             }
         }
-        let db = Sled::open(dir, options, &name).map_err(|error| not_opened_error(error, &name))?;
+        let db = Sled::open(dir, options, &name).map_err(|error| path_error(error, &name))?;
         Self::recover(db, options.retention, &name)
     }
 }
@@ -89,7 +89,7 @@ pub struct Sled {
     dir: PathBuf,
     name: String,
     options: StoreOptions,
-    presence: FileIdentities,
+    identities: FileIdentities,
     /// `None` while the database is opened again, and after an attempt to open it has failed.
     open: RwLock<Option<OpenedSled>>,
 }
@@ -148,7 +148,7 @@ impl Sled {
             dir: dir.to_owned(),
             name: name.to_owned(),
             options,
-            presence: opened.presence(&dir.join(DIRECTORY))?,
+            identities: opened.file_identities(&dir.join(DIRECTORY))?,
             open: RwLock::new(Some(opened)),
         })
     }
@@ -193,7 +193,7 @@ impl OpenedSled {
         Ok(opened)
     }
 
-    fn presence(&self, path: &Path) -> Result<FileIdentities, StoreError> {
+    fn file_identities(&self, path: &Path) -> Result<FileIdentities, StoreError> {
         let files = [("db", &self.file), (MARK, &self.mark.file)];
         FileIdentities::of(path, &files).map_err(StoreError::Io)
     }
@@ -217,7 +217,7 @@ fn database(path: &Path, cache_bytes: u64, name: &str) -> Result<Handle, StoreEr
         .segment_size(SEGMENT)
         .flush_every_ms(None);
     Handle::of(&config).map_err(|error| match error {
-        KvError::Io(error) => not_opened(path, error, name),
+        KvError::Io(error) => open_error(path, error, name),
         other => other.into(),
     })
 }
@@ -246,7 +246,7 @@ fn unfinished_indexes(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(unfinished.collect())
 }
 
-impl Disk for Sled {
+impl DiskKv for Sled {
     fn open_store(dir: &Path, options: StoreOptions) -> Result<SledStore, StoreError> {
         SledStore::open_with(dir, options)
     }
@@ -263,12 +263,12 @@ impl Disk for Sled {
             dir: path.to_owned(),
             name,
             options: StoreOptions::default(),
-            presence: opened.presence(path)?,
+            identities: opened.file_identities(path)?,
             open: RwLock::new(Some(opened)),
         })
     }
 
-    fn readable(path: &Path) -> Result<ReadableRows, StoreError> {
+    fn read_intact_rows(path: &Path) -> Result<ReadableRows, StoreError> {
         let pages = Log::open(path).and_then(|mut log| Pages::read(&mut log, u64::MAX));
         let (pages, report) = pages.map_err(StoreError::Io)?;
         Ok((pages.rows(), report))
@@ -281,7 +281,8 @@ impl Kv for Sled {
     // For rows of this many bytes, sled writes several times more to its log. All of this must be in two segments.
     const MAX_UNSYNCED: usize = 128 * 1024;
 
-    fn padding() -> Vec<Vec<u8>> {
+    /// Returns rows without a value. sled writes whole pages, and these rows keep others on separate pages.
+    fn padding_rows() -> Vec<Vec<u8>> {
         padding::rows()
     }
 
@@ -315,14 +316,15 @@ impl Kv for Sled {
     fn sync(&self, group: u64) -> Result<(), KvError> {
         self.with(|open| {
             open.file.sync_data()?;
-            self.presence.check()?;
+            self.identities.check()?;
             open.mark.set(group);
             Ok(())
         })
     }
 
     fn durable_snapshot(&self) -> Option<MemoryStore> {
-        // Locked, so that the database is not opened again meanwhile. Opening may write before it fails.
+        // The lock prevents `reopen` from changing the files while they are read. Even a `reopen` that fails may have
+        // written to them.
         let _open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         durable_snapshot(&self.dir.join(DIRECTORY))
     }
@@ -331,7 +333,7 @@ impl Kv for Sled {
     /// has an iterator, this fails, and the caller must try again.
     fn reopen(&self) -> Result<(), StoreError> {
         // If the file is missing, opening would create an empty database, so check first.
-        self.presence.check()?;
+        self.identities.check()?;
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         drop(open.take());
         forget_cached(&self.dir.join(DIRECTORY).join("db"));
@@ -343,12 +345,12 @@ impl Kv for Sled {
         self.with(|open| Ok(open.mark.group())).unwrap_or(0)
     }
 
-    fn marked(&self) -> u64 {
-        self.with(|open| Ok(open.mark.durable())).unwrap_or(0)
+    fn mark_floor(&self) -> u64 {
+        self.with(|open| Ok(open.mark.floor())).unwrap_or(0)
     }
 
     fn check_present(&self) -> Result<(), KvError> {
-        self.presence.check()
+        self.identities.check()
     }
 }
 
@@ -378,7 +380,7 @@ fn underlying_io_error(error: io::Error) -> io::Error {
 
 /// Converts an error of opening sled. If sled cannot lock its file, its error has only a text. So this tries to lock
 /// the file again, to get the operating system's error.
-fn not_opened(path: &Path, error: io::Error, name: &str) -> StoreError {
+fn open_error(path: &Path, error: io::Error, name: &str) -> StoreError {
     let text = error.to_string();
     if !text.starts_with("could not acquire lock") {
         return StoreError::Io(error);
