@@ -88,19 +88,19 @@ impl Call {
             return Ok(found);
         }
         let first = shared.connection.first_event(caller, execution).await?;
-        let begun = fold::read_run_start(&shared.wire, first.as_ref())?;
+        let run_start = fold::read_run_start(&shared.wire, first.as_ref())?;
         let calling = CallingRun {
             run: caller,
-            labels: &begun.labels,
-            source: &begun.source,
-            saved: &begun.saved,
+            labels: &run_start.labels,
+            source: &run_start.source,
+            saved: &run_start.saved,
         };
         let start = match shared.loader.child(&calling, &self.request) {
             Ok(start) => start,
             Err(fault) => return Ok(Err(fault)),
         };
         let workflow = &start.loaded.program.name;
-        let begun = RunStart {
+        let run_start = RunStart {
             source: start.source,
             program: start.loaded.program.hash,
             labels: start.labels,
@@ -109,9 +109,9 @@ impl Call {
                 environment: start.environment,
             },
             saved: start.saved,
-            ..begun
+            ..run_start
         };
-        let request = match start_request(&shared.wire, child, workflow, &begun) {
+        let request = match start_request(&shared.wire, child, workflow, &run_start) {
             Ok(request) => request,
             Err(error) => {
                 let message = format!("`{workflow}` was not started: {error}");
@@ -140,8 +140,8 @@ impl Call {
             Err(error) if error.is_unknown() => return Ok(None),
             other => other?,
         };
-        let begun = fold::read_run_start(&self.shared.wire, first.as_ref())?;
-        let parent = begun.labels.get(PARENT_LABEL);
+        let run_start = fold::read_run_start(&self.shared.wire, first.as_ref())?;
+        let parent = run_start.labels.get(PARENT_LABEL);
         if parent.is_some_and(|parent| *parent == **caller) {
             return Ok(Some(Ok(())));
         }
@@ -167,10 +167,10 @@ impl Call {
                 continue;
             }
             let events = connection.whole_history(child, &execution).await?;
-            let begun = fold::read_run_start(wire, events.first())?;
-            let loaded = loader.load_to_end(begun.program, &begun.source);
+            let run_start = fold::read_run_start(wire, events.first())?;
+            let loaded = loader.load_to_end(run_start.program, &run_start.source);
             let program = loaded.map_err(TemporalError::Unloadable)?.program;
-            let execution = fold::replay(wire, child, program, begun, &events)?;
+            let execution = fold::replay(wire, child, program, run_start, &events)?;
             let missing =
                 || TemporalError::Payload(format!("run {child} has ended without an outcome"));
             return execution.outcome().cloned().ok_or_else(missing);

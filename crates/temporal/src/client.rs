@@ -119,9 +119,9 @@ impl Temporal {
     }
 
     async fn begin(&self, start: Start) -> Result<(), EngineError> {
-        let begun = self.run_start(&start);
+        let run_start = self.run_start(&start);
         let workflow = &start.loaded.program.name;
-        let request = start_request(&self.wire, &start.run, workflow, &begun)?;
+        let request = start_request(&self.wire, &start.run, workflow, &run_start)?;
         let connection = self.connection.clone();
         match self
             .on_own(async move { connection.start(request).await })
@@ -209,9 +209,9 @@ pub fn start_request(
     wire: &Wire,
     run: &Name,
     workflow: &str,
-    begun: &RunStart,
+    run_start: &RunStart,
 ) -> Result<service::StartWorkflowExecutionRequest, EngineError> {
-    let bytes = wire.write(begun)?;
+    let bytes = wire.write(run_start)?;
     if bytes.len() > MAX_PAYLOAD {
         return Err(EngineError::Input(format!(
             "the workflow and its input have {} bytes together, and Temporal accepts at most \
@@ -219,14 +219,14 @@ pub fn start_request(
             bytes.len()
         )));
     }
-    let marks = || wire::marks(workflow, &begun.labels);
+    let attributes = || wire::run_attributes(workflow, &run_start.labels);
     Ok(service::StartWorkflowExecutionRequest {
         workflow_id: run.to_string(),
         workflow_type: Some(WorkflowType {
             name: WORKFLOW.to_owned(),
         }),
         input: Some(single_payload(wire::of_bytes(bytes))),
-        search_attributes: begun.searchable.then(marks),
+        search_attributes: run_start.searchable.then(attributes),
         request_id: uuid(),
         workflow_id_reuse_policy: WorkflowIdReusePolicy::RejectDuplicate.into(),
         workflow_id_conflict_policy: WorkflowIdConflictPolicy::Fail.into(),

@@ -241,8 +241,8 @@ async fn load(
         return Ok(loaded);
     }
     let first = shared.connection.first_event(run, execution).await?;
-    let begun = fold::read_run_start(&shared.wire, first.as_ref())?;
-    shared.load(begun.program, &begun.source)
+    let run_start = fold::read_run_start(&shared.wire, first.as_ref())?;
+    shared.load(run_start.program, &run_start.source)
 }
 
 /// Returns a request that was too large to be sent with the activity. It is read from the run's state in memory, or
@@ -257,14 +257,14 @@ async fn large(
         return Ok(request);
     }
     let events = shared.connection.whole_history(run, execution).await?;
-    let begun = fold::read_run_start(&shared.wire, events.first())?;
-    let loaded = shared.load(begun.program, &begun.source)?;
+    let run_start = fold::read_run_start(&shared.wire, events.first())?;
+    let loaded = shared.load(run_start.program, &run_start.source)?;
     let workflow = execution_id(run, execution);
     let execution = fold::replay(
         &shared.wire,
         &workflow.workflow_id,
         loaded.program,
-        begun,
+        run_start,
         &events,
     )?;
     let missing = || TemporalError::Payload(format!("the run does not ask for {}", id.0));

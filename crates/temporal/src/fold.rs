@@ -41,18 +41,18 @@ pub fn replay(
     wire: &Wire,
     run: &str,
     program: Arc<Program>,
-    begun: RunStart,
+    run_start: RunStart,
     events: &[HistoryEvent],
 ) -> Result<RunExecution, TemporalError> {
-    let mut execution = RunExecution::new(&Name::from(run), wire.clone(), program, begun);
+    let mut execution = RunExecution::new(&Name::from(run), wire.clone(), program, run_start);
     let mut tasks = Tasks::default();
     for event in events {
         if let Some(task) = tasks.event(wire, event)? {
-            execution.take(task, &mut |_, _, _| {})?;
+            execution.handle_task(task, &mut |_, _, _| {})?;
         }
     }
     if let Some(task) = tasks.rest() {
-        execution.take(task, &mut |_, _, _| {})?;
+        execution.handle_task(task, &mut |_, _, _| {})?;
     }
     Ok(execution)
 }
@@ -230,7 +230,7 @@ impl FoldState {
     }
 
     /// Reads events. Events that were read before are ignored.
-    pub fn take(
+    pub fn read_events(
         &mut self,
         wire: &Wire,
         loader: &dyn Loader,
@@ -282,15 +282,15 @@ impl FoldState {
         loader: &dyn Loader,
         first: &HistoryEvent,
     ) -> Result<(), TemporalError> {
-        let begun = read_run_start(wire, Some(first))?;
+        let run_start = read_run_start(wire, Some(first))?;
         let loaded = loader
-            .load_to_end(begun.program, &begun.source)
+            .load_to_end(run_start.program, &run_start.source)
             .map_err(TemporalError::Unloadable)?;
         if !self.is_stored() {
-            self.source = Some(begun.source.clone());
-            let header = self.first_header(&begun, &loaded.program);
+            self.source = Some(run_start.source.clone());
+            let header = self.first_header(&run_start, &loaded.program);
             self.header = Some(header.clone());
-            if let StartState::CarriedOver { state, at } = &begun.from {
+            if let StartState::CarriedOver { state, at } = &run_start.from {
                 let mut carried = Transition::default();
                 carried.changes.push(Change::Restored(state.clone()));
                 carried.loops = state.loops().map(|(_, _, row)| row.row()).collect();
@@ -304,7 +304,7 @@ impl FoldState {
             }
         }
         self.execution = Some(Execution {
-            run: RunExecution::new(&self.run, wire.clone(), loaded.program, begun),
+            run: RunExecution::new(&self.run, wire.clone(), loaded.program, run_start),
             tasks: Tasks::default(),
             seen: 0,
         });
@@ -317,18 +317,18 @@ impl FoldState {
             .is_some_and(|header| header.revision > 0)
     }
 
-    fn first_header(&self, begun: &RunStart, program: &Program) -> RunHeader {
+    fn first_header(&self, run_start: &RunStart, program: &Program) -> RunHeader {
         RunHeader {
             id: self.run.clone(),
             workflow: program.name.clone(),
-            program: begun.program,
+            program: run_start.program,
             status: windlass_machine::RunStatus::Running,
             revision: 0,
             snapshot: 0,
             started_at: Timestamp(0),
             updated_at: Timestamp(0),
             placement: Placement::Idle,
-            labels: begun.labels.clone(),
+            labels: run_start.labels.clone(),
         }
     }
 
@@ -340,7 +340,7 @@ impl FoldState {
             return Ok(());
         };
         let mut committed = Ok(());
-        let taken = one.run.take(task, &mut |hosted, step, now| {
+        let taken = one.run.handle_task(task, &mut |hosted, step, now| {
             if committed.is_ok() {
                 committed = self.commit_step(hosted, step, now, watchers);
             }

@@ -165,7 +165,7 @@ impl Folds {
                 let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
                 known
                     .folded
-                    .take(&self.wire, &*self.loader, &events, &mut watchers)?;
+                    .read_events(&self.wire, &*self.loader, &events, &mut watchers)?;
             }
             known.at = Some((next, last));
             match &known.folded.next {
@@ -354,9 +354,12 @@ impl Folds {
                     self.catch_up(&mut known, run, &info, 1).await?;
                 } else {
                     let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
-                    known
-                        .folded
-                        .take(&self.wire, &*self.loader, &page.events, &mut watchers)?;
+                    known.folded.read_events(
+                        &self.wire,
+                        &*self.loader,
+                        &page.events,
+                        &mut watchers,
+                    )?;
                     if let Some(last) = page.events.last() {
                         known.at = Some((execution.clone(), last.event_id));
                     }

@@ -22,23 +22,23 @@ use windlass_value::time::Timestamp;
 
 /// Maximum number of steps without external input in one workflow task. After that the run yields: the task ends, so
 /// that the run can receive commands.
-const STEPS_A_TASK: u32 = 2_000;
+const MAX_STEPS_PER_TASK: u32 = 2_000;
 
 /// After this number of steps without external input, an execution carries over, so that a replay of its history does
 /// not take long.
-const STEPS_AN_EXECUTION: u32 = 20_000;
+const CARRY_OVER_STEPS: u32 = 20_000;
 
 /// The activity that a run starts when it yields. It does nothing: its answer begins the next task. A timer would have
 /// the same purpose, but could fire up to a second late.
 pub const YIELD: EffectId = EffectId(u64::MAX);
 
-/// Minimum size in bytes of a large request. It is not sent with the activity: it remains in the run's state, and the
-/// activity reads it from there.
-const LARGE: usize = 16 << 10;
+/// Minimum size of a large request. It is not sent with the activity: it remains in the run's state, and the activity
+/// reads it from there.
+const LARGE_REQUEST_BYTES: usize = 16 << 10;
 
 /// If a history is longer by this factor than the limit for carrying over, the run carries over even with effects in
 /// flight.
-const BUSY: u32 = 8;
+const FORCED_CARRY_OVER_FACTOR: u32 = 8;
 
 /// Maximum time to wait for effects in flight before a run carries over. Effects that have not ended by then are
 /// repeated with the same idempotency keys.
@@ -115,7 +115,7 @@ pub enum Order {
     /// Continue as a new execution with this input.
     CarryOver(Vec<u8>),
     /// Set the run's status in the search attributes, with which Temporal finds runs.
-    Mark(RunStatus),
+    SetStatus(RunStatus),
     /// The run has ended.
     Finish(Outcome),
 }
@@ -138,7 +138,7 @@ enum CarryOver {
 pub struct RunExecution {
     wire: Wire,
     hosted: RunHost,
-    begun: RunStart,
+    run_start: RunStart,
     is_begun: bool,
     /// Activities that were started and have not ended.
     in_flight: BTreeSet<EffectId>,
@@ -165,13 +165,13 @@ pub struct RunExecution {
     /// Number of steps without external input in this execution.
     all_steps: u32,
     /// The status that the search attributes have now.
-    marked: RunStatus,
+    search_status: RunStatus,
 }
 
 impl RunExecution {
     /// Creates a run at the beginning of an execution.
-    pub fn new(id: &Name, wire: Wire, program: Arc<Program>, begun: RunStart) -> Self {
-        let hosted = match &begun.from {
+    pub fn new(id: &Name, wire: Wire, program: Arc<Program>, run_start: RunStart) -> Self {
+        let hosted = match &run_start.from {
             StartState::CarriedOver { state, at } => {
                 RunHost::restored(program, (**state).clone(), *at, 0)
             }
@@ -180,7 +180,7 @@ impl RunExecution {
         Self {
             wire,
             hosted,
-            begun,
+            run_start,
             is_begun: false,
             in_flight: BTreeSet::new(),
             called: BTreeMap::new(),
@@ -194,7 +194,7 @@ impl RunExecution {
             carry_over: CarryOver::Later,
             steps: 0,
             all_steps: 0,
-            marked: RunStatus::Running,
+            search_status: RunStatus::Running,
         }
     }
 
@@ -214,15 +214,19 @@ impl RunExecution {
     ///
     /// # Errors
     /// If the run's state is inconsistent or something cannot be encoded. Then the task fails and is retried.
-    pub fn take(&mut self, mut task: Task, sink: Sink<'_>) -> Result<Vec<Order>, TemporalError> {
+    pub fn handle_task(
+        &mut self,
+        mut task: Task,
+        sink: Sink<'_>,
+    ) -> Result<Vec<Order>, TemporalError> {
         let now = task.now;
         let mut orders = Vec::new();
         self.steps = 0;
         if !std::mem::replace(&mut self.is_begun, true) {
             self.begin(now, sink, &mut orders)?;
         }
-        // Find out first what has ended in this task: an activity or a timer that has ended must not be cancelled, even
-        // if its end is a later input than the cause of the cancel.
+        // Record first which activities and timers have ended in this task. An input that is handled before their end
+        // may cancel them, but Temporal must not receive a cancel of something that has ended.
         self.fired.clear();
         for input in &task.inputs {
             match input {
@@ -255,7 +259,7 @@ impl RunExecution {
             input: Value::Null,
             environment: Value::Null,
         };
-        match std::mem::replace(&mut self.begun.from, nothing) {
+        match std::mem::replace(&mut self.run_start.from, nothing) {
             StartState::Start { input, environment } => {
                 let event = Event::Started { input, environment };
                 self.step(event, now, sink, orders)
@@ -263,7 +267,7 @@ impl RunExecution {
             StartState::Restored(state) => self.step(Event::Restored(state), now, sink, orders),
             StartState::CarriedOver { .. } => {
                 let outstanding = self.hosted.outstanding();
-                if self.follow(outstanding, now, orders) {
+                if self.apply_effects(outstanding, now, orders) {
                     self.step(Event::Continued, now, sink, orders)?;
                 }
                 Ok(())
@@ -358,12 +362,12 @@ impl RunExecution {
             }
             sink(&self.hosted, &mut step, self.hosted.event_time(now));
             let effects = self.hosted.release(step, &Recorded);
-            if !self.follow(effects, now, orders) {
+            if !self.apply_effects(effects, now, orders) {
                 return Ok(());
             }
             self.steps += 1;
             self.all_steps = self.all_steps.saturating_add(1);
-            if self.steps >= STEPS_A_TASK {
+            if self.steps >= MAX_STEPS_PER_TASK {
                 self.has_remaining_steps = true;
                 return Ok(());
             }
@@ -371,8 +375,14 @@ impl RunExecution {
         }
     }
 
-    /// Adds the commands to Temporal for the effects of a step. Returns whether another step follows at once.
-    fn follow(&mut self, effects: Vec<Effect>, now: Timestamp, orders: &mut Vec<Order>) -> bool {
+    /// Adds the commands for the effects of a step to `orders`. Activities are only recorded in `requested`: the end of
+    /// the task starts them. Returns true if another step follows at once.
+    fn apply_effects(
+        &mut self,
+        effects: Vec<Effect>,
+        now: Timestamp,
+        orders: &mut Vec<Order>,
+    ) -> bool {
         let mut has_continue = false;
         for effect in effects {
             match effect {
@@ -443,7 +453,7 @@ impl RunExecution {
         sink: Sink<'_>,
         orders: &mut Vec<Order>,
     ) -> Result<(), TemporalError> {
-        if self.carries_over(task, orders) && !self.is_final() {
+        if self.decide_carry_over(task, orders) && !self.is_final() {
             let next = self.next_execution(task.now)?;
             if next.len() <= MAX_PAYLOAD {
                 answers_only(orders);
@@ -460,20 +470,20 @@ impl RunExecution {
             answers_only(orders);
             let called = std::mem::take(&mut self.called);
             self.cancel_runs(called.into_values(), orders);
-            self.mark(orders);
+            self.update_status(orders);
             if self.cancelling == 0 {
                 orders.push(Order::Finish(*outcome));
             }
             return Ok(());
         }
-        self.mark(orders);
+        self.update_status(orders);
         if self.carry_over == CarryOver::Later {
             for (id, request) in std::mem::take(&mut self.requested) {
                 if request.calls_workflow() {
                     let run = scheduler::child_id(&self.hosted.state().id, &request);
                     self.called.insert(id, run);
                 }
-                orders.push(Order::Start(id, self.ask(request)?));
+                orders.push(Order::Start(id, self.encode_activity_input(request)?));
                 self.in_flight.insert(id);
             }
             if self.has_remaining_steps && !std::mem::replace(&mut self.yields, true) {
@@ -484,31 +494,32 @@ impl RunExecution {
     }
 
     /// Updates the status in the search attributes if it has changed.
-    fn mark(&mut self, orders: &mut Vec<Order>) {
+    fn update_status(&mut self, orders: &mut Vec<Order>) {
         let status = match self.hosted.status() {
             // Each update is an event, and a polling loop switches between the two states all the time.
             RunStatus::Waiting => RunStatus::Running,
             other => other,
         };
-        if self.begun.searchable && std::mem::replace(&mut self.marked, status) != status {
-            orders.push(Order::Mark(status));
+        if self.run_start.searchable && std::mem::replace(&mut self.search_status, status) != status
+        {
+            orders.push(Order::SetStatus(status));
         }
     }
 
-    /// Returns whether the run carries over now: its execution is long and no effect is in flight. If its execution
-    /// gets much too long because an effect is always in flight, the run starts no further effects and waits up to
-    /// [`GRACE`].
-    fn carries_over(&mut self, task: &Task, orders: &mut Vec<Order>) -> bool {
-        let limit = self.begun.carry_over_at;
-        let is_long = task.length >= limit || self.all_steps >= STEPS_AN_EXECUTION;
+    /// Returns true if the run carries over now: its execution is long, and no effect is in flight or the wait of
+    /// [`GRACE`] has ended. If an effect is always in flight and the execution gets much too long, this begins that
+    /// wait: it arms [`GRACE_TIMER`], and the run starts no further effects.
+    fn decide_carry_over(&mut self, task: &Task, orders: &mut Vec<Order>) -> bool {
+        let limit = self.run_start.carry_over_at;
+        let is_long = task.length >= limit || self.all_steps >= CARRY_OVER_STEPS;
         if !task.suggested && !is_long || self.cancelling > 0 {
             return false;
         }
         if self.in_flight.is_empty() || self.carry_over == CarryOver::Now {
             return true;
         }
-        let is_too_long = task.length >= limit.saturating_mul(BUSY)
-            || self.all_steps >= STEPS_AN_EXECUTION.saturating_mul(2);
+        let is_too_long = task.length >= limit.saturating_mul(FORCED_CARRY_OVER_FACTOR)
+            || self.all_steps >= CARRY_OVER_STEPS.saturating_mul(2);
         if is_too_long && self.carry_over == CarryOver::Later {
             self.carry_over = CarryOver::Waiting;
             orders.push(Order::Arm(GRACE_TIMER, GRACE));
@@ -522,23 +533,24 @@ impl RunExecution {
                 state: Box::new(self.hosted.state().clone()),
                 at: self.hosted.event_time(now),
             },
-            ..self.begun.clone()
+            ..self.run_start.clone()
         };
         self.wire.write(&next)
     }
 
-    fn ask(&self, request: Request) -> Result<Vec<u8>, TemporalError> {
-        let ask = ActivityInput {
-            program: self.begun.program,
+    /// Encodes the input of an activity. A large request is left out.
+    fn encode_activity_input(&self, request: Request) -> Result<Vec<u8>, TemporalError> {
+        let input = ActivityInput {
+            program: self.run_start.program,
             request: Some(request),
         };
-        let bytes = self.wire.write(&ask)?;
-        if bytes.len() < LARGE {
+        let bytes = self.wire.write(&input)?;
+        if bytes.len() < LARGE_REQUEST_BYTES {
             return Ok(bytes);
         }
         self.wire.write(&ActivityInput {
             request: None,
-            ..ask
+            ..input
         })
     }
 }

@@ -49,7 +49,7 @@ pub struct RunStart {
     pub labels: BTreeMap<String, String>,
     /// Number of events of a history at which the execution carries over: the run continues as a new execution.
     pub carry_over_at: u32,
-    /// Whether the namespace has the search attributes that [`marks`] returns.
+    /// Whether the namespace has the search attributes that [`run_attributes`] returns.
     pub searchable: bool,
     /// The state in which the execution begins.
     pub from: StartState,
@@ -255,27 +255,27 @@ pub fn shown(text: &serde_json::Value) -> Payload {
 }
 
 /// Creates the search attribute for a run's status.
-fn mark(status: RunStatus) -> (String, Payload) {
+fn status_attribute(status: RunStatus) -> (String, Payload) {
     let word = serde_json::Value::from(status.as_str());
     (String::from("WindlassStatus"), shown(&word))
 }
 
 /// Returns the search attributes to update when a run's status has changed.
-pub fn marked(status: RunStatus) -> SearchAttributes {
+pub fn status_update(status: RunStatus) -> SearchAttributes {
     SearchAttributes {
-        indexed_fields: HashMap::from([mark(status)]),
+        indexed_fields: HashMap::from([status_attribute(status)]),
     }
 }
 
 /// Returns the search attributes of a new run: `WindlassStatus`, `WindlassWorkflow`, and `WindlassLabels`, a list of
 /// `name=value`.
-pub fn marks(workflow: &str, labels: &BTreeMap<String, String>) -> SearchAttributes {
+pub fn run_attributes(workflow: &str, labels: &BTreeMap<String, String>) -> SearchAttributes {
     let workflow = shown(&serde_json::Value::from(workflow));
     let labels = labels.iter().map(|(name, value)| format!("{name}={value}"));
     let labels = shown(&serde_json::Value::from(labels.collect::<Vec<_>>()));
     SearchAttributes {
         indexed_fields: HashMap::from([
-            mark(RunStatus::Running),
+            status_attribute(RunStatus::Running),
             (String::from("WindlassWorkflow"), workflow),
             (String::from("WindlassLabels"), labels),
         ]),

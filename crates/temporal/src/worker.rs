@@ -278,7 +278,7 @@ async fn host(
 impl Shared {
     fn activate(&self, activation: WorkflowActivation) -> WorkflowActivationCompletion {
         let execution = activation.run_id.clone();
-        match self.take(activation) {
+        match self.handle_activation(activation) {
             Ok(orders) => WorkflowActivationCompletion::from_cmds(execution, orders),
             Err(error) => {
                 tracing::error!(execution, %error, "a workflow task failed, and is tried again");
@@ -288,7 +288,10 @@ impl Shared {
         }
     }
 
-    fn take(&self, activation: WorkflowActivation) -> Result<Vec<Ordered>, TemporalError> {
+    fn handle_activation(
+        &self,
+        activation: WorkflowActivation,
+    ) -> Result<Vec<Ordered>, TemporalError> {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         let execution = activation.run_id;
         let mut orders = Vec::new();
@@ -366,7 +369,7 @@ impl Shared {
             let hosting = runs.get_mut(&execution).ok_or_else(|| {
                 TemporalError::Worker(String::from("a run is not in this worker's memory"))
             })?;
-            for order in hosting.run.take(task, &mut |_, _, _| {})? {
+            for order in hosting.run.handle_task(task, &mut |_, _, _| {})? {
                 orders.extend(self.order(hosting, order));
             }
         }
@@ -376,11 +379,11 @@ impl Shared {
     fn begin(&self, begin: &InitializeWorkflow) -> Result<HostedRun, TemporalError> {
         let first = begin.arguments.first();
         let bytes = first.map_or(&[][..], |payload| payload.data.as_slice());
-        let begun: RunStart = self.wire.read(bytes)?;
-        let loaded = self.load(begun.program, &begun.source)?;
+        let run_start: RunStart = self.wire.read(bytes)?;
+        let loaded = self.load(run_start.program, &run_start.source)?;
         let id = Name::from(begin.workflow_id.as_str());
         Ok(HostedRun {
-            run: RunExecution::new(&id, self.wire.clone(), loaded.program, begun),
+            run: RunExecution::new(&id, self.wire.clone(), loaded.program, run_start),
             activities: BTreeMap::new(),
             next: 0,
             cancelled: 0,
@@ -436,9 +439,9 @@ impl Shared {
                 ),
             ],
             Order::Refuse(id, why) => vec![refuse(id, &why)],
-            Order::Mark(status) => vec![
+            Order::SetStatus(status) => vec![
                 commands::UpsertWorkflowSearchAttributes {
-                    search_attributes: Some(wire::marked(status)),
+                    search_attributes: Some(wire::status_update(status)),
                 }
                 .into(),
             ],

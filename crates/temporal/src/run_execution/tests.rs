@@ -67,7 +67,7 @@ struct Fake {
     /// Whether the execution is replayed after each task. If false, it is replayed only at its end.
     replays_each: bool,
     loader: Arc<dyn Loader>,
-    begun: RunStart,
+    run_start: RunStart,
     run: RunExecution,
     /// The time, the history length and the inputs of each task of this execution.
     tasks: Vec<(Timestamp, u32, Vec<Input>)>,
@@ -99,10 +99,10 @@ fn source(text: &str) -> ProgramSource {
     }
 }
 
-fn new_execution(loader: &Arc<dyn Loader>, begun: &RunStart) -> RunExecution {
-    let loaded = loader.load(begun.program, &begun.source).unwrap();
+fn new_execution(loader: &Arc<dyn Loader>, run_start: &RunStart) -> RunExecution {
+    let loaded = loader.load(run_start.program, &run_start.source).unwrap();
     let id = Name::from("fake");
-    RunExecution::new(&id, Wire::default(), loaded.program, begun.clone())
+    RunExecution::new(&id, Wire::default(), loaded.program, run_start.clone())
 }
 
 impl Fake {
@@ -111,7 +111,7 @@ impl Fake {
     }
 
     fn of(workflow: &str, seed: u64, carry_over_at: u32) -> Self {
-        let begun = RunStart {
+        let run_start = RunStart {
             source: source(workflow),
             program: ProgramHash([7; 32]),
             labels: BTreeMap::new(),
@@ -127,9 +127,9 @@ impl Fake {
         Self {
             random: StdRng::seed_from_u64(seed),
             replays_each: true,
-            run: new_execution(&loader, &begun),
+            run: new_execution(&loader, &run_start),
             loader,
-            begun,
+            run_start,
             tasks: Vec::new(),
             now: 1_000_000,
             events: 0,
@@ -191,7 +191,7 @@ impl Fake {
         self.events += 6 + u32::try_from(inputs.len()).unwrap();
         self.tasks.push((Timestamp(self.now), self.events, inputs));
         let (now, length, inputs) = self.tasks.last().cloned().unwrap();
-        let orders = take(&mut self.run, now, length, inputs);
+        let orders = handle_task(&mut self.run, now, length, inputs);
         let leaves = |order: &Order| matches!(order, Order::CarryOver(_) | Order::Finish(_));
         if self.replays_each || orders.iter().any(leaves) {
             self.replay(&orders);
@@ -211,7 +211,7 @@ impl Fake {
                     assert!(self.timers.insert(number, due).is_none());
                 }
                 Order::Disarm(number) => assert!(self.timers.remove(&number).is_some()),
-                Order::Answer(..) | Order::Refuse(..) | Order::Mark(_) => {}
+                Order::Answer(..) | Order::Refuse(..) | Order::SetStatus(_) => {}
                 Order::CancelRun(run) => panic!("{run} is cancelled"),
                 Order::CarryOver(bytes) => self.carry_over(&bytes),
                 Order::Finish(ended) => outcome = Some(ended),
@@ -222,12 +222,12 @@ impl Fake {
 
     /// Checks that a worker without the run in memory computes the same state and the same orders.
     fn replay(&self, orders: &[Order]) {
-        let mut again = new_execution(&self.loader, &self.begun);
+        let mut again = new_execution(&self.loader, &self.run_start);
         let mut last = Vec::new();
         for (now, length, inputs) in &self.tasks {
             // The order of the inputs in the history must not matter.
             let inputs = inputs.iter().rev().cloned().collect();
-            last = take(&mut again, *now, *length, inputs);
+            last = handle_task(&mut again, *now, *length, inputs);
         }
         assert_eq!(again.hosted.state(), self.run.hosted.state());
         assert_eq!(format!("{last:?}"), format!("{orders:?}"));
@@ -235,8 +235,8 @@ impl Fake {
 
     fn carry_over(&mut self, bytes: &[u8]) {
         assert!(self.running.is_empty(), "what is in flight may end first");
-        self.begun = Wire::default().read(bytes).unwrap();
-        self.run = new_execution(&self.loader, &self.begun);
+        self.run_start = Wire::default().read(bytes).unwrap();
+        self.run = new_execution(&self.loader, &self.run_start);
         self.largest = self.largest.max(bytes.len());
         self.longest = self.longest.max(self.events);
         self.tasks.clear();
@@ -265,7 +265,7 @@ impl Fake {
     }
 }
 
-fn take(
+fn handle_task(
     execution: &mut RunExecution,
     now: Timestamp,
     length: u32,
@@ -277,7 +277,7 @@ fn take(
         suggested: false,
         inputs,
     };
-    execution.take(task, &mut |_, _, _| {}).unwrap()
+    execution.handle_task(task, &mut |_, _, _| {}).unwrap()
 }
 
 #[test]
@@ -334,7 +334,7 @@ fn a_long_loop_without_effects_carries_over() {
     let (outcome, _) = fake.play_for(iterations);
     assert_eq!(outcome.status, Status::Succeeded);
     println!("{} executions", fake.executions);
-    assert!(fake.executions >= iterations / STEPS_AN_EXECUTION);
+    assert!(fake.executions >= iterations / CARRY_OVER_STEPS);
     assert!(fake.longest < 200, "{} events", fake.longest);
     assert!(fake.largest < 2_000, "{} bytes", fake.largest);
 }
@@ -371,32 +371,36 @@ fn a_command_that_comes_too_late_is_refused() {
 fn a_run_that_ends_has_what_it_called_cancelled_first() {
     let text = "name: fake\nactions: { a: { type: workflow, workflow: other } }\n";
     let mut fake = Fake::of(text, 1, u32::MAX);
-    let started = take(&mut fake.run, Timestamp(1), 3, Vec::new());
+    let started = handle_task(&mut fake.run, Timestamp(1), 3, Vec::new());
     assert!(matches!(started[..], [Order::Start(..)]), "{started:?}");
     let cancel = || Input::Update(String::from("u"), Command::Cancel, true);
-    let cancelled = take(&mut fake.run, Timestamp(2), 9, vec![cancel()]);
+    let cancelled = handle_task(&mut fake.run, Timestamp(2), 9, vec![cancel()]);
     match &cancelled[..] {
-        [Order::CancelRun(run), Order::Answer(..), Order::Mark(_)] => {
+        [
+            Order::CancelRun(run),
+            Order::Answer(..),
+            Order::SetStatus(_),
+        ] => {
             assert!(run.starts_with("fake.a-"), "{run}");
         }
         other => panic!("{other:?}"),
     }
-    let late = take(&mut fake.run, Timestamp(3), 12, vec![cancel()]);
+    let late = handle_task(&mut fake.run, Timestamp(3), 12, vec![cancel()]);
     assert!(matches!(late[..], [Order::Refuse(..)]), "{late:?}");
-    let ended = take(&mut fake.run, Timestamp(4), 15, vec![Input::RunCancelled]);
+    let ended = handle_task(&mut fake.run, Timestamp(4), 15, vec![Input::RunCancelled]);
     assert!(matches!(ended[..], [Order::Finish(_)]), "{ended:?}");
 }
 
 /// Before runs could call other workflows, the start of an execution had no field after its state.
 #[test]
 fn a_start_of_an_earlier_build_is_read() {
-    let begun = Fake::of(&pure(1), 1, u32::MAX).begun;
-    let mut bytes = Wire::default().write(&begun).unwrap();
+    let run_start = Fake::of(&pure(1), 1, u32::MAX).run_start;
+    let mut bytes = Wire::default().write(&run_start).unwrap();
     // The payload is neither deflated nor sealed. Its last byte is the number of saved workflows.
     assert_eq!(bytes.get(2), Some(&0));
     assert_eq!(bytes.pop(), Some(0));
     let read: RunStart = Wire::default().read(&bytes).unwrap();
-    assert_eq!(read, begun);
+    assert_eq!(read, run_start);
     // If further bytes are missing, that is still an error.
     bytes.pop();
     assert!(Wire::default().read::<RunStart>(&bytes).is_err());
