@@ -2,7 +2,7 @@
 //! If no process owns the store, a run is changed in the store and not continued.
 
 use super::access::command;
-use super::args::{Global, Lasting, ManyArgs, Output, RunArg, SignalArgs};
+use super::args::{DurationArg, Global, ManyArgs, Output, RunArg, SignalArgs};
 use super::audit::audited;
 use super::exit::{Exit, Failure};
 use super::follow::target_flag;
@@ -73,7 +73,7 @@ pub async fn select_runs(
         status,
         workflows: many.workflow.clone(),
         labels: inputs::labels(&many.label)?,
-        stuck_since: many.stuck.map(Lasting::ago),
+        stuck_since: many.stuck.map(DurationArg::ago),
         ..ListFilter::default()
     };
     let listed = runs(global, &filter).await?;

@@ -2,7 +2,7 @@
 
 use super::args::{Global, HandlerArgs, InputArgs, LoadArgs};
 use super::exit::Failure;
-use super::policy::UntrustedArgs;
+use super::policy::GuestArgs;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileTypeExt;
@@ -43,8 +43,8 @@ pub fn options(
 }
 
 /// Returns an engine with the handlers, secrets, key and environment variables of these options.
-pub fn engine(options: &LoadOptions, untrusted: &UntrustedArgs) -> EngineBuilder {
-    let mut builder = untrusted
+pub fn engine(options: &LoadOptions, guest: &GuestArgs) -> EngineBuilder {
+    let mut builder = guest
         .apply(Engine::builder())
         .allow_env(&options.allow_env)
         .rates(options.rates.clone());

@@ -1,7 +1,7 @@
 //! `windlass list`: prints the runs of the store.
 
 use super::access::inspect;
-use super::args::{Global, Lasting, ListArgs, STATE};
+use super::args::{DurationArg, Global, ListArgs, STATE};
 use super::exit::{Exit, Failure};
 use super::follow::target_flag;
 use super::output::{self, Format, Screen};
@@ -21,7 +21,7 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
         text: args.text.clone(),
         since: args.since.map(|since| since.0),
         until: args.until.map(|until| until.0),
-        stuck_since: args.stuck.map(Lasting::ago),
+        stuck_since: args.stuck.map(DurationArg::ago),
         // With details, the list reads what each run waits for. For all runs of a store, this would take too long.
         detail: matches!(args.output.output, Format::Table) && args.limit.limit().is_some(),
         ..ListFilter::default()

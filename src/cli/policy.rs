@@ -5,7 +5,7 @@ use windlass_engine::{EngineBuilder, Policy};
 
 /// Permissions of guest workflows.
 #[derive(Clone, Debug, Default, Args)]
-pub struct UntrustedArgs {
+pub struct GuestArgs {
     /// Allow workflows received over HTTP or MCP to run commands and read the environment
     #[arg(long)]
     pub allow_shell: bool,
@@ -23,7 +23,7 @@ pub struct UntrustedArgs {
     pub allow_secret: Vec<String>,
 }
 
-impl UntrustedArgs {
+impl GuestArgs {
     /// Configures the engine with these permissions.
     pub fn apply(&self, builder: EngineBuilder) -> EngineBuilder {
         let mut policy = Policy::GUEST;

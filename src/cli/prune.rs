@@ -2,7 +2,7 @@
 //! It can also free their disk space.
 
 use super::access::{command, is_owned};
-use super::args::{Global, Lasting, PruneArgs};
+use super::args::{DurationArg, Global, PruneArgs};
 use super::audit::audited;
 use super::exit::{Exit, Failure};
 use super::inputs;
@@ -20,7 +20,7 @@ struct Report {
 }
 
 pub async fn prune(global: &Global, screen: Screen, args: &PruneArgs) -> Result<Exit, Failure> {
-    let older_than_ms = args.older_than.map(Lasting::millis);
+    let older_than_ms = args.older_than.map(DurationArg::millis);
     let filter = PruneFilter {
         older_than_ms,
         keep: args.keep,

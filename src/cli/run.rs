@@ -6,7 +6,7 @@ use super::exit::{Exit, Failure};
 use super::follow::{View, follow, say_awaited};
 use super::inputs;
 use super::output::{self, Format, Screen};
-use super::policy::UntrustedArgs;
+use super::policy::GuestArgs;
 use super::session::{NewRun, Session, Setup, Source};
 use super::signals::Signals;
 use super::workflow;
@@ -102,7 +102,7 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         engine: global.engine.clone(),
         create: true,
         options,
-        untrusted: UntrustedArgs::default(),
+        guest: GuestArgs::default(),
         screen,
     };
     if args.start.detach {

@@ -1,7 +1,7 @@
 //! `windlass serve`: owns a store and executes its runs until it is stopped.
 
 use super::access::{OwnerOrStore, owner_or};
-use super::args::{Global, Lasting, LoadArgs, ServeArgs, UiArg};
+use super::args::{ConsoleAccess, DurationArg, Global, LoadArgs, ServeArgs};
 use super::exit::{Exit, Failure};
 use super::inputs;
 use super::output::Screen;
@@ -43,9 +43,9 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
         tokens,
         token_file,
         console: match args.ui {
-            UiArg::Off => Console::Off,
-            UiArg::Read => Console::Read,
-            UiArg::Full => Console::Full,
+            ConsoleAccess::Off => Console::Off,
+            ConsoleAccess::Read => Console::Read,
+            ConsoleAccess::Full => Console::Full,
         },
         tls: match (&args.tls_cert, &args.tls_key) {
             (Some(cert), Some(key)) => Some(TlsFiles {
@@ -142,7 +142,7 @@ fn look_elsewhere(engine: Arc<Engine>) {
 /// Returns a filter for the runs that are deleted while the server runs. `None` means that none are deleted.
 fn pruning(args: &ServeArgs) -> Option<PruneFilter> {
     let filter = PruneFilter {
-        older_than_ms: args.prune_older_than.map(Lasting::millis),
+        older_than_ms: args.prune_older_than.map(DurationArg::millis),
         keep: args.prune_keep,
         ..PruneFilter::default()
     };
@@ -162,7 +162,7 @@ fn open(global: &Global, args: &ServeArgs, options: &LoadOptions) -> Result<Engi
         guest_memory: args.max_guest_memory.unwrap_or(usual.guest_memory),
         ..usual
     };
-    let mut builder = inputs::engine(options, &args.untrusted).limits(limits);
+    let mut builder = inputs::engine(options, &args.guest).limits(limits);
     if let Some(count) = options.max_count {
         builder = builder.max_count(count);
     }

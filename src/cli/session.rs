@@ -7,7 +7,7 @@ use super::args::{Global, HandlerArgs, LoadArgs, OwnerArgs};
 use super::exit::Failure;
 use super::inputs;
 use super::output::Screen;
-use super::policy::UntrustedArgs;
+use super::policy::GuestArgs;
 use super::remote_engine;
 use super::signals::Signals;
 use std::collections::{BTreeMap, HashMap};
@@ -74,7 +74,7 @@ pub struct Setup {
     /// The handlers, secrets and limits with which workflows are loaded.
     pub options: LoadOptions,
     /// What guests (workflows that are not from the operator) may do.
-    pub untrusted: UntrustedArgs,
+    pub guest: GuestArgs,
     /// Where warnings are printed.
     pub screen: Screen,
 }
@@ -93,13 +93,13 @@ impl Setup {
             engine: global.engine.clone(),
             create: false,
             options: inputs::options(global, &load, &args.handlers)?,
-            untrusted: args.untrusted.clone(),
+            guest: args.guest.clone(),
             screen,
         })
     }
 
     fn open(&self, create: bool) -> Result<Engine, EngineError> {
-        let builder = inputs::engine(&self.options, &self.untrusted);
+        let builder = inputs::engine(&self.options, &self.guest);
         let builder = inputs::with_store_kind(builder, self.store);
         match create {
             true => builder.open(&self.state),
@@ -177,7 +177,7 @@ impl Session {
             return Ok(Role::Joined { connections });
         }
         if let Some(at) = &setup.engine {
-            let builder = inputs::engine(&setup.options, &setup.untrusted);
+            let builder = inputs::engine(&setup.options, &setup.guest);
             let key = setup.options.state_key.clone();
             let engine = Arc::new(remote_engine::engine(builder, at, key, None)?);
             let socket = None;

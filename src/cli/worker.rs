@@ -20,7 +20,7 @@ pub async fn worker(global: &Global, screen: Screen, args: &WorkerArgs) -> Resul
     };
     let options = inputs::options(global, &load, &args.handlers)?;
     let wire = Wire::sealed_with(inputs::state_key(global)?);
-    let loader = inputs::engine(&options, &args.untrusted).loader();
+    let loader = inputs::engine(&options, &args.guest).loader();
     let how = WorkerOptions {
         heartbeat: args.heartbeat.0,
         sticky: args.sticky.0,

@@ -1,6 +1,6 @@
 //! The flags of `windlass bench`.
 
-use super::{Lasting, Output};
+use super::{DurationArg, Output};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -26,7 +26,7 @@ pub struct BenchArgs {
     pub loops: Vec<u32>,
     /// How long to count polls
     #[arg(long, value_name = "DURATION", default_value = "15s")]
-    pub seconds: Lasting,
+    pub seconds: DurationArg,
     /// Let `gaps` continue to a million iterations, which needs minutes
     #[arg(long)]
     pub long: bool,

@@ -241,7 +241,7 @@ pub struct LoadArgs {
     pub max_count: Option<u64>,
     /// Maximum timeout that a loop can request, e.g. `12h` or `30d`
     #[arg(long, value_name = "DURATION")]
-    pub max_timeout: Option<Lasting>,
+    pub max_timeout: Option<DurationArg>,
     /// JSON or YAML file with parameter values of a Logic Apps definition: {name: {value}},
     /// optionally inside `parameters`
     #[arg(long, value_name = "FILE")]

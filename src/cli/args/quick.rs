@@ -1,33 +1,33 @@
 //! The flags of the one-line commands: `poll`, `try`, `paginate`, `operation`, `events`.
 
-use super::{HandlerArgs, Lasting, Output};
+use super::{DurationArg, HandlerArgs, Output};
 use clap::{Args, ValueEnum};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// The interval between attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Every {
-    pub first: Lasting,
+pub struct IntervalArg {
+    pub initial: DurationArg,
     /// The interval doubles after each attempt, up to this value.
-    pub most: Option<Lasting>,
+    pub max: Option<DurationArg>,
 }
 
-impl std::str::FromStr for Every {
+impl std::str::FromStr for IntervalArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (first, most) = match text.split_once("..") {
-            Some((first, most)) => (first, Some(most.parse()?)),
+        let (initial, max) = match text.split_once("..") {
+            Some((initial, max)) => (initial, Some(max.parse()?)),
             None => (text, None),
         };
-        let first = first.parse()?;
-        if most.is_some_and(|most: Lasting| most < first) {
+        let initial = initial.parse()?;
+        if max.is_some_and(|max: DurationArg| max < initial) {
             return Err(String::from(
                 "the longest interval must be last, e.g. 5s..1m",
             ));
         }
-        Ok(Self { first, most })
+        Ok(Self { initial, max })
     }
 }
 
@@ -66,10 +66,10 @@ pub struct RequestArgs {
 pub struct PollArgs {
     /// Interval between checks; `5s..1m` doubles it each time, up to a minute
     #[arg(long, value_name = "TIME", default_value = "5s")]
-    pub every: Every,
+    pub every: IntervalArg,
     /// Maximum total duration
     #[arg(long, value_name = "TIME", default_value = "1h")]
-    pub timeout: Lasting,
+    pub timeout: DurationArg,
     /// Maximum number of checks (default: 1000000, or 10000 on a server)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub times: Option<u64>,
@@ -104,13 +104,13 @@ pub struct TryArgs {
         value_name = "TIME",
         default_value = "1s..1m"
     )]
-    pub every: Every,
+    pub every: IntervalArg,
     /// Maximum number of attempts
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u64).range(1..))]
     pub times: u64,
     /// Timeout of one attempt, e.g. `30s` (default: none)
     #[arg(long, value_name = "TIME")]
-    pub timeout: Option<Lasting>,
+    pub timeout: Option<DurationArg>,
     /// Command to run; exit code 0 means success
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<String>,
@@ -191,10 +191,10 @@ pub struct PaginateArgs {
     pub key: Option<String>,
     /// Interval between pages
     #[arg(long, value_name = "TIME", default_value = "0s")]
-    pub every: Every,
+    pub every: IntervalArg,
     /// Maximum total duration
     #[arg(long, value_name = "TIME", default_value = "1d")]
-    pub timeout: Lasting,
+    pub timeout: DurationArg,
     /// Maximum number of pages (default: 1000000, or 10000 on a server)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub times: Option<u64>,
@@ -214,10 +214,10 @@ pub struct OperationArgs {
     pub method: String,
     /// Minimum interval between requests about the operation; the server may ask for a longer one
     #[arg(long, value_name = "TIME", default_value = "5s")]
-    pub every: Every,
+    pub every: IntervalArg,
     /// Maximum total duration
     #[arg(long, value_name = "TIME", default_value = "1h")]
-    pub timeout: Lasting,
+    pub timeout: DurationArg,
     /// URL of the operation; may contain an expression, e.g.
     /// `https://api.example.com/jobs/@{body('operation.start').id}` (default: the answers name it)
     #[arg(long, value_name = "URL")]
@@ -261,7 +261,7 @@ pub struct ReadEventsArgs {
     pub times: Option<u64>,
     /// Duration to read for. With --until the maximum, after which the line fails
     #[arg(long = "for", value_name = "TIME", default_value = "1d")]
-    pub duration: Lasting,
+    pub duration: DurationArg,
     #[command(flatten)]
     pub request: RequestArgs,
     #[command(flatten)]

@@ -1,6 +1,6 @@
 //! The flags of commands that read runs.
 
-use super::{Lasting, Output, When};
+use super::{DurationArg, InstantArg, Output};
 use clap::Args;
 
 /// `windlass list`.
@@ -21,13 +21,13 @@ pub struct ListArgs {
     pub text: Option<String>,
     /// Only runs started at or after this time: RFC 3339, or a duration ago, e.g. `2h`
     #[arg(long, value_name = "WHEN")]
-    pub since: Option<When>,
+    pub since: Option<InstantArg>,
     /// Only runs started before this time: RFC 3339, or a duration ago, e.g. `2h`
     #[arg(long, value_name = "WHEN")]
-    pub until: Option<When>,
+    pub until: Option<InstantArg>,
     /// Only runs stuck for at least this long, e.g. `10m`
     #[arg(long, value_name = "DURATION")]
-    pub stuck: Option<Lasting>,
+    pub stuck: Option<DurationArg>,
     /// Maximum number of runs, or `all`
     #[arg(long, value_name = "N", default_value = "50", value_parser = some)]
     pub limit: Amount,
@@ -191,7 +191,7 @@ pub struct AuditArgs {
     pub target: Option<String>,
     /// Only commands at or after this time: RFC 3339, or a duration ago, e.g. `2h`
     #[arg(long, value_name = "WHEN")]
-    pub since: Option<When>,
+    pub since: Option<InstantArg>,
     /// Maximum number of entries, or `all`
     #[arg(long, value_name = "N", default_value = "50", value_parser = some)]
     pub limit: Amount,

@@ -1,7 +1,7 @@
 //! The flags of commands that start or control runs.
 
-use super::{HandlerArgs, Lasting, LoadArgs, Output};
-use crate::cli::policy::{EnvArgs, UntrustedArgs};
+use super::{DurationArg, HandlerArgs, LoadArgs, Output};
+use crate::cli::policy::{EnvArgs, GuestArgs};
 use clap::Args;
 use std::path::PathBuf;
 use windlass_engine::Timestamp;
@@ -56,7 +56,7 @@ pub struct RunArgs {
 #[derive(Clone, Debug, Args)]
 pub struct OwnerArgs {
     #[command(flatten)]
-    pub untrusted: UntrustedArgs,
+    pub guest: GuestArgs,
     #[command(flatten)]
     pub env: EnvArgs,
     #[command(flatten)]
@@ -148,7 +148,7 @@ pub struct ManyArgs {
     pub workflow: Vec<String>,
     /// All runs stuck for at least this long, e.g. `10m`
     #[arg(long, value_name = "DURATION", conflicts_with = "run")]
-    pub stuck: Option<Lasting>,
+    pub stuck: Option<DurationArg>,
     /// List the runs without changing them
     #[arg(long, conflicts_with = "run")]
     pub dry_run: bool,

@@ -1,7 +1,7 @@
 //! The flags of `windlass serve`.
 
-use super::{HandlerArgs, Lasting};
-use crate::cli::policy::{EnvArgs, UntrustedArgs};
+use super::{DurationArg, HandlerArgs};
+use crate::cli::policy::{EnvArgs, GuestArgs};
 use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,13 +17,13 @@ pub struct ServeArgs {
     pub public_url: Option<String>,
     /// Maximum duration of a shutdown, e.g. `1m`
     #[arg(long, value_name = "DURATION", default_value = "10s")]
-    pub grace: Lasting,
+    pub grace: DurationArg,
     /// Replaced by the roles of --token-file
     #[arg(long, value_name = "FILE", hide = true)]
     pub view_token_file: Option<PathBuf>,
     /// Access of the console at `/ui/`
     #[arg(long, value_name = "WHAT", default_value = "full", value_enum)]
-    pub ui: UiArg,
+    pub ui: ConsoleAccess,
     /// TLS certificate chain (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
@@ -45,7 +45,7 @@ pub struct ServeArgs {
     pub max_connections: usize,
     /// Timeout for reading request headers or a body; twice this for writing a response
     #[arg(long, value_name = "DURATION", default_value = "30s")]
-    pub client_timeout: Lasting,
+    pub client_timeout: DurationArg,
     /// Maximum concurrent effects (HTTP calls, commands, …)
     #[arg(long, value_name = "N", value_parser = positive)]
     pub max_effects: Option<usize>,
@@ -66,16 +66,16 @@ pub struct ServeArgs {
     pub max_count: Option<u64>,
     /// Maximum timeout that a loop can request, e.g. `12h` or `30d`
     #[arg(long, value_name = "DURATION")]
-    pub max_timeout: Option<Lasting>,
+    pub max_timeout: Option<DurationArg>,
     /// Delete runs that ended longer ago than this, e.g. `12h` or `30d`
     #[arg(long, value_name = "DURATION")]
-    pub prune_older_than: Option<Lasting>,
-    /// Retain the newest N ended runs of each workflow; without --prune-older-than, delete all
-    /// others
+    pub prune_older_than: Option<DurationArg>,
+    /// Retain the newest N ended runs of each workflow and delete the others; with
+    /// --prune-older-than, only those that ended longer ago
     #[arg(long, value_name = "N")]
     pub prune_keep: Option<usize>,
     #[command(flatten)]
-    pub untrusted: UntrustedArgs,
+    pub guest: GuestArgs,
     #[command(flatten)]
     pub env: EnvArgs,
     #[command(flatten)]
@@ -87,7 +87,7 @@ pub struct ServeArgs {
 #[derive(Debug, Args)]
 pub struct McpArgs {
     #[command(flatten)]
-    pub untrusted: UntrustedArgs,
+    pub guest: GuestArgs,
     #[command(flatten)]
     pub env: EnvArgs,
     #[command(flatten)]
@@ -114,7 +114,7 @@ pub enum LogFormat {
 
 /// The access of the console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum UiArg {
+pub enum ConsoleAccess {
     /// No console
     Off,
     /// Read-only console

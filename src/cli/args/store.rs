@@ -1,6 +1,6 @@
 //! The flags of commands for a store as a whole.
 
-use super::{Lasting, Output};
+use super::{DurationArg, Output};
 use clap::Args;
 use std::path::PathBuf;
 use windlass_engine::StoreKind;
@@ -11,7 +11,7 @@ use windlass_engine::StoreKind;
 pub struct PruneArgs {
     /// Runs that ended longer ago than this, e.g. `12h` or `30d`
     #[arg(long, value_name = "DURATION", group = "which")]
-    pub older_than: Option<Lasting>,
+    pub older_than: Option<DurationArg>,
     /// All but the newest N runs of each workflow
     #[arg(long, value_name = "N", group = "which")]
     pub keep: Option<usize>,

@@ -5,9 +5,9 @@ use windlass_engine::{Timestamp, now, parse_duration};
 
 /// A duration on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Lasting(pub Duration);
+pub struct DurationArg(pub Duration);
 
-impl Lasting {
+impl DurationArg {
     /// Returns the instant that is this long before now.
     pub fn ago(self) -> Timestamp {
         let millis = i64::try_from(self.0.as_millis()).unwrap_or(i64::MAX);
@@ -19,7 +19,7 @@ impl Lasting {
     }
 }
 
-impl std::str::FromStr for Lasting {
+impl std::str::FromStr for DurationArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -31,16 +31,16 @@ impl std::str::FromStr for Lasting {
 
 /// An instant: RFC 3339, or a duration that is subtracted from now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct When(pub Timestamp);
+pub struct InstantArg(pub Timestamp);
 
-impl std::str::FromStr for When {
+impl std::str::FromStr for InstantArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         if let Ok(at) = text.parse() {
             return Ok(Self(at));
         }
-        let Ok(ago) = text.parse::<Lasting>() else {
+        let Ok(ago) = text.parse::<DurationArg>() else {
             let known = "an instant such as 2026-11-20T14:00:00Z, or how long ago: 30m, 2h, 7d";
             return Err(String::from(known));
         };

@@ -1,7 +1,7 @@
 //! The flags of `windlass worker`.
 
-use super::{HandlerArgs, Lasting};
-use crate::cli::policy::{EnvArgs, UntrustedArgs};
+use super::{DurationArg, HandlerArgs};
+use crate::cli::policy::{EnvArgs, GuestArgs};
 use clap::Args;
 
 /// `windlass worker`.
@@ -15,18 +15,18 @@ pub struct WorkerArgs {
     pub max_runs: usize,
     /// Heartbeat timeout: effects of a silent worker restart on another one
     #[arg(long, value_name = "DURATION", default_value = "3s")]
-    pub heartbeat: Lasting,
+    pub heartbeat: DurationArg,
     /// Sticky timeout: how long a run waits for the worker that has it in memory
     #[arg(long, value_name = "DURATION", default_value = "2s")]
-    pub sticky: Lasting,
+    pub sticky: DurationArg,
     /// Time for effects in flight to end during a shutdown
     #[arg(long, value_name = "DURATION", default_value = "10s")]
-    pub grace: Lasting,
+    pub grace: DurationArg,
     /// Name of a worker deployment; runs stay on the Windlass version that started them
     #[arg(long, value_name = "NAME")]
     pub deployment: Option<String>,
     #[command(flatten)]
-    pub untrusted: UntrustedArgs,
+    pub guest: GuestArgs,
     #[command(flatten)]
     pub env: EnvArgs,
     #[command(flatten)]

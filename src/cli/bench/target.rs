@@ -23,7 +23,7 @@ pub struct Target {
 struct RequestLog {
     /// For each loop, by its number: the time of its last request, and the number of its requests.
     loops: Vec<(Option<Instant>, u32)>,
-    /// For each request, how much more than the period had passed since the loop's last request, in milliseconds.
+    /// How late each request was, in milliseconds: the time since the loop's last request, minus the loop's period.
     late: Vec<f32>,
     /// The number of loops that sent a request.
     begun: usize,
@@ -31,7 +31,7 @@ struct RequestLog {
 
 /// The requests of a time interval.
 pub struct RequestWindow {
-    /// For each request, how much more than the period had passed since the loop's last request, in milliseconds.
+    /// How late each request was, in milliseconds: the time since the loop's last request, minus the loop's period.
     pub late: Vec<f64>,
     /// The smallest number of requests of a loop. The next field is the largest number.
     pub least: u32,

@@ -96,7 +96,7 @@ pub async fn mcp(global: &Global, screen: Screen, args: &McpArgs) -> Result<Exit
         engine: None,
         create: true,
         options: inputs::options(global, &load, &args.handlers)?,
-        untrusted: args.untrusted.clone(),
+        guest: args.guest.clone(),
         screen,
     };
     let mut session = Session::attach(setup.clone()).await?;

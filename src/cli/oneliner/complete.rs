@@ -2,7 +2,7 @@
 //! It compares the number of rows (items of the pages) with the total that the server reports. It also checks that
 //! the only page really has no next page.
 
-use super::file::{LOOK, to_file_expression};
+use super::file::{LOOK_OUTPUTS, to_file_expression};
 use super::pages::{NextPage, Paging, SAME_PAGES};
 use crate::cli::args::PaginateArgs;
 use serde_json::{Map, Value, json};
@@ -186,7 +186,7 @@ impl Total {
                 members.collect::<Vec<_>>().join(", ")
             };
             let pages = PAGES_HEADERS
-                .map(|name| format!(", {LOOK}.headers['{name}']"))
+                .map(|name| format!(", {LOOK_OUTPUTS}.headers['{name}']"))
                 .concat();
             let pages = numbers(&format!("{}{pages}", listed(&PAGES)));
             let more = format!(
@@ -222,7 +222,7 @@ pub(super) fn fail_if(name: &str, condition: &str, message: &str) -> Value {
 
 /// Returns the expression for the body of an answer. It is an empty object if the answer has no body.
 fn answer() -> String {
-    format!("({LOOK}.body or {{}})")
+    format!("({LOOK_OUTPUTS}.body or {{}})")
 }
 
 /// Returns the expression for an object in the body of an answer. It is an empty object if the object is missing.
@@ -251,9 +251,9 @@ fn usual_total() -> String {
         format!("{hits}.total"),
         format!("(({hits}.total | default({{}})) or {{}}).value"),
     ];
-    let headers = TOTAL_HEADERS.map(|name| format!("{LOOK}.headers['{name}']"));
+    let headers = TOTAL_HEADERS.map(|name| format!("{LOOK_OUTPUTS}.headers['{name}']"));
     // A range such as `items 0-24/1000` contains the total. A range of bytes does not.
-    let range = format!("({LOOK}.headers['content-range'] | default('bytes'))");
+    let range = format!("({LOOK_OUTPUTS}.headers['content-range'] | default('bytes'))");
     let range = format!("'' if {range}.startswith('bytes') else ({range}.split('/') | last)");
     let all: Vec<String> = body
         .chain(objects)
@@ -280,7 +280,7 @@ pub(super) fn shown_next(given: &str) -> String {
 pub(super) fn misspelt_next(next: &NextPage, given: &str) -> Option<(String, Value)> {
     let missing = match next {
         NextPage::Page | NextPage::Offset => return None,
-        NextPage::Link => format!("not ({LOOK}.get('links') or {{}}).get('next')"),
+        NextPage::Link => format!("not ({LOOK_OUTPUTS}.get('links') or {{}}).get('next')"),
         NextPage::Expression(expression) => missing_member(expression)?,
     };
     let shown = shown_next(given);
@@ -288,8 +288,8 @@ pub(super) fn misspelt_next(next: &NextPage, given: &str) -> Option<(String, Val
     let within = within.concat();
     let known = CURSORS.map(|name| format!("'{name}'")).join(", ");
     let names = format!(
-        "{{% for place, at in [['body', {LOOK}.body], ['headers', {LOOK}.headers], \
-         ['links', {LOOK}.get('links')]] if at is mapping %}}\
+        "{{% for place, at in [['body', {LOOK_OUTPUTS}.body], ['headers', {LOOK_OUTPUTS}.headers], \
+         ['links', {LOOK_OUTPUTS}.get('links')]] if at is mapping %}}\
          {{% for inner, object in [['', at]{within}] if object is mapping %}}\
          {{% for name, value in object | items if value and \
          (name | lower | replace('_', '') | replace('-', '') | replace('@odata.', '')) in [{known}] %}}\
@@ -313,19 +313,19 @@ pub(super) fn misspelt_next(next: &NextPage, given: &str) -> Option<(String, Val
 /// Returns the condition that holds if the last member of a path is missing and not just null.
 /// Returns `None` if the expression is not a path.
 fn missing_member(expression: &str) -> Option<String> {
-    let path = expression.strip_prefix(LOOK)?.strip_prefix('.')?;
+    let path = expression.strip_prefix(LOOK_OUTPUTS)?.strip_prefix('.')?;
     let is_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '[' | ']');
     if !path.chars().all(is_path) {
         return None;
     }
     let parts = path.split_inclusive(['.', '[']);
-    let mut out = LOOK.to_owned();
+    let mut out = LOOK_OUTPUTS.to_owned();
     let mut mark = '.';
     for part in parts {
         let name = part.trim_end_matches(['.', '[']);
         // Another separator directly after `]` makes an empty name, which is skipped.
         if !name.is_empty() {
-            let within = match out == LOOK {
+            let within = match out == LOOK_OUTPUTS {
                 true => out,
                 false => format!("({out} | default({{}}))"),
             };

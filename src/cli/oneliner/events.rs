@@ -1,8 +1,8 @@
 //! The workflow file of `windlass events`.
 
 use super::complete::fail_if;
-use super::file::{LOOK, policy, request, text, to_file_expression};
-use crate::cli::args::{Every, Lasting, ReadEventsArgs};
+use super::file::{LOOK_OUTPUTS, duration_text, policy, request, to_file_expression};
+use crate::cli::args::{DurationArg, IntervalArg, ReadEventsArgs};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use std::time::Duration;
 const HAS_ENDED: &str = "actions.look.outputs.statusCode == 204";
 
 /// The delay before the next attempt to reach the server. It doubles after each attempt.
-const RETRY: Every = Every {
-    first: Lasting(Duration::from_secs(1)),
-    most: Some(Lasting(Duration::from_secs(60))),
+const RETRY: IntervalArg = IntervalArg {
+    initial: DurationArg(Duration::from_secs(1)),
+    max: Some(DurationArg(Duration::from_secs(60))),
 };
 
 /// Makes the workflow file for a command line. `to` is the file for the rows (one for each event), if there is one.
@@ -46,7 +46,7 @@ pub(super) fn events(args: &ReadEventsArgs, to: Option<&str>, times: u64) -> Res
     let last = json!({ "type": "setVariable", "inputs": { "name": "last", "value": "@outputs('look')?['body']" } });
     actions.insert("remember".to_owned(), last);
     if let Some(to) = to {
-        let row = format!("{{{{ {LOOK}.body.data }}}}");
+        let row = format!("{{{{ {LOOK_OUTPUTS}.body.data }}}}");
         let inputs = json!({ "path": to, "row": row });
         let keep = json!({ "type": "appendFile", "inputs": inputs });
         actions.insert("keep".to_owned(), keep);
@@ -57,7 +57,7 @@ pub(super) fn events(args: &ReadEventsArgs, to: Option<&str>, times: u64) -> Res
             "type": "doUntil",
             "condition": condition,
             "on_missing": "wait",
-            "limit": { "count": times, "timeout": text(args.duration) },
+            "limit": { "count": times, "timeout": duration_text(args.duration) },
             "on_limit": on_limit,
             "actions": actions,
         } },

@@ -13,13 +13,13 @@ pub(super) use file::{is_line, with_line_expressions};
 
 use super::access::{inspect, remote};
 use super::args::{
-    EventArgs, Global, Lasting, LoadArgs, OperationArgs, PaginateArgs, PollArgs, QuickArgs,
+    DurationArg, EventArgs, Global, LoadArgs, OperationArgs, PaginateArgs, PollArgs, QuickArgs,
     ReadEventsArgs, TryArgs, is_stdout,
 };
 use super::exit::{Exit, Failure};
 use super::follow::{View, follow};
 use super::output::{self, Screen};
-use super::policy::UntrustedArgs;
+use super::policy::GuestArgs;
 use super::session::{NewRun, Session, Setup, Source};
 use super::signals::Signals;
 use super::{history, inputs, status, yaml};
@@ -209,14 +209,14 @@ pub(super) struct LineFile {
 pub(super) fn poll_file(args: &PollArgs, times: u64) -> Result<LineFile, String> {
     Ok(LineFile {
         name: name("poll", args.url.iter().chain(&args.command)),
-        made: file::poll(args, times)?,
+        made: file::poll_workflow(args, times)?,
     })
 }
 
 pub(super) fn try_file(args: &TryArgs) -> LineFile {
     LineFile {
         name: name("try", args.command.iter()),
-        made: file::attempt(args),
+        made: file::try_workflow(args),
     }
 }
 
@@ -319,7 +319,7 @@ pub(super) fn name<'a>(command: &str, words: impl Iterator<Item = &'a String>) -
 }
 
 /// Returns the caps for the run's loops. They allow exactly what the line requests.
-fn maximums(times: u64, timeout: Option<Lasting>) -> LoadArgs {
+fn maximums(times: u64, timeout: Option<DurationArg>) -> LoadArgs {
     LoadArgs {
         max_count: Some(times),
         max_timeout: timeout,
@@ -397,7 +397,7 @@ async fn run_file(
                 // The file is generated, so the mistake must be in the command line.
                 return Ok((Exit::Usage, None));
             }
-            let names = file::OUTPUTS.join(", ");
+            let names = file::OUTPUT_NAMES.join(", ");
             return Err(Failure::Usage(format!(
                 "the expression can read {names}, for example body.status"
             )));
@@ -417,7 +417,7 @@ async fn run_file(
         engine: global.engine.clone(),
         create: true,
         options,
-        untrusted: UntrustedArgs::default(),
+        guest: GuestArgs::default(),
         screen,
     };
     let mut session = Session::attach(setup).await?;

@@ -1,12 +1,12 @@
 //! The workflow file of `operation`, which has one action.
 
-use super::file::{request, server_delay, text, to_file_expression_at};
+use super::file::{duration_text, request, server_delay, to_file_expression_at};
 use crate::cli::args::OperationArgs;
 use serde_json::{Value, json};
 use windlass_engine::Value as Output;
 
-/// The path of the last answer about the operation, which the expressions of the line read.
-pub(super) const STATUS: &str = "actions['operation.status'].outputs";
+/// The path of the last answer about the operation, in the workflow file. The expressions of the line read it.
+pub(super) const STATUS_OUTPUTS: &str = "actions['operation.status'].outputs";
 
 pub(super) fn operation(args: &OperationArgs, times: u64) -> Result<Value, String> {
     let mut action = request(&args.url, &args.request)?;
@@ -15,11 +15,11 @@ pub(super) fn operation(args: &OperationArgs, times: u64) -> Result<Value, Strin
         inputs.insert("method".to_owned(), args.method.clone().into());
     }
     action.insert("delay".to_owned(), server_delay(&args.every));
-    let limit = json!({ "count": times, "timeout": text(args.timeout) });
+    let limit = json!({ "count": times, "timeout": duration_text(args.timeout) });
     action.insert("limit".to_owned(), limit);
     for (key, expression) in [("done", &args.done), ("failed", &args.failed)] {
         if let Some(expression) = expression {
-            let expression = to_file_expression_at(expression, STATUS);
+            let expression = to_file_expression_at(expression, STATUS_OUTPUTS);
             action.insert(key.to_owned(), expression.into());
         }
     }

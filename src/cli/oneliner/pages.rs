@@ -3,7 +3,8 @@
 
 use super::complete::{Total, misspelt_next};
 use super::file::{
-    LOOK, OUTPUTS, delay, literal, reads_members, request, text, to_file_expression,
+    LOOK_OUTPUTS, OUTPUT_NAMES, delay, duration_text, literal, reads_members, request,
+    to_file_expression,
 };
 use crate::cli::args::{CursorKind, PaginateArgs, RowFormat};
 use percent_encoding::percent_decode_str;
@@ -78,7 +79,7 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
     let reads = reads_members(&items)
         || matches!(&paging.next, NextPage::Expression(it) if reads_members(it));
     if is_page.is_some() || reads {
-        let answer = format!("{LOOK}.body");
+        let answer = format!("{LOOK_OUTPUTS}.body");
         // A text has no members. So if members are read, an answer that is a text counts as failed.
         let is_text = if reads {
             format!("{answer} is string or ")
@@ -89,9 +90,9 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
         let failed = format!(
             "{is_text}{answer} is mapping and ({answer}.get('error') or {answer}.get('errors')) and not ({all})"
         );
-        let page = format!("{LOOK}.statusCode < 400 and not ({failed})");
+        let page = format!("{LOOK_OUTPUTS}.statusCode < 400 and not ({failed})");
         let end = format!(
-            "{LOOK}.statusCode in ({NO_PAGE} if variables.at.total is none else {NO_PAGE_BEHIND_TOTAL})"
+            "{LOOK_OUTPUTS}.statusCode in ({NO_PAGE} if variables.at.total is none else {NO_PAGE_BEHIND_TOTAL})"
         );
         let expected = match is_page {
             None => page,
@@ -177,7 +178,7 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
             }
         }
     }
-    let mut limit = json!({ "count": times, "timeout": text(args.timeout) });
+    let mut limit = json!({ "count": times, "timeout": duration_text(args.timeout) });
     if let (true, Some(limit)) = (is_numbered || is_opaque, limit.as_object_mut()) {
         // A server that ignores the number or the cursor would return the first page for ever.
         limit.insert("unchanged".to_owned(), SAME_PAGES.into());
@@ -209,7 +210,7 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
         let page = if is_opaque { circle } else { goes.to_owned() };
         pages.insert("page".to_owned(), page.into());
     }
-    if !args.every.first.0.is_zero()
+    if !args.every.initial.0.is_zero()
         && let Some(pages) = pages.as_object_mut()
     {
         pages.insert("delay".to_owned(), delay(&args.every));
@@ -311,7 +312,7 @@ impl Paging {
             "link" => NextPage::Link,
             "page" => NextPage::Page,
             "offset" => NextPage::Offset,
-            word if is_word(word) && !OUTPUTS.contains(&word) => {
+            word if is_word(word) && !OUTPUT_NAMES.contains(&word) => {
                 return Err(format!(
                     "`--next {word}`: it is link, page, offset, or an expression such as body.next"
                 ));
@@ -533,7 +534,7 @@ fn following(expression: &str) -> String {
     if expression.starts_with('@') {
         return expression.to_owned();
     }
-    let path = expression.strip_prefix(LOOK).and_then(or_null);
+    let path = expression.strip_prefix(LOOK_OUTPUTS).and_then(or_null);
     match path {
         Some(path) => format!("@outputs('look'){path}"),
         None => format!("{{{{ ({expression}) | default(none) }}}}"),
