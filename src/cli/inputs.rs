@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use windlass_engine::{
     Dialect, Engine, EngineBuilder, HandlerTarget, LoadError, LoadOptions, Object, Origin,
-    OtlpTarget, SecretSources, SourceFile, StateKey, StoreKind, Stubs, Value, check_run_id, new_id,
-    own_labels, read_file,
+    OtlpTarget, SecretSources, SourceFile, StateKey, StoreKind, Stubs, Value, check_labels,
+    check_run_id, new_id, read_file,
 };
 use windlass_engine::{MAX_MEMORY, memory_of_json, memory_of_yaml, over_memory};
 
@@ -216,7 +216,7 @@ pub fn id_and_labels(
     workflow: &str,
 ) -> Result<(String, BTreeMap<String, String>), Failure> {
     let labels = labels(&given.label)?;
-    own_labels(&labels)?;
+    check_labels(&labels)?;
     let id = match &given.id {
         Some(id) => run_id(id)?,
         None => new_id(workflow),

@@ -29,7 +29,7 @@ const MAX_LABEL_BYTES: usize = 16 << 10;
 ///
 /// # Errors
 /// Returns [`EngineError::Input`] with the refused label.
-pub fn own_labels(labels: &BTreeMap<String, String>) -> Result<(), EngineError> {
+pub fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), EngineError> {
     let too_large = |(name, text): &(&String, &String)| {
         !(1..=MAX_LABEL_NAME).contains(&name.len()) || text.len() > MAX_LABEL_TEXT
     };

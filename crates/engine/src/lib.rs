@@ -68,7 +68,7 @@ pub use error::{EngineError, LoadError, is_full};
 pub use event_start::{Delivery, SavedWebhook, SignedDelivery};
 pub use folder_start::{SeenFiles, WatchingWorkflows};
 pub use follow::{ActionBegan, Follower, Notice, Retry};
-pub use idempotent_start::{REQUEST_LABEL, Started, own_labels};
+pub use idempotent_start::{REQUEST_LABEL, Started, check_labels};
 pub use inspect::Inspector;
 pub use load::{LoadOptions, load, load_bundle, load_text, read_file};
 pub use named::PutIf;
@@ -127,8 +127,8 @@ pub use turns::CONCURRENCY_LABEL;
 use ulid::Ulid;
 use windlass_machine::Event;
 
-/// How often the engine checks that the store is still where it was opened.
-const LOOK: Duration = Duration::from_secs(1);
+/// Interval of the checks that the store is still where it was opened.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// An engine on one store.
 pub struct Engine {
@@ -414,7 +414,7 @@ impl Engine {
         loop {
             tokio::select! {
                 () = self.local.scheduler.ended() => return ScheduleError::Stopped.into(),
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(CHECK_INTERVAL) => {}
             }
             if let Err(error) = self.in_place().await {
                 return error;

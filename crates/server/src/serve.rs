@@ -36,7 +36,7 @@ const FOLDERS: Duration = Duration::from_secs(1);
 
 /// Maximum interval between two checks of schedules. A check at a computed time alone would be late if the clock is
 /// set.
-const LOOK: Duration = Duration::from_secs(30);
+const MAX_SCHEDULE_WAIT: Duration = Duration::from_secs(30);
 
 /// Interval at which the list of runs is updated in memory when no client requests it.
 const FOLLOW: Duration = Duration::from_secs(30);
@@ -371,7 +371,9 @@ async fn fire(engine: Arc<Engine>) {
                 None
             }
         };
-        let wait = next.map_or(LOOK, |next| next.since(now()).min(LOOK));
+        let wait = next.map_or(MAX_SCHEDULE_WAIT, |next| {
+            next.since(now()).min(MAX_SCHEDULE_WAIT)
+        });
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
             // The result is ignored: the sender lives as long as the engine, so this cannot fail.

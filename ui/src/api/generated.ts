@@ -4019,7 +4019,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key of the caller's, of a workflow: the same key is the same run */
+                /** @description Key chosen by the caller, per workflow; a request with the same key returns the same run */
                 "Idempotency-Key"?: string | null;
             };
             path?: never;

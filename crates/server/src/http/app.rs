@@ -37,9 +37,9 @@ static CHECKS: Semaphore = Semaphore::const_new(2);
 
 /// Limits the concurrent requests that compute. There is a limit for each of three groups of callers: the operator,
 /// tokens that may start runs, and tokens with read access. So no group makes another one wait.
-static OPERATOR: Semaphore = Semaphore::const_new(4);
-static OPERATE: Semaphore = Semaphore::const_new(3);
-static VIEW: Semaphore = Semaphore::const_new(2);
+static OPERATOR_PERMITS: Semaphore = Semaphore::const_new(4);
+static REMOTE_OPERATE_PERMITS: Semaphore = Semaphore::const_new(3);
+static REMOTE_VIEW_PERMITS: Semaphore = Semaphore::const_new(2);
 
 /// Minimum time between two refused requests that are logged.
 const REFUSALS_EVERY: Duration = Duration::from_secs(1);
@@ -47,17 +47,20 @@ const REFUSALS_EVERY: Duration = Duration::from_secs(1);
 /// The group of callers whose limit applies to a request while it computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
+    /// The operator: a command on the server's machine.
     Operator,
-    Operate,
-    View,
+    /// A remote caller with the role `operate` or `admin`.
+    RemoteOperate,
+    /// Any other remote caller.
+    RemoteView,
 }
 
 impl Lane {
-    fn places(self) -> &'static Semaphore {
+    fn permits(self) -> &'static Semaphore {
         match self {
-            Self::Operator => &OPERATOR,
-            Self::Operate => &OPERATE,
-            Self::View => &VIEW,
+            Self::Operator => &OPERATOR_PERMITS,
+            Self::RemoteOperate => &REMOTE_OPERATE_PERMITS,
+            Self::RemoteView => &REMOTE_VIEW_PERMITS,
         }
     }
 }
@@ -70,8 +73,8 @@ impl<S: Sync> FromRequestParts<S> for Lane {
         let access = admitted.map(|admitted| admitted.access);
         Ok(match (Caller::of(&parts.extensions), access) {
             (Caller::Operator, _) => Self::Operator,
-            (Caller::Remote, Some(Access::Operate | Access::Admin)) => Self::Operate,
-            (Caller::Remote, _) => Self::View,
+            (Caller::Remote, Some(Access::Operate | Access::Admin)) => Self::RemoteOperate,
+            (Caller::Remote, _) => Self::RemoteView,
         })
     }
 }
@@ -203,7 +206,7 @@ impl App {
     }
 
     /// Returns the signals that end a long request. They react only to changes after this call.
-    pub(super) fn ends(&self) -> EndSignal {
+    pub(super) fn end_signal(&self) -> EndSignal {
         EndSignal {
             phase: self.phase.clone(),
             tokens: self.tokens_changed.subscribe(),
@@ -235,7 +238,7 @@ where
 {
     let flag = Arc::new(AtomicBool::new(false));
     let _client = CancelFlag(Arc::clone(&flag));
-    on_thread(lane.places(), move || work(Budget::default().until(flag))).await
+    on_thread(lane.permits(), move || work(Budget::default().until(flag))).await
 }
 
 /// Runs work that blocks, on a thread where blocking is allowed.

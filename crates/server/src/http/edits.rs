@@ -4,7 +4,7 @@
 use super::app::{App, Lane, compute};
 use super::body::Json;
 use super::listener::Caller;
-use super::source::{Form, Source, dialect};
+use super::source::{BodyForm, Source, dialect};
 use super::workflows::{WorkflowBody, parts};
 use crate::api::{FileText, Problem, WorkflowText};
 use axum::Router;
@@ -178,7 +178,7 @@ pub(super) fn source_of(
         files,
         dialect,
     };
-    parts(text, "workflow", Form::Text, caller)
+    parts(text, "workflow", BodyForm::Text, caller)
 }
 
 fn refused(why: String) -> Problem {

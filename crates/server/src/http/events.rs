@@ -88,7 +88,7 @@ pub(super) async fn events(
     let source = EventStream {
         _streaming: streaming,
         follower: follower.through_pauses(),
-        ends: app.ends(),
+        ends: app.end_signal(),
         caller: info.caller,
         done: false,
     };

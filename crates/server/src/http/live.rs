@@ -9,7 +9,7 @@ use super::concurrency::ActivityGuard;
 use super::events::{KEEP_ALIVE, line};
 use super::guard::Admitted;
 use super::listener::{Caller, ConnectionInfo};
-use super::runs::MANY_RUNS;
+use super::runs::MAX_SELECTED_RUNS;
 use crate::api::Problem;
 use axum::Extension;
 use axum::extract::{ConnectInfo, State};
@@ -109,8 +109,8 @@ pub(super) async fn live(
     }
     let every = Duration::from_secs_f64(1.0 / hz);
     let (all, runs) = selected_runs(query.runs.as_deref());
-    if runs.len() > MANY_RUNS {
-        return Err(bad(format!("`runs` has {MANY_RUNS} ids at most")));
+    if runs.len() > MAX_SELECTED_RUNS {
+        return Err(bad(format!("`runs` has {MAX_SELECTED_RUNS} ids at most")));
     }
     let known = match headers.get("last-event-id") {
         Some(value) => Some(value.to_str().unwrap_or("-").to_owned()),
@@ -130,7 +130,7 @@ pub(super) async fn live(
     let source = LiveStream {
         _streaming: streaming,
         changes: app.engine.changes(),
-        ends: app.ends(),
+        ends: app.end_signal(),
         caller: info.caller,
         hello: Hello {
             server_started_at: app.live.started_at,

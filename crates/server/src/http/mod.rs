@@ -73,7 +73,7 @@ pub(super) async fn serve_tcp(
 ) -> io::Result<()> {
     let further = further.map(|routes| {
         let inner = router(Arc::clone(&app), Router::new());
-        routes(InnerApi::new(inner, app.ends())).with_state(())
+        routes(InnerApi::new(inner, app.end_signal())).with_state(())
     });
     let listener = ClientListener::tcp(tcp, tls, connections, idle_timeout);
     serve(

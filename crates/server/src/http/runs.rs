@@ -5,7 +5,7 @@ use super::app::{App, Lane, blocking, compute};
 use super::body::{Json, Optional, PathParam, ValidatedQuery, flag, page, requested_limit};
 use super::listener::Caller;
 use super::schema::OrWorkflow;
-use super::source::{Envelope, Form, Source, bundle, dialect};
+use super::source::{BodyForm, Envelope, Source, bundle, dialect};
 use crate::api::{
     LocalStart, PrintedLine, PrintedReport, Problem, RetryRun, RunState, Signal, StartRun,
 };
@@ -28,13 +28,13 @@ use windlass_engine::report::{dump as dump_report, history as history_report};
 use windlass_engine::report::{list as list_report, status as status_report};
 use windlass_engine::{
     Actor, EngineError, ErrorCode, LoadOptions, Origin, RunStatus, StartOptions, Started, Stubs,
-    Timestamp, Value, Workflow, check_run_id, new_id, now, own_labels,
+    Timestamp, Value, Workflow, check_labels, check_run_id, new_id, now,
 };
 
 /// The body of a request that starts a run: a `StartRun`, or only a workflow.
 type StartBody = OrWorkflow<StartRun>;
 
-/// The header with the caller's idempotency key.
+/// The header with the idempotency key that the caller chose.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// Maximum length of an idempotency key, in bytes.
@@ -45,7 +45,7 @@ const PAGE: usize = 50;
 const MAX_PAGE: usize = 1_000;
 
 /// Maximum number of runs that a request selects by their ids.
-pub(super) const MANY_RUNS: usize = 200;
+pub(super) const MAX_SELECTED_RUNS: usize = 200;
 
 /// The default and the maximum number of iterations, and of events, in one answer.
 const ROWS: usize = 100;
@@ -67,7 +67,7 @@ impl Envelope for StartRun {
         "labels",
         "scheduled_time",
     ];
-    const ANY_TYPE: bool = false;
+    const ACCEPTS_ANY_MEDIA_TYPE: bool = false;
 
     fn plain_start(text: String) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Envelope for StartRun {
 /// When the response is sent, the first step of the run is durable. With an `Idempotency-Key`, the request can be
 /// repeated: a repetition returns the same run with status 200.
 #[utoipa::path(post, path = "/v1/runs", operation_id = "start_run", tag = "runs", request_body(content((StartBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
-    params(("Idempotency-Key" = Option<String>, Header, description = "A key of the caller's, of a workflow: the same key is the same run")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Key chosen by the caller, per workflow; a request with the same key returns the same run")),
     responses(
         (status = 201, description = "The run was started", body = RunSummary, headers(("Location" = String, description = "Run id"))),
         (status = 200, description = "The same request started it before", body = RunSummary),
@@ -99,7 +99,7 @@ pub(super) async fn start(
 ) -> Result<Response, Problem> {
     app.check_accepts_work(caller)?;
     let key = key(&headers)?;
-    own_labels(&start.labels).map_err(invalid_parameter)?;
+    check_labels(&start.labels).map_err(invalid_parameter)?;
     let workflow = workflow(&app, caller, &start, form).await?;
     let input = match (start.input, &start.stubs) {
         (Value::Null, Some(stubs)) => read_stubs(stubs)?.input.unwrap_or_default(),
@@ -186,7 +186,7 @@ async fn workflow(
     app: &Arc<App>,
     caller: Caller,
     start: &StartRun,
-    form: Form,
+    form: BodyForm,
 ) -> Result<Arc<Workflow>, Problem> {
     if start.local.is_some() && caller == Caller::Remote {
         let detail =
@@ -250,7 +250,7 @@ async fn workflow(
     };
     let lane = match caller {
         Caller::Operator => Lane::Operator,
-        Caller::Remote => Lane::Operate,
+        Caller::Remote => Lane::RemoteOperate,
     };
     compute(lane, move |_| load()).await
 }
@@ -341,8 +341,8 @@ pub(super) async fn list(
         offset: query.offset,
         ..ListFilter::default()
     };
-    if filter.runs.len() > MANY_RUNS {
-        return Err(bad(format!("`runs` has {MANY_RUNS} ids at most")));
+    if filter.runs.len() > MAX_SELECTED_RUNS {
+        return Err(bad(format!("`runs` has {MAX_SELECTED_RUNS} ids at most")));
     }
     for word in words(&query.status) {
         let status = StatusFilter::<RunStatus>::parse(&word)
@@ -423,10 +423,10 @@ pub(super) async fn result(
             while follower.next().await?.is_some() {}
             Ok::<(), Problem>(())
         };
-        let ends = app.ends();
+        let end_signal = app.end_signal();
         tokio::select! {
             ended = tokio::time::timeout(wait, ended) => if let Ok(ended) = ended { ended? },
-            () = ends.must_end(caller) => {}
+            () = end_signal.must_end(caller) => {}
         }
     }
     let report = app
@@ -527,7 +527,7 @@ pub(super) async fn printed(
     }))
 }
 
-/// Selects the listed places.
+/// Selects the listed places: iterations and actions from which a run can be retried.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -25,20 +25,20 @@ pub(super) trait Envelope: DeserializeOwned {
     /// Whether a body of any media type is accepted as a workflow.
     /// A page of another site can send a body of some media types without a preflight request. So this must be false
     /// for a request that starts something.
-    const ANY_TYPE: bool;
+    const ACCEPTS_ANY_MEDIA_TYPE: bool;
     /// Creates the envelope for a body that is only a workflow.
     fn plain_start(text: String) -> Self;
 }
 
 /// The form in which a workflow was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum BodyForm {
     /// As text: YAML, or JSON that is sent as text.
     Text,
     Json,
 }
 
-impl Form {
+impl BodyForm {
     /// Returns the name of the workflow's file if the request names none.
     pub fn file(self, stem: &str) -> String {
         match self {
@@ -49,7 +49,7 @@ impl Form {
 }
 
 /// A workflow from a request, plain or in an envelope, and the form in which it was sent.
-pub(super) struct Source<T>(pub T, pub Form);
+pub(super) struct Source<T>(pub T, pub BodyForm);
 
 impl<S: Send + Sync, T: Envelope> FromRequest<S> for Source<T> {
     type Rejection = Problem;
@@ -57,7 +57,7 @@ impl<S: Send + Sync, T: Envelope> FromRequest<S> for Source<T> {
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
         let essence = essence(request.headers());
         let json = is_json(&essence);
-        if !(json || T::ANY_TYPE || TEXTS.contains(&essence.as_str())) {
+        if !(json || T::ACCEPTS_ANY_MEDIA_TYPE || TEXTS.contains(&essence.as_str())) {
             let detail = "send `Content-Type: application/json`, or a workflow as it is with \
                           `application/yaml`";
             return Err(Problem::new(ErrorCode::MediaType, detail));
@@ -65,9 +65,9 @@ impl<S: Send + Sync, T: Envelope> FromRequest<S> for Source<T> {
         let caller = Caller::of(request.extensions());
         let bytes = read(request).await?;
         if json && is_envelope::<T>(&bytes)? {
-            return Ok(Self(values(&bytes, caller)?, Form::Text));
+            return Ok(Self(values(&bytes, caller)?, BodyForm::Text));
         }
-        let form = if json { Form::Json } else { Form::Text };
+        let form = if json { BodyForm::Json } else { BodyForm::Text };
         match String::from_utf8(bytes.into()) {
             Ok(text) => Ok(Self(T::plain_start(text), form)),
             Err(_) => Err(Problem::new(ErrorCode::BadRequest, "the body is not UTF-8")),
@@ -94,7 +94,7 @@ fn is_envelope<T: Envelope>(bytes: &[u8]) -> Result<bool, Problem> {
     }
     // A body with `dialect` is meant as a workflow, so the errors of the workflow are reported.
     let text = String::from_utf8_lossy(bytes);
-    let bundle = Bundle::single(Form::Json.file("workflow"), text);
+    let bundle = Bundle::single(BodyForm::Json.file("workflow"), text);
     if keys.contains_key("dialect") || dialect_of(&bundle, None).is_some() {
         return Ok(false);
     }

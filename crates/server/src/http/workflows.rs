@@ -5,7 +5,7 @@ use super::body::{PathParam, ValidatedQuery, flag, page};
 use super::graph::view;
 use super::listener::Caller;
 use super::schema::OrWorkflow;
-use super::source::{Envelope, Form, Source, bundle, dialect};
+use super::source::{BodyForm, Envelope, Source, bundle, dialect};
 use crate::api::{Problem, WorkflowList, WorkflowText};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
@@ -30,7 +30,7 @@ const MAX_PAGE: usize = 1_000;
 
 impl Envelope for WorkflowText {
     const MEMBERS: &'static [&'static str] = &["text", "file", "files", "dialect"];
-    const ANY_TYPE: bool = true;
+    const ACCEPTS_ANY_MEDIA_TYPE: bool = true;
 
     fn plain_start(text: String) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl Envelope for WorkflowText {
 pub(super) fn parts(
     text: WorkflowText,
     stem: &str,
-    form: Form,
+    form: BodyForm,
     caller: Caller,
 ) -> Result<(Bundle, LoadOptions), Problem> {
     let options = LoadOptions {
