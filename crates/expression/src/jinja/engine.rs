@@ -1,5 +1,5 @@
 //! Configures the Jinja engine: strict names, Python's methods, limits.
-//! It also rewrites the engine's errors as messages of Windlass.
+//! It also rewrites minijinja's errors as messages of Windlass.
 
 use super::free_variables::{self, FreeVariable};
 use super::{filters, operators, python};
@@ -65,7 +65,7 @@ pub(super) fn syntax() -> SyntaxConfig {
         .unwrap_or_default()
 }
 
-/// Returns the message of the engine without the position.
+/// Returns the message of minijinja without the position.
 pub(super) fn plain(error: &Error) -> String {
     match (error.kind(), error.detail()) {
         (_, None) => error.kind().to_string(),
@@ -131,7 +131,7 @@ pub(super) fn describe(
                 (message, Some(missing))
             }
         },
-        // An operator or a filter received an undefined value. The message of the engine already names the operand.
+        // An operator or a filter received an undefined value. The message of minijinja already names the operand.
         ErrorKind::InvalidOperation if mentions_undefined(&plain) => {
             let (_, missing) = member();
             (plain, Some(missing))

@@ -1,5 +1,5 @@
 //! Filters and methods for Jinja.
-//! They are those of TEA, those of Jinja2 that the engine does not have, and limited versions of those whose result
+//! They are those of TEA, those of Jinja2 that minijinja does not have, and limited versions of those whose result
 //! may be much larger than their input.
 
 use super::operators::size;
@@ -12,7 +12,7 @@ use ring::digest::{SHA256, digest};
 use std::sync::LazyLock;
 use windlass_value::hex;
 
-/// The engine's own filters, which the limited versions call.
+/// minijinja's own filters, which the limited versions call.
 static BUILTIN: LazyLock<Environment<'static>> = LazyLock::new(Environment::new);
 
 pub(super) fn register(engine: &mut Environment<'static>) {
@@ -173,7 +173,7 @@ fn truncate(args: Rest<Value>, kwargs: Kwargs) -> Result<String, Error> {
     Ok(text::truncate(&text, length, kill, end, leeway))
 }
 
-/// Returns the argument of a filter. An undefined name or member is an error, although the engine would accept it
+/// Returns the argument of a filter. An undefined name or member is an error, although minijinja would accept it
 /// here.
 fn required_argument(value: Option<&Value>) -> Result<&Value, Error> {
     value

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use windlass_value::{did_you_mean, members};
 
-/// The functions that the engine defines.
+/// The functions that minijinja defines.
 pub(super) const GLOBALS: [&str; 5] = ["range", "dict", "namespace", "cycler", "joiner"];
 
 /// The top-level name whose members are the environment variables.
@@ -28,7 +28,7 @@ pub(super) struct FreeVariable {
     inner: Vec<String>,
 }
 
-/// Returns the names that a template reads, from the paths that the engine found.
+/// Returns the names that a template reads, from the paths that minijinja found.
 /// `literals` has the names for which a path has a [`literal_member`]. `methods` has the methods that are called on
 /// top-level names.
 pub(super) fn collect(

@@ -1,5 +1,5 @@
 //! Jinja templates and expressions, evaluated by minijinja with Python's methods.
-//! A value is converted for the engine only when it is read, so the cost of a read does not depend on the size of the
+//! A value is converted for minijinja only when it is read, so the cost of a read does not depend on the size of the
 //! state.
 
 mod cache;
@@ -229,7 +229,7 @@ impl Jinja {
         let source = self.text.get(self.offset..).unwrap_or_default();
         let (offset, length) = match place {
             Some(range) if range.end <= self.length => {
-                // The range that the engine reports includes an opening bracket before the piece, which is removed
+                // The range that minijinja reports includes an opening bracket before the piece, which is removed
                 // here.
                 let piece = source.get(range.clone()).unwrap_or_default();
                 let open = piece.matches('(').count();

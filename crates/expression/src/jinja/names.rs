@@ -102,7 +102,7 @@ pub(super) fn check(expr: &Expr<'_>, assigned: &[String]) -> Option<UnknownName>
         }
         _ => return None,
     };
-    // The hint is only a suggestion. The engine decides whether a filter exists.
+    // The hint is only a suggestion. minijinja decides whether a filter exists.
     let mut hint = known.and_then(|kind| did_you_mean(name, names_of(kind)));
     if what == "function" {
         let wdl = crate::wdl::functions::find(name);

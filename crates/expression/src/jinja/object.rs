@@ -1,4 +1,4 @@
-//! Converts values to values of the engine and back.
+//! Converts values to values of minijinja and back.
 //! Arrays and objects are wrapped and not converted, so reading one member costs only that member.
 
 use super::{python, session};
@@ -112,7 +112,7 @@ impl Object for Members {
     }
 
     /// Implements the method `get`.
-    /// The engine's own implementation would return None for a missing key of a lenient map, and not the default.
+    /// minijinja's own implementation would return None for a missing key of a lenient map, and not the default.
     fn call_method(
         self: &Arc<Self>,
         _state: &mut minijinja::State<'_, '_>,

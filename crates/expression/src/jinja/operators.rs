@@ -95,7 +95,7 @@ pub(super) fn register(engine: &mut Environment<'static>) {
 }
 
 /// Implements `value[start:stop:step]`.
-/// The engine's own implementation fails on an empty value if the step is negative.
+/// minijinja's own implementation fails on an empty value if the step is negative.
 fn slice(
     value: &Value,
     start: Option<i64>,

@@ -2,7 +2,7 @@
 
 use crate::JinjaKind;
 
-/// A name that the engine defines, in contrast to a name of data.
+/// A name that minijinja defines, in contrast to a name of data.
 pub(crate) struct JinjaName {
     pub kind: JinjaKind,
     /// The call with its parameters. For a filter, the part after `|`. For a test, the part after `is`.

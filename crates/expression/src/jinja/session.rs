@@ -12,10 +12,10 @@ use std::sync::Arc;
 pub(super) const MAX_BYTES: usize = 32 << 20;
 /// Maximum number of elements that one evaluation may inspect in comparisons and filters.
 const MAX_WORK: usize = 5_000_000;
-/// Length in bytes above which a text is copied only once for the engine.
+/// Length in bytes above which a text is copied only once for minijinja.
 const LONG_TEXT: usize = 512;
 
-/// Number of units that each check of the session adds, for the engine's instructions around the check.
+/// Number of units that each check of the session adds, for minijinja's instructions around the check.
 const CHECK_COST: usize = 8;
 
 #[derive(Default)]
@@ -99,12 +99,12 @@ pub(super) fn work(count: usize) -> Result<(), Error> {
     })
 }
 
-/// Counts instructions of the engine. Must be called before they are executed.
+/// Counts instructions of minijinja. Must be called before they are executed.
 pub(super) fn spend(units: usize) -> Result<(), Error> {
     SESSION.with_borrow(|session| session.charge(units))
 }
 
-/// Converts a text to a value of the engine. A long text is copied only once in an evaluation.
+/// Converts a text to a value of minijinja. A long text is copied only once in an evaluation.
 pub(super) fn text(text: &Arc<String>) -> minijinja::Value {
     if text.len() <= LONG_TEXT {
         return minijinja::Value::from(text.as_str());

@@ -1,4 +1,4 @@
-//! Methods of Python's text and filters of Jinja2 that the engine does not have, or implements differently.
+//! Methods of Python's text and filters of Jinja2 that minijinja does not have, or implements differently.
 //! They are pure functions of text. Their callers use [`grows_to`] to limit the size of the results.
 
 use minijinja::value::{Tuple, Value};
@@ -78,7 +78,7 @@ pub(super) fn method(text: &str, name: &str, args: &[Value]) -> Option<Result<Va
     })
 }
 
-/// Calls a method of a list that the engine lacks.
+/// Calls a method of a list that minijinja lacks.
 pub(super) fn list_method(
     list: &Value,
     name: &str,
