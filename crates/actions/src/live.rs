@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Maximum length in bytes of a line. A longer line is sent as several lines.
-const MAX_LINE: usize = 8 << 10;
+const MAX_LINE_BYTES: usize = 8 << 10;
 
 /// The stream to which a command printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ impl Lines {
             let line: Vec<u8> = self.unfinished.drain(..=end).collect();
             self.send_line(line.strip_suffix(b"\n").unwrap_or(&line));
         }
-        if self.unfinished.len() > MAX_LINE {
+        if self.unfinished.len() > MAX_LINE_BYTES {
             self.end();
         }
     }

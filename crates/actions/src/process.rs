@@ -118,7 +118,7 @@ impl ProcessOutput {
 const MAX_ERROR_LINES: usize = 10;
 
 /// Maximum length of a quoted line in characters.
-const MAX_ERROR_LINE: usize = 200;
+const MAX_ERROR_LINE_CHARS: usize = 200;
 
 /// Returns the lines of standard error that a message quotes. Interpreters print the error last, before or after the
 /// frames of a stack trace. Compilers print it first, above an excerpt with a caret. So if there are too many lines,
@@ -131,7 +131,7 @@ pub(super) fn error_lines(stderr: &str) -> Vec<String> {
     }
     let mut lines: Vec<String> = lines
         .into_iter()
-        .map(|line| first_chars(line, MAX_ERROR_LINE).to_owned())
+        .map(|line| first_chars(line, MAX_ERROR_LINE_CHARS).to_owned())
         .collect();
     if lines.len() > MAX_ERROR_LINES {
         let head = MAX_ERROR_LINES / 2;

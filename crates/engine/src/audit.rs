@@ -28,7 +28,7 @@ const OLD: &str = "audit.jsonl.old";
 const MAX_FILE: u64 = 16 << 20;
 
 /// Maximum length of a line that is read, in bytes.
-const MAX_LINE: u64 = 64 << 10;
+const MAX_LINE_BYTES: u64 = 64 << 10;
 
 /// Maximum length of the target of a command, in characters. Longer names of workflows and values are refused anyway.
 const MAX_TARGET: usize = 1_024;
@@ -152,7 +152,10 @@ impl Entries {
         let mut line = Vec::new();
         loop {
             line.clear();
-            let read = reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut line);
+            let read = reader
+                .by_ref()
+                .take(MAX_LINE_BYTES)
+                .read_until(b'\n', &mut line);
             if read? == 0 {
                 return Ok(());
             }

@@ -5,7 +5,7 @@ use chrono::DateTime;
 use std::sync::LazyLock;
 use windlass_expression::{Context, Subject, Value};
 
-const WORLD: &str = r#"{
+const CONTEXT_TEXT: &str = r#"{
     "vars": {"n": 3, "list": [1, "a", null, {"k": [true]}], "text": "it's ü 😀"},
     "state": {"n": 2, "items": ["a", "b"], "user": {"city": "Oslo"}, "text": "x"},
     "actions": {"get": {"outputs": {"statusCode": 200, "body": {"id": 7, "xml": "<a b='1'><c/></a>"}}}, "later": null},
@@ -14,8 +14,9 @@ const WORLD: &str = r#"{
 }"#;
 
 /// The context of each mode.
-static WORLDS: LazyLock<[Value; 2]> = LazyLock::new(|| {
-    ["loom", "azure"].map(|mode| Value::from_json(&WORLD.replace("MODE", mode)).expect("JSON"))
+static CONTEXTS: LazyLock<[Value; 2]> = LazyLock::new(|| {
+    ["loom", "azure"]
+        .map(|mode| Value::from_json(&CONTEXT_TEXT.replace("MODE", mode)).expect("JSON"))
 });
 
 /// The maximum nesting depth of a value.
@@ -27,7 +28,7 @@ pub fn check(bytes: &[u8]) -> bool {
     };
     let text = Value::text(text);
     let mut taken = false;
-    for world in WORLDS.iter() {
+    for world in CONTEXTS.iter() {
         let run = || {
             let context = Context::new(world, DateTime::UNIX_EPOCH, 7).expect("a context");
             [Subject::Expression, Subject::Template, Subject::Condition]

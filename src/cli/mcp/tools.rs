@@ -205,13 +205,13 @@ impl Request {
         Self {
             body: Some(body),
             starts: true,
-            ..Self::new(Method::POST, RUNS)
+            ..Self::new(Method::POST, RUNS_PATH)
         }
     }
 }
 
 /// The path of the list of runs. A POST to this path starts a run.
-const RUNS: &str = "/v1/runs";
+const RUNS_PATH: &str = "/v1/runs";
 
 /// Maximum length of a run id in bytes.
 const MAX_RUN: usize = 1_000;
@@ -220,7 +220,7 @@ fn of_run(run: &str, what: &str, method: Method, body: Option<Json>) -> Request 
     let run = utf8_percent_encode(run, NON_ALPHANUMERIC);
     Request {
         body,
-        ..Request::new(method, format!("{RUNS}/{run}{what}"))
+        ..Request::new(method, format!("{RUNS_PATH}/{run}{what}"))
     }
 }
 
@@ -265,7 +265,7 @@ pub fn signal(run: &str, name: &str, payload: &Json, received: Option<u64>, id: 
 pub fn list_with_prefix(prefix: &str) -> Request {
     Request {
         query: vec![("prefix", prefix.to_owned())],
-        ..Request::new(Method::GET, RUNS)
+        ..Request::new(Method::GET, RUNS_PATH)
     }
 }
 
@@ -277,7 +277,7 @@ pub fn list_page(limit: u64, after: Option<&str>) -> Request {
             .into_iter()
             .chain(after)
             .collect(),
-        ..Request::new(Method::GET, RUNS)
+        ..Request::new(Method::GET, RUNS_PATH)
     }
 }
 
@@ -386,7 +386,7 @@ pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
             query.push(("detail", "true".to_owned()));
             Request {
                 query,
-                ..Request::new(Method::GET, RUNS)
+                ..Request::new(Method::GET, RUNS_PATH)
             }
         }
         "get_run" => status(&run),

@@ -9,7 +9,7 @@ use tokio::process::ChildStderr;
 pub(super) const MAX_LOG: usize = 1 << 20;
 
 /// Maximum length in bytes of a line. A longer line is logged as several lines.
-const MAX_LINE: usize = 8 << 10;
+const MAX_LINE_BYTES: usize = 8 << 10;
 
 /// Maximum number of logged lines of a script whose printed text is read only at its end.
 pub(super) const MAX_LINES: usize = 10_000;
@@ -81,7 +81,7 @@ impl Log {
         self.last.drain(..excess);
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.unfinished.extend(piece);
-            if piece.ends_with(b"\n") || self.unfinished.len() >= MAX_LINE {
+            if piece.ends_with(b"\n") || self.unfinished.len() >= MAX_LINE_BYTES {
                 self.finish_line();
             }
         }

@@ -30,8 +30,8 @@ const CELLS: u64 = 200;
 
 /// Maximum size of one value, and of all values together, in bytes. If a value is longer, only its beginning is
 /// included.
-const VALUE: usize = 8 << 10;
-const VALUES: usize = 4 << 20;
+const MAX_VALUE_BYTES: usize = 8 << 10;
+const MAX_ALL_VALUES_BYTES: usize = 4 << 20;
 
 /// A run in one document of bounded size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -72,7 +72,7 @@ pub fn export(
     run: &str,
     at: Timestamp,
 ) -> Result<ExportReport, EngineError> {
-    let mut left = VALUES;
+    let mut left = MAX_ALL_VALUES_BYTES;
     let view = View {
         open: Open::All,
         root: None,
@@ -164,7 +164,7 @@ fn shortened(mut report: IterationReport, left: &mut usize) -> IterationReport {
 
 fn shorter(value: Value, left: &mut usize) -> Value {
     let text = value.to_json();
-    let most = VALUE.min(*left);
+    let most = MAX_VALUE_BYTES.min(*left);
     if text.len() <= most {
         *left -= text.len();
         return value;

@@ -32,10 +32,10 @@ const CLASSES: [(&str, &str); 5] = [
     ("reflection", "ReflectionFailedError"),
 ];
 
-/// The exception class that TEA raises for all other faults, except those of scripts. [`OTHERS`] has the kinds of
-/// these faults.
-const OTHER: &str = "RuntimeError";
-const OTHERS: [&str; 10] = [
+/// The exception class that TEA raises for all other faults, except those of scripts. [`RUNTIME_ERROR_KINDS`] has the
+/// kinds of these faults.
+const RUNTIME_ERROR: &str = "RuntimeError";
+const RUNTIME_ERROR_KINDS: [&str; 10] = [
     fault_kind::INPUT,
     fault_kind::SHELL,
     fault_kind::AI,
@@ -315,7 +315,9 @@ impl ErrorHandling {
         };
         let kinds = CLASSES.iter().filter(|(_, class)| classes.contains(class));
         let kinds = kinds.map(|(kind, _)| *kind);
-        let others = OTHERS.into_iter().filter(|_| classes.contains(&OTHER));
+        let others = RUNTIME_ERROR_KINDS
+            .into_iter()
+            .filter(|_| classes.contains(&RUNTIME_ERROR));
         let kinds = kinds
             .chain(others)
             .map(|kind| RetryOn::Kind(Name::from(kind)));
@@ -368,7 +370,7 @@ fn error_info(
     // A fault that was raised again has its class only at the beginning of its message.
     let class = format!(
         "((result.code or result.message.split(':')[0]) if result.kind == 'script' \
-         else {{{kinds}}}.get(result.kind, '{OTHER}'))"
+         else {{{kinds}}}.get(result.kind, '{RUNTIME_ERROR}'))"
     );
     let message = "result.message if result.kind != 'script' else result.message\
                    .removeprefix((result.code or result.message.split(':')[0]) ~ ': ').rsplit(' (line ', 1)[0]";

@@ -56,7 +56,7 @@ pub(crate) const NODE_NOTES: &[Key] = &[
     key("executionStatus", Type::Any, IGNORED),
     key("executionOutput", Type::Any, IGNORED),
 ];
-pub(super) const REFERENCE: &[Key] = &[
+pub(super) const REFERENCE_KEYS: &[Key] = &[
     key("workflowRef", TEXT_OR_NULL, "A file in this file's folder or below.")
         .reference("the inner workflow: a file in the folder of this file or below it"),
     key("inlineWorkflow", INLINE, "")
@@ -342,7 +342,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     Definition {
         name: "loop",
         value: Type::Map(&Map {
-            keys: &[NODE_DATA, NODE_NOTES, REFERENCE, LOOP],
+            keys: &[NODE_DATA, NODE_NOTES, REFERENCE_KEYS, LOOP],
             rules: loop_rules,
             ..CLOSED
         }),
@@ -353,7 +353,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             keys: &[
                 NODE_DATA,
                 NODE_NOTES,
-                REFERENCE,
+                REFERENCE_KEYS,
                 &[
                     INPUT_MAPPINGS,
                     OUTPUT_MAPPINGS,
@@ -368,7 +368,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             ..CLOSED
         }),
     },
-    Definition { name: "component", value: Type::Map(&Map { keys: &[NODE_DATA, NODE_NOTES, REFERENCE], rules: component_rules, ..CLOSED }) },
+    Definition { name: "component", value: Type::Map(&Map { keys: &[NODE_DATA, NODE_NOTES, REFERENCE_KEYS], rules: component_rules, ..CLOSED }) },
     Definition {
         name: "agent",
         value: Type::Map(&Map {
@@ -473,17 +473,17 @@ pub(super) const DEFINITIONS: &[Definition] = &[
 ];
 
 /// The keys with which a node refers to another workflow, each with the type of its value.
-const REFERENCES: [(&str, &str); 4] =
+const REFERENCE_TYPES: [(&str, &str); 4] =
     [("workflowRef", "string"), ("inlineWorkflow", "object"), ("workflowPath", "string"), ("componentRef", "string")];
 
-/// Makes the rule that exactly one of [`REFERENCES`] is set, and that the others are null.
+/// Makes the rule that exactly one of [`REFERENCE_TYPES`] is set, and that the others are null.
 fn one_reference() -> Json {
     let only = |(name, _): &(&str, &str)| {
         let kind = |(own, kind): &(&str, &'static str)| if own == name { *kind } else { "null" };
-        let properties = REFERENCES.iter().map(|one| (one.0.to_owned(), json!({ "type": kind(one) })));
+        let properties = REFERENCE_TYPES.iter().map(|one| (one.0.to_owned(), json!({ "type": kind(one) })));
         json!({ "required": [name], "properties": Object::from_iter(properties) })
     };
-    json!({ "oneOf": REFERENCES.iter().map(only).collect::<Vec<_>>() })
+    json!({ "oneOf": REFERENCE_TYPES.iter().map(only).collect::<Vec<_>>() })
 }
 
 fn component_rules() -> Json {
@@ -504,9 +504,9 @@ fn map_rules() -> Json {
     either_or_none(json!({ "allOf": [one_reference()] }), &[])
 }
 
-/// Makes the rule that `rule` holds, or that the node has no key of [`REFERENCES`], no mappings and no `further` key.
+/// Makes the rule that `rule` holds, or that the node has no key of [`REFERENCE_TYPES`], no mappings and no `further` key.
 fn either_or_none(rule: Json, further: &[&str]) -> Json {
-    let names = REFERENCES.map(|(name, _)| name).into_iter();
+    let names = REFERENCE_TYPES.map(|(name, _)| name).into_iter();
     let names = names.chain(further.iter().copied()).chain(["inputMappings", "outputMappings"]);
     let none: Object<String, Json> = names.map(|name| (name.to_owned(), json!(false))).collect();
     json!({ "allOf": [{ "anyOf": [rule, { "properties": none }] }] })

@@ -64,7 +64,7 @@ const TABLES: &[Table] = &[
         omitted: &["label", "nodeType", "inputs", "outputs"],
         ..table(
             "canvas loop",
-            &[canvas::REFERENCE, canvas::LOOP, canvas::NODE_DATA],
+            &[canvas::REFERENCE_KEYS, canvas::LOOP, canvas::NODE_DATA],
         )
     },
 ];

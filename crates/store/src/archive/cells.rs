@@ -17,7 +17,7 @@ use windlass_value::first_bytes;
 use windlass_value::time::Timestamp;
 
 /// Maximum length of a message in bytes. A longer message is truncated.
-const MAX_MESSAGE: usize = 200;
+const MAX_MESSAGE_BYTES: usize = 200;
 /// Maximum number of different messages in one row of the store.
 const MAX_MESSAGES: usize = 64;
 
@@ -124,7 +124,7 @@ impl Cells {
 
     /// Returns the number of a message in this row; `None` if the row has too many messages already.
     fn message(&mut self, text: &str) -> Option<u64> {
-        let text = first_bytes(text, MAX_MESSAGE);
+        let text = first_bytes(text, MAX_MESSAGE_BYTES);
         let known = self.messages.iter().position(|known| known == text);
         let place = known.or_else(|| {
             (self.messages.len() < MAX_MESSAGES).then(|| {
