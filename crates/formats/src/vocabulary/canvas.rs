@@ -504,7 +504,8 @@ fn map_rules() -> Json {
     either_or_none(json!({ "allOf": [one_reference()] }), &[])
 }
 
-/// Makes the rule that `rule` holds, or that the node has no key of [`REFERENCE_TYPES`], no mappings and no `further` key.
+/// Makes the rule that `rule` holds, or that the node has no key of [`REFERENCE_TYPES`], no mappings and none of the keys
+/// `further`.
 fn either_or_none(rule: Json, further: &[&str]) -> Json {
     let names = REFERENCE_TYPES.map(|(name, _)| name).into_iter();
     let names = names.chain(further.iter().copied()).chain(["inputMappings", "outputMappings"]);
