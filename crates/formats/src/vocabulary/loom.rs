@@ -124,7 +124,7 @@ const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPT
 
 pub(super) const REQUEST: &[Key] = &[
     key("method", Type::AnyCaseOrExpression(METHODS), "default GET; of an operation POST")
-        .reference("default `GET`; of an `operation` `POST`"),
+        .reference("default `GET`. An action of the type [`operation`](long-operations.md) has the same keys; its default is `POST`"),
     key("uri", TEXT, TEMPLATE_TEXT)
         .reference("required; `http://` or `https://`. A user and password in the URI become Basic authentication"),
     key("headers", MAP_OR_TEXT, "a list repeats the header, null omits it")

@@ -104,7 +104,7 @@ pub(super) const PARALLEL: &[Key] = &[
     key("input", OBJECT, "The initial state of the subgraph; with templates.")
         .reference("the initial state of the `subgraph`, which may have templates"),
     key("max_concurrency", Type::WithRules(r#"{"minimum":1}"#, &Type::Json(&["integer", "string"])), "How many items at a time; default 32.")
-        .reference("the maximum of branches at a time; default 32. A template counts as 1"),
+        .reference("the maximum of branches at a time; default 32. If the value is a template, the items run one at a time, with a warning"),
     key("fail_fast", FLAG, "Begins no more branches after one that failed.")
         .reference("with `true`, no branches begin after a branch has failed"),
     key(
@@ -112,7 +112,7 @@ pub(super) const PARALLEL: &[Key] = &[
         Type::Json(&["boolean", "string"]),
         "This node joins parallel branches; of a dynamic_parallel, the node that collects its results.",
     )
-    .reference("required; a node's name. The edges decide which node is next"),
+    .reference("required, as in TEA; the name of an existing node. It has no other effect: the edges decide which node is next"),
 ];
 pub(super) const ROOT: Map = Map {
     keys: &[&[
@@ -273,7 +273,7 @@ pub(super) const ON_ERROR: Map = Map {
         )
         .reference("`1` makes the wait constant; other factors are refused. Default 2"),
         key("retryable_errors", Type::ListOf(&TEXT), "The classes of errors that are tried again.")
-            .reference("the Python classes that are retried. Default: those of TEA (`TimeoutError`, `ConnectionError`, `HTTPError` and so on). The kind of an action's fault decides whether it is one of these three; any other fault is `RuntimeError`"),
+            .reference("the Python classes that are retried. Default: those of TEA (`TimeoutError`, `ConnectionError`, `HTTPError` and so on). A script's error has its own class. Of an action, a fault of the kind `timeout` is a `TimeoutError`, `connection` a `ConnectionError`, `http` an `HTTPError` and `expression` a `ValueError`. Any other fault is a `RuntimeError`"),
     ]],
     ..OPEN
 };
