@@ -97,7 +97,7 @@ pub(super) const LOOP: &[Key] = &[
     key("on_limit", Type::AnyCase(&["fail", "continue", "pause"]), "the effect of a reached limit; default fail")
         .reference("`fail` (default). `continue`: the loop succeeds. `pause`: the run pauses, and `resume` grants the same limits again"),
     key("page", Type::Any, "the page that the next iteration reads: an expression for a token, a number or an address")
-        .reference("an expression for the next page, a token or an address. The loop never reads a page twice"),
+        .reference("an expression whose value names the next page: a token or an address. The loop never reads a page twice"),
     key("on_repeat", Type::AnyCase(&["fail", "stop"]), "the effect of a page that was read before; default fail")
         .reference("what happens if `page` was read before. `fail` (default; kind `repeat`), or `stop`: the loop succeeds, with the reason `repeat`"),
 ];
@@ -179,7 +179,7 @@ pub(super) const OPERATION: &[Key] = &[
     key("done", CONDITION, "true when the operation has ended; without it the answers say so")
         .reference("a condition on the answer to the request of `status`. Without `done`, the table above applies"),
     key("failed", CONDITION, "true when an answer says that the operation failed")
-        .reference("a condition on the same answer that means failure"),
+        .reference("a condition on the same answer. If it is true, the operation has failed"),
     key("delay", DELAY, "the time between two requests; default server, and at least 5 s")
         .reference("as in [loops](loom.md#loops). Default `server`, and at least 5 s"),
     key("limit", LIMIT, "")
