@@ -535,7 +535,7 @@ pub(super) const SCHEDULE: &[Key] = &[
     key("overlap", Type::Words(&["skip", "allow", "queue", "replace"]), "what happens at a scheduled time while the last run has not ended; default skip")
         .reference("what happens while an earlier run has not ended. `skip` (default) starts no run, `queue` starts one run afterwards, `allow` starts a concurrent run, `replace` cancels the earlier run"),
     key("missed", Type::Words(&["skip", "run_once", "run_all"]), "times while no server ran; default skip")
-        .reference("what happens to the times while no server ran. `skip` (default) starts no run, `run_once` starts one run for all of them, `run_all` starts one run for each. A queued time is not missed"),
+        .reference("what happens to the times while no server ran. `skip` (default) starts no run, `run_once` starts one run for all of them, `run_all` starts one run for each. A time whose run is queued (`overlap: queue`) does not count as missed"),
 ];
 
 const CONCURRENCY_POLICIES: Type = Type::Words(&["queue", "skip", "replace"]);
