@@ -273,7 +273,7 @@ pub(super) const ON_ERROR: Map = Map {
         )
         .reference("`1` makes the wait constant; other factors are refused. Default 2"),
         key("retryable_errors", Type::ListOf(&TEXT), "The classes of errors that are tried again.")
-            .reference("the Python classes that are retried. Default: those of TEA (`TimeoutError`, `ConnectionError`, `HTTPError` and so on). A script's error has its own class. Of an action, a fault of the kind `timeout` is a `TimeoutError`, `connection` a `ConnectionError`, `http` an `HTTPError` and `expression` a `ValueError`. Any other fault is a `RuntimeError`"),
+            .reference("the Python classes that are retried. Default: those of TEA (`TimeoutError`, `ConnectionError`, `HTTPError` and so on). A script's error has its own class. Of an action, a fault of the kind `timeout` is a `TimeoutError`, `connection` a `ConnectionError`, `http` an `HTTPError` and `expression` a `ValueError`. A `reflection.loop` with `on_failure: raise` fails with a `ReflectionFailedError`. Any other fault is a `RuntimeError`"),
     ]],
     ..OPEN
 };
