@@ -22,6 +22,8 @@ pub struct Mention {
     pub is_inside: bool,
     /// Whether the template checks that the value exists, or has a default.
     pub is_optional: bool,
+    /// Whether the expression is Jinja, in which the names of data have a case.
+    pub is_jinja: bool,
 }
 
 /// Reads values of one file, and collects their mistakes.
@@ -346,6 +348,7 @@ impl<'a> Reader<'a> {
                         span,
                         is_inside: false,
                         is_optional: is_optional(&entry.key),
+                        is_jinja: is_jinja(&entry.key),
                     });
                 }
                 template
@@ -469,6 +472,7 @@ impl<'a> Reader<'a> {
                 span,
                 is_inside: false,
                 is_optional: is_optional(text),
+                is_jinja: is_jinja(text),
             });
         }
     }
@@ -483,6 +487,11 @@ impl<'a> Reader<'a> {
         }
         Some(Name::from(text))
     }
+}
+
+/// Returns true if a text that has an expression is Jinja.
+fn is_jinja(text: &str) -> bool {
+    text.contains("{{") || !(text.is_empty() || text.starts_with('@') || text.contains("@{"))
 }
 
 /// Returns true if a Jinja template has defaults, or checks whether a value is defined.

@@ -313,30 +313,47 @@ pub(super) fn misspelt_next(next: &NextPage, given: &str) -> Option<(String, Val
 /// Returns the condition that holds if the last member of a path is missing and not just null.
 /// Returns `None` if the expression is not a path.
 fn missing_member(expression: &str) -> Option<String> {
-    let path = expression.strip_prefix(LOOK_OUTPUTS)?.strip_prefix('.')?;
-    let is_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '[' | ']');
-    if !path.chars().all(is_path) {
-        return None;
-    }
-    let parts = path.split_inclusive(['.', '[']);
+    let mut rest = expression.strip_prefix(LOOK_OUTPUTS)?;
     let mut out = LOOK_OUTPUTS.to_owned();
-    let mut mark = '.';
-    for part in parts {
-        let name = part.trim_end_matches(['.', '[']);
-        // Another separator directly after `]` makes an empty name, which is skipped.
-        if !name.is_empty() {
-            let within = match out == LOOK_OUTPUTS {
-                true => out,
-                false => format!("({out} | default({{}}))"),
-            };
-            out = match mark {
-                '[' => format!("{within}[{name}"),
-                _ => format!("{within}.{name}"),
-            };
+    while !rest.is_empty() {
+        let (member, after) = first_member(rest)?;
+        out = match out == LOOK_OUTPUTS {
+            true => out + member,
+            false => format!("({out} | default({{}})){member}"),
+        };
+        // The method `get` gives none for a missing member.
+        if let Some(name) = member.strip_prefix(".get(") {
+            let object = out.strip_suffix(member)?;
+            out = format!("{object}[{}]", name.strip_suffix(')')?);
         }
-        mark = part.chars().last().unwrap_or('.');
+        rest = after;
     }
-    Some(format!("{out} is undefined"))
+    (out != LOOK_OUTPUTS).then(|| format!("{out} is undefined"))
+}
+
+/// Splits a path after its first member: `.name`, `[0]`, `['name']` or `.get('name')`.
+fn first_member(path: &str) -> Option<(&str, &str)> {
+    let quoted = |text: &str| {
+        let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
+        let end = text.get(1..)?.find([quote, '\\'])?;
+        text.get(end + 1..)?.starts_with(quote).then_some(end + 2)
+    };
+    let length = if let Some(text) = path.strip_prefix(".get(") {
+        let end = quoted(text)?;
+        text.get(end..)?.starts_with(')').then_some(5 + end + 1)?
+    } else if let Some(text) = path.strip_prefix('[') {
+        let digits = text.find(|c: char| !c.is_ascii_digit())?;
+        let end = if digits > 0 { digits } else { quoted(text)? };
+        text.get(end..)?.starts_with(']').then_some(1 + end + 1)?
+    } else {
+        let name = path.strip_prefix('.')?;
+        let end = name.find(|c: char| !(c.is_alphanumeric() || c == '_'));
+        let end = end.unwrap_or(name.len());
+        // Other methods are not a path.
+        let is_call = name.get(end..)?.starts_with('(');
+        (end > 0 && !is_call).then_some(1 + end)?
+    };
+    path.split_at_checked(length)
 }
 
 #[cfg(test)]
@@ -355,12 +372,27 @@ mod tests {
                 ".body.links[0].href",
                 "(((actions.look.outputs.body | default({})).links | default({}))[0] | default({})).href is undefined",
             ),
+            (
+                ".body['@odata.nextLink']",
+                "(actions.look.outputs.body | default({}))['@odata.nextLink'] is undefined",
+            ),
+            (
+                ".body.get(\"next\")",
+                "(actions.look.outputs.body | default({}))[\"next\"] is undefined",
+            ),
         ] {
             assert_eq!(
                 missing_member(&format!("{look}{path}")).as_deref(),
                 Some(expected)
             );
         }
-        assert_eq!(missing_member(&format!("{look}.body.next or ''")), None);
+        for other in [
+            ".body.next or ''",
+            ".body.next.strip()",
+            ".body['a' ~ 'b']",
+            "",
+        ] {
+            assert_eq!(missing_member(&format!("{look}{other}")), None, "{other}");
+        }
     }
 }

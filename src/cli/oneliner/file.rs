@@ -6,8 +6,17 @@ use super::operation::STATUS_OUTPUTS;
 use crate::cli::args::{DurationArg, IntervalArg, PollArgs, RequestArgs, TryArgs};
 use serde_json::{Map, Value, json};
 use windlass_engine::{Bundle, Diagnostics, TerminalText, format_duration, inexact_json};
+use windlass_expression::{Condition, Reference, Syntax};
+use windlass_source::diagnostic::Diagnostic;
+use windlass_source::source::Span;
 
-/// The outputs of the action `look` that the expressions of a line can read by their short names.
+/// The names that the expressions of a line with a command can read.
+pub(super) const NAMES_OF_COMMAND: &[&str] = &["exitCode", "stdout", "stderr", "body"];
+
+/// The names that the expressions of a line with a URL can read.
+pub(super) const NAMES_OF_REQUEST: &[&str] = &["body", "statusCode", "headers"];
+
+/// The outputs of the action `look` that have short names in the expressions of a line.
 pub(super) const OUTPUT_NAMES: [&str; 6] = [
     "body",
     "statusCode",
@@ -55,13 +64,22 @@ pub(super) fn render(
     let mut text = TerminalText::default();
     // An expression of the line can occur in several places of the file, but each diagnostic is shown once.
     let mut shown = Vec::new();
-    for one in diagnostics.sorted() {
+    let placed = diagnostics.sorted().into_iter().map(|one| {
         let file = bundle.file(one.span.file).map_or("", |file| &file.text);
         let row = usize::try_from(one.span.line).unwrap_or(usize::MAX);
         let row = file.lines().nth(row.saturating_sub(1)).unwrap_or_default();
         let place = given.iter().find_map(|(flag, expression)| {
             Some((flag, expression, column(row, expression, one.span.column)?))
         });
+        (one, place)
+    });
+    let placed: Vec<_> = placed.collect();
+    // A mistake in a flag often makes further mistakes in the generated file.
+    let is_in_flag = placed.iter().any(|(_, place)| place.is_some());
+    for (one, place) in placed {
+        if is_in_flag && place.is_none() {
+            continue;
+        }
         let mut single = Diagnostics::default();
         let mut one = one.clone();
         if let Some((flag, expression, column)) = place {
@@ -72,8 +90,6 @@ pub(super) fn render(
                     one.message = one.message.replace(closing, "unexpected end");
                 }
             }
-            // The hint suggests names that are valid in the file, but not in the line.
-            one.hint = one.hint.filter(|_| one.code != "unknown-name");
             (one.span.file, one.span.line, one.span.column) = (0, 1, column);
             let place = (flag, column, one.message.clone());
             if shown.contains(&place) {
@@ -88,6 +104,44 @@ pub(super) fn render(
         }
     }
     text
+}
+
+/// Reports the first name in an expression of the line that this line cannot read. `known` has the names that it can
+/// read.
+pub(super) fn unknown_name(expression: &str, known: &[&str]) -> Option<Diagnostic> {
+    // An expression that begins with `@` names the actions of the file. One with a mistake is reported with the file.
+    let parsed = Condition::parse(expression, Syntax::Loom).ok();
+    let parsed = parsed.filter(|_| !expression.starts_with('@'))?;
+    let mut references = parsed.references().into_iter();
+    let name = references.find_map(|reference| {
+        Some(match reference {
+            Reference::Root(name) if known.contains(&&*name) => return None,
+            Reference::Root(name) => name,
+            Reference::Variable(_) => String::from("variables"),
+            Reference::State(_) => String::from("state"),
+            Reference::Action(_) | Reference::Scope(_) => String::from("actions"),
+            Reference::Input(_) => String::from("inputs"),
+            Reference::Loop(_) => String::from("loops"),
+            Reference::Items(_) | Reference::Item => String::from("item"),
+            Reference::Parameter(_) => String::from("parameters"),
+            Reference::LoopMember(_)
+            | Reference::Secret(_)
+            | Reference::Environment(_)
+            | Reference::Anything => return None,
+        })
+    })?;
+    let offset = expression.find(&name).unwrap_or_default();
+    let before = expression.get(..offset).unwrap_or_default();
+    let column = u32::try_from(before.chars().count() + 1).unwrap_or(1);
+    let length = u32::try_from(name.chars().count()).unwrap_or(1);
+    let span = Span {
+        column,
+        length,
+        ..Span::START
+    };
+    let message = format!("nothing here is called `{name}`");
+    let diagnostic = Diagnostic::error("unknown-name", span, message);
+    Some(diagnostic.hint(format!("the expression can read {}", known.join(", "))))
 }
 
 /// Converts a column in a row of the file to a column in the line's expression. Both begin at 1.

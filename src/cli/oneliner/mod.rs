@@ -11,6 +11,8 @@ mod rows;
 
 pub(super) use file::{is_line, with_line_expressions};
 
+use file::{NAMES_OF_COMMAND, NAMES_OF_REQUEST};
+
 use super::access::{inspect, remote};
 use super::args::{
     DurationArg, EventArgs, Global, LoadArgs, OperationArgs, PaginateArgs, PollArgs, QuickArgs,
@@ -48,10 +50,16 @@ pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Ex
     warn_of_secrets(screen, &args.request.header, args.url.as_deref());
     let maximums = maximums(times, Some(args.timeout));
     let given = args.until.iter().map(|until| ("--until", &**until));
+    let names = match args.url {
+        Some(_) => NAMES_OF_REQUEST,
+        None => NAMES_OF_COMMAND,
+    };
     let line = Line {
         name: &name,
         made: &made,
         expressions: given.collect(),
+        texts: Vec::new(),
+        names,
         prints_result: true,
     };
     let (exit, _) = run_file(global, screen, &line, &args.quick, maximums).await?;
@@ -65,6 +73,8 @@ pub async fn attempt(global: &Global, screen: Screen, args: &TryArgs) -> Result<
         name: &name,
         made: &made,
         expressions: Vec::new(),
+        texts: Vec::new(),
+        names: NAMES_OF_COMMAND,
         prints_result: true,
     };
     let (exit, run) = run_file(global, screen, &line, &args.quick, maximums).await?;
@@ -105,20 +115,19 @@ pub async fn operation(
     let LineFile { name, made } = operation_file(args, times).map_err(Failure::Usage)?;
     warn_of_secrets(screen, &args.request.header, Some(&args.url));
     let maximums = maximums(times, Some(args.timeout));
-    let expressions = [
-        ("--done", &args.done),
-        ("--failed", &args.failed),
+    let method = Some(args.method.clone());
+    let texts = [
         ("--status-url", &args.status_url),
         ("--result", &args.result),
         ("--cancel", &args.cancel),
+        ("--method", &method),
     ];
-    let expressions = expressions.into_iter();
     let line = Line {
         name: &name,
         made: &made,
-        expressions: expressions
-            .filter_map(|(flag, given)| Some((flag, given.as_deref()?)))
-            .collect(),
+        expressions: given([("--done", &args.done), ("--failed", &args.failed)]),
+        texts: given(texts),
+        names: NAMES_OF_REQUEST,
         prints_result: true,
     };
     let (exit, run) = run_file(global, screen, &line, &args.quick, maximums).await?;
@@ -146,20 +155,21 @@ pub async fn paginate(
     let LineFile { name, made } = paginate_file(args, &to, times).map_err(Failure::Usage)?;
     warn_of_secrets(screen, &args.request.header, Some(&args.url));
     let maximums = maximums(times, Some(args.timeout));
-    let optional = [
+    let total = args.total.clone().filter(|total| total != "none");
+    let next = Some(args.next.clone()).filter(|next| !pages::is_way(next));
+    let items = Some(args.items.clone());
+    let expressions = [
         ("--end", &args.end),
-        ("--total", &args.total),
-        ("--key", &args.key),
+        ("--total", &total),
+        ("--next", &next),
+        ("--items", &items),
     ];
-    let optional = optional.into_iter();
-    let given = [("--next", &*args.next), ("--items", &*args.items)];
     let line = Line {
         name: &name,
         made: &made,
-        expressions: optional
-            .filter_map(|(flag, given)| Some((flag, given.as_deref()?)))
-            .chain(given)
-            .collect(),
+        expressions: given(expressions),
+        texts: given([("--key", &args.key)]),
+        names: NAMES_OF_REQUEST,
         prints_result: !is_stdout(&args.to),
     };
     let (exit, run) = run_with_rows(global, screen, &line, &args.quick, maximums).await?;
@@ -193,11 +203,21 @@ pub async fn events(
         name: &name,
         made: &made,
         expressions: given.collect(),
+        texts: Vec::new(),
+        names: NAMES_OF_REQUEST,
         prints_result: !is_stdout,
     };
     let maximums = maximums(times, Some(args.duration));
     let (exit, _) = run_with_rows(global, screen, &line, &args.quick, maximums).await?;
     Ok(exit)
+}
+
+/// Returns those flags that are given.
+fn given<'a, const N: usize>(flags: [(&'a str, &'a Option<String>); N]) -> Vec<(&'a str, &'a str)> {
+    let flags = flags.into_iter();
+    flags
+        .filter_map(|(flag, given)| Some((flag, given.as_deref()?)))
+        .collect()
 }
 
 /// The workflow file of a line, and the name of its workflow.
@@ -335,6 +355,10 @@ struct Line<'a> {
     made: &'a serde_json::Value,
     /// The flags that have an expression, each with the expression.
     expressions: Vec<(&'a str, &'a str)>,
+    /// Other flags whose text is in the file as it is, each with its text.
+    texts: Vec<(&'a str, &'a str)>,
+    /// The names that the expressions can read.
+    names: &'static [&'static str],
     /// Whether the result of the run is printed to standard output.
     prints_result: bool,
 }
@@ -369,12 +393,26 @@ async fn run_file(
     let (name, made) = (line.name, line.made);
     let shown = |diagnostics: &Diagnostics, bundle: &Bundle| {
         let colour = screen.error_colour;
-        file::render(diagnostics, bundle, &line.expressions, colour).trimmed()
+        let flags = [&*line.expressions, &line.texts].concat();
+        file::render(diagnostics, bundle, &flags, colour).trimmed()
     };
     let text = yaml::to_text(made);
     if args.print {
         output::print_exact(text)?;
         return Ok((Exit::Succeeded, None));
+    }
+    let mut is_unknown = false;
+    for (flag, expression) in &line.expressions {
+        if let Some(unknown) = file::unknown_name(expression, line.names) {
+            let mut diagnostics = Diagnostics::default();
+            diagnostics.push(unknown);
+            let bundle = Bundle::single(*flag, *expression);
+            screen.say(diagnostics.render(&bundle, screen.error_colour).trimmed());
+            is_unknown = true;
+        }
+    }
+    if is_unknown {
+        return Ok((Exit::Usage, None));
     }
     let server = remote(global)?;
     // A server has its own caps, so none are set for it.
@@ -393,14 +431,8 @@ async fn run_file(
             bundle,
         }) => {
             screen.say(shown(&diagnostics, &bundle));
-            if !diagnostics.has("unknown-name") {
-                // The file is generated, so the mistake must be in the command line.
-                return Ok((Exit::Usage, None));
-            }
-            let names = file::OUTPUT_NAMES.join(", ");
-            return Err(Failure::Usage(format!(
-                "the expression can read {names}, for example body.status"
-            )));
+            // The file is generated, so the mistake must be in the command line.
+            return Ok((Exit::Usage, None));
         }
         loaded => loaded?,
     };

@@ -254,8 +254,15 @@ fn append_inputs(args: &PaginateArgs, to: &str, items: &str) -> Result<Value, St
         if format != RowFormat::Csv {
             return Err("`--columns` needs `--format csv`, or `--to FILE.csv`".to_owned());
         }
-        let columns = args.columns.iter().map(|name| name.trim());
-        inputs.insert("columns".to_owned(), columns.collect::<Vec<_>>().into());
+        let columns: Vec<&str> = args.columns.iter().map(|name| name.trim()).collect();
+        for (number, name) in columns.iter().enumerate() {
+            if name.is_empty() || columns.iter().take(number).any(|earlier| earlier == name) {
+                return Err(format!(
+                    "`--columns` needs names that differ, and one of them is `{name}`: for example id,name"
+                ));
+            }
+        }
+        inputs.insert("columns".to_owned(), columns.into());
     }
     if let Some(key) = &args.key {
         let is_member = key.split('.').all(|name| !name.is_empty() && is_word(name));
@@ -305,6 +312,11 @@ pub(super) struct Paging {
     counts_from_one: bool,
 }
 
+/// Returns whether `--next` names a way to the next page, and is not an expression.
+pub(super) fn is_way(next: &str) -> bool {
+    ["link", "page", "offset"].contains(&next)
+}
+
 impl Paging {
     /// Reads the flags of a line that sends this data.
     fn of(args: &PaginateArgs, data: Option<&Value>) -> Result<Self, String> {
@@ -319,6 +331,9 @@ impl Paging {
             }
             other => NextPage::Expression(to_file_expression(other)),
         };
+        if args.param.as_ref().is_some_and(String::is_empty) {
+            return Err("`--param` needs the name of a parameter of the query".to_owned());
+        }
         let named = |name: &str| Some(args.param.clone().unwrap_or_else(|| name.to_owned()));
         let name = match next {
             NextPage::Link => None,

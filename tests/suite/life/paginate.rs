@@ -384,7 +384,7 @@ fn mistakes_in_an_expression_are_shown_in_the_flag() {
     let unfinished = poll("body.done ==").left(2, &["unexpected end", place]);
     assert!(!unfinished.err.contains("actions.look"), "{unfinished:?}");
     poll("body.a | nofilter").left(2, &["unknown filter `nofilter`", "--until:1:10"]);
-    let unknown = poll("bodi.done").left(2, &["--until:1:1", "can read body, statusCode"]);
+    let unknown = poll("bodi.done").left(2, &["--until:1:1", "can read exitCode, stdout"]);
     assert!(!unknown.err.contains("templates read"), "{unknown:?}");
     let line = [
         "paginate",
@@ -396,8 +396,41 @@ fn mistakes_in_an_expression_are_shown_in_the_flag() {
     ];
     let next = folder.run(&line).left(2, &["unexpected end", "--next:1:"]);
     assert!(!next.err.contains("actions.look"), "{next:?}");
+    let of_request = poll("exitCode == 0 and statusCode == 1").left(2, &["--until:1:19"]);
+    assert!(of_request.err.contains("`statusCode`"), "{of_request:?}");
+    for next in ["bdy.next", "variables['q']", "loop.idx", "inputs.x"] {
+        let line = [
+            "paginate",
+            "http://127.0.0.1:1/",
+            "--to",
+            "f",
+            "--next",
+            next,
+        ];
+        folder
+            .run(&line)
+            .left(2, &["--next:1:1", "can read body, statusCode, headers"]);
+    }
+    for (flag, given) in [
+        ("--param", ""),
+        ("--columns", "id,,name"),
+        ("--columns", "id,id"),
+    ] {
+        let line = [
+            "paginate",
+            "http://127.0.0.1:1/",
+            "--to",
+            "f.csv",
+            "--next",
+            "page",
+            flag,
+            given,
+        ];
+        folder.run(&line).left(2, &[flag]);
+    }
     let operation = ["operation", "http://127.0.0.1:1/"];
     for (flag, given, place) in [
+        ("--method", "GOT", "--method:1:1"),
         ("--done", "body.a ==", "--done:1:8"),
         ("--failed", "body.a=1", "--failed:1:7"),
         ("--status-url", "{{ body.x", "--status-url:1:8"),
@@ -433,6 +466,36 @@ fn mistakes_in_an_expression_are_shown_in_the_flag() {
     folder
         .run(&url)
         .left(2, &["tip: write `--url http://127.0.0.1:1/`"]);
+}
+
+/// A next address that is read with a misspelt subscript looks like the last page.
+#[test]
+fn a_misspelt_subscript_of_next_fails_the_run() {
+    let folder = Folder::new();
+    let (base, _) = serve(|path| match number(path, "page") {
+        Some(_) => (200, vec![], json!({ "items": rows(3..6) })),
+        None => (
+            200,
+            vec![],
+            json!({ "items": rows(0..3), "@odata.nextLink": "/?page=2" }),
+        ),
+    });
+    for next in [
+        "body['nextLink']",
+        "body[\"@odata.nextlink\"]",
+        "body.get('nextLink')",
+        "headers['x-next']",
+    ] {
+        let mut line = vec!["paginate", &base, "--next", next];
+        line.extend(ITEMS);
+        folder
+            .run(&line)
+            .left(1, &["page 1 has no", "correct --next"]);
+    }
+    let mut line = vec!["paginate", &base, "--next", "body['@odata.nextLink']"];
+    line.extend(ITEMS);
+    folder.run(&line).left(0, &[]);
+    assert_eq!(folder.read("rows"), lines(0..6));
 }
 
 #[test]

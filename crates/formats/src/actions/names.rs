@@ -2,6 +2,7 @@
 
 use super::{ActionReader, Format};
 use crate::environment;
+use crate::reader::name_of;
 use crate::synonyms::loop_variable;
 use std::collections::BTreeSet;
 use windlass_expression::{Reference, of_callback};
@@ -64,6 +65,21 @@ impl<F: Format> ActionReader<'_, F> {
             }
             let span = mention.span;
             let is_optional = mention.is_optional || self.is_fragment;
+            let known = match &mention.reference {
+                Reference::Input(_) => &inputs,
+                Reference::Variable(_) | Reference::State(_) => &variables,
+                Reference::Loop(_) => &loops,
+                _ => &Vec::new(),
+            };
+            if mention.is_jinja
+                && let Some(name) = name_of(&mention.reference)
+                && let Some(known) = in_other_case(known, name)
+            {
+                let what = format!("`{name}` is not a known name: names in Jinja have a case");
+                let hint = format!("did you mean `{known}`?");
+                self.error("unknown-name", span, what, hint);
+                continue;
+            }
             match &mention.reference {
                 Reference::Action(name) | Reference::Scope(name) => {
                     self.check_exists("unknown-action", "action", name, span, &actions);
@@ -281,6 +297,13 @@ fn some_of(names: &[Name]) -> String {
         shown.push("…");
     }
     shown.join(", ")
+}
+
+/// Returns the known name that differs from `name` only by case. Returns `None` if `name` itself is known.
+fn in_other_case<'k>(known: &'k [Name], name: &str) -> Option<&'k Name> {
+    let exact = known.iter().any(|known| **known == *name);
+    let mut known = known.iter().filter(|_| !exact);
+    known.find(|known| known.eq_ignore_ascii_case(name))
 }
 
 fn has(known: &[Name], name: &str) -> bool {

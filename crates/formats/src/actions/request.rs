@@ -108,11 +108,12 @@ impl<F: Format> ActionReader<'_, F> {
         let is_extended = F::CONVENTIONS.has_extended_requests;
         if !is_extended {
             inputs.pass(act, self, "cookie");
-        } else if !is_operation
-            && inputs.pass(act, self, "page").is_some()
-            && inputs.pass(act, self, "page_base").is_none()
-        {
-            inputs.members.push(page_base(act.name.clone()));
+        } else if !is_operation {
+            let has_page = inputs.pass(act, self, "page").is_some();
+            let has_base = inputs.pass(act, self, "page_base").is_some();
+            if has_page && !has_base {
+                inputs.members.push(page_base(act.name.clone()));
+            }
         }
         let body = inputs.pass(act, self, "body");
         if let Some(entry) = body {

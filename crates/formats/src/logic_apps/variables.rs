@@ -48,6 +48,7 @@ impl ActionReader<'_, LogicApps> {
             reference: Reference::Variable(name.to_string()),
             span,
             is_inside: false,
+            is_jinja: false,
             is_optional: false,
         });
     }
