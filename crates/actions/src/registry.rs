@@ -399,7 +399,8 @@ impl Registry {
     ) -> Result<Value, Fault> {
         let quiet = !masks.is_empty() || self.secure.contains(&request.action);
         self.secrets.fetch(request).await?;
-        let opened = self.secrets.open(request)?;
+        let is_stubbed = &*request.executor == "http" && self.stubs_http(&request.action);
+        let opened = self.secrets.open(request, is_stubbed)?;
         match opened {
             None => self.in_working_context(request, masks, quiet).await,
             Some(ResolvedSecrets { request, mask }) => {

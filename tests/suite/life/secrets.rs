@@ -298,12 +298,11 @@ definition:
         "stubs.json",
         r#"{"hook": {"statusCode": 200, "body": {}}, "hook.subscribe": {"statusCode": 200, "body": {}}}"#,
     );
-    let stubbed = place.run(&["validate", &file, "--stub", &stubs]);
-    let stderr = String::from_utf8_lossy(&stubbed.stderr);
-    assert!(
-        stubbed.status.success() && !stderr.contains("missing-server"),
-        "{stderr}"
-    );
+    let mut run = place.follow(&["run", &file, "--stub", &stubs, "--id", "r"]);
+    run.until("ActionEnded", "hook.subscribe");
+    let signalled = place.run(&["signal", "r", "hook", "--payload", "1"]);
+    assert!(signalled.status.success(), "{signalled:?}");
+    run.result();
 }
 
 #[test]
