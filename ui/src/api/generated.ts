@@ -1142,7 +1142,7 @@ export interface components {
             id: string;
             /**
              * @description Result: `done`, the word of an error such as `unknown-run`, or `unknown` if the server or the connection ended
-             *     before the command did.
+             *     before the result was known.
              */
             result?: string;
             /** @description Target of the command: a run, a workflow, or WORKFLOW/NAME of a value between runs. Absent if it has none. */
@@ -2888,7 +2888,7 @@ export interface components {
             from: number;
             /**
              * Format: int64
-             * @description Number of iterations that have ended, also if they are no longer stored. Of a foreach, the highest index of an
+             * @description Number of iterations that have ended, including those that are no longer stored. Of a foreach, the highest index of an
              *     ended item, plus 1.
              */
             iterations: number;
@@ -2899,7 +2899,10 @@ export interface components {
              * @description Maximum number of iterations. Of a running foreach, the number of its items; absent if the foreach has ended.
              */
             max_iterations?: number | null;
-            /** @description Messages of the failures, also of iterations that succeeded with failures, the most frequent first; at most 20. */
+            /**
+             * @description Messages of the failures, the most frequent first; at most 20. Includes iterations that succeeded although an
+             *     item or an action failed.
+             */
             messages: components["schemas"]["FailureCount"][];
             /** @description Id of the run. */
             run: string;
