@@ -68,7 +68,7 @@ pub struct PollArgs {
     #[arg(long, value_name = "TIME", default_value = "5s")]
     pub every: IntervalArg,
     /// Maximum total duration
-    #[arg(long, value_name = "TIME", default_value = "1h")]
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = super::limit_arg)]
     pub timeout: DurationArg,
     /// Maximum number of checks (default: 1000000, or 10000 on a server)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -109,7 +109,7 @@ pub struct TryArgs {
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u64).range(1..))]
     pub times: u64,
     /// Timeout of one attempt, e.g. `30s` (default: none)
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = super::limit_arg)]
     pub timeout: Option<DurationArg>,
     /// Command to run; exit code 0 means success
     #[arg(last = true, required = true, value_name = "COMMAND")]
@@ -193,7 +193,7 @@ pub struct PaginateArgs {
     #[arg(long, value_name = "TIME", default_value = "0s")]
     pub every: IntervalArg,
     /// Maximum total duration
-    #[arg(long, value_name = "TIME", default_value = "1d")]
+    #[arg(long, value_name = "TIME", default_value = "1d", value_parser = super::limit_arg)]
     pub timeout: DurationArg,
     /// Maximum number of pages (default: 1000000, or 10000 on a server)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -216,7 +216,7 @@ pub struct OperationArgs {
     #[arg(long, value_name = "TIME", default_value = "5s")]
     pub every: IntervalArg,
     /// Maximum total duration
-    #[arg(long, value_name = "TIME", default_value = "1h")]
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = super::limit_arg)]
     pub timeout: DurationArg,
     /// URL of the operation; may contain an expression, e.g.
     /// `https://api.example.com/jobs/@{body('operation.start').id}` (default: the answers name it)
@@ -260,7 +260,7 @@ pub struct ReadEventsArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub times: Option<u64>,
     /// Duration to read for. With --until the maximum, after which the line fails
-    #[arg(long = "for", value_name = "TIME", default_value = "1d")]
+    #[arg(long = "for", value_name = "TIME", default_value = "1d", value_parser = super::limit_arg)]
     pub duration: DurationArg,
     #[command(flatten)]
     pub request: RequestArgs,

@@ -29,6 +29,15 @@ impl std::str::FromStr for DurationArg {
     }
 }
 
+/// Parses the duration of a limit, which is above zero.
+pub fn limit_arg(text: &str) -> Result<DurationArg, String> {
+    let parsed: DurationArg = text.parse()?;
+    match parsed.0.is_zero() {
+        true => Err(String::from("a limit must be above zero, e.g. 30s")),
+        false => Ok(parsed),
+    }
+}
+
 /// An instant: RFC 3339, or a duration that is subtracted from now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstantArg(pub Timestamp);

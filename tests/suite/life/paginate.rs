@@ -428,6 +428,12 @@ fn mistakes_in_an_expression_are_shown_in_the_flag() {
         ];
         folder.run(&line).left(2, &[flag]);
     }
+    for command in ["paginate", "operation"] {
+        let line = [command, "http://127.0.0.1:1/", "--timeout", "0s"];
+        folder
+            .run(&line)
+            .left(2, &["--timeout", "must be above zero"]);
+    }
     let operation = ["operation", "http://127.0.0.1:1/"];
     for (flag, given, place) in [
         ("--method", "GOT", "--method:1:1"),
