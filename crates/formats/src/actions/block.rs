@@ -108,7 +108,14 @@ impl<F: Format> ActionReader<'_, F> {
         let first = self.mentions.len();
         let mut placed = F::read_action(self, node, name, span, anonymous);
         placed.mentions = first..self.mentions.len();
-        for mention in self.mentions.iter_mut().skip(first) {
+        let headers = self
+            .loop_headers
+            .extract_if(.., |range| range.start >= first);
+        let headers: Vec<_> = headers.collect();
+        for (number, mention) in self.mentions.iter_mut().enumerate().skip(first) {
+            if headers.iter().any(|header| header.contains(&number)) {
+                continue;
+            }
             let is_around = match &mention.reference {
                 Reference::Loop(name) | Reference::Items(name) => {
                     name.eq_ignore_ascii_case(&placed.step.name)

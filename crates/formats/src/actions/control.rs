@@ -200,6 +200,7 @@ impl<F: Format> ActionReader<'_, F> {
         self.loops.push(act.name.clone());
         self.foreaches.push(act.name.clone());
         let hint = "the items: for example foreach: \"@body('fetch').items\"";
+        let first = self.mentions.len();
         let items = act
             .fields
             .required(self, "foreach", act.span, hint)
@@ -210,6 +211,7 @@ impl<F: Format> ActionReader<'_, F> {
                 }
                 self.template(&entry.value)
             });
+        self.loop_headers.push(first..self.mentions.len());
         let concurrency = self.concurrency(act);
         let on_error = self.on_error(act);
         self.foreach_depth += 1;

@@ -43,7 +43,9 @@ impl<F: Format> ActionReader<'_, F> {
 
     fn from(&mut self, fields: &mut Fields<'_>, at: Span, hint: &str) -> Option<Template> {
         let entry = fields.required(self, "from", at, hint)?;
+        let first = self.mentions.len();
         let template = self.template(&entry.value);
+        self.loop_headers.push(first..self.mentions.len());
         let list = matches!(entry.value.kind, Kind::Array(_));
         if !list && !self.is_computed(&entry.value) {
             let wanted = "a list or an expression";

@@ -27,8 +27,10 @@ impl<F: Format> ActionReader<'_, F> {
         if let Some(entry) = act.fields.non_null(self, "limit")
             && let Some(mut fields) = self.fields(&entry.value, "`limit`", LIMIT)
         {
+            let first = self.mentions.len();
             count = self.limit_count(&mut fields).unwrap_or(count);
             timeout = self.limit_timeout(&mut fields).unwrap_or(timeout);
+            self.loop_headers.push(first..self.mentions.len());
             tokens = self.budget(&mut fields, "tokens");
             cost = self.budget(&mut fields, "cost");
             unchanged = self.unchanged(&mut fields);

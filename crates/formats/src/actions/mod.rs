@@ -51,7 +51,7 @@ use defaults::Defaults;
 use rate::RateNames;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::time::Duration;
 use windlass_expression::{Syntax, Template, Value};
 use windlass_model::hir::{Block, RetryPolicy, Secure, Step, StepKind, Workflow};
@@ -252,6 +252,9 @@ pub(super) struct ActionReader<'a, F> {
     replaces: bool,
     /// The actions with secure inputs or outputs.
     pub secure: Vec<Secure>,
+    /// The mentions in limits and lists of loops that are being read, by their numbers. They are computed before their
+    /// loop begins, so they are outside of it.
+    loop_headers: Vec<Range<usize>>,
     foreach_depth: usize,
     /// Whether the next action to read is the one that a `retry` action repeats.
     has_outer_retry: bool,
@@ -307,6 +310,7 @@ impl<'a, F: Format> ActionReader<'a, F> {
             appends: false,
             replaces: false,
             secure: Vec::new(),
+            loop_headers: Vec::new(),
             foreach_depth: 0,
             has_outer_retry: false,
             defaults: Defaults::default(),
