@@ -113,6 +113,17 @@ fn every_condition_of_an_action_is_completed_as_an_expression() {
     }
     let text = "actions:\n  a: { type: query, from: [1], where: ite‸ }\n";
     offers(text, &["item"]);
+    let looped = "actions:\n  l:\n    type: doUntil\n    condition: \"{{ C }}\"\n    actions:\n      a: { type: compose, inputs: 1 }\n";
+    offers(&looped.replace('C', "lo‸"), &["loop", "loops"]);
+    offers(
+        &looped.replace('C', "loop.‸"),
+        &["index", "count", "result"],
+    );
+    offers(&looped.replace('C', "loops.‸"), &["l"]);
+    spares(&looped.replace('C', "ite‸"), &["item"]);
+    let outside = "actions:\n  a: { type: compose, inputs: \"{{ ‸ }}\" }\n";
+    offers(outside, &["actions", "variables"]);
+    spares(outside, &["loop", "loops", "item"]);
     let text = "actions:\n  a: { type: waitUntil, inputs: { until: act‸ } }\n";
     spares(text, &["actions"]);
 }

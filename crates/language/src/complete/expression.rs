@@ -162,17 +162,26 @@ impl CompletionRequest<'_> {
     fn jinja(&self, names: &Names, around: &[&Action]) -> Vec<CompletionItem> {
         let root = |name: &str, about: &str| CompletionItem::new(name, Is::Variable).about(about);
         let mut items = match self.dialect {
-            Dialect::Loom | Dialect::Azure => vec![
-                root("inputs", "the run's inputs"),
-                root("variables", "the variables"),
-                root("state", "the values between runs"),
-                root("lastRun", "the last run that succeeded"),
-                root("actions", "what has run: status, inputs, outputs, error"),
-                root("item", "the item of the innermost foreach"),
-                root("workflow", "the workflow and the run"),
-                root("schedule", "the scheduled time of the run"),
-                root("trigger", "what started the run"),
-            ],
+            Dialect::Loom | Dialect::Azure => {
+                let mut items = vec![
+                    root("inputs", "the run's inputs"),
+                    root("variables", "the variables"),
+                    root("state", "the values between runs"),
+                    root("lastRun", "the last run that succeeded"),
+                    root("actions", "what has run: status, inputs, outputs, error"),
+                    root("workflow", "the workflow and the run"),
+                    root("schedule", "the scheduled time of the run"),
+                    root("trigger", "what started the run"),
+                ];
+                if around.iter().any(|action| has_items(action)) {
+                    items.push(root("item", "the current item of the list"));
+                }
+                if around.iter().any(|action| is_any_loop(action)) {
+                    items.push(root("loop", "the innermost loop: index, count, result"));
+                    items.push(root("loops", "the enclosing loops, by name"));
+                }
+                items
+            }
             Dialect::Tea => {
                 let mut items = vec![
                     root("state", "the state"),
@@ -241,6 +250,11 @@ impl CompletionRequest<'_> {
                 fields(&["id", "outputs", "startTime", "endTime", "scheduledTime"])
             }
             (Dialect::Loom, ["inputs"]) => named_items(&names.inputs, Is::Input),
+            (Dialect::Loom, ["loop"] | ["loops", _]) => fields(&LOOP_MEMBERS),
+            (Dialect::Loom, ["loops"]) => {
+                let loops = around.iter().filter(|action| is_any_loop(action));
+                loops.map(|action| action_item(action)).collect()
+            }
             (Dialect::Loom, ["actions"]) => names.actions.iter().map(action_item).collect(),
             (_, ["actions()" | "action()"]) | (Dialect::Loom, ["actions", _]) => fields(&RECORD),
             (_, ["outputs()"]) => fields(&["body", "statusCode", "headers"]),
@@ -275,6 +289,19 @@ impl CompletionRequest<'_> {
         }
     }
 }
+
+fn is_any_loop(action: &Action) -> bool {
+    action.is_loop() || action.is_foreach()
+}
+
+/// Returns true if the expressions of an action can read the current item of a list.
+fn has_items(action: &Action) -> bool {
+    let lists = ["select", "query", "table"];
+    action.is_foreach() || lists.contains(&&*action.kind.to_lowercase())
+}
+
+/// The members of a loop in Jinja (docs/reference/loom.md).
+const LOOP_MEMBERS: [&str; 6] = ["index", "count", "result", "started_at", "feedback", "item"];
 
 const LOOP_VARIABLES: [(&str, &str); 5] = [
     ("loopIndex", "the iteration, from 0"),
