@@ -183,8 +183,8 @@ impl Budget {
     }
 }
 
-/// Number of units per part of the text for a pattern with look-around or back references, because its search may
-/// backtrack.
+/// Number of units that are added for each searched text if the pattern has look-around or back references, because
+/// such a search may backtrack.
 const GOES_BACK: usize = 2_000;
 
 /// Returns about the number of states of a pattern's automaton. A search may visit all of them for each letter of a

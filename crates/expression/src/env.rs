@@ -42,8 +42,9 @@ pub struct ActionView {
     pub outputs: Value,
     /// The error: `{kind, code, message}`, or null.
     pub error: Value,
-    /// The time when the action started, as RFC 3339 text, or null. The next field is the time when it ended.
+    /// The time when the action started, as RFC 3339 text, or null.
     pub start_time: Value,
+    /// The time when the action ended, as RFC 3339 text, or null.
     pub end_time: Value,
     /// `trackingId`: the idempotency key, which is sent to the called service. Null outside of a run.
     pub tracking_id: Value,

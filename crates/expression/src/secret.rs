@@ -59,7 +59,8 @@ pub fn of_callback(secret: &str) -> Option<&str> {
     secret.strip_prefix(CALLBACK)
 }
 
-/// Returns the mark of a callback's address. `claim` is what the address contains in addition to the signal.
+/// Returns the mark of a callback's address. `claim` is what the address contains in addition to the signal. It is
+/// where other marks have a default.
 #[must_use]
 pub fn callback_mark(signal: &str, claim: &str) -> String {
     format!("{OPEN}{CALLBACK}{signal}{DEFAULT_IF_UNSET}{claim}{CLOSE}")
@@ -109,7 +110,7 @@ impl<'m> SecretMark<'m> {
         }
     }
 
-    /// Returns the value of the mark in an evaluation in which every secret is empty.
+    /// Returns the text that replaces the mark if every secret is empty.
     #[must_use]
     pub fn blank(self) -> &'m str {
         match self.fallback {

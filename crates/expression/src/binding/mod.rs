@@ -1,6 +1,5 @@
-//! Bindings: templates that read a value by a path instead of computing it by a text.
-//! They are used for the ports of a graph (docs/reference/canvas.md). A binding is a template like any other: pure,
-//! and parsed once.
+//! Bindings: templates that read a value by a path. They have no text in an expression language. They are used for the
+//! ports of a graph (docs/reference/canvas.md). A binding is a template like any other: pure, and parsed once.
 
 mod answer;
 mod compare;
@@ -55,7 +54,8 @@ pub enum Binding {
     /// The values of several pages, joined to one answer. Its body omits the named members, which lead to a next
     /// page.
     Paged(Template, [Name; 2]),
-    /// A value. Before it, templates are evaluated only because they may fail.
+    /// The value of the second template. The first templates are evaluated before it; an error of one of them is the
+    /// error of the binding.
     Checked(Vec<Template>, Template),
     /// A template that can read further top-level names.
     Scoped(Arc<[(Name, Template)]>, Template),

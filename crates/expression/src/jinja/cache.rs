@@ -7,9 +7,9 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Measured memory of a compiled template, in bytes: a fixed part. The next constant is the part for each byte of its
-/// text.
+/// Measured memory of a compiled template, in bytes: the part that does not depend on its text.
 const EACH: usize = 9_000;
+/// The same, for each byte of its text.
 const BYTE: usize = 40;
 /// Maximum memory in bytes of the templates of one file.
 const MOST: usize = 56 << 20;

@@ -57,7 +57,8 @@ pub(super) fn write_json(engine: &mut Environment<'static>) {
     });
 }
 
-/// Returns the syntax settings of TEA: a text stays unchanged, including the newline at its end.
+/// Returns the syntax settings of all templates. As in TEA, the text outside of braces stays unchanged, including the
+/// newline at its end.
 pub(super) fn syntax() -> SyntaxConfig {
     SyntaxConfig::builder()
         .keep_trailing_newline(true)
@@ -95,8 +96,8 @@ pub(super) fn parse_hint(text: &str) -> Option<String> {
 }
 
 /// Returns the message for an error of an evaluation.
-/// Also returns the missing value, if this is the reason. For an unknown name, the message contains the most similar
-/// known name. `piece` is the part of the text in which the error occurred.
+/// If a value is missing, also returns which one. For an unknown name, the message contains the most similar known
+/// name. `piece` is the part of the text in which the error occurred.
 pub(super) fn describe(
     error: &Error,
     text: &str,

@@ -24,12 +24,12 @@ pub(super) struct FreeVariable {
     members: Vec<String>,
     /// Whether the name of a member is computed, or a method such as `get` is called. Then any member may be read.
     is_computed: bool,
-    /// For `loops` only: the names of the members of its members that are read.
+    /// For `loops` only: the names that are read of its members, such as `index` of `loops.x.index`.
     inner: Vec<String>,
 }
 
 /// Returns the names that a template reads, from the paths that minijinja found.
-/// `literals` has the names for which a path has a [`literal_member`]. `methods` has the methods that are called on
+/// `literals` has the names that a [`literal_member`] replaces in a path. `methods` has the methods that are called on
 /// top-level names.
 pub(super) fn collect(
     paths: &HashSet<String>,

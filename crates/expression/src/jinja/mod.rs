@@ -181,7 +181,8 @@ impl Jinja {
         }
     }
 
-    /// Returns true if an undefined result evaluates to None. This is so in TEA, if all top-level names are known.
+    /// Returns true if an undefined result evaluates to None. This needs TEA or a canvas, a text that reads a member,
+    /// and only top-level names whose missing members evaluate to None.
     fn absent_is_none(&self) -> bool {
         let source = self.text.get(self.offset..self.offset + self.length);
         let lenient = |root: &FreeVariable| root.lenient(self.flavor);

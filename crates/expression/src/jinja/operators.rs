@@ -1,5 +1,6 @@
 //! The operations that [`super::rewrite`] inserts into templates.
-//! They work as in Python, and are limited. Their last two arguments are the names of the operands, for errors.
+//! They work as in Python, and count their work against the limits of the evaluation. Their last two arguments are the
+//! names of the operands, for errors.
 
 use super::{python, session};
 use crate::MAX_DEPTH;
@@ -48,7 +49,7 @@ pub(super) fn register(engine: &mut Environment<'static>) {
         session::work(size(&value))?;
         Ok::<_, Error>(value)
     });
-    // Counts the work of a loop (for each element) or of a macro (for each call).
+    // `each` is the work of one iteration of a loop, or in `__tick` of one call of a macro.
     engine.add_filter("__loop", |value: Value, each: usize| {
         session::spend(size(&value).saturating_mul(each))?;
         Ok::<_, Error>(value)
@@ -64,7 +65,8 @@ pub(super) fn register(engine: &mut Environment<'static>) {
     });
     engine.add_filter("__raw", |value: Value| value);
     engine.add_filter("__slice", slice);
-    // The built-in test would ask a lenient map for attributes, and such a map seems to have every key.
+    // The built-in test would read attributes of the operands, and a lenient map (see `object`) seems to have every
+    // key. So the tests are replaced.
     for name in ["eq", "equalto", "=="] {
         engine.add_test(name, |a: Value, b: Value| {
             compared(&a, &b)?;
@@ -168,7 +170,7 @@ fn invalid(message: String) -> Error {
     Error::new(ErrorKind::InvalidOperation, message)
 }
 
-/// Returns the number of elements that an operation on the value inspects.
+/// Returns about how many elements an operation on the value inspects. 16 bytes of text count as one element.
 pub(super) fn size(value: &Value) -> usize {
     match value.kind() {
         ValueKind::String => value.as_str().map_or(0, str::len) / 16,
@@ -208,7 +210,8 @@ fn named(value: &Value, name: &str) -> String {
     }
 }
 
-/// Returns a value in the form for a comparison, because Python's booleans equal the numbers 1 and 0.
+/// Converts a boolean to 1 or 0, because Python's booleans equal these numbers in a comparison. Returns any other value
+/// unchanged.
 fn comparable(value: &Value) -> Value {
     match value.kind() {
         ValueKind::Bool => Value::from(i64::from(value.is_true())),

@@ -103,8 +103,8 @@ impl Environment {
         if matches!(expr, Expr::Var(var) if var.id == names::ENVIRONMENT) {
             self.seen += 1;
         }
-        // A method of `env` other than `get`, or `get` with a computed name, may read any variable. One more occurrence
-        // makes the two numbers of `names` differ.
+        // A method of `env` other than `get`, or `get` with a computed name, may read any variable. Count one more
+        // occurrence without a name, so that [`Self::names`] returns `None`.
         if names::is_environment_call(expr) && names::environment(expr).is_none() {
             self.seen += 1;
         }
@@ -123,8 +123,8 @@ impl Environment {
         self.named.push(name.to_owned());
     }
 
-    /// Returns the variables that are read. Returns `None` if any variable may be read: then an occurrence of `env` is
-    /// without the name of a variable.
+    /// Returns the variables that are read. Returns `None` if an occurrence of `env` does not name a variable: then any
+    /// variable may be read.
     fn names(self) -> Option<Vec<String>> {
         (self.named.len() == self.seen).then_some(self.named)
     }
@@ -473,7 +473,7 @@ impl Writer {
     }
 
     /// Writes `a < b < c` as `a < b and b < c`.
-    /// Both are equal, because evaluating an operand has no effects.
+    /// Both mean the same, because evaluating an operand has no effects.
     fn compare(&mut self, compare: &ast::Compare<'_>) {
         let mut left = &compare.expr;
         self.push("(");
