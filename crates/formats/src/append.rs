@@ -11,8 +11,9 @@ use windlass_source::source::{Entry, Kind, Span};
 
 pub(super) const EXECUTOR: &str = "appendFile";
 
-/// The name of the variable with the lengths of files, in Loom. The constant below is its name in TEA.
+/// The name of the variable with the lengths of files, in Loom.
 pub(super) const LOOM_FILES: &str = "$files";
+/// The name of this variable in TEA.
 pub(super) const TEA_FILES: &str = "_files";
 
 /// The reason of the fault if another append to the file ran at the same time. It is short, because the fault quotes

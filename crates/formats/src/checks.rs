@@ -35,7 +35,8 @@ const AUTHENTICATION: [AuthenticationKeys; 6] = [
     ),
 ];
 
-/// Further types in a Logic Apps definition. For these, a handler provides the token, or the call has no credentials.
+/// Types in a Logic Apps definition whose keys are not checked here: a handler provides the token, or the call has no
+/// credentials.
 const OF_DESIGNERS: [&str; 3] = ["ManagedServiceIdentity", "ActiveDirectoryOAuth", "None"];
 
 /// Further types in a Logic Apps definition that Windlass does not support.
@@ -49,7 +50,7 @@ pub(super) const DATA_IN_COMMAND: &str = "a value could be read as code: pass it
 struct DataInCode {
     offset: usize,
     length: usize,
-    /// The data, if it is known what the text reads.
+    /// The first named value that the text reads, if there is one.
     data: Option<Reference>,
 }
 

@@ -73,8 +73,9 @@ pub(super) enum InputSource {
 /// The value that is mapped to an input.
 pub(super) struct MappedInput {
     pub value: Template,
-    /// Whether the input has a value in the first iteration. The next field is the same for later iterations.
+    /// Whether the input has a value in the first iteration.
     pub first: bool,
+    /// Whether the input has a value in later iterations.
     pub later: bool,
 }
 

@@ -1,11 +1,11 @@
 //! The canvas format: loop nodes in a graph of ports (docs/reference/canvas.md).
 //!
-//! A file is read in two steps. `graph`, `node`, `effect`, `loops` and `port` convert it to a tree ([`tree`]) in
-//! which every name is resolved, across all files of the bundle (the files that are stored with a run). `lower`,
-//! `lower_node` and `lower_loops` lower the tree to `hir`: a node becomes a step, a graph becomes a DAG, a loop node
-//! a loop, a component a block, and a map a foreach.
-//! Values are passed from port to port as bindings ([`windlass_expression::Binding`]). A node's inputs are evaluated,
-//! converted and checked when the node starts. [`scope`] decides which names a template can read.
+//! A file is read in two steps. `graph`, `node`, `effect`, `loops` and `port` convert it to a tree ([`tree`]). In the
+//! tree every name is resolved, across all files of the bundle (the files that are stored with a run). `lower`,
+//! `lower_node` and `lower_loops` lower the tree to `hir`: a node becomes a step, and a graph a DAG. A loop node
+//! becomes a loop, a component a block, and a map a foreach. Values are passed from port to port as bindings
+//! ([`windlass_expression::Binding`]). A node's inputs are evaluated, converted and checked when the node starts.
+//! [`scope`] decides which names a template can read.
 
 mod dock;
 mod effect;
@@ -108,7 +108,7 @@ struct WorkflowContext {
     max_count: u64,
     max_timeout: Duration,
     nodes: usize,
-    /// The files that led to the current file, outermost first, so that a file that contains itself is found.
+    /// The files that led to the current file, outermost first. With them, a file that contains itself is found.
     chain: Vec<u16>,
     /// Number of graphs that enclose the current one.
     depth: usize,

@@ -329,8 +329,9 @@ impl<'n> Tea<'_, 'n> {
     }
 }
 
-/// Finds the nodes to which an edge leads that is never followed, because an edge before it has no condition.
-/// For each, returns the node where these edges start, and the node to which the edge without a condition leads.
+/// Finds edges that are never followed, because an earlier edge of the same node has no condition. Returns the nodes at
+/// their ends. Each is returned with the node where the edges start, and the node to which the edge without a condition
+/// leads.
 fn overtaken(steps: &[StepWithEdges]) -> BTreeMap<Name, (Name, Name)> {
     let mut overtaken = BTreeMap::new();
     for (step, edges) in steps {

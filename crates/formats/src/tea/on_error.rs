@@ -1,5 +1,6 @@
 //! `on_error` of a node, with its defaults in `settings.error_handling` (docs/reference/tea.md).
-//! The node is retried. Or its failure is stored under the key `__error__` of the state, and the run continues.
+//! With the mode `retry`, the node is retried. With `retry` and `graceful`, its failure is then stored under the key
+//! `__error__` of the state, and the run continues.
 
 use super::builder::{anonymous_step, block, object, output_of, replace, set, text, with_result};
 use super::{SourcePosition, Tea, builder};
@@ -32,8 +33,8 @@ const CLASSES: [(&str, &str); 5] = [
     ("reflection", "ReflectionFailedError"),
 ];
 
-/// The exception class that TEA raises for all other faults, except those of scripts. [`RUNTIME_ERROR_KINDS`] has the
-/// kinds of these faults.
+/// The exception class that TEA raises for the faults of the kinds in [`RUNTIME_ERROR_KINDS`]. A fault of a script has
+/// a class of its own.
 const RUNTIME_ERROR: &str = "RuntimeError";
 const RUNTIME_ERROR_KINDS: [&str; 10] = [
     fault_kind::INPUT,
@@ -102,7 +103,7 @@ impl ErrorHandling {
 
 impl<'n> Tea<'_, 'n> {
     /// Reads `settings.error_handling`, the defaults for `on_error` of nodes.
-    /// As in TEA, these settings have no other effect.
+    /// As in TEA, they have no effect on a node without `on_error`.
     pub(super) fn error_handling(&mut self, entry: &'n Entry) {
         let Some(mut fields) = self.fields(&entry.value, "`error_handling`", HINT) else {
             return;
@@ -367,7 +368,7 @@ fn error_info(
     let seen = |text: &str| with_result(&fault, expression(reader, text));
     let kinds = CLASSES.map(|(kind, class)| format!("'{kind}': '{class}'"));
     let kinds = kinds.join(", ");
-    // A fault that was raised again has its class only at the beginning of its message.
+    // A fault that was caught and raised again has no code, so its class is only at the beginning of its message.
     let class = format!(
         "((result.code or result.message.split(':')[0]) if result.kind == 'script' \
          else {{{kinds}}}.get(result.kind, '{RUNTIME_ERROR}'))"

@@ -22,9 +22,10 @@ const HINT: &str =
     "for example with: { generator: { run: … }, evaluator: { type: schema, schema: … } }";
 /// Default maximum number of iterations.
 const MAX_ITERATIONS: i64 = 3;
-/// The variable with the best output so far. The next constant is the variable with its score.
-/// After the first evaluation, the state also has them as `reflection_best` and `reflection_best_score`.
+/// The variable with the best output so far. After the first evaluation, the state also has the output as
+/// `reflection_best`.
 const BEST: &str = "_windlass_best";
+/// The variable with the score of that output, which the state also has as `reflection_best_score`.
 const BEST_SCORE: &str = "_windlass_best_score";
 const VALID: &str = "(state.reflection_history | last).valid";
 

@@ -277,8 +277,9 @@ impl<'n> Tea<'_, 'n> {
         ))
     }
 
-    /// Makes the steps that store the result of a node whose parts work on the state itself.
-    /// Either their changes stay in the state, or the state is restored and only the keys of the target change.
+    /// Makes the steps that store the result of a node whose parts change the state itself. If the target merges the
+    /// result, these changes stay. For any other target, the state is restored, and then only the keys of the target
+    /// change.
     pub(super) fn result_steps(
         &mut self,
         target: &ResultTarget,

@@ -111,8 +111,8 @@ fn is_absent(node: &Node) -> bool {
 
 impl<'n> Tea<'_, 'n> {
     /// Returns true if `action` on a node does nothing, as in TEA.
-    /// This is so for all nodes of a file that has an unknown action. Otherwise only some of its actions would be
-    /// executed.
+    /// In a file with an unknown action, `action` does nothing on any node. Otherwise only some actions of the file
+    /// would be executed.
     pub(super) fn ignores_actions(&self) -> bool {
         self.nodes.iter().any(|(_, node)| is_absent(node))
     }

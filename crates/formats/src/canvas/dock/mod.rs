@@ -520,9 +520,8 @@ impl<'n> Drawing<'n> {
         by_node || self.wires.iter().any(|wire| wire.to == End::Continue(at))
     }
 
-    /// Inserts nodes into the wires that must start at an inner node.
-    /// They are the wires to the condition of a loop. Wires to a slot or an output of a loop are included if they do
-    /// not start at an inner node.
+    /// Inserts nodes into two kinds of wires: those to the condition of a loop, and those to a slot or an output of a
+    /// loop that do not start at the output of an inner node.
     fn insert_relay_nodes(&mut self) {
         for index in 0..self.wires.len() {
             let Some(wire) = self.wires.get(index) else {
