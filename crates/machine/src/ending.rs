@@ -12,11 +12,13 @@ use crate::program::{Outputs, ScopeId, State};
 use windlass_expression::{Template, Value};
 use windlass_model::model::{FAILURE, Fault, Name, NamedSpan, OWN_KEYS, Status, fault_kind};
 
-/// Maximum size in bytes of a run's result. This is far below the size that can still be read from a store.
+/// Maximum size in bytes of a run's result. A store can read much larger values, so every stored result can be read
+/// again.
 const MAX_RESULT: usize = 256 << 20;
 
 impl<'a> EndHandler<'_, 'a> {
-    /// Ends the root scope. If the workflow has an ending, a variable says how the body ended.
+    /// Ends the root scope. If the workflow has an ending (steps that follow its body, such as `on_failure`), the
+    /// variable [`FAILURE`] says how the body failed.
     pub fn conclude(&mut self, cursor: CursorId) -> MachineResult<Next> {
         if self.read().program.ending.is_none() {
             return self.succeed(cursor, false);

@@ -14,10 +14,10 @@ use windlass_expression::{
 use windlass_model::model::{Fault, Name, fault_kind};
 use windlass_value::time::{DurationError, parse_duration};
 
-/// Maximum size in bytes of an evaluated value. The state of a run may not be larger.
+/// Maximum size in bytes of an evaluated value. The engine's default limit for the state of a run is the same.
 const MAX_COMPUTED_BYTES: usize = 64 << 20;
 
-/// Maximum size in bytes of a run's result when it is evaluated. The end of the run checks the result with another
+/// Maximum size in bytes of a run's result while it is evaluated. After that, `ending` checks it with its own, lower
 /// limit.
 const MAX_RESULT_BYTES: usize = 1 << 30;
 
@@ -34,8 +34,8 @@ impl<'r, 'a> Reader<'r, 'a> {
         }
     }
 
-    /// Does the same as `view`, for the condition of a loop: there, an action of the body that has not run reads as
-    /// null.
+    /// Returns the view for the condition of a loop. It differs from `view` in one rule: an action that has not run
+    /// reads as null.
     pub fn condition_view(self, cursor: CursorId) -> View<'r> {
         View {
             missing_as_null: true,

@@ -137,10 +137,10 @@ impl Transition {
     }
 
     /// Removes and returns the requests that may start before the step is durable. The step is then stored together
-    /// with the next one. So this returns `None` if the step must not wait: it reaches a limit, it has a request that
-    /// is not safe ([`Request::is_safe`]), or one of its timers is due before `until`. Also returns `None` if the step
-    /// has no requests. Call this only for a step whose events will all be redelivered. Then everything that its
-    /// requests depend on is already durable.
+    /// with the next one. So this returns `None` if the step must not wait. That is the case if it reaches a limit, if
+    /// it has a request that is not safe ([`Request::is_safe`]), or if one of its timers is due before `until`. Also
+    /// returns `None` if the step has no requests. Call this only for a step whose events will all be redelivered. Then
+    /// everything that its requests depend on is already durable.
     pub fn take_idempotent(&mut self, until: Timestamp) -> Option<Vec<Effect>> {
         let waits = |effect: &Effect| match effect {
             Effect::Start { request, .. } => request.is_safe(),

@@ -368,9 +368,9 @@ fn results(read: Reader<'_, '_>, cursor: CursorId, scope: &Scope) -> MachineResu
     Ok(Value::array(results.collect()))
 }
 
-/// Returns the failure of a DAG. This is the failure of a last action (for which no other action waits), or, if a last
-/// action was skipped, the failure of an action for which it waited.
-/// If another action handled a failure by its `runAfter`, the failure is not returned.
+/// Returns the failure of a DAG. A last action is one for which no other action waits. The failure is that of a last
+/// action. If a last action was skipped, it is that of an action for which the last action waited. If another action
+/// handled a failure by its `runAfter`, the failure is not returned.
 fn dag_failure(program: &Program, fork: &ForkState, nodes: &[DagNode]) -> Option<RunError> {
     let last = |(index, node): (usize, &DagNode)| node.waited_by.is_empty().then_some(index);
     let mut open: Vec<usize> = nodes.iter().enumerate().filter_map(last).collect();

@@ -224,8 +224,8 @@ impl Movement<'_, '_> {
     }
 
     fn abort(&mut self, cursor: CursorId, id: EffectId, status: Status) -> MachineResult {
-        // If the effect has already ended, its action has a record. This is so if the effect's own fault is the reason
-        // for the cancel.
+        // If the effect has already ended, its action has a record. An example is an effect whose own fault is the
+        // reason for the cancel.
         let Some(effect) = self.0.run.effects.get(&id) else {
             return Ok(());
         };
