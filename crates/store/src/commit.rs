@@ -1,6 +1,6 @@
 //! What a commit writes: its record in the journal, its snapshot if it has one, the run's key in an index, and the
 //! run's header. All of these are in one atomic batch. Exception: a value that is too long for one key is split into
-//! pieces, and the further pieces (all except the first) of a long commit are stored before the batch.
+//! pieces. The further pieces (all except the first) of a long commit are stored before the batch.
 
 use super::Receipt;
 use super::codec;

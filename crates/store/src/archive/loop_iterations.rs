@@ -27,7 +27,7 @@ enum Block {
     Rows(Vec<EndedIteration>),
 }
 
-/// Cells of one loop, possibly in one row of the store with cells of other loops.
+/// A row of cells. It may also have cells of other loops, which a reader of this loop skips.
 #[derive(Clone, Debug, PartialEq)]
 struct PackedCells {
     bytes: Vec<u8>,
@@ -51,9 +51,9 @@ impl Block {
 }
 
 impl LoopIterations {
-    /// Creates the list from three sources, each in the order in which the iterations ended. `before` has iterations
-    /// from the retained rows, whose records were removed. `cells` has the archived cells of the same and all earlier
-    /// iterations. `recent` has iterations from stored records.
+    /// Creates the list from three sources, each in the order in which the iterations ended. `before` has retained rows
+    /// of iterations whose records were removed. `cells` has the archived cells of all iterations whose records were
+    /// removed. `recent` has iterations from stored records.
     pub(super) fn new(
         path: &str,
         state: Option<LoopState>,
@@ -275,7 +275,7 @@ mod tests {
         println!("{next} iterations, {bytes} bytes, {:?}", begun.elapsed());
         assert_eq!((next, of.last()), (last + 500, Some(last + 499)));
         assert_eq!(failed, next.div_ceil(500));
-        // Decoding one block needs less than a third of a megabyte of memory, in addition to the encoded cells.
+        // The encoded cells need less than 5 MiB. In addition, a reader needs the memory of one decoded block.
         assert!(bytes < 5 << 20, "{bytes}");
         assert_eq!(
             of.one(777_777).map(|one| one.started_at),
@@ -301,7 +301,7 @@ mod tests {
         let expected: Vec<u64> = (0..5).chain([7]).chain(10..20).chain([30]).collect();
         assert_eq!(numbers, expected);
         assert_eq!(all.one(12).map(|one| one.attempts), Some(3));
-        // Cells that cannot be read are left out.
+        // Cells that cannot be read are left out here, although the caller usually refuses them.
         early.truncate(3);
         let before = vec![ended(2), ended(40)];
         let some = LoopIterations::new("poll", None, before, vec![early, cells(5..8)], Vec::new());

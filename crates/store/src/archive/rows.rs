@@ -26,8 +26,9 @@ const FIRST_ROWS: u64 = 100;
 const FIRST_ROWS_BYTES: u64 = 4 << 20;
 
 /// Number of iteration rows that are stored whole for a loop's first failures, and the same number for its last
-/// failures. The second constant is the maximum size in bytes of each of these two parts.
+/// failures.
 const FAILED_ROWS: u64 = 1_000;
+/// Maximum size in bytes of the rows of the first failures, and also of those of the last failures.
 const FAILED_ROWS_BYTES: u64 = 16 << 20;
 
 /// Maximum number of whole iteration rows in one row of the archive. They are stored and removed together.

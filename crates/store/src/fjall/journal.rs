@@ -440,8 +440,7 @@ pub(super) fn read_intact_rows(path: &Path) -> Result<ReadableRows, StoreError> 
 mod tests {
     use super::*;
 
-    /// Creates the journal `made`, and removes the journal `removed`, as fjall does when all of the latter is in
-    /// tables.
+    /// Creates the journal `made`, and removes the journal `removed`, as fjall does when all of `removed` is in tables.
     fn rotate(folder: &Path, made: u64, removed: u64) {
         File::create(folder.join(format!("{made}.{ENDING}"))).unwrap();
         fs::remove_file(folder.join(format!("{removed}.{ENDING}"))).unwrap();
