@@ -135,8 +135,8 @@ impl ActionBegan {
 pub(super) enum FirstNotice {
     /// The current state of the run.
     CurrentState,
-    /// The first update of the handle. The handle has received all updates since the run started, so the current state
-    /// would be sent before the steps that led to it.
+    /// The first update of the handle, which has received all updates since the run started. Not the current state: a
+    /// follower would receive it before the steps that led to it.
     FirstStep,
 }
 

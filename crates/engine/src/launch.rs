@@ -95,7 +95,7 @@ impl Launcher {
             labels.insert(String::from(STUBS_LABEL), String::from("true"));
         }
         let mut loaded = workflow.loaded.clone();
-        // The workflow may have been loaded without an engine, and then lacks the engine's executors.
+        // If the workflow was loaded without an engine, it lacks the engine's executors.
         loaded.registry = Registry::in_engine(loaded.registry, &self.workflows.registry);
         let start = Start {
             run: run.clone(),

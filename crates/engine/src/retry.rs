@@ -1,5 +1,5 @@
-//! Retries a run that did not succeed. The retry is a new run of the same program: from its beginning with the same
-//! input, or from an iteration or an action, with the state that the run had there. The old run is unchanged.
+//! Retries a run that did not succeed. The retry is a new run of the same program. It starts at its beginning with the
+//! same input, or at an iteration or an action, with the state that the run had there. The old run is unchanged.
 
 use super::{Engine, EngineError, REQUEST_LABEL, Started, Workflow, new_id, now};
 use crate::launch::DEPTH_LABEL;

@@ -1,6 +1,6 @@
 //! Computes long steps on a few threads. Meanwhile the driver continues with all other runs. A run waits for its long
-//! step as for an effect. The jobs of guests (workflows from HTTP or MCP) and of the operator alternate, and within
-//! each of the two, the jobs of different workflows alternate.
+//! step as for an effect. The jobs of guests (workflows from HTTP or MCP) alternate with those of the operator. Among
+//! the jobs of either, those of different workflows alternate.
 
 use super::{Message, ScheduleError};
 use std::any::Any;

@@ -178,8 +178,8 @@ impl GuestMemory {
         first_not_begun
     }
 
-    /// Returns a waiting run that can be loaded now. Two kinds of runs need no room: a run that is deeper than all runs
-    /// in memory, because runs in memory may wait for it, and a run that has waited longer than [`MAX_WAIT`].
+    /// Returns a waiting run that can be loaded now. Two kinds of runs need no room. One is a run that is deeper than
+    /// all runs in memory, because these may wait for it. The other is a run that has waited longer than [`MAX_WAIT`].
     fn next_admitted(&self, now: Timestamp) -> Option<&WaitingRun> {
         let is_overdue = |one: &&WaitingRun| now.since(one.since) > MAX_WAIT;
         let mut fronts = self.waiting.values().filter_map(VecDeque::front);

@@ -131,8 +131,8 @@ impl Rates {
     /// Returns the call of a request, in the queue of the rate that the request names, or in the queue of its host.
     ///
     /// A guest is a workflow from HTTP or MCP. Rates in a guest's file apply only to guests, and only if the operator
-    /// has configured no rate. The rate name in a guest's request is used only if it is not a host, and if the operator
-    /// has configured no rate for this name or for the request's host.
+    /// has configured no rate. The rate name in a guest's request is used only if two things hold. It is not a host,
+    /// and the operator has configured no rate for this name or for the request's host.
     pub(super) fn rate_limited_call(
         &self,
         host: Option<&Name>,

@@ -18,13 +18,13 @@ struct Alias {
     to: (Root, Vec<Step>),
 }
 
-/// What the expressions of a Logic Apps definition read, and so the form of the values that they read. A **root** is a
-/// value such as the outputs of an action or a variable.
+/// The forms of the values that the expressions of a Logic Apps definition read. A **root** is a value such as the
+/// outputs of an action or a variable.
 #[derive(Default)]
 pub(super) struct InferredSchemas {
     read: BTreeMap<Root, InferredSchema>,
-    /// Roots that have the same value as a path in another root. If an action parses an answer, only the body of its
-    /// answer is this value.
+    /// Roots that have the same value as a path in another root. For an action that parses a value, only the body of
+    /// its answer is this value.
     same: Vec<Alias>,
     /// The declared types of variables.
     types: BTreeMap<String, String>,
@@ -543,8 +543,8 @@ impl InferredSchemas {
 }
 
 impl InferredSchemas {
-    /// Returns the first key of a map, if this text ends with `map[`: then the value that follows selects a member of
-    /// the map.
+    /// If the text before a value ends with `map[`, the value is a key of that map. Then returns the first key of the
+    /// map.
     fn key_of(&self, before: &str) -> Option<&str> {
         let map = before.trim_end().strip_suffix('[')?;
         let map = map.strip_suffix('?').unwrap_or(map);

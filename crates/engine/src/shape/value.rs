@@ -22,9 +22,11 @@ pub(super) enum InferredSchema {
     Leaf(Value),
     /// A value from a JSON Schema. Expressions that read the value do not change its type.
     Firm(Value),
-    /// Text that is JSON of this value. The next two variants are text that is base64 or XML of this value.
+    /// Text that is JSON of this value.
     Json(Box<InferredSchema>),
+    /// Text that is base64 of this value.
     Base64(Box<InferredSchema>),
+    /// Text that is XML of this value.
     Xml(Box<InferredSchema>),
     /// A list, with the form of its items, and whether it must have an item.
     List(Box<InferredSchema>, bool),
