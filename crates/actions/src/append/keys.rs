@@ -4,8 +4,8 @@
 //! `FILE.keys` is a list with one record per row: the hash of the row's key, and the position in the file where the row
 //! ends. The end in the last record is the end of the file. If it is not, rows were written without keys. The list is
 //! synced before the rows are written, so it has the key of every row in the file. If the end in a record is after the
-//! committed end of the file, the append of the row was not committed: the record is ignored, and the next append cuts
-//! it off.
+//! committed end of the file, the append of the row was not committed. Such a record is ignored, and the next append
+//! cuts it off.
 //!
 //! `FILE.keys.index` is a hash table of positions in that list. A lookup reads and compares the record at each position
 //! that it finds in the table, so positions in the table may be out of date. If the table is missing, it is built again

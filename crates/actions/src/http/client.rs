@@ -56,7 +56,7 @@ pub(super) struct CallOptions<'a> {
 struct Connections {
     /// A client without certificates, which is quick to build.
     plain: OnceCell<reqwest::Client>,
-    /// A client that also supports TLS. When it is built, it makes all calls.
+    /// A client that also supports TLS. Once it is built, it also makes the calls without TLS.
     secure: OnceCell<reqwest::Client>,
     /// Clients with a CA or a client certificate of their own, by a digest of the TLS settings.
     with_own_tls: Mutex<BTreeMap<[u8; 32], reqwest::Client>>,

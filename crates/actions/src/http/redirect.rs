@@ -1,6 +1,6 @@
-//! The next request after a redirect. Nothing that could be secret is sent to another origin (scheme, host and port):
-//! only a few headers are sent, and no header, address or body that contains a secret of the program. This module never
-//! sends anything.
+//! The next request after a redirect. Nothing that could be secret is sent to another origin (scheme, host and port).
+//! Only a few headers are sent there. A header, address or body that contains a secret of the program is not sent. This
+//! module never sends anything.
 
 use super::events::LAST_EVENT_ID;
 use super::fault::shown;

@@ -1,7 +1,6 @@
-//! `lua`: Lua 5.4 without access to anything outside of the script. Each script runs in a worker process, because only
-//! the end of a process aborts all work of a script, such as a pattern search, a library function or the garbage
-//! collector. The worker is this program itself, if it can be a worker (see [`lua_worker`]), or else the `windlass`
-//! command.
+//! `lua`: Lua 5.4 without access to anything outside of the script. Each script runs in a worker process. Only the end
+//! of a process aborts all work of a script, such as a pattern search, a library function or the garbage collector. The
+//! worker is this program itself, if it can be a worker (see [`lua_worker`]), or else the `windlass` command.
 
 use super::pool::Pool;
 use super::{Job, Outcome};
