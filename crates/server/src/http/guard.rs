@@ -1,6 +1,6 @@
 //! Checks the token, the host name and the origin of requests over TCP.
-//! Two attacks are prevented: a page of another site must not reach the server under a host name of its own (DNS
-//! rebinding), and must not make a user's browser send requests (CSRF).
+//! Two attacks are prevented. A page of another site must not reach the server under a host name of its own (DNS
+//! rebinding). And it must not make a user's browser send requests (CSRF).
 
 use super::listener::OPEN;
 use super::roles::Access;

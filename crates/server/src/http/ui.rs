@@ -37,9 +37,9 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (header::VARY, "accept-encoding"),
 ];
 
-/// The cache lifetime of a file whose content never changes at its URL. The constant below is for a file that may
-/// change.
+/// The cache lifetime of a file whose content never changes at its URL.
 const FOREVER: &str = "public, max-age=31536000, immutable";
+/// The cache lifetime of a file that may change.
 const REVALIDATE: &str = "no-cache";
 
 /// An embedded file.
