@@ -189,8 +189,9 @@ pub struct TestedIteration {
     pub values: BTreeMap<String, Value>,
 }
 
-/// Maximum number of iterations in which the condition is checked. The next constant limits how many are listed.
+/// Maximum number of iterations in which the condition is checked.
 const MAX_TRIED: u64 = 2_000;
+/// Maximum number of iterations that are listed.
 const MAX_LISTED: usize = 100;
 
 /// Evaluates a condition in the iterations of a loop, such as `outer#2/inner`.

@@ -21,8 +21,9 @@ pub(super) struct Action {
     pub range: Range<usize>,
     /// The index of the enclosing loop or action in [`Names::actions`].
     pub parent: Option<usize>,
-    /// The input ports of a canvas node. The next field has its output ports.
+    /// The input ports of a canvas node.
     pub inputs: Vec<String>,
+    /// The output ports of a canvas node.
     pub outputs: Vec<String>,
 }
 
