@@ -91,9 +91,9 @@ struct Reader<'a> {
     content: &'a str,
     file: u16,
     schema: Schema,
-    /// Position of the parser's last mark (a position in an event), in characters. The next field has the same position
-    /// in bytes.
+    /// Position of the parser's last mark (a position in an event), in characters.
     char_index: usize,
+    /// The same position in bytes.
     byte_index: usize,
     /// Byte at which the last value or key ends. After the start of a list or map, the byte at which its inside begins.
     last_end: usize,
