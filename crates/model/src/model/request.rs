@@ -285,8 +285,8 @@ impl Fault {
     }
 
     /// Returns true if the server has certainly not processed the request.
-    /// This is so if there was no connection, if the quota is used up (429, or a transient 403), or if the server is
-    /// busy and says for how long (503 with `Retry-After`).
+    /// That is certain if there was no connection, or if the quota is used up (429, or a transient 403). It is also
+    /// certain if the server is busy and says for how long (503 with `Retry-After`).
     #[must_use]
     pub fn is_unprocessed(&self) -> bool {
         match self.code.as_deref() {
