@@ -29,8 +29,7 @@ pub fn over_memory_json(text: &[u8]) -> Option<String> {
     is_json.then_some(message)
 }
 
-// The following numbers of bytes were measured: the maximum that a run needs for each of these when it is started with
-// many of them.
+// Measured: the maximum number of bytes that a run needs for one of the following, if it is started with many of them.
 
 /// An object with room for four members.
 const OBJECT: usize = 560;
