@@ -99,15 +99,17 @@ struct Facts {
     file: u16,
     /// What the step does, in one line.
     summary: String,
-    /// The text of the box in Mermaid and Graphviz if it is open. The next field is the text if it is closed.
+    /// The text of the box in Mermaid and Graphviz if it is open.
     text: String,
+    /// The text of the box in Mermaid and Graphviz if it is closed.
     closed_text: String,
     /// Whether the box is closed unless its inside is requested.
     closed: bool,
     condition: Option<String>,
     limits: NodeLimits,
-    /// For a canvas node, the input ports that are connected. The next field has the output ports.
+    /// For a canvas node, the input ports that are connected.
     inputs: Vec<Name>,
+    /// For a canvas node, the output ports that are connected.
     outputs: Vec<Name>,
 }
 

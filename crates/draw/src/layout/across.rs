@@ -7,8 +7,9 @@ use super::order::Order;
 
 /// Number of passes over all layers.
 const PASSES: usize = 8;
-/// Gap between two boxes. The next constant is the gap between a box and a line, or between two lines.
+/// Gap between two boxes.
 const GAP: i64 = 32;
+/// Gap between a box and a line, or between two lines.
 const LINE_GAP: i64 = 12;
 /// Two parts of a line whose positions differ by at most this distance are aligned.
 const NEAR: u64 = 10;

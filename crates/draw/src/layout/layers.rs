@@ -16,9 +16,9 @@ pub(super) struct Item {
 pub(super) struct Link {
     pub from: usize,
     pub to: usize,
-    /// Distance from the left side of the upper item at which the link starts. The next field is the distance at
-    /// which it ends at the lower item.
+    /// Distance of the start of the link from the left side of the upper item.
     pub from_at: i64,
+    /// Distance of the end of the link from the left side of the lower item.
     pub to_at: i64,
     /// Width of the link's label. 0 means that it has no label.
     pub label: i64,
@@ -63,8 +63,9 @@ pub(super) struct Layers {
     pub steps: u64,
 }
 
-/// The width that a passing line has in a layer. The next constant is the position of the line in it.
+/// The width that a passing line has in a layer.
 pub(super) const PASS: i64 = 12;
+/// The position of the line in this width.
 pub(super) const PASS_AT: i64 = 6;
 /// The height of a layer for a label.
 const LABEL_HEIGHT: i64 = 20;

@@ -21,9 +21,11 @@ const POINT: i64 = 16;
 const CHOICE: i64 = 32;
 /// Height of a line of text in a node.
 const TEXT: i64 = 18;
-/// Maximum number of characters in the label of an edge. The next constants are those in a node and in a frame.
+/// Maximum number of characters in the label of an edge.
 pub(super) const EDGE_TEXT: usize = 36;
+/// Maximum number of characters in the title of a node.
 pub(super) const NODE_TEXT: usize = 40;
+/// Maximum number of characters in the text about what a node does.
 const FRAME_TEXT: usize = 56;
 
 /// Returns the graph of a drawing, and the number of steps of inner loops that its layout needed.

@@ -3,8 +3,9 @@
 
 use super::layers::Layers;
 
-/// Maximum number of sweeps. The next constant is the maximum number of sweeps without an improvement.
+/// Maximum number of sweeps.
 const SWEEPS: usize = 12;
+/// Maximum number of sweeps without an improvement.
 const STALE: usize = 4;
 
 /// The vertices of each layer from left to right.

@@ -39,9 +39,9 @@ struct Run {
     channel: usize,
     above: i64,
     below: i64,
-    /// Where the run starts, with the position there. The next field is where it ends. Runs with the same start or
-    /// end may share a track.
+    /// Where the run starts, with the position there. Runs with the same start may share a track.
     source: (usize, i64),
+    /// Where the run ends, with the position there. Runs with the same end may share a track.
     target: (usize, i64),
 }
 
@@ -74,8 +74,9 @@ struct Router<'a> {
     links: &'a [Link],
     x: &'a [i64],
     runs: Vec<Run>,
-    /// The track of each run. The next field has the number of tracks of each channel.
+    /// The track of each run.
     track: Vec<i64>,
+    /// The number of tracks of each channel.
     tracks: Vec<i64>,
 }
 
