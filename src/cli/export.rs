@@ -28,10 +28,11 @@ text-align:left;vertical-align:top;overflow-wrap:anywhere}caption,.soft{color:va
 text-align:left}summary{cursor:pointer}.ok{fill:var(--ok)}.bad{fill:var(--bad)}.cut{fill:var(--cut)}\
 .none{fill:var(--rule)}";
 
-/// The width of a drawn strip of iterations. The next constants are its height, and the part of the height that shows
-/// durations.
+/// The width of a drawn strip of iterations.
 const WIDTH: u64 = 1_000;
+/// The height of a drawn strip.
 const HEIGHT: u64 = 48;
+/// The part of the height that shows durations.
 const ROOM: u64 = 40;
 
 pub async fn run(global: &Global, args: &ExportArgs) -> Result<Exit, Failure> {

@@ -42,7 +42,8 @@ pub fn options(
     })
 }
 
-/// Returns an engine with the handlers, secrets, key and environment variables of these options.
+/// Returns the builder of an engine with the handlers, secrets, rates, state key and readable environment variables of
+/// these options.
 pub fn engine(options: &LoadOptions, guest: &GuestArgs) -> EngineBuilder {
     let mut builder = guest
         .apply(Engine::builder())
@@ -149,7 +150,7 @@ fn read_stubs(path: &Path) -> Result<Stubs, Failure> {
     stubs.map_err(|message| Failure::Usage(format!("{name}: {message}")))
 }
 
-/// Returns the values in the file of stubs for the parameters and app settings of a definition.
+/// Returns the values that the file of stubs has for the parameters and app settings of a definition.
 fn stub_values(args: &HandlerArgs) -> Result<Vec<SourceFile>, Failure> {
     let stubs = args.stub.as_deref().map(read_stubs).transpose()?;
     Ok(stubs.map(|stubs| stubs.values).unwrap_or_default())

@@ -34,8 +34,9 @@ const STARTS: usize = 64;
 /// Number of repetitions of a measurement. Their median is reported.
 const ROUNDS: usize = 10;
 
-/// The number of loops in `throughput`. The next constant is the number of iterations of each loop.
+/// The number of loops in `throughput`.
 const LOOPS: u32 = 1_000;
+/// The number of iterations of each of these loops.
 const ITERATIONS: u32 = 20;
 
 /// `gaps` measures the iterations of a long loop after this iteration.

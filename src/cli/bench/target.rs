@@ -33,8 +33,9 @@ struct RequestLog {
 pub struct RequestWindow {
     /// How late each request was, in milliseconds: the time since the loop's last request, minus the loop's period.
     pub late: Vec<f64>,
-    /// The smallest number of requests of a loop. The next field is the largest number.
+    /// The smallest number of requests of a loop.
     pub least: u32,
+    /// The largest number of requests of a loop.
     pub most: u32,
 }
 

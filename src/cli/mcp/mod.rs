@@ -65,7 +65,8 @@ const INSTRUCTIONS: &str = "Windlass waits and repeats for you, and survives a c
 /// How long `wait_for_run` waits by default. Most clients end a call after a minute.
 const WAIT: Duration = Duration::from_secs(50);
 
-/// How long it waits for a client that requests progress reports. Such a client waits as long as reports arrive.
+/// How long `wait_for_run` waits for a client that requests progress reports. Such a client waits as long as reports
+/// arrive.
 const WAIT_WITH_PROGRESS: Duration = Duration::from_secs(600);
 
 /// The longest wait that an agent can request.
@@ -359,7 +360,8 @@ impl Agent {
     }
 
     /// Starts the run of a one-line command.
-    /// If an earlier call has started it and it has not ended, waits for this run. So a call can be repeated.
+    /// If the run of an earlier call has not ended, starts no second one, and returns the status of that run. So a call
+    /// can be repeated.
     async fn start_line(
         &self,
         made: ToolWorkflow,

@@ -18,8 +18,9 @@ use windlass_value::first_bytes;
 /// Maximum size of a result in bytes. It is small, because a model has to read all of it.
 const MAX_RESULT: usize = 8 * 1024;
 
-/// The minimum time between two requests of a client for a task. The next constant is the maximum time.
+/// The minimum time between two requests of a client for a task.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
+/// The maximum time between two requests of a client for a task.
 const MAX_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Returns a run as a task.
@@ -160,8 +161,9 @@ fn limit_request(report: &StatusReport) -> Option<(String, InputRequest)> {
     Some((key, form(message, &properties, &[CHOICE])))
 }
 
-/// The choice with which a paused run continues. The next constant is the choice that cancels the run.
+/// The choice with which a paused run continues.
 const CONTINUE: &str = "continue";
+/// The choice that cancels a paused run.
 const CANCEL: &str = "cancel";
 
 /// The answer to one of the questions of a task.

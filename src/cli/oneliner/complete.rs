@@ -321,7 +321,7 @@ fn missing_member(expression: &str) -> Option<String> {
             true => out + member,
             false => format!("({out} | default({{}})){member}"),
         };
-        // The method `get` gives none for a missing member.
+        // The method `get` returns none for a missing member.
         if let Some(name) = member.strip_prefix(".get(") {
             let object = out.strip_suffix(member)?;
             out = format!("{object}[{}]", name.strip_suffix(')')?);

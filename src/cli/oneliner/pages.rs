@@ -33,8 +33,9 @@ const CHECK: &str =
     "{{ variables.at.page_number == 0 or (variables.at.total or 0) > variables.at.seen }}";
 
 /// The statuses with which a server may refuse a page after the last one, if it has not reported a total.
-/// The next constant has those if it has reported one. Any other status is a failure.
+/// Any other status is a failure.
 const NO_PAGE: &str = "[404, 410, 416]";
+/// The same, if the server has reported a total.
 const NO_PAGE_BEHIND_TOTAL: &str = "[400, 404, 410, 416, 422]";
 
 /// Maximum number of retries of a request for a page. After that, the page has failed.
