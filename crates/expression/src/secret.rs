@@ -13,9 +13,9 @@ use std::sync::Arc;
 const OPEN: &str = "\u{E0F0}secret:";
 const CLOSE: char = '\u{E0F1}';
 
-/// The separator between the name and a default in a mark.
-/// This one means a default for an unset variable. The one below means a default for an unset or empty variable.
+/// The separator between the name and a default in a mark, if the default is only for an unset variable.
 const DEFAULT_IF_UNSET: char = '\u{E0F2}';
+/// The same separator, if the default is for an unset or empty variable.
 const DEFAULT_IF_EMPTY: char = '\u{E0F3}';
 
 /// The maximum length in bytes of a secret's name.

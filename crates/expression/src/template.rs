@@ -17,7 +17,7 @@ use windlass_value::first_chars;
 /// In which language the text of a template is written (docs/reference/expressions.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
 pub enum Syntax {
-    /// WDL if the text begins with `@` or contains `@{`. Jinja if it contains `{{` or `{%`.
+    /// WDL if the text begins with a single `@` or contains `@{`. Jinja if it contains `{{` or `{%`.
     #[default]
     Loom,
     /// WDL only, for Logic Apps definitions. `{{` is plain text.

@@ -34,7 +34,7 @@ pub(super) struct RewrittenTemplate {
     pub literals: Vec<String>,
     /// The methods that are called on top-level names: the name and the method.
     pub methods: Vec<(String, String)>,
-    /// The environment variables that are read. `None` if the name of one is computed.
+    /// The environment variables that are read. `None` if any variable may be read, because a name is computed.
     pub environment: Option<Vec<String>>,
     /// The environment variables that are read at least once without a default.
     pub without_default: Vec<String>,

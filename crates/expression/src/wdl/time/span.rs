@@ -4,8 +4,9 @@ use super::TICK;
 use crate::wdl::culture::Culture;
 use chrono::TimeDelta;
 
-/// Number of ticks of a second and of a day.
+/// Number of ticks of a second.
 const SECOND: i64 = 10_000_000;
+/// Number of ticks of a day.
 const DAY: i64 = 86_400 * SECOND;
 
 /// Converts a difference to ticks; saturates far outside of the years 1 to 9999.
