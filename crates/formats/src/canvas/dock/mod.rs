@@ -1,7 +1,8 @@
 //! Loops in the form of graph editors (docs/reference/canvas.md).
-//! The nodes of the body are in the same list as the loop and name it as `parentId`. Edges lead to docks on the
-//! inside of the loop. Before such a graph (the "drawing") is read, it is rewritten to a graph in which each loop has
-//! an inner workflow with mappings.
+//! The nodes of the body are in the same list as the loop and name it as `parentId`. Edges in the body lead to and from
+//! the dock of the loop, whose slots are the iteration number, values for the next iteration, and the condition. Before
+//! such a graph (the "drawing") is read, it is rewritten to a graph in which each loop has an inner workflow with
+//! mappings.
 
 mod write;
 
