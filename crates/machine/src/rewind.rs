@@ -139,7 +139,7 @@ pub fn visited(
             iteration.map(|cursor| View::of(program, &state, cursor, &Budget::default()).path());
         places.extend(action.map(VisitedPoint::Action));
         places.extend(iteration.map(VisitedPoint::Iteration));
-        // If a point was reached several times, only the last time counts.
+        // Several entries may be of the same point, which is returned once. So more entries than `most` are stored.
         while places.len() > most.saturating_mul(2) {
             places.pop_front();
         }

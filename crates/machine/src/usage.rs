@@ -103,7 +103,7 @@ pub struct BudgetUse {
     pub kind: BudgetKind,
     used: i64,
     limit: i64,
-    /// The amount by which a resume after a pause raises the limit.
+    /// The amount that a resume after a pause grants in addition to the used amount.
     granted: i64,
 }
 
