@@ -38,9 +38,10 @@ pub enum Order {
     NewestFirst,
 }
 
-/// `FIRST_SLICE`: number of bytes of a journal that are copied at once at the beginning. Later copies are larger, up to
-/// `MAX_SLICE`. Commits wait for the copying, but not for the decoding.
+/// Number of bytes of a journal that are copied at once at the beginning. Later copies are larger, up to [`MAX_SLICE`].
+/// Commits wait for the copying, but not for the decoding.
 const FIRST_SLICE: usize = 16 << 10;
+/// Maximum number of bytes of a journal that are copied at once.
 const MAX_SLICE: usize = 1 << 20;
 
 /// The decoded records of a row.

@@ -17,12 +17,14 @@ use bincode::{Decode, Encode};
 use std::collections::{BTreeMap, HashMap};
 use windlass_machine::IterationRow;
 
-/// Maximum number of iterations in one row of cells, and maximum size of the row in bytes.
+/// Maximum number of iterations in one row of cells.
 const MAX_CELLS: u64 = 4_096;
+/// Maximum size of a row of cells in bytes.
 const MAX_CELLS_BYTES: usize = 16 << 10;
 
-/// Number of a loop's first iteration rows that are stored whole, and the maximum size of all of these in bytes.
+/// Number of a loop's first iteration rows that are stored whole.
 const FIRST_ROWS: u64 = 100;
+/// Maximum size of all of these rows in bytes.
 const FIRST_ROWS_BYTES: u64 = 4 << 20;
 
 /// Number of iteration rows that are stored whole for a loop's first failures, and the same number for its last
