@@ -20,8 +20,9 @@ use utoipa::ToSchema;
 use windlass_store::StoreError;
 use windlass_value::time::Timestamp;
 
-/// The files in a state directory: the current one, and the previous one.
+/// The current file in a state directory.
 const FILE: &str = "audit.jsonl";
+/// The previous file in a state directory.
 const OLD: &str = "audit.jsonl.old";
 
 /// When the current file has this size in bytes (about 80,000 commands), it becomes the previous file.

@@ -17,10 +17,11 @@ pub const REQUEST_LABEL: &str = "windlass.request";
 /// Prefix of the labels that only Windlass may set.
 const RESERVED: &str = "windlass.";
 
-/// Maximum number of labels of a run, and maximum length of a name and of a text, in bytes. They are limited because
-/// lists of runs contain the labels of all runs.
+/// Maximum number of labels of a run. Labels are limited because lists of runs contain the labels of all runs.
 const MAX_LABELS: usize = 100;
+/// Maximum length of the name of a label, in bytes.
 const MAX_LABEL_NAME: usize = 128;
+/// Maximum length of the text of a label, in bytes.
 const MAX_LABEL_TEXT: usize = 4096;
 /// Maximum size of all labels of a run, in bytes. It is small because runs remain in the lists after their end.
 const MAX_LABEL_BYTES: usize = 16 << 10;

@@ -13,15 +13,17 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 use windlass_model::model::trace_id;
 
-/// Maximum number of spans that wait for their request, and maximum number of spans in one request.
+/// Maximum number of spans that wait for their request.
 const WAITING: usize = 8_192;
+/// Maximum number of spans in one request.
 const BATCH: usize = 512;
 
 /// Time for which the first span of a request waits for others.
 const GATHER: Duration = Duration::from_millis(500);
 
-/// Timeout of a request, and the timeout of all remaining requests when the engine stops.
+/// Timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout of all remaining requests together when the engine stops.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The collector of spans.

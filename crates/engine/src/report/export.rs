@@ -28,9 +28,9 @@ const ACTIONS: usize = 50;
 
 const CELLS: u64 = 200;
 
-/// Maximum size of one value, and of all values together, in bytes. If a value is longer, only its beginning is
-/// included.
+/// Maximum size of one value, in bytes. If a value is longer, only its beginning is included.
 const MAX_VALUE_BYTES: usize = 8 << 10;
+/// Maximum size of all values together, in bytes.
 const MAX_ALL_VALUES_BYTES: usize = 4 << 20;
 
 /// A run in one document of bounded size.

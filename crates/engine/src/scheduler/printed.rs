@@ -15,8 +15,9 @@ use windlass_value::time::Timestamp;
 /// Maximum number of lines that may wait for a reader.
 const CHANNEL_CAPACITY: usize = 2_048;
 
-/// Maximum number of lines of one command in memory, and the maximum number of bytes of these lines.
+/// Maximum number of lines of one command in memory.
 const MAX_LINES: usize = 1_000;
+/// Maximum number of bytes of these lines.
 const MAX_BYTES: usize = 64 << 10;
 
 /// How long the output of an ended command stays in memory: a caller that starts a run follows it a little later.

@@ -11,8 +11,9 @@ use windlass_machine::program::ScopeKind;
 use windlass_machine::{EarlierState, variables_at};
 use windlass_store::{EndedIteration, Journal, RowLocation, StoreError};
 
-/// Maximum number of commits that are read at a time, and maximum number of commits that are read in total.
+/// Maximum number of commits that are read at a time.
 const READ: usize = 64;
+/// Maximum number of commits that are read in total.
 const MOST: usize = 4_096;
 
 pub fn variables(
