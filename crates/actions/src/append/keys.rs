@@ -23,9 +23,9 @@ use windlass_model::model::sha256;
 /// The first bytes of a list.
 const LIST_HEADER: [u8; RECORD] = *b"windlass keys of rows 1\n";
 
-/// The offset of the hash of the key expression, which is after the header. Then the number of records that the header
-/// and this hash occupy.
+/// The offset of the hash of the key expression, which is after the header.
 const EXPRESSION: u64 = RECORD as u64;
+/// Number of records that the header and this hash occupy.
 const HEADERS: u64 = 2;
 
 /// Size in bytes of a record: a hash and an end.
@@ -42,8 +42,9 @@ const TABLE_MAGIC: u64 = u64::from_be_bytes(*b"wl-idx-1");
 /// records.
 const TABLE_HEADER: usize = 24;
 
-/// The number of slots of a new table, and the factor by which a table grows. Both are powers of two.
+/// The number of slots of a new table, a power of two.
 const FIRST_SLOTS: u64 = 1 << 12;
+/// The factor by which a table grows, a power of two.
 const GROWTH: u64 = 8;
 
 /// Number of slots that are read at once.

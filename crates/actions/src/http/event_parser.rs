@@ -8,8 +8,9 @@ use std::time::Duration;
 /// Maximum size in bytes of an event, and of a line.
 pub(super) const MAX_EVENT: usize = 16 << 20;
 
-/// Minimum and maximum of the wait before the next connection that a server may request.
+/// Minimum wait before the next connection, if a server requests a shorter one.
 const MIN_RETRY: Duration = Duration::from_millis(100);
+/// Maximum wait before the next connection, if a server requests a longer one.
 const MAX_RETRY: Duration = Duration::from_secs(3600);
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";

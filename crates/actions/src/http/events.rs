@@ -31,9 +31,10 @@ const ID: &str = "id";
 /// The wait before the next connection, if the server requests no wait. Browsers use the same time.
 const DEFAULT_RETRY: Duration = Duration::from_secs(3);
 
-/// The minimum wait after a connection without an event. It doubles with each such connection, from the first value up
-/// to the second.
+/// The minimum wait after a connection without an event. It doubles with each such connection, up to
+/// [`LONGEST_IDLE_WAIT`].
 const FIRST_IDLE_WAIT: Duration = Duration::from_millis(50);
+/// The longest wait after a connection without an event.
 const LONGEST_IDLE_WAIT: Duration = Duration::from_secs(30);
 
 /// An answer. If it is not a stream of events, its body is read at once.

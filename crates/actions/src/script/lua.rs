@@ -22,9 +22,9 @@ mod work;
 /// Maximum size in bytes of a script's memory, if the action has no limit.
 const DEFAULT_MEMORY: usize = 64 << 20;
 
-/// The first argument of a worker. The second argument is the version, because both processes must have the same
-/// version.
+/// The first argument of a worker.
 const WORD: &str = "__lua";
+/// The second argument of a worker: both processes must have the same version.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Whether this program called [`lua_worker`], so that it can also be a worker.
