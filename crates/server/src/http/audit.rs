@@ -10,8 +10,9 @@ use std::sync::Arc;
 use utoipa::IntoParams;
 use windlass_engine::{AuditFilter, AuditReport, Timestamp};
 
-/// The default and the maximum size of a page.
+/// The default size of a page.
 const PAGE: usize = 100;
+/// The maximum size of a page.
 const MAX_PAGE: usize = 10_000;
 
 /// Selects the listed entries.

@@ -19,8 +19,9 @@ use windlass_engine::report::{
 };
 use windlass_engine::{ErrorCode, Status, now};
 
-/// The default and the maximum size of a page.
+/// The default size of a page.
 const PAGE: usize = 100;
+/// The maximum size of a page.
 const MAX_PAGE: usize = 1_000;
 
 /// The default number of cells of a strip (the iterations of a loop, summarized in cells).

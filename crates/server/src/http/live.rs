@@ -28,8 +28,9 @@ use utoipa::{IntoParams, ToSchema};
 use windlass_engine::report::{RunRow, rows, status};
 use windlass_engine::{ErrorCode, Inspector, Name, RunIndex, Timestamp, now};
 
-/// The default and the maximum number of events per second for a client.
+/// The default number of events per second for a client.
 const USUAL_HZ: f64 = 10.0;
+/// The maximum number of events per second for a client.
 const MAX_HZ: f64 = 60.0;
 
 /// Maximum number of rows in an event. If there are more rows, they are in the next events.

@@ -20,8 +20,9 @@ pub(super) const OPEN_METRICS_1: &str =
     "application/openmetrics-text; version=1.0.0; charset=utf-8";
 pub(super) const PLAIN_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Counts of runs are reused for this time, or for this multiple of the time that counting needed.
+/// Counts of runs are reused for this time at least.
 const FRESH: Duration = Duration::from_secs(1);
+/// If counting takes long, the counts are reused for this multiple of that time.
 const REST: u32 = 20;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]

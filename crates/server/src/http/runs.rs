@@ -40,15 +40,17 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Maximum length of an idempotency key, in bytes.
 const MAX_KEY: usize = 256;
 
-/// The default and the maximum size of a page of runs.
+/// The default size of a page of runs.
 const PAGE: usize = 50;
+/// The maximum size of a page of runs.
 const MAX_PAGE: usize = 1_000;
 
 /// Maximum number of runs that a request selects by their ids.
 pub(super) const MAX_SELECTED_RUNS: usize = 200;
 
-/// The default and the maximum number of iterations, and of events, in one answer.
+/// The default number of iterations, and of events, in one answer.
 const ROWS: usize = 100;
+/// The maximum number of iterations, and of events, in one answer.
 const MAX_ROWS: usize = 10_000;
 
 /// Maximum time to wait for a result, in seconds.

@@ -12,8 +12,9 @@ use utoipa::IntoParams;
 use windlass_engine::report::{DumpFilter, DumpReport, dump as dump_report};
 use windlass_engine::{BackedUp, ErrorCode, PruneFilter, Pruned, now, parse_duration};
 
-/// The default and the maximum size of a page of dumps.
+/// The default size of a page of dumps.
 const PAGE: usize = 20;
+/// The maximum size of a page of dumps.
 const MAX_PAGE: usize = 200;
 
 /// Maximum number of iterations that the dump of a run has.

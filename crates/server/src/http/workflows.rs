@@ -24,8 +24,9 @@ use windlass_engine::{
 /// The body of a request that contains a workflow: a `WorkflowText`, or only the workflow.
 pub(super) type WorkflowBody = OrWorkflow<WorkflowText>;
 
-/// The default and the maximum size of a page of workflows.
+/// The default size of a page of workflows.
 const PAGE: usize = 100;
+/// The maximum size of a page of workflows.
 const MAX_PAGE: usize = 1_000;
 
 impl Envelope for WorkflowText {
