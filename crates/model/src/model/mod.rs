@@ -331,8 +331,9 @@ pub const RECEIVED_VARIABLE: &str = "_windlass_received";
 /// The variable with the ids of the signals that a run received most recently.
 pub const SIGNAL_IDS_VARIABLE: &str = "_windlass_signals";
 
-/// The action that writes a value of the workflow's state, and the action that reads the current value.
+/// The action that writes a value of the workflow's state.
 pub const SET_STATE: &str = "setState";
+/// The action that reads a value of the workflow's state.
 pub const GET_STATE: &str = "getState";
 
 /// For an `on_failure` or `on_finish` that fails: the name of the variable with its error, and of a label of the run.
