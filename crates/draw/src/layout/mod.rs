@@ -16,8 +16,9 @@ use windlass_model::model::Name;
 
 /// Padding inside of a frame, and around the whole graph.
 const PAD: i64 = 20;
-/// Size of the point at which a scope starts or ends, and of the diamond of a choice.
+/// Size of the point at which a scope starts or ends.
 const POINT: i64 = 16;
+/// Size of the diamond of a choice.
 const CHOICE: i64 = 32;
 /// Height of a line of text in a node.
 const TEXT: i64 = 18;
