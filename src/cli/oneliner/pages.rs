@@ -41,7 +41,7 @@ const NO_PAGE_BEHIND_TOTAL: &str = "[400, 404, 410, 416, 422]";
 /// Maximum number of retries of a request for a page. After that, the page has failed.
 const RETRIES: u64 = 10;
 
-/// After this number of equal pages in a row, the run ends. The server ignores the number of the page, or has no
+/// After this number of equal pages in a row, the run ends: the server ignores the number of the page, or has no
 /// further rows.
 pub(super) const SAME_PAGES: u64 = 3;
 
@@ -545,7 +545,8 @@ fn before_filters(expression: &str) -> (String, bool) {
 /// The address in the header Link with `rel="next"` (RFC 8288). It is empty on the last page.
 const LINK: &str = "{{ (actions.look.outputs.get('links') or {}).get('next') or '' }}";
 
-/// Returns an expression whose value is null if the last page does not have a part of it, at any depth.
+/// Converts an expression for the next page to a form that is null if a part of its path is missing, at any depth. The
+/// last page may lack any part of it.
 fn following(expression: &str) -> String {
     if expression.starts_with('@') {
         return expression.to_owned();
