@@ -57,7 +57,8 @@ impl<F: Format> ActionReader<'_, F> {
     }
 
     /// Returns the retry policy of an action that does not set one.
-    /// It is the policy of the file. Without one, it is the default of Windlass.
+    /// It is the policy of the file. Without one, it is the default of Windlass. Returns `None` if the action has a
+    /// retry already, and in formats without extended policies.
     pub(crate) fn default_retry(
         &self,
         act: &ActionFields<'_>,

@@ -170,7 +170,8 @@ pub(super) fn reflected(reader: &Reader<'_>, state: Template) -> Vec<(&'static s
 }
 
 /// Makes the template of the value of inline code.
-/// It is what the code returned. Without that, it is the code's `result`, or else a changed `output`.
+/// In Python, it is what the code returned. Without that, it is the code's `result`, or else a changed `output`. In Lua
+/// and Prolog, it is the result of the script.
 pub(super) fn value_of(reader: &Reader<'_>, language: Language) -> Template {
     match language {
         Language::Python => expression(
