@@ -194,7 +194,7 @@ impl Transition {
         self.effects.push(effect);
     }
 
-    /// Returns true if the event changed nothing, so that nothing needs to be stored.
+    /// Returns true if the step has neither changes nor effects, so that nothing needs to be stored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.effects.is_empty()

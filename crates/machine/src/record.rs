@@ -75,8 +75,8 @@ impl Drop for Nested {
 }
 
 impl ActionRecord {
-    /// Returns true if the output and the inputs each have at most about this many bytes. An output with references to
-    /// other records never fits.
+    /// Returns true if the output and the inputs each have at most about this many bytes. An output that refers to a
+    /// loop, to iterations or to branches never fits. Any other reference needs no bytes.
     pub fn fits_in_bytes(&self, bytes: usize) -> bool {
         let given = match &self.output {
             Output::Value(value) => Some(value),
