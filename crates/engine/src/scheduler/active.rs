@@ -208,7 +208,7 @@ impl ActiveRun {
         self.tasks.start(on, of, id, request);
     }
 
-    /// Returns whether the run's workflow is the operator's or a guest's (from HTTP or MCP).
+    /// Returns the origin of the run's workflow: the operator or a guest (from HTTP or MCP).
     pub fn origin(&self) -> Origin {
         self.registry.origin()
     }
@@ -276,8 +276,8 @@ impl ActiveRun {
         effects
     }
 
-    /// Returns whether the run would continue in the same way if it left memory and was loaded again. Effects in flight
-    /// are not considered.
+    /// Returns whether the run would continue in the same way if it left memory and was loaded again. False for a run
+    /// that has ended or that the store does not list as runnable. Effects in flight are not considered.
     pub fn is_between_steps(&self) -> bool {
         self.inbox.is_empty()
             && self.missing.is_none()
