@@ -48,7 +48,7 @@ impl Request {
 
     /// Returns true if the request has no side effects, so that it may be sent again.
     /// Such a request is GET or HEAD (RFC 9110, 9.2.1). It has no body, because a body may be a command, and no
-    /// header that names another method. It does not write a file of this machine either.
+    /// header that names another method. It neither sends nor writes a file of this machine.
     #[must_use]
     pub fn is_safe(&self) -> bool {
         let method = self.inputs.get("method").map_or(Some("GET"), Value::as_str);
