@@ -98,7 +98,7 @@ pub struct ActionRetry {
     pub name: String,
     /// Its line in the file.
     pub line: u32,
-    /// The maximum number of further attempts: a number, or the expression that computes it.
+    /// The maximum number of further attempts: a number, or the expression that gives it.
     pub count: String,
     /// The waits between the attempts.
     pub wait: String,
