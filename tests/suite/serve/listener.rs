@@ -177,6 +177,15 @@ async fn health_is_reported_when_everything_else_waits() {
         let response = ask(&server, path).await;
         assert!(response.starts_with("HTTP/1.1 200"), "{path}: {response}");
     }
+    // A request beyond the limit waits for a moment. If a connection ends meanwhile, the request is answered.
+    let mut late = connect(&server).await;
+    late.write_all(b"GET /v1/runs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    drop(waiting);
+    let response = rest(&mut late).await;
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     drop(streams);
 }
 

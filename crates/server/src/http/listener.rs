@@ -35,6 +35,10 @@ const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 /// Timeout for receiving a request head. The time between two requests counts as well.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
+/// Maximum time that a request on a connection beyond the limit waits for room, and the interval of the checks.
+const ROOM_TIME: Duration = Duration::from_secs(1);
+const ROOM_CHECK_INTERVAL: Duration = Duration::from_millis(20);
+
 pub(super) struct ClientListener {
     socket: Socket,
     connections: Arc<Connections>,
@@ -351,6 +355,19 @@ impl Connected<IncomingStream<'_, ClientListener>> for ConnectionInfo {
     }
 }
 
+/// Returns true if the connection may send any request. Waits for a moment if there is no room: other requests may be
+/// about to end, or about to wait for their clients.
+async fn wait_for_room(connection: &Connection) -> bool {
+    let patience = Instant::now() + ROOM_TIME;
+    while !connection.has_room() {
+        if Instant::now() >= patience {
+            return false;
+        }
+        tokio::time::sleep(ROOM_CHECK_INTERVAL).await;
+    }
+    true
+}
+
 /// Marks a connection as busy until the client has read the whole answer.
 /// A connection beyond the limit receives only answers about health.
 pub(super) async fn mark_busy(
@@ -359,7 +376,8 @@ pub(super) async fn mark_busy(
     next: Next,
 ) -> Response {
     let busy = info.connection.busy();
-    let mut response = match OPEN.contains(&request.uri().path()) || info.connection.has_room() {
+    let is_open = OPEN.contains(&request.uri().path());
+    let mut response = match is_open || wait_for_room(&info.connection).await {
         true => next.run(request).await,
         false => {
             let problem = Problem::new(ErrorCode::Unavailable, "too many connections: try again");
