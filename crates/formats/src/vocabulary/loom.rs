@@ -60,7 +60,7 @@ pub(super) const COMMON: &[Key] = &[
 ];
 
 const NAME: Key = key("name", TEXT, "of a variable: its name; else the key of the action")
-    .reference("the variable of a variable action; the name of an action without a key, such as that of `catch`. Every other action is called by its key");
+    .reference("the variable of a variable action; the name of an action without a key, such as that of `catch`. Every other action is named by its key");
 
 /// The keys of every action that concern its outcome.
 pub(super) const OUTCOME: &[Key] = &[
@@ -196,7 +196,7 @@ pub(super) const SHELL: &[Key] = &[
     key("env", OBJECT, "variables of its environment")
         .reference("variables that are added to the engine's environment. A value that is not text becomes JSON; null removes a variable"),
     key("files", OBJECT, "values in files that only this command reads, by the variable that has the path")
-        .reference("values that the command reads from files: a map with names of variables. Each variable has the path of its file. Only the command's user can read the files; they are deleted when the command has ended"),
+        .reference("a map from names of variables to values that the command reads from files. Each variable has the path of its file. Only the command's user can read the files; they are deleted when the command has ended"),
     key("cwd", TEXT, TEMPLATE_TEXT)
         .reference("the working directory. The default, and the base of a relative path, is the folder where the run was started; for a stored workflow the server's folder"),
     RATE.reference("the name of a [rate limit](rate-limits.md#a-quota-of-several-hosts-or-of-a-customer) that the command counts against"),
@@ -250,7 +250,7 @@ pub(super) const FILE: &[Key] = &[
     key("text", TEXT, "text as it is")
         .reference("a text that is appended as it is"),
     key("append", Type::WithRules(r#"{"deprecated":true}"#, &Type::Exactly("true")), "existing rows always stay")
-        .reference("only `true`; existing rows always stay"),
+        .reference("only `true`, which has no effect"),
     key("key", TEXT, "a member of a row, or an expression about item: a row whose key was written before is dropped")
         .reference(r#"a member of a row (`id`, `meta.id`), or an expression about `item`. A row is dropped if the file has a row with the same key. A null key fails the action. `1`, `1.0` and `"1"` are three keys"#),
     key("format", Type::Words(&["ndjson", "json", "csv"]), "of rows; default ndjson")

@@ -9,7 +9,7 @@ pub(crate) const MODEL: &[Key] = &[
         .reference("a list of `{role, content}`, in place of `prompt`"),
     key("system", Type::Any, "the system message"),
     key("model", TEXT, "required for HTTP; else OPENAI_MODEL")
-        .reference("the model; required over HTTP. Default: `OPENAI_MODEL`"),
+        .reference("the model; required over HTTP, unless `OPENAI_MODEL` or, on Azure, `AZURE_OPENAI_DEPLOYMENT` is set"),
     key("temperature", Type::Any, "default 0.7; null leaves it to the model")
         .reference("default 0.7; with null the model decides"),
     key("provider", TEXT, "openai, azure, ollama, shell, or auto (default)")

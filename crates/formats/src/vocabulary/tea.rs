@@ -102,7 +102,7 @@ pub(super) const PARALLEL: &[Key] = &[
     key("subgraph", TEXT, "Of a dynamic_parallel: a workflow file that runs for each item.")
         .reference("a workflow file in the folder of this file, which runs for each item"),
     key("input", OBJECT, "The initial state of the subgraph; with templates.")
-        .reference("the initial state of the `subgraph`, which may have templates"),
+        .reference("the initial state of the `subgraph`; it may contain templates"),
     key("max_concurrency", Type::WithRules(r#"{"minimum":1}"#, &Type::Json(&["integer", "string"])), "How many items at a time; default 32.")
         .reference("the maximum of branches at a time; default 32. If the value is a template, the items run one at a time, with a warning"),
     key("fail_fast", FLAG, "Begins no more branches after one that failed.")
@@ -112,7 +112,7 @@ pub(super) const PARALLEL: &[Key] = &[
         Type::Json(&["boolean", "string"]),
         "This node joins parallel branches; of a dynamic_parallel, the node that collects its results.",
     )
-    .reference("required, as in TEA; the name of an existing node. It has no other effect: the edges decide which node is next"),
+    .reference("required, as in TEA; here only the name of an existing node. It has no effect: the edges decide which node is next"),
 ];
 pub(super) const ROOT: Map = Map {
     keys: &[&[
@@ -147,7 +147,7 @@ pub(super) const ROOT: Map = Map {
             }),
             "",
         )
-        .reference("`max_steps`; `llm`: defaults for `llm.call` and for evaluators of the type `llm`; any other key is `settings.x`"),
+        .reference("`max_steps`; `llm`: defaults for `llm.call` and for evaluators of the type `llm`; templates read any other key `x` as `settings.x`"),
         key("handlers", OBJECT, "Commands and addresses that answer for actions, by name.")
             .reference("programs and addresses for `activity` and `actor`, as in [Loom](loom.md#handlers), Windlass's own YAML format"),
         key("extraction_schema", Type::Any, "Default for `schema` of validate.extraction.")
@@ -257,7 +257,7 @@ pub(super) const ON_ERROR: Map = Map {
             Type::Words(&["raise", "graceful", "retry"]),
             "graceful: the error becomes the key __error__ of the state. retry: the same after more attempts.",
         )
-        .reference("`raise` (default) ends the run. `graceful`: the error becomes the key `__error__` of the state, and the run continues. `retry`: the same, but after more attempts"),
+        .reference("`raise` (default) ends the run. `graceful`: the error becomes the key `__error__` of the state, and the run continues. `retry`: more attempts, and then as `graceful`"),
         key("max_retries", Type::Integer(0, Some(100)), "Attempts after the first; default 3.")
             .reference("the number of attempts after the first one; default 3"),
         key(
