@@ -12,6 +12,9 @@ use windlass_expression::Value;
 use windlass_machine::Change;
 use windlass_store::StoreError;
 
+/// A file system that cannot be remounted so many times is in use. Each attempt takes some milliseconds.
+const REMOUNTS: usize = 5_000;
+
 /// A small file system in memory; unmounted when it is dropped.
 struct Small(PathBuf);
 
@@ -28,11 +31,18 @@ impl Small {
     }
 
     fn again(&self, how: &str) {
-        let done = Command::new("mount")
-            .args(["-o", &format!("remount,{how}")])
-            .arg(&self.0)
-            .output();
-        assert!(done.unwrap().status.success());
+        // A closed database may still have files open for a moment: in its own threads, and in a process that another
+        // test is starting.
+        for _ in 0..REMOUNTS {
+            let done = Command::new("mount")
+                .args(["-o", &format!("remount,{how}")])
+                .arg(&self.0)
+                .output();
+            if done.unwrap().status.success() {
+                return;
+            }
+        }
+        panic!("{} is in use", self.0.display());
     }
 
     /// Each reader sees what was acknowledged, including readers that open the store read-only.
