@@ -1,5 +1,6 @@
 //! Forks: foreach, parallel and DAG. A fork is a frame with branches, and each branch has a cursor of its own. An
-//! isolated branch also has variables of its own, and only its result is passed to the fork.
+//! isolated branch also has variables of its own, and only its result is passed to the fork. Only parallel branches of
+//! The Edge Agent are isolated.
 //!
 //! A branch that fails never cancels the others.
 //! After a failure, a foreach with [`OnError::Stop`] starts no new items, and in a DAG, `runAfter` decides which of the
@@ -118,7 +119,8 @@ impl<'a> ForkHandler<'_, 'a> {
         Ok(branches.try_cross_boundary(parent, cursor, !light))
     }
 
-    /// Ends a branch with a fault that nothing inside the branch caught.
+    /// Ends a branch with a fault that nothing inside the branch caught. No other item of the foreach ends in the same
+    /// transition.
     pub fn branch_failed(&mut self, cursor: CursorId, error: RunError) -> MachineResult<Next> {
         let (parent, index) = self.read().branch_of(cursor)?;
         if self.is_foreach(parent)? && !self.branches().try_cross_boundary(parent, cursor, true) {

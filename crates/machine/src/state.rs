@@ -53,7 +53,7 @@ pub struct RunState {
     pub next_id: u64,
     /// How the run ended; `None` until it has ended.
     pub outcome: Option<Box<Outcome>>,
-    /// Since when and why the run is paused.
+    /// Since when and why the run is paused. Meanwhile, the results of effects are recorded, but no step follows.
     pub paused: Option<(Timestamp, PauseReason)>,
     /// The run's variables by name; always an object. An isolated branch has variables of its own:
     /// [`RunState::variables_of`].

@@ -1,6 +1,6 @@
 //! Runs that a run starts and waits for (`type: workflow`). The call is an activity that ends when the called run ends.
 //! The id of the called run is made from the call. So if a worker repeats the call, it finds the run that was started
-//! before.
+//! before. While the activity waits, it needs no slot of the worker.
 
 use super::TemporalError;
 use super::client::start_request;

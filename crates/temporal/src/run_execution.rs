@@ -1,8 +1,9 @@
 //! A run on Temporal: computes the commands to Temporal (orders) from the inputs of a workflow task. A run has one or
 //! more executions. If its history gets long, the run **carries over**: it continues as a new execution, which begins
-//! with the run's state. The result of a task depends only on the sources, the carried-over state and the events of the
-//! history. A worker uses this to continue a run, and a reader to compute the state of a run from its history. So both
-//! see the same run.
+//! with the run's state. It carries over after a step and before the effects of this step start. The new execution
+//! starts them (`RunHost::outstanding`). The result of a task depends only on the sources, the carried-over state and
+//! the events of the history. A worker uses this to continue a run, and a reader to compute the state of a run from its
+//! history. So both see the same run.
 
 use super::TemporalError;
 use super::wire::{ActivityInput, Command, MAX_PAYLOAD, RunStart, StartState, Wire};

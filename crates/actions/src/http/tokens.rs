@@ -1,5 +1,6 @@
 //! OAuth 2.0 tokens (RFC 6749). If several calls need the same token, it is fetched once. It is cached only in memory,
-//! until shortly before it expires.
+//! until shortly before it expires. A token may be requested before the step of its call is durable, because no run
+//! stores tokens.
 
 use super::client::Client;
 use super::credentials::{no_token, unusable};

@@ -1,5 +1,7 @@
 //! Runs that other runs start and wait for (`type: workflow`). The id of a child run is made from the call that starts
-//! it. So a call that is repeated after a crash finds the run that it started before.
+//! it. So a call that is repeated after a crash finds the run that it started before. If the machine aborts the call,
+//! the driver cancels the child run. After a crash, the engine cancels each child run whose parent no longer waits for
+//! it (`launch.rs`).
 
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, OnceLock, Weak};

@@ -1,7 +1,20 @@
 //! The commit pipeline: advance the busy runs, make their steps durable, and release the effects. An effect starts when
-//! its step is durable. Requests without side effects ("safe requests") are an exception in two cases. If a timer led
-//! to a safe request, the request starts at once, and the step is held: it is stored together with the answer. If the
-//! answer to a safe request led to another safe request, that request starts while the disk syncs the step.
+//! its step is durable. Requests without side effects (`Request::is_safe`, "safe requests") are an exception in two
+//! cases, if no loop reaches a limit in the step:
+//!
+//! - A held step. All events that led to the step are redelivered after a crash (`RunHost::is_redelivered`), and all
+//!   data that its requests depend on is durable. If all requests of the step are safe, they start at once. The step is
+//!   held: it is stored together with the answer, or after [`HOLD`].
+//! - A step that the disk syncs. The operating system has the step (`Store::commit_with_callback`), so only a power cut
+//!   can remove it. No event that led to the step had side effects (`RunHost::is_side_effect_free`). Its safe requests
+//!   start while the driver's own thread waits for the disk.
+//!
+//! A step is not held in these cases:
+//!
+//! - The run has a row in the store's index of due times. Only a commit removes this row, and until then the driver
+//!   would find the run there again and again.
+//! - The process stops and waits for the end of all effects (`Driver::commands_only`).
+//! - The store refused a group, and has accepted none since (`Driver::can_hold_steps`).
 
 use super::active::{ActiveRun, Advance, HeldStep, LARGE_COMMIT, PendingComputation};
 use super::buffers::BATCH;

@@ -1,5 +1,13 @@
 //! Lowers steps to states and scopes, from the end of the workflow to its beginning, because a state needs the id of
 //! its successor. Afterwards, `number` puts the states in reading order.
+//!
+//! - An action with a timeout and a retry becomes `Deadline(Try(the action's own states))`.
+//! - `break_when` and `continue_when` become a conditional jump after the action.
+//! - An asynchronous action of Logic Apps polls in a `FollowUp`: steps after the call that belong to the same action
+//!   and count against its timeout.
+//! - A DAG (actions with `runAfter`, without cycles) becomes a fork with one branch for each node.
+//! - A graph (nodes and edges of The Edge Agent, possibly with cycles) becomes a scope. `Visit` counts the visits of
+//!   each node, and the edges are conditional jumps.
 
 mod ending;
 

@@ -5,9 +5,10 @@ use super::{Op, Program, ScopeId, ScopeKind, State, StateId};
 
 /// Returns a message for each broken rule; returns none if the program meets all rules.
 ///
-/// The rules: every id exists. The state that follows a state is in the same scope. Only `Branch` may lead to an
-/// enclosing scope, and only `Enter` leads into a scope. The body of a scope begins with a state in the scope, and the
-/// scope's exit is in its enclosing scope. A state that ends a scope is in a scope of the matching kind.
+/// The rules: every id exists. The state that follows a state is in the same scope. Only a jump (`Branch`, `Switch`,
+/// `FollowUp`) may lead to an enclosing scope, and only `Enter` leads into a scope. Except in forks, the body of a scope
+/// begins with a state in the scope. The scope's exit is in its enclosing scope. A state that ends a scope is in a scope
+/// of the matching kind.
 #[must_use]
 pub fn verify(program: &Program) -> Vec<String> {
     let mut broken = Vec::new();

@@ -49,6 +49,9 @@ impl Request {
     /// Returns true if the request has no side effects, so that it may be sent again.
     /// Such a request is GET or HEAD (RFC 9110, 9.2.1). It has no body, because a body may be a command, and no
     /// header that names another method. It neither sends nor writes a file of this machine.
+    ///
+    /// A driver may start such a request before its step is durable. If a crash loses the step, the machine may compute
+    /// another request. Every other request is repeated with the same bytes.
     #[must_use]
     pub fn is_safe(&self) -> bool {
         let method = self.inputs.get("method").map_or(Some("GET"), Value::as_str);
