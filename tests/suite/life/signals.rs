@@ -271,9 +271,9 @@ fn a_command_opens_the_store_although_its_owner_has_just_renamed_an_index() {
         let mut names = names.map(|entry| entry.unwrap().path());
         names.any(|path| path.extension().is_some_and(|end| end == "generating"))
     };
-    let owner = delayed("rename", 800_000, &["signal", "r", "go"]);
+    let mut owner = delayed("rename", 800_000, &["signal", "r", "go"]);
     while !has_unfinished_index() {
-        std::thread::yield_now();
+        assert!(owner.try_wait().unwrap().is_none(), "it wrote no index");
     }
     let other = delayed("flock", 1_500_000, &["resume", "r"]);
     for command in [owner, other] {
