@@ -25,7 +25,8 @@ pub fn corpus() -> Vec<String> {
             let path = entry.unwrap().path();
             let ending = path.extension().and_then(|ending| ending.to_str());
             if path.is_dir() {
-                open.push(path);
+                // Packages that a test has installed are not files of the project.
+                open.extend(Some(path).filter(|path| !path.ends_with("node_modules")));
             } else if matches!(ending, Some("yaml" | "yml" | "json")) {
                 files.push(path);
             }
