@@ -19,6 +19,9 @@ pub enum Mode {
 /// The members of [`Env::schedule`]: the scheduled time of the run, and the scheduled times before and after it.
 pub const SCHEDULE_MEMBERS: [&str; 3] = ["time", "previousTime", "nextTime"];
 
+/// The members of a loop in Jinja: `loop.index`, `loops.outer.index` (docs/reference/loom.md).
+pub const LOOP_MEMBERS: [&str; 6] = ["index", "count", "result", "started_at", "feedback", "item"];
+
 /// The result of a lookup of an action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lookup<T> {

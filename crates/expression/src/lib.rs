@@ -39,7 +39,7 @@ pub use budget::{Budget, BudgetExceeded, MAX_WORK};
 pub use condition::Condition;
 pub use context::{Context, Subject, TryError, evaluate_line};
 pub use data::TableFormat;
-pub use env::{ActionView, Env, Lookup, Mode, SCHEDULE_MEMBERS};
+pub use env::{ActionView, Env, LOOP_MEMBERS, Lookup, Mode, SCHEDULE_MEMBERS};
 pub use error::{EvalError, Missing, ParseError};
 pub use functions::{Function, JinjaKind, jinja_functions, wdl_arities, wdl_functions};
 pub use jinja::{TemplateCache, python_quoted};

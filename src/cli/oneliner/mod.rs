@@ -49,7 +49,6 @@ pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Ex
     let LineFile { name, made } = poll_file(args, times).map_err(Failure::Usage)?;
     warn_of_secrets(screen, &args.request.header, args.url.as_deref());
     let maximums = maximums(times, Some(args.timeout));
-    let given = args.until.iter().map(|until| ("--until", &**until));
     let names = match args.url {
         Some(_) => NAMES_OF_REQUEST,
         None => NAMES_OF_COMMAND,
@@ -57,7 +56,7 @@ pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Ex
     let line = Line {
         name: &name,
         made: &made,
-        expressions: given.collect(),
+        expressions: given([("--until", args.until.as_deref())]),
         texts: Vec::new(),
         names,
         prints_result: true,
@@ -115,17 +114,20 @@ pub async fn operation(
     let LineFile { name, made } = operation_file(args, times).map_err(Failure::Usage)?;
     warn_of_secrets(screen, &args.request.header, Some(&args.url));
     let maximums = maximums(times, Some(args.timeout));
-    let method = Some(args.method.clone());
+    let expressions = [
+        ("--done", args.done.as_deref()),
+        ("--failed", args.failed.as_deref()),
+    ];
     let texts = [
-        ("--status-url", &args.status_url),
-        ("--result", &args.result),
-        ("--cancel", &args.cancel),
-        ("--method", &method),
+        ("--status-url", args.status_url.as_deref()),
+        ("--result", args.result.as_deref()),
+        ("--cancel", args.cancel.as_deref()),
+        ("--method", Some(&*args.method)),
     ];
     let line = Line {
         name: &name,
         made: &made,
-        expressions: given([("--done", &args.done), ("--failed", &args.failed)]),
+        expressions: given(expressions),
         texts: given(texts),
         names: NAMES_OF_REQUEST,
         prints_result: true,
@@ -155,20 +157,19 @@ pub async fn paginate(
     let LineFile { name, made } = paginate_file(args, &to, times).map_err(Failure::Usage)?;
     warn_of_secrets(screen, &args.request.header, Some(&args.url));
     let maximums = maximums(times, Some(args.timeout));
-    let total = args.total.clone().filter(|total| total != "none");
-    let next = Some(args.next.clone()).filter(|next| !pages::is_way(next));
-    let items = Some(args.items.clone());
+    let total = args.total.as_deref().filter(|total| *total != "none");
+    let next = Some(&*args.next).filter(|next| pages::way(next).is_none());
     let expressions = [
-        ("--end", &args.end),
-        ("--total", &total),
-        ("--next", &next),
-        ("--items", &items),
+        ("--end", args.end.as_deref()),
+        ("--total", total),
+        ("--next", next),
+        ("--items", Some(&*args.items)),
     ];
     let line = Line {
         name: &name,
         made: &made,
         expressions: given(expressions),
-        texts: given([("--key", &args.key)]),
+        texts: given([("--key", args.key.as_deref())]),
         names: NAMES_OF_REQUEST,
         prints_result: !is_stdout(&args.to),
     };
@@ -197,12 +198,11 @@ pub async fn events(
     let made = events::events(args, file.as_deref(), times).map_err(Failure::Usage)?;
     let name = name("events", [&args.url].into_iter());
     warn_of_secrets(screen, &args.request.header, Some(&args.url));
-    let given = args.until.iter().map(|until| ("--until", &**until));
     let is_stdout = to.is_some_and(is_stdout);
     let line = Line {
         name: &name,
         made: &made,
-        expressions: given.collect(),
+        expressions: given([("--until", args.until.as_deref())]),
         texts: Vec::new(),
         names: NAMES_OF_REQUEST,
         prints_result: !is_stdout,
@@ -213,10 +213,10 @@ pub async fn events(
 }
 
 /// Returns those flags that are given.
-fn given<'a, const N: usize>(flags: [(&'a str, &'a Option<String>); N]) -> Vec<(&'a str, &'a str)> {
+fn given<'a, const N: usize>(flags: [(&'a str, Option<&'a str>); N]) -> Vec<(&'a str, &'a str)> {
     let flags = flags.into_iter();
     flags
-        .filter_map(|(flag, given)| Some((flag, given.as_deref()?)))
+        .filter_map(|(flag, given)| Some((flag, given?)))
         .collect()
 }
 

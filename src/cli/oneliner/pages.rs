@@ -313,24 +313,28 @@ pub(super) struct Paging {
     counts_from_one: bool,
 }
 
-/// Returns whether `--next` names a way to the next page, and is not an expression.
-pub(super) fn is_way(next: &str) -> bool {
-    ["link", "page", "offset"].contains(&next)
+/// Returns the way to the next page that `--next` names. Returns `None` if it is an expression.
+pub(super) fn way(next: &str) -> Option<NextPage> {
+    match next {
+        "link" => Some(NextPage::Link),
+        "page" => Some(NextPage::Page),
+        "offset" => Some(NextPage::Offset),
+        _ => None,
+    }
 }
 
 impl Paging {
     /// Reads the flags of a line that sends this data.
     fn of(args: &PaginateArgs, data: Option<&Value>) -> Result<Self, String> {
-        let next = match args.next.as_str() {
-            "link" => NextPage::Link,
-            "page" => NextPage::Page,
-            "offset" => NextPage::Offset,
-            word if is_word(word) && !OUTPUT_NAMES.contains(&word) => {
+        let word = args.next.as_str();
+        let next = match way(word) {
+            Some(way) => way,
+            None if is_word(word) && !OUTPUT_NAMES.contains(&word) => {
                 return Err(format!(
                     "`--next {word}`: it is link, page, offset, or an expression such as body.next"
                 ));
             }
-            other => NextPage::Expression(to_file_expression(other)),
+            None => NextPage::Expression(to_file_expression(word)),
         };
         if args.param.as_ref().is_some_and(String::is_empty) {
             return Err("`--param` needs the name of a parameter of the query".to_owned());

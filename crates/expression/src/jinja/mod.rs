@@ -123,7 +123,11 @@ impl Jinja {
             (Body::Text(engine), names)
         };
         names.extend(std::mem::take(&mut rewritten.sliced));
-        let mut free = free_variables::collect(&names, &rewritten.literals, &rewritten.methods);
+        // Only the analysis needs these, and a compiled template stays in memory.
+        rewritten.dotted = None;
+        let literals = std::mem::take(&mut rewritten.literals);
+        let methods = std::mem::take(&mut rewritten.methods);
+        let mut free = free_variables::collect(&names, &literals, &methods);
         free_variables::environment(&mut free, rewritten.environment.take());
         Ok(Self {
             text: text.into(),

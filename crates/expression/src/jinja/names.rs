@@ -10,21 +10,25 @@ use minijinja::machinery::ast::{CallArg, Expr, Filter, Stmt};
 use std::ops::Range;
 use windlass_value::did_you_mean;
 
+/// Returns the text of an expression that is a literal.
+pub(super) fn literal_text<'e>(expr: &'e Expr<'_>) -> Option<&'e str> {
+    match expr {
+        Expr::Const(constant) => constant.value.as_str(),
+        _ => None,
+    }
+}
+
 /// Returns the environment variable that an expression reads, if the text contains its name.
 /// The expression is `env.X`, `env['X']` or `env.get('X')`.
 pub(super) fn environment<'e>(expr: &'e Expr<'_>) -> Option<&'e str> {
-    let text = |expr: &'e Expr<'_>| match expr {
-        Expr::Const(constant) => constant.value.as_str(),
-        _ => None,
-    };
     match expr {
         Expr::GetAttr(attribute) if is_environment(&attribute.expr) => Some(attribute.name),
-        Expr::GetItem(item) if is_environment(&item.expr) => text(&item.subscript_expr),
+        Expr::GetItem(item) if is_environment(&item.expr) => literal_text(&item.subscript_expr),
         Expr::Call(call) => match (&call.expr, call.args.first()) {
             (Expr::GetAttr(method), Some(CallArg::Pos(name)))
                 if is_environment(&method.expr) && method.name == "get" =>
             {
-                text(name)
+                literal_text(name)
             }
             _ => None,
         },

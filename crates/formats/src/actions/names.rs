@@ -5,7 +5,7 @@ use crate::environment;
 use crate::reader::name_of;
 use crate::synonyms::loop_variable;
 use std::collections::BTreeSet;
-use windlass_expression::{Reference, of_callback};
+use windlass_expression::{LOOP_MEMBERS, Reference, of_callback};
 use windlass_model::hir::{EnvironmentRead, Workflow};
 use windlass_model::model::Name;
 use windlass_source::diagnostic::did_you_mean;
@@ -20,9 +20,6 @@ pub(super) const LOOP_VARIABLES: [&str; 5] = [
     "loopStartTime",
     "loopFeedback",
 ];
-
-/// The members of a loop in Jinja: `loop.index`, `loops.outer.index`. Only a foreach has `item`.
-const LOOP_MEMBERS: [&str; 6] = words! { index count result started_at feedback item };
 
 /// The names at the top level of a Jinja expression.
 const ROOTS: [&str; 15] = words! {
@@ -142,22 +139,15 @@ impl<F: Format> ActionReader<'_, F> {
                     self.outside_of_foreach(span);
                 }
                 Reference::Root(name)
-                    if name == "item"
+                    if matches!(&**name, "item" | "loop")
                         && !mention.is_inside
                         && !is_optional
                         && !has(&variables, name) =>
                 {
-                    self.outside_of_foreach(span);
-                }
-                Reference::Root(name)
-                    if name == "loop"
-                        && !mention.is_inside
-                        && !is_optional
-                        && !has(&variables, name) =>
-                {
-                    let what = "`loop` is known only inside of a loop";
-                    let hint = "after a loop, `actions.NAME.outputs` has what its iterations gave";
-                    self.error("outside-loop", span, what, hint);
+                    match &**name {
+                        "item" => self.outside_of_foreach(span),
+                        _ => self.outside_of_loop(span),
+                    }
                 }
                 Reference::Root(name) => {
                     self.check_root(name, span, &variables, is_optional);
@@ -178,6 +168,12 @@ impl<F: Format> ActionReader<'_, F> {
     fn outside_of_foreach(&mut self, span: Span) {
         let what = "`item` is known only inside of a foreach, select, query or table";
         let hint = "name the list: outputs('list')[0], or put the action into the foreach";
+        self.error("outside-loop", span, what, hint);
+    }
+
+    fn outside_of_loop(&mut self, span: Span) {
+        let what = "`loop` is known only inside of a loop";
+        let hint = "after a loop, `actions.NAME.outputs` has what its iterations gave";
         self.error("outside-loop", span, what, hint);
     }
 
@@ -301,8 +297,10 @@ fn some_of(names: &[Name]) -> String {
 
 /// Returns the known name that differs from `name` only by case. Returns `None` if `name` itself is known.
 fn in_other_case<'k>(known: &'k [Name], name: &str) -> Option<&'k Name> {
-    let exact = known.iter().any(|known| **known == *name);
-    let mut known = known.iter().filter(|_| !exact);
+    if known.iter().any(|known| **known == *name) {
+        return None;
+    }
+    let mut known = known.iter();
     known.find(|known| known.eq_ignore_ascii_case(name))
 }
 

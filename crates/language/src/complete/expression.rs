@@ -7,7 +7,9 @@ use crate::names::{Action, NamedValue, Names};
 use crate::sketch::{Scalar, Style};
 use std::ops::Range;
 use windlass_engine::Dialect;
-use windlass_expression::{Function, JinjaKind, SCHEDULE_MEMBERS, jinja_functions, wdl_functions};
+use windlass_expression::{
+    Function, JinjaKind, LOOP_MEMBERS, SCHEDULE_MEMBERS, jinja_functions, wdl_functions,
+};
 
 impl CompletionRequest<'_> {
     /// Returns the completions at a character of an expression.
@@ -299,9 +301,6 @@ fn has_items(action: &Action) -> bool {
     let lists = ["select", "query", "table"];
     action.is_foreach() || lists.contains(&&*action.kind.to_lowercase())
 }
-
-/// The members of a loop in Jinja (docs/reference/loom.md).
-const LOOP_MEMBERS: [&str; 6] = ["index", "count", "result", "started_at", "feedback", "item"];
 
 const LOOP_VARIABLES: [(&str, &str); 5] = [
     ("loopIndex", "the iteration, from 0"),

@@ -202,11 +202,10 @@ impl CompletionRequest<'_> {
                 };
                 let meant = UnescapedText::of(self.text, scalar);
                 let index = meant.index(self.at);
-                if let Some(region) =
-                    meant.region(index, self.dialect, is_bare(self.dialect, &keys))
-                {
+                let is_bare = is_bare(self.dialect, &keys);
+                if let Some(region) = meant.region(index, self.dialect, is_bare) {
                     let found = self.in_expression(scalar, &meant, &region, index);
-                    if !found.1.is_empty() || !is_bare(self.dialect, &keys) {
+                    if !found.1.is_empty() || !is_bare {
                         return found;
                     }
                 }

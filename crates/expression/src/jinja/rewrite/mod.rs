@@ -6,7 +6,7 @@
 mod statements;
 
 use super::complexity::{TOO_COMPLEX, check};
-use super::names::{self, UnknownName};
+use super::names::{self, UnknownName, literal_text};
 use super::object;
 use minijinja::machinery::ast::{self, BinOpKind, CallArg, CompareOpKind, Expr};
 use minijinja::machinery::{parse, parse_expr};
@@ -133,14 +133,6 @@ impl Environment {
 /// Returns the name of the member that replaces the literal with this number in [`RewrittenTemplate::dotted`].
 pub(super) fn literal_member(number: usize) -> String {
     format!("__k{number}")
-}
-
-/// Returns the text of a subscript that is a literal.
-fn literal_text<'e>(subscript: &'e Expr<'_>) -> Option<&'e str> {
-    match subscript {
-        Expr::Const(constant) => constant.value.as_str(),
-        _ => None,
-    }
 }
 
 /// Returns the text of a subscript that is a literal and a name, so that it is also valid behind a dot.
