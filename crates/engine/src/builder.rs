@@ -6,7 +6,7 @@ use super::load::Workflows;
 use super::runs::LocalBackend;
 use super::state::StoreState;
 use super::turns::Turns;
-use super::{Engine, EngineError, Inspector, RunBackend, RunReader, files};
+use super::{Engine, EngineError, Inspector, RunBackend, RunReader, files, now};
 #[cfg(feature = "http")]
 use super::{OtlpTarget, otlp};
 use crate::scheduler::{CallWorkflow, Limits, Loader, Rates, Scheduler};
@@ -338,6 +338,7 @@ impl EngineBuilder {
             launcher,
             local,
             state,
+            process_start: now(),
             #[cfg(feature = "http")]
             exporter,
         })

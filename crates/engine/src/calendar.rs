@@ -82,6 +82,8 @@ pub(super) struct Past<'a> {
     /// Scheduled times up to this one are decided.
     pub until: Timestamp,
     pub pauses: &'a [SchedulePause],
+    /// When this process began. A scheduled time before it may have been due while no process was running.
+    pub process_start: Timestamp,
 }
 
 /// The past times of a schedule that are not decided.
@@ -117,7 +119,7 @@ pub(super) fn decide(
             missed: due.dropped,
             last_missed: before.and_then(|before| last_between(schedule, past, before)),
         };
-        return decide_each(schedule, &due.times, now, earlier, dropped);
+        return decide_each(schedule, past, &due.times, now, earlier, dropped);
     }
     let queues = schedule.overlap == Overlap::Queue;
     // A time that waited for the end of the previous run was not missed, however long it waited.
@@ -161,6 +163,7 @@ pub(super) fn decide(
 /// on the times that are only counted.
 fn decide_each(
     schedule: &Schedule,
+    past: Past<'_>,
     times: &[Timestamp],
     now: Timestamp,
     earlier: PreviousRun,
@@ -190,8 +193,11 @@ fn decide_each(
             }
         }
         (PreviousRun::UnderWay { .. }, Overlap::Skip) => until_then(first, false),
-        // Times that were due before the previous run ended were not missed. One run is started for all of them.
-        (PreviousRun::Ended { began, at }, Overlap::Queue) if first >= began => {
+        // Times that were due in this process before the previous run ended were not missed. One run is started for all
+        // of them.
+        (PreviousRun::Ended { began, at }, Overlap::Queue)
+            if first >= began.max(past.process_start) =>
+        {
             let waited = times.iter().rev().find(|time| **time <= at);
             until_then(waited.copied().unwrap_or(first), true)
         }
@@ -306,6 +312,7 @@ pub(super) fn neighbours(
         anchor: time,
         until: Timestamp(0),
         pauses: &[],
+        process_start: Timestamp(0),
     };
     let before = last_between(schedule, past, Timestamp(time.0.saturating_sub(1)));
     (before, next_after(schedule, time, time))
@@ -322,6 +329,7 @@ pub(super) fn range(
         anchor,
         until: Timestamp(from.0.saturating_sub(1)),
         pauses: &[],
+        process_start: Timestamp(0),
     };
     between(schedule, past, Timestamp(to.0.saturating_sub(1)), MAX_DUE)
 }

@@ -141,6 +141,7 @@ pub struct Engine {
     local: Arc<LocalBackend>,
     /// The directory of the store. `None` for a store in memory.
     state: Option<PathBuf>,
+    process_start: Timestamp,
     #[cfg(feature = "http")]
     exporter: Option<otlp::Exporter>,
 }

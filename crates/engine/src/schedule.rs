@@ -94,6 +94,7 @@ impl Engine {
             anchor: stored.stored_at,
             until: state.until,
             pauses: &state.pauses,
+            process_start: self.process_start,
         };
         let earlier = self.earlier(state.last_run.as_deref());
         let decision = decide(schedule, past, now, earlier);

@@ -9,6 +9,7 @@ fn since(anchor: Timestamp) -> Past<'static> {
         anchor,
         until: anchor,
         pauses: &[],
+        process_start: Timestamp(0),
     }
 }
 
@@ -300,6 +301,13 @@ fn times_that_waited_in_the_queue_are_one_and_missed_ones_are_each() {
         start("2026-11-21T04:30:00Z"),
         Some(at("2026-11-21T02:00:00Z"))
     );
+    // The run began before the restart, so the first times may have been due while no process was running.
+    let restarted = Past {
+        process_start: at("2026-11-21T03:30:00Z"),
+        ..past
+    };
+    let decision = decide(&all, restarted, now, ended("2026-11-21T01:00:00Z"));
+    assert_eq!(decision.start, Some(at("2026-11-21T02:00:00Z")));
 }
 
 #[test]
@@ -347,6 +355,7 @@ fn the_times_of_a_pause_are_none() {
             anchor,
             until: at(until),
             pauses: &pauses,
+            process_start: anchor,
         };
         decide(
             &schedule,
