@@ -2,7 +2,7 @@
 //! `secret('NAME')`, `{{ secrets.NAME }}` and `${secret:NAME}` return a mark, a placeholder for the secret. Only an
 //! action replaces the mark by the secret, just before the action runs. This crate never handles a secret itself.
 
-use super::template::is_jinja;
+use super::template::{is_jinja, is_wdl};
 use super::{Object, Secure, Syntax, Value};
 use std::ops::Range;
 use std::sync::Arc;
@@ -204,6 +204,12 @@ struct Replacement {
     old: Range<usize>,
 }
 
+/// Returns true if the end of a text is in a `raw` block of Jinja.
+fn in_raw_block(text: &str) -> bool {
+    let begin = text.rfind("{% raw").max(text.rfind("{%- raw"));
+    begin > text.rfind("endraw")
+}
+
 impl SecretShorthand {
     /// Rewrites a text. Returns `None` if the text has no `${secret:NAME}`.
     pub fn of(text: &str, syntax: Syntax) -> Option<Self> {
@@ -214,7 +220,7 @@ impl SecretShorthand {
         let jinja = match syntax {
             Syntax::Azure => false,
             Syntax::Jinja | Syntax::Canvas => true,
-            Syntax::Loom => is_jinja(text),
+            Syntax::Loom => is_jinja(text) && !is_wdl(text),
         };
         let mut out = String::with_capacity(text.len() + 16);
         let mut replacements = Vec::new();
@@ -227,6 +233,9 @@ impl SecretShorthand {
                 continue;
             };
             let put = match jinja {
+                true if in_raw_block(&out) => {
+                    format!("{{% endraw %}}{{{{ secrets.{name} }}}}{{% raw %}}")
+                }
                 true => format!("{{{{ secrets.{name} }}}}"),
                 false => format!("@{{secret('{name}')}}"),
             };
