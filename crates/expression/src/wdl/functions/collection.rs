@@ -8,6 +8,7 @@ use crate::wdl::eval::{Ctx, Fail, Outcome, describe, find_member};
 use crate::wdl::number::Number;
 use crate::wdl::text::{Units, push_text, units};
 use crate::{Object, Value};
+use memchr::memmem;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -73,7 +74,10 @@ pub(super) const TABLE: &[Function] = &[
 fn contains(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let wanted = args.value(1);
     match args.value(0) {
-        Value::String(text) => Ok(text.contains(args.text(1)?).into()),
+        Value::String(text) => {
+            let at = memmem::find(text.as_bytes(), args.text(1)?.as_bytes());
+            Ok(at.is_some().into())
+        }
         Value::Array(items) => Ok(holds(ctx, items, wanted)?.into()),
         Value::Object(map) => Ok(map.contains_key(args.text(1)?).into()),
         _ => Err(args.wrong(0, "text, an array or an object")),
