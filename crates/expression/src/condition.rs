@@ -214,6 +214,40 @@ impl Condition {
     }
 }
 
+/// Returns the condition that an author probably means by a template with text around its expressions, for example
+/// `n > 5` for `{{ n }} > 5`. The value of such a template is never empty, so as a condition it is always true.
+/// Returns `None` for any other text.
+#[must_use]
+pub fn without_braces(text: &str) -> Option<String> {
+    if text.contains("{%") || text.contains("{#") {
+        return None;
+    }
+    let (mut meant, mut rest, mut has_text) = (String::new(), text, false);
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (inside, after) = after.split_once("}}")?;
+        let inside = inside.trim();
+        // A value in quotes, as in a shell: '{{ status }}' == 'done'.
+        let quote = before
+            .chars()
+            .next_back()
+            .filter(|last| "'\"".contains(*last));
+        let quoted =
+            quote.and_then(|quote| Some((before.strip_suffix(quote)?, after.strip_prefix(quote)?)));
+        let (before, after) = quoted.unwrap_or((before, after));
+        has_text |= !before.trim().is_empty() || quoted.is_some();
+        let is_path = |char: char| char.is_alphanumeric() || "_.[]'\"".contains(char);
+        meant.push_str(before);
+        match inside.chars().all(is_path) {
+            true => meant.push_str(inside),
+            false => meant.extend(["(", inside, ")"]),
+        }
+        rest = after;
+    }
+    has_text |= !rest.trim().is_empty();
+    meant.push_str(rest);
+    (has_text && rest.len() < text.len()).then(|| meant.trim().to_owned())
+}
+
 fn wdl(text: &str, syntax: Syntax) -> Result<TestKind, ParseError> {
     let template = Template::parse(text, syntax)?;
     match template.as_constant() {

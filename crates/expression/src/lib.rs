@@ -36,7 +36,7 @@ mod wdl;
 
 pub use binding::{Binding, Comparison, Extract, Port, PortKind, excerpt};
 pub use budget::{Budget, BudgetExceeded, MAX_WORK};
-pub use condition::Condition;
+pub use condition::{Condition, without_braces};
 pub use context::{Context, Subject, TryError, evaluate_line};
 pub use data::TableFormat;
 pub use env::{ActionView, Env, LOOP_MEMBERS, Lookup, Mode, SCHEDULE_MEMBERS};
@@ -51,7 +51,7 @@ pub use secret::{
     SecretMark, callback_mark, callback_secret, environment_secret, is_secret_name, map_texts,
     mask_printed_marks, of_callback, of_environment, replace_secret_marks, secret_mark,
 };
-pub use template::{Syntax, Template};
+pub use template::{Syntax, Template, is_wdl};
 pub use wdl::time::zone::{Zone, find as time_zone, to_utc as zone_to_utc};
 pub use windlass_value::{
     MAX_ACTION_DEPTH, MAX_COMPUTED_DEPTH, MAX_DEPTH, MAX_MEMORY, MAX_RESULT_DEPTH, Object,

@@ -350,7 +350,8 @@ impl Template {
 
 /// Returns true if a text in Loom is WDL: it begins with a single `@`, or contains `@{`. A text that begins with `@@`
 /// is plain text.
-pub(super) fn is_wdl(text: &str) -> bool {
+#[must_use]
+pub fn is_wdl(text: &str) -> bool {
     let one_at = text.starts_with('@') && !text.starts_with("@@");
     one_at || (text.contains("@{") && !text.starts_with("@@"))
 }

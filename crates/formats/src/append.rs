@@ -47,14 +47,8 @@ pub(super) fn replaces(
             reader.error("unsupported", entry.key_span, what, HINT);
         }
     }
-    match replace.map(|entry| (&entry.value.kind, entry)) {
-        None => false,
-        Some((Kind::Bool(replace), _)) => *replace,
-        Some((_, entry)) => {
-            reader.wrong_type(&entry.value, "`replace`", "true or false", HINT);
-            false
-        }
-    }
+    let replaces = replace.and_then(|entry| reader.flag(entry, HINT));
+    replaces.unwrap_or_default()
 }
 
 /// Makes the condition that holds if the run does not know the length of a file yet.

@@ -6,7 +6,8 @@ use super::json_hint::as_json;
 use std::rc::Rc;
 use std::time::Duration;
 use windlass_expression::{
-    Condition, ParseError, Reference, Syntax, Template, TemplateCache, Value, time_zone,
+    Condition, ParseError, Reference, Syntax, Template, TemplateCache, Value, is_wdl, time_zone,
+    without_braces,
 };
 use windlass_model::hir::Script;
 use windlass_model::model::Name;
@@ -219,6 +220,16 @@ impl<'a> Reader<'a> {
         node.as_str().is_some() && self.template(node).as_constant().is_none()
     }
 
+    /// Reads a boolean. Any other value is reported.
+    pub fn flag(&mut self, entry: &Entry, hint: &str) -> Option<bool> {
+        if let Kind::Bool(flag) = entry.value.kind {
+            return Some(flag);
+        }
+        let what = format!("`{}`", entry.key);
+        self.wrong_type(&entry.value, &what, "true or false", hint);
+        None
+    }
+
     /// Returns the entries of a map. Any other value is reported, and has no entries.
     pub fn map<'n>(&mut self, entry: &'n Entry, hint: &str) -> &'n [Entry] {
         let entries = entry.value.entries();
@@ -237,6 +248,7 @@ impl<'a> Reader<'a> {
                 Ok(template) => {
                     self.warn_missing_marker(node, &text.text);
                     self.foreign_placeholders(node, &text.text);
+                    self.warn_of_plain_braces(node, &text.text);
                     self.warn_of_refused(node, template.refused_calls());
                     self.mention(node, template.references());
                     template
@@ -338,6 +350,33 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Warns of `{{ inputs.n }}` in a text with `@`: the braces of Jinja are plain text there.
+    fn warn_of_plain_braces(&mut self, node: &Node, text: &str) {
+        if self.syntax != Syntax::Loom || !is_wdl(text) {
+            return;
+        }
+        for (offset, _) in text.match_indices("{{") {
+            let inside = text
+                .get(offset + 2..)
+                .and_then(|rest| rest.split_once("}}"));
+            let Some((inside, _)) = inside else { return };
+            let has_path = inside.contains('.');
+            let Some(PlaceholderKind::Expression(expression)) =
+                expression_for(inside.trim()).filter(|_| has_path)
+            else {
+                continue;
+            };
+            let what =
+                format!("`{{{{{inside}}}}}` is plain text: this text has an expression with `@`");
+            let hint = match text.contains("@{") {
+                true => format!("write @{{{expression}}}, or the other expression with braces"),
+                false => format!("write {expression}, outside of the quotes"),
+            };
+            let span = node.place(self.content, offset, inside.len() + 4);
+            self.warning("plain-text", span, what, hint);
+        }
+    }
+
     fn key(&mut self, entry: &Entry) -> Template {
         match self.parse(&entry.key) {
             Ok(template) => {
@@ -365,6 +404,17 @@ impl<'a> Reader<'a> {
     pub fn condition(&mut self, entry: &Entry) -> Option<Condition> {
         let node = &entry.value;
         if self.is_full(node) {
+            return None;
+        }
+        if let Some(text) = node.as_str().filter(|_| self.syntax == Syntax::Loom)
+            && let Some(meant) = without_braces(text)
+        {
+            let what = format!("`{}` is a text, and a text is always true", entry.key);
+            let hint = match Condition::parse(&meant, self.syntax) {
+                Ok(_) => format!("a condition has no braces: {meant}"),
+                Err(_) => String::from("a condition has no braces: variables.n > 5"),
+            };
+            self.error("text-condition", node.span, what, hint);
             return None;
         }
         let parsed = match &node.kind {

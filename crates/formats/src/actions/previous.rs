@@ -7,7 +7,7 @@ use super::{ActionReader, Format};
 use crate::builder::{expression, object, text};
 use windlass_expression::{Binding, Template, Value};
 use windlass_model::model::{BODY_FILE, EVENTS, IF_CHANGED, Name, SAVE_TO};
-use windlass_source::source::{Entry, Kind};
+use windlass_source::source::Entry;
 
 /// The inputs that cannot be combined with `events`, and the reasons.
 const NOT_WITH_EVENTS: [(&str, &str); 5] = [
@@ -34,7 +34,7 @@ impl<F: Format> ActionReader<'_, F> {
         entry: &Entry,
     ) -> Option<Template> {
         let hint = "ifChanged: true sends If-None-Match with the ETag of the last answer";
-        if !self.is_switched_on(entry, hint) {
+        if !self.flag(entry, hint).unwrap_or_default() {
             return None;
         }
         if inputs.has(SAVE_TO) {
@@ -61,7 +61,7 @@ impl<F: Format> ActionReader<'_, F> {
         entry: &Entry,
     ) {
         let hint = "events: true reads one event of a stream, in a loop the next one";
-        if !self.is_switched_on(entry, hint) {
+        if !self.flag(entry, hint).unwrap_or_default() {
             return;
         }
         for (key, why) in NOT_WITH_EVENTS {
@@ -76,18 +76,6 @@ impl<F: Format> ActionReader<'_, F> {
         }
         let position = last_output(act).part("position");
         inputs.members.push((text(EVENTS), position));
-    }
-
-    /// Reads a boolean; any other value is an error.
-    fn is_switched_on(&mut self, entry: &Entry, hint: &str) -> bool {
-        match entry.value.kind {
-            Kind::Bool(is_on) => is_on,
-            _ => {
-                let what = format!("`{}`", entry.key);
-                self.wrong_type(&entry.value, &what, "true or false", hint);
-                false
-            }
-        }
     }
 }
 

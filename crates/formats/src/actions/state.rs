@@ -97,18 +97,10 @@ impl<F: Format> ActionReader<'_, F> {
                 Some(value) => members.push(("value", self.template(&value.value))),
                 None => drop(fields.required(self, "value", span, hint)),
             }
-            match fields
-                .get("overwrite")
-                .map(|entry| (entry.value.to_value(), entry))
-            {
-                None | Some((Value::Bool(false), _)) => {}
-                Some((Value::Bool(true), _)) => {
-                    members.push(("overwrite", Template::constant(Value::Bool(true))));
-                }
-                Some((_, entry)) => {
-                    let hint = "`overwrite: true` replaces the value of another run";
-                    self.wrong_type(&entry.value, "`overwrite`", "true or false", hint);
-                }
+            let hint = "`overwrite: true` replaces the value of another run";
+            let overwrite = fields.get("overwrite");
+            if overwrite.and_then(|entry| self.flag(entry, hint)) == Some(true) {
+                members.push(("overwrite", Template::constant(Value::Bool(true))));
             }
         }
         let (name, entry) = named?;

@@ -83,7 +83,8 @@ impl Canvas<'_> {
         let prompt = node.data.required(self, "prompt", node.span, PROMPT);
         let prompt = prompt.and_then(|entry| self.template_text(entry, PROMPT));
         let session = node.data.non_null(self, "session");
-        let asks = session.is_some_and(|entry| self.flag(entry));
+        let asks = session.and_then(|entry| self.flag(entry, "session: true"));
+        let asks = asks.unwrap_or_default();
         let mut options = Vec::new();
         if runner == Some(OPENAI) {
             if let Some(entry) = session.filter(|_| asks) {
@@ -120,9 +121,11 @@ impl Canvas<'_> {
         let cwd = cwd.or_else(|| node.data.non_null(self, "path"));
         let cwd = cwd.and_then(|entry| self.template_text(entry, "cwd: build"));
         let fails = node.data.non_null(self, "failOnError");
-        let fails = fails.map(|entry| self.flag(entry));
+        let fails = fails.and_then(|entry| self.flag(entry, "failOnError: true"));
         let continues = node.data.non_null(self, "continueOnFailure");
-        let fails = fails.or(continues.map(|entry| !self.flag(entry)));
+        let fails = fails.or(continues
+            .and_then(|entry| self.flag(entry, "continueOnFailure: true"))
+            .map(|continues| !continues));
         let script = match (script, commands) {
             (Some(script), None) => self.template_text(script, SCRIPT),
             (None, Some(commands)) => self.commands(commands),

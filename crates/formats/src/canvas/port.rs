@@ -6,7 +6,7 @@ use super::tree::Socket;
 use crate::fields::Fields;
 use windlass_expression::{Extract, Port, PortKind, Value};
 use windlass_model::model::Name;
-use windlass_source::source::{Entry, Kind, Node, Span};
+use windlass_source::source::{Entry, Node, Span};
 
 /// Parses the way in which a value is extracted from a result.
 type Parse = fn(&str) -> Result<Extract, String>;
@@ -90,7 +90,8 @@ impl Canvas<'_> {
             return None;
         }
         let kind = kind.map_or(PortKind::Any, |kind| self.port_kind(kind));
-        let required = required.is_some_and(|required| self.flag(required));
+        let required = required.and_then(|required| self.flag(required, HINT));
+        let required = required.unwrap_or_default();
         let mut port = Port {
             name: Name::from(text),
             shown: self.shown(side, text, id, name.value.span),
@@ -155,16 +156,6 @@ impl Canvas<'_> {
             self.wrong_type(&entry.value, &what, &wanted, hint);
         }
         converted
-    }
-
-    pub(super) fn flag(&mut self, entry: &Entry) -> bool {
-        let Kind::Bool(flag) = entry.value.kind else {
-            let what = format!("`{}`", entry.key);
-            let hint = format!("{}: true, or leave it out", entry.key);
-            self.wrong_type(&entry.value, &what, "true or false", hint);
-            return false;
-        };
-        flag
     }
 
     /// Reads `{type: regex, pattern}` or `{type: json, path}`.

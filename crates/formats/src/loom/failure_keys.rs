@@ -5,7 +5,6 @@ use super::Loom;
 use crate::actions::ActionReader;
 use crate::builder::nothing;
 use crate::fields::Fields;
-use windlass_expression::Value;
 use windlass_model::hir::Block;
 use windlass_model::model::{Expect, Name};
 use windlass_source::source::Entry;
@@ -24,15 +23,8 @@ impl ActionReader<'_, Loom> {
             return Some(self.action_or_actions(entry, &format!("{name}.catch")));
         }
         let entry = continue_on_error?;
-        match entry.value.to_value() {
-            Value::Bool(true) => Some(nothing()),
-            Value::Bool(false) => None,
-            _ => {
-                let hint = "for example continue_on_error: true";
-                self.wrong_type(&entry.value, "`continue_on_error`", "true or false", hint);
-                None
-            }
-        }
+        let continues = self.flag(entry, "for example continue_on_error: true")?;
+        continues.then(nothing)
     }
 
     /// Reads `expect`: `json`, or a condition.

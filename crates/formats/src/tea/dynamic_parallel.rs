@@ -85,7 +85,7 @@ impl<'n> Tea<'_, 'n> {
         fields.allow(&["output", "output_key", "with", "interrupt"]);
         self.collected(fields, place);
         let fail_fast =
-            fail_fast.is_some_and(|entry| self.choice_of_bool(entry).unwrap_or_default());
+            fail_fast.is_some_and(|entry| self.flag(entry, "for example true").unwrap_or_default());
         let concurrency = self.concurrency(limit);
         let work: Vec<&'n Entry> = [action, steps, subgraph].into_iter().flatten().collect();
         let work = match work.as_slice() {
@@ -180,17 +180,6 @@ impl<'n> Tea<'_, 'n> {
                 let what = "`max_concurrency` must be a whole number from 1";
                 self.error("out-of-range", entry.value.span, what, "for example 3");
                 1
-            }
-        }
-    }
-
-    fn choice_of_bool(&mut self, entry: &Entry) -> Option<bool> {
-        match entry.value.kind {
-            Kind::Bool(flag) => Some(flag),
-            _ => {
-                let what = format!("`{}`", entry.key);
-                self.wrong_type(&entry.value, &what, "true or false", "for example true");
-                None
             }
         }
     }

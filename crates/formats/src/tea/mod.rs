@@ -35,7 +35,7 @@ use super::reader::{Reader, list_known};
 use super::{Caps, workflow_name};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
-use windlass_expression::{Condition, Syntax, Template, Value};
+use windlass_expression::{Condition, Syntax, Template, Value, without_braces};
 use windlass_model::hir::{Script, Workflow};
 use windlass_model::model::{Dialect, Name};
 use windlass_source::diagnostic::{Diagnostics, did_you_mean};
@@ -186,9 +186,11 @@ impl<'n> Tea<'_, 'n> {
             // As in TEA, a condition whose operands cannot be compared stays a text, and a text counts as true.
             Kind::String(_) | Kind::Bool(_) => {
                 let condition = self.reader.condition(entry)?;
-                if entry.value.as_str().is_some_and(compares_outside) {
+                let meant = entry.value.as_str().and_then(without_braces);
+                let is_condition = |meant: &String| Condition::parse(meant, Syntax::Jinja).is_ok();
+                if let Some(meant) = meant.filter(is_condition) {
                     let what = format!("`{}` is a text, and a text is true", entry.key);
-                    let hint = "without the braces it compares: \"state.count < 3\"";
+                    let hint = format!("without the braces it compares: {meant}");
                     self.warning("text-condition", entry.value.span, what, hint);
                 }
                 Some(condition.with_ill_typed(true))
@@ -223,16 +225,4 @@ impl<'n> Tea<'_, 'n> {
     fn node_names(&self) -> Vec<&'n str> {
         self.nodes.iter().map(|(name, _)| *name).collect()
     }
-}
-
-/// Returns true if a text has a comparison outside of its braces, where nothing is evaluated: `{{ state.n }} < 3`.
-fn compares_outside(text: &str) -> bool {
-    let mut rest = text;
-    let mut outside = String::new();
-    while let Some((before, braces)) = rest.split_once("{{") {
-        outside.push_str(before);
-        rest = braces.split_once("}}").map_or("", |(_, after)| after);
-    }
-    let compares = |text: &str| ["<", ">", "==", "!="].iter().any(|one| text.contains(one));
-    rest.len() < text.len() && (compares(&outside) || compares(rest))
 }
