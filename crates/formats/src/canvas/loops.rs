@@ -55,7 +55,7 @@ impl Canvas<'_> {
     ) -> Body {
         let inputs = node.inputs.take();
         let outputs = node.outputs.take();
-        let Some(inner) = self.inner(&mut node.data, &node.id, node.span) else {
+        let Some(mut inner) = self.inner(&mut node.data, &node.id, node.span) else {
             node.data.allow(&[
                 "continueWhile",
                 "breakWhen",
@@ -74,6 +74,9 @@ impl Canvas<'_> {
         };
         let break_when = node.data.non_null(self, "breakWhen");
         let break_when = break_when.and_then(|entry| self.test(entry, &inner));
+        for test in continue_while.iter().chain(&break_when) {
+            inner.require_of_agent(&test.at);
+        }
         let around = LoopContext {
             id: node.id.clone(),
             span: node.span,

@@ -4,7 +4,7 @@ use super::Canvas;
 use super::port::PortSide;
 use super::tree::{Node, NodeKind, Ports, Socket, Text};
 use crate::fields::Fields;
-use crate::vocabulary::canvas::{DRAWING, NODE_NOTES, NODE_TYPES};
+use crate::vocabulary::canvas::{DRAWING, NODE_NOTES, NODE_TYPES, data_key};
 use windlass_expression::{PortKind, Value};
 use windlass_model::model::Name;
 use windlass_source::source::{self, Entry, Kind, Span};
@@ -32,6 +32,15 @@ impl Canvas<'_> {
         let id = fields.required(self, "id", node.span, hint);
         let kind = fields.required(self, "type", node.span, &types());
         let data = fields.non_null(self, "data");
+        for entry in fields.rest().collect::<Vec<_>>() {
+            let Some(key) = data_key(&entry.key) else {
+                continue;
+            };
+            let what = format!("`{}` is not a key of a node, but of its `data`", entry.key);
+            let hint = format!("write it there: data: {{ {}: … }}", entry.key);
+            self.error("misplaced-key", entry.key_span, what, hint);
+            fields.allow(&[key]);
+        }
         fields.finish(self);
         let id = id?;
         let span = id.value.span;

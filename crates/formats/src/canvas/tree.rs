@@ -181,6 +181,21 @@ pub(super) struct Outcome {
 }
 
 impl Graph {
+    /// Makes an output of an agent required unless it has a default, because the condition of a loop reads it. If an
+    /// answer lacks it, this must not end the loop as if the condition were satisfied.
+    pub fn require_of_agent(&mut self, output: &PortRef) {
+        let Some(node) = self.nodes.get_mut(output.node) else {
+            return;
+        };
+        if !matches!(node.spec, NodeKind::Agent(_)) {
+            return;
+        }
+        let mut sockets = node.outputs.list.iter_mut();
+        if let Some(socket) = sockets.find(|socket| socket.port.name == output.port) {
+            socket.port.required |= socket.port.default.is_none();
+        }
+    }
+
     pub fn at(span: Span) -> Self {
         Self {
             span,

@@ -524,6 +524,18 @@ fn data_by_type() -> Json {
     json!({ "allOf": NODE_TYPES.iter().map(case).collect::<Vec<_>>() })
 }
 
+/// Finds a key that changes what a node of some type does, and that belongs into `data` of the node.
+pub(crate) fn data_key(name: &str) -> Option<&'static str> {
+    let of_node = |definition: &&Definition| NODE_TYPES.contains(&definition.name);
+    let mut keys = DEFINITIONS.iter().filter(of_node).flat_map(|definition| match &definition.value {
+        Type::Map(map) => map.keys,
+        _ => &[],
+    });
+    let is_note = NODE_NOTES.iter().any(|key| key.name == name);
+    let found = keys.find_map(|keys| keys.iter().find(|key| key.name == name));
+    found.filter(|_| !is_note).map(|key| key.name)
+}
+
 /// Makes the JSON Schema of the format.
 pub(crate) fn schema() -> Json {
     let root = json!({
