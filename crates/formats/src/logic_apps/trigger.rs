@@ -9,6 +9,7 @@ use crate::builder::{nothing, object, only, step, text};
 use windlass_expression::Value;
 use windlass_model::hir::{After, Block, DagStep, Step, StepKind, Workflow};
 use windlass_model::model::{Missed, Name, Overlap, Schedule, Status, Trigger, When};
+use windlass_source::diagnostic::nearest;
 use windlass_source::source::Entry;
 
 /// The code of a run that ends because a condition of its trigger does not hold.
@@ -33,6 +34,21 @@ pub(super) fn run_first(guard: Step, body: &mut Block) {
     );
 }
 
+/// The types of triggers in the schema of Logic Apps definitions.
+const TYPES: [&str; 11] = [
+    "ApiConnection",
+    "ApiConnectionNotification",
+    "ApiConnectionWebhook",
+    "ApiManagement",
+    "Batch",
+    "Http",
+    "HttpWebhook",
+    "Recurrence",
+    "Request",
+    "ServiceProvider",
+    "SlidingWindow",
+];
+
 impl ActionReader<'_, LogicApps> {
     /// Reads the first trigger. A run begins as if this trigger had fired.
     /// Returns a step that cancels the run if the trigger would not have fired.
@@ -54,7 +70,16 @@ impl ActionReader<'_, LogicApps> {
         let first = entries.first()?;
         let what = format!("the trigger `{}`", first.key);
         let mut fields = self.fields(&first.value, &what, hint)?;
-        let label = fields.get("type").and_then(|entry| self.text(entry, hint));
+        let kind = fields.get("type");
+        let label = kind.and_then(|entry| self.text(entry, hint));
+        if let Some((kind, label)) = kind.zip(label)
+            && let Some(near) =
+                nearest(label, TYPES).filter(|near| !near.eq_ignore_ascii_case(label))
+        {
+            let what = format!("`{label}` is not a type of trigger");
+            let hint = format!("did you mean `{near}`?");
+            self.warning("unknown-type", kind.value.span, what, hint);
+        }
         self.format.trigger_awaits_response =
             label.map(|label| label.eq_ignore_ascii_case("Request"));
         if label.is_none() {

@@ -5,6 +5,7 @@ use crate::actions::ActionReader;
 use std::path::Path;
 use windlass_expression::is_secret_name;
 use windlass_model::model::{EventTriggers, Name, WatchedFolder, Webhook, WebhookSignature};
+use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Node};
 
 const HINT: &str = "for example triggers: { webhook: { secret: GITHUB, signature: github } }";
@@ -17,14 +18,13 @@ const SIGNATURES: [(&str, WebhookSignature); 3] = [
     ("standard", WebhookSignature::Standard),
 ];
 
-/// Returns true if the `triggers` of a file have Loom's form.
+/// Returns true if the `triggers` of a file have Loom's form, even if a name is misspelt.
 /// In a Logic Apps definition, each trigger has a `type`.
 pub(crate) fn are_of_loom(triggers: &Node) -> bool {
     let entries = triggers.entries().unwrap_or_default();
-    !entries.is_empty()
-        && entries.iter().all(|entry| {
-            matches!(entry.key.as_str(), "webhook" | "folder") && entry.value.get("type").is_none()
-        })
+    let has_type = |entry: &Entry| entry.value.get("type").is_some();
+    let is_known = |entry: &Entry| nearest(&entry.key, ["webhook", "folder"]).is_some();
+    entries.iter().any(is_known) && !entries.iter().any(has_type)
 }
 
 impl ActionReader<'_, Loom> {
