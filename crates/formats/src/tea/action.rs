@@ -67,7 +67,10 @@ const KNOWN_KEYS: [(&str, &str); 25] = [
         "method uri queries headers body authentication tls check page page_base parse",
     ),
     ("shell", "run command env files cwd stdin check"),
-    ("appendFile", "path row rows text append replace"),
+    (
+        "appendFile",
+        "path row rows text append replace format columns",
+    ),
     ("file.read", "path stream encoding cache"),
     ("file.write", "path content stream"),
     ("json.parse", "text strict default"),
@@ -265,10 +268,22 @@ impl<'n> Tea<'_, 'n> {
         };
         let known: Vec<&str> = known.split(' ').collect();
         for entry in with {
-            if !known.contains(&entry.key.as_str()) {
-                let near = nearest(&entry.key, known.iter().copied());
-                self.unknown_key(&format!("`{name}`"), entry, near, &known);
+            if known.contains(&entry.key.as_str()) {
+                continue;
             }
+            let near = nearest(&entry.key, known.iter().copied());
+            // TEA ignores keys that its own actions do not know. Those of Loom have no dot in their names.
+            if name.contains('.') {
+                self.unknown_key(&format!("`{name}`"), entry, near, &known);
+                continue;
+            }
+            let hint = match (&*entry.key, near) {
+                ("timeout", _) => String::from("write it next to `uses`, in seconds"),
+                (_, Some(near)) => format!("did you mean `{near}`?"),
+                (_, None) => format!("known are: {}", known.join(", ")),
+            };
+            let what = format!("unknown key `{}` in `{name}`", entry.key);
+            self.error("unknown-key", entry.key_span, what, hint);
         }
     }
 

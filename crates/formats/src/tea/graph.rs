@@ -155,6 +155,15 @@ impl<'n> Tea<'_, 'n> {
         let to = fields.required(self, "to", node.span, EDGE);
         let condition = fields.non_null(self, "condition");
         let when = fields.non_null(self, "when");
+        if let Some(entry) = fields.get("if") {
+            let hint = "did you mean `when`?";
+            self.error(
+                "unknown-key",
+                entry.key_span,
+                "unknown key `if` in an edge",
+                hint,
+            );
+        }
         fields.allow(&["description", "metadata", "label"]);
         let kind = fields.non_null(self, "type");
         let fan_in = fields.non_null(self, "fan_in");

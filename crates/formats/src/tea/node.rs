@@ -6,9 +6,11 @@ use crate::fields::Fields;
 use windlass_expression::{Template, Value};
 use windlass_model::hir::{Assignment, Step, StepKind};
 use windlass_model::model::Name;
+use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Kind, Node};
 
 pub(super) const DYNAMIC_PARALLEL: &str = "dynamic_parallel";
+pub(super) const WHILE_LOOP: &str = "while_loop";
 /// Keys that change what a node does, and that Windlass does not support.
 const UNSUPPORTED: [&str; 3] = ["parallel_each", "strategy", "steps_parallel"];
 /// Types of nodes that TEA has and Windlass does not.
@@ -114,7 +116,7 @@ impl<'n> Tea<'_, 'n> {
     fn form(&mut self, fields: &mut Fields<'n>, place: &SourcePosition) -> Option<LoweredNode> {
         if let Some(entry) = fields.non_null(self, "type") {
             let kind = self.text(entry, "while_loop, dynamic_parallel, or no `type` at all")?;
-            if kind == "while_loop" {
+            if kind == WHILE_LOOP {
                 return Some(self.while_loop(fields, place));
             }
             if kind == DYNAMIC_PARALLEL {
@@ -124,6 +126,15 @@ impl<'n> Tea<'_, 'n> {
                 let what = format!("nodes of type `{kind}` are not supported");
                 let hint = "a node has `run`, `uses`, or a `type`: while_loop, dynamic_parallel";
                 self.error("not-supported", entry.value.span, what, hint);
+                return None;
+            }
+            let near = nearest(&kind.to_lowercase(), [WHILE_LOOP, DYNAMIC_PARALLEL]);
+            let has_body = fields.get("body").map(|_| WHILE_LOOP);
+            if let Some(near) = near.or(has_body) {
+                let what = format!("`{kind}` is not a type of node");
+                let hint = format!("did you mean `{near}`?");
+                self.error("unknown-type", entry.value.span, what, hint);
+                fields.allow_rest();
                 return None;
             }
             self.ignored(

@@ -1,6 +1,6 @@
 //! `type: while_loop`: repeats steps while a condition holds.
 
-use super::node::LoweredNode;
+use super::node::{LoweredNode, WHILE_LOOP};
 use super::{SourcePosition, Tea};
 use crate::builder::looped;
 use crate::fields::Fields;
@@ -31,7 +31,7 @@ impl<'n> Tea<'_, 'n> {
         let count = self.max_iterations(count, place);
         let body = self.loop_body(body, place);
         let (Some((condition, text)), Some(count)) = (condition, count) else {
-            return LoweredNode::new("while_loop", StepKind::Nothing);
+            return LoweredNode::new(WHILE_LOOP, StepKind::Nothing);
         };
         let count = Template::constant(Value::Int(count));
         let spec = Loop {
@@ -41,7 +41,7 @@ impl<'n> Tea<'_, 'n> {
             test_when_spent: false,
             ..looped(condition.negated(), count, Block::Sequence(body))
         };
-        LoweredNode::new("while_loop", StepKind::Loop(Box::new(spec)))
+        LoweredNode::new(WHILE_LOOP, StepKind::Loop(Box::new(spec)))
     }
 
     fn require(&mut self, place: &SourcePosition, span: Span, what: &str, hint: &str) {
@@ -118,7 +118,7 @@ impl<'n> Tea<'_, 'n> {
     /// Refuses a while_loop in a while_loop, at any depth (AC-11).
     fn refuse_nested(&mut self, nodes: &[Node], place: &SourcePosition) {
         for (index, node) in nodes.iter().enumerate() {
-            if node.get("type").and_then(Node::as_str) == Some("while_loop") {
+            if node.get("type").and_then(Node::as_str) == Some(WHILE_LOOP) {
                 let name = match node.get("name").and_then(Node::as_str) {
                     Some(name) => name.to_owned(),
                     None => format!("body_{index}"),
