@@ -8,6 +8,16 @@ pub(super) fn invalid(message: impl Into<String>) -> Fault {
     Fault::new(fault_kind::INPUT, message)
 }
 
+/// Returns true if the input `check` of a call that failed with this exit code or status says that this is not a fault.
+/// `false` accepts every code, and a list accepts its codes.
+pub(super) fn is_accepted(inputs: &Value, code: i64) -> bool {
+    match inputs.get("check") {
+        Some(Value::Bool(check)) => !check,
+        Some(Value::Array(codes)) => codes.contains(&Value::Int(code)),
+        _ => false,
+    }
+}
+
 /// The inputs of one action, by key. A null counts as missing.
 #[derive(Clone, Copy)]
 pub(super) struct Inputs<'a> {

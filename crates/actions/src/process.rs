@@ -97,11 +97,7 @@ impl ProcessOutput {
             Some(signal) => format!("was killed by signal {signal}"),
             None => format!("ended with exit code {}", self.code),
         };
-        match &*error_lines(&self.stderr) {
-            [] => how,
-            [line] => format!("{how}: {}", line.trim_start()),
-            lines => format!("{how}:\n  {}", lines.join("\n  ")),
-        }
+        with_error_lines(how, &self.stderr)
     }
 
     /// Returns `{exitCode, stdout, stderr}`.
@@ -111,6 +107,15 @@ impl ProcessOutput {
             ("stdout", Value::text(self.stdout.as_str())),
             ("stderr", Value::text(self.stderr.as_str())),
         ])
+    }
+}
+
+/// Adds up to ten lines of standard error to the text of how a process ended.
+pub(super) fn with_error_lines(how: String, stderr: &str) -> String {
+    match &*error_lines(stderr) {
+        [] => how,
+        [line] => format!("{how}: {}", line.trim_start()),
+        lines => format!("{how}:\n  {}", lines.join("\n  ")),
     }
 }
 

@@ -2,9 +2,9 @@
 //! arguments. No data is rendered into the text for `sh`.
 
 use super::execution_context::resolved;
-use super::inputs::{Inputs, invalid, mismatch, scalar};
+use super::inputs::{Inputs, invalid, is_accepted, mismatch, scalar};
 use super::json;
-use super::process::{ProcessError, ProcessOutput, Processes, Spec};
+use super::process::{ProcessError, ProcessOutput, Processes, Spec, with_error_lines};
 use super::{Attempt, Executor};
 use std::sync::Arc;
 use windlass_expression::{Object, Value};
@@ -22,9 +22,7 @@ impl Shell {
 
     async fn run(&self, request: &Request) -> Result<Value, Fault> {
         let finished = self.processes.run(spec(request)?).await.map_err(fault)?;
-        // With `check: false`, a failed command is not a fault: the workflow reads the exit code itself.
-        let unchecked = request.inputs.get("check") == Some(&Value::Bool(false));
-        if finished.code == 0 || unchecked {
+        if finished.code == 0 || is_accepted(&request.inputs, finished.code.into()) {
             return output(&finished);
         }
         let message = format!("the command {}", finished.describe());
@@ -135,10 +133,17 @@ pub(super) fn as_command(answer: Value, request: &Request) -> Result<Value, Faul
         ("stderr", stderr),
         ("body", body),
     ]);
-    if code == 0 || request.inputs.get("check") == Some(&Value::Bool(false)) {
+    if code == 0 || is_accepted(&request.inputs, code) {
         return Ok(output);
     }
-    let message = format!("the command ended with exit code {code}");
+    let how = format!("the command ended with exit code {code}");
+    let message = with_error_lines(
+        how,
+        output
+            .get("stderr")
+            .and_then(Value::as_str)
+            .unwrap_or_default(),
+    );
     let fault = Fault::new(fault_kind::SHELL, message).code(code);
     Err(fault.output(output).transient())
 }

@@ -103,7 +103,9 @@ fn is_pending(output: &Value) -> bool {
 fn not_json_message(output: &Value) -> String {
     let headers = output.get("headers");
     let content_type = headers.and_then(|headers| headers.get("content-type")?.as_str());
+    let is_empty = output.get("body").is_some_and(Value::is_null);
     match content_type {
+        Some(content_type) if is_empty => format!("returned {content_type}, and its body is empty"),
         Some(content_type) => format!("returned {content_type}, and its body is not valid JSON"),
         None => String::from("returned no JSON"),
     }

@@ -3,6 +3,7 @@
 //! user could not write.
 
 use super::operation::STATUS_OUTPUTS;
+use super::pages::IS_PAGE;
 use crate::cli::args::{DurationArg, IntervalArg, PollArgs, RequestArgs, TryArgs};
 use serde_json::{Map, Value, json};
 use windlass_engine::{Bundle, Diagnostics, TerminalText, format_duration, inexact_json};
@@ -41,10 +42,39 @@ pub(in crate::cli) fn with_line_expressions(is_line: bool, message: &str) -> Str
     if !is_line {
         return message.to_owned();
     }
-    message
+    let message = message
         .replace(&format!("{LOOK_OUTPUTS}."), "")
         .replace(&format!("{STATUS_OUTPUTS}."), "")
-        .replace("`rows` must be a list, not ", ITEMS_MUST_BE_A_LIST)
+        .replace("`rows` must be a list, not ", ITEMS_MUST_BE_A_LIST);
+    without_expected_page(&without_page_check(message))
+}
+
+/// Replaces `((body.items) if … else [])`, which `paginate` generates, by `body.items`.
+fn without_page_check(mut message: String) -> String {
+    let generated = format!(
+        ") if {} else [])",
+        IS_PAGE.replace(&format!("{LOOK_OUTPUTS}."), "")
+    );
+    while let Some(end) = message.find(&generated) {
+        let Some(start) = message.get(..end).and_then(|before| before.rfind("((")) else {
+            break;
+        };
+        message.replace_range(end..end + generated.len(), "");
+        message.replace_range(start..start + 2, "");
+    }
+    message
+}
+
+/// Replaces the generated condition of a page.
+fn without_expected_page(message: &str) -> String {
+    let replaced = message
+        .split_once("`look` gave something else than ")
+        .and_then(|(before, after)| {
+            let (condition, after) = after.split_once(" wants")?;
+            let is_generated = condition.contains("statusCode < 400 and not (");
+            is_generated.then(|| format!("{before}the answer is not a page{after}"))
+        });
+    replaced.unwrap_or_else(|| message.to_owned())
 }
 
 /// The beginning of a message that names `--items` instead of `rows`. `rows` is the name in the action that stores a
@@ -298,15 +328,20 @@ fn command(words: &[String], check: bool) -> Map<String, Value> {
     ])
 }
 
-pub(super) fn request(url: &str, given: &RequestArgs) -> Result<Map<String, Value>, String> {
-    if !["http://", "https://"]
+pub(super) fn check_scheme(url: &str) -> Result<(), String> {
+    match ["http://", "https://"]
         .iter()
         .any(|scheme| url.starts_with(scheme))
     {
-        return Err(format!(
+        true => Ok(()),
+        false => Err(format!(
             "`{url}` is not a valid URL: it must begin with http:// or https://"
-        ));
+        )),
     }
+}
+
+pub(super) fn request(url: &str, given: &RequestArgs) -> Result<Map<String, Value>, String> {
+    check_scheme(url)?;
     let mut named = Map::new();
     for header in &given.header {
         let (name, value) = header
@@ -374,13 +409,20 @@ fn without_expressions(value: Value) -> Value {
     }
 }
 
-/// Returns a text in a form that is not evaluated as an expression. Only `${secret:NAME}` still has an effect, unless
-/// the text contains `{{` or `{%`.
+/// Returns a text in a form that is not evaluated as an expression. Only `${secret:NAME}` still has an effect.
 pub(super) fn literal(text: &str) -> String {
     if text.contains("{{") || text.contains("{%") {
         // In a raw block, `@{` would still be an expression, and `{% endraw` would end the block.
         if text.contains("@{") || text.contains("{% endraw") {
-            return format!("@concat('{}')", text.replace('\'', "''"));
+            let mut parts = text.split("${secret:").map(|part| part.replace('\'', "''"));
+            let mut arguments = format!("'{}'", parts.next().unwrap_or_default());
+            for part in parts {
+                arguments += &match part.split_once('}') {
+                    Some((name, after)) => format!(", secret('{name}'), '{after}'"),
+                    None => format!(", '${{secret:{part}'"),
+                };
+            }
+            return format!("@concat({arguments})");
         }
         return format!("{{% raw %}}{text}{{% endraw %}}");
     }

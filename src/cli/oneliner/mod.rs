@@ -61,8 +61,29 @@ pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Ex
         names,
         prints_result: true,
     };
-    let (exit, _) = run_file(global, screen, &line, &args.quick, maximums).await?;
+    let (exit, run) = run_file(global, screen, &line, &args.quick, maximums).await?;
+    // Without `--until`, each check is an attempt of one action, so the action fails at the limit.
+    if let (Exit::Failed, Some(run), Some(times), None) = (exit, run, args.times, &args.until)
+        && has_used_attempts(global, screen, &run, times).await?
+    {
+        return Ok(Exit::Count);
+    }
     Ok(exit)
+}
+
+/// Returns whether the only action of a run has failed as often as `--times` allows, and says so.
+async fn has_used_attempts(
+    global: &Global,
+    screen: Screen,
+    run: &str,
+    times: u64,
+) -> Result<bool, Failure> {
+    let is_used = last_attempt(global, run).await? == times;
+    if is_used {
+        let attempts = output::counted(times, "attempt");
+        screen.say(format!("note: {attempts} failed, the maximum (--times)"));
+    }
+    Ok(is_used)
 }
 
 pub async fn attempt(global: &Global, screen: Screen, args: &TryArgs) -> Result<Exit, Failure> {
@@ -77,13 +98,8 @@ pub async fn attempt(global: &Global, screen: Screen, args: &TryArgs) -> Result<
         prints_result: true,
     };
     let (exit, run) = run_file(global, screen, &line, &args.quick, maximums).await?;
-    if let (Exit::Failed, Some(run)) = (exit, run)
-        && last_attempt(global, &run).await? == args.times
-    {
-        screen.say(format!(
-            "note: {} attempts failed, the maximum (--times)",
-            args.times
-        ));
+    if let (Exit::Failed, Some(run)) = (exit, run) {
+        has_used_attempts(global, screen, &run, args.times).await?;
     }
     Ok(exit)
 }
@@ -174,13 +190,21 @@ pub async fn paginate(
         prints_result: !is_stdout(&args.to),
     };
     let (exit, run) = run_with_rows(global, screen, &line, &args.quick, maximums).await?;
-    if let (Exit::Succeeded, Some(run), true) = (exit, run, args.is_led()) {
+    if let (Exit::Succeeded, Some(run)) = (exit, run) {
+        let outcome = status::report(global, &run).await?.outcome;
+        let output = outcome.map(|outcome| outcome.output).unwrap_or_default();
+        let number = |key: &str| output.get(key).and_then(Value::as_int);
         // If `--next` is misspelt, the first page seems to be the last one. The message helps the user to notice
         // this.
-        let outcome = status::report(global, &run).await?.outcome;
-        if outcome.is_some_and(|outcome| outcome.output.get("pages") == Some(&Value::Int(1))) {
+        if args.is_led() && number("pages") == Some(1) {
             let next = complete::shown_next(&args.next);
             screen.say(format!("note: page 1 was the last one: it has no {next}"));
+        }
+        let end = number(pages::LAST_STATUS).filter(|status| *status >= 400 || *status == 204);
+        if let (Some(status), Some(page)) = (end, number("pages")) {
+            screen.say(format!(
+                "note: page {page} was answered with status {status}, which counts as the end of the pages"
+            ));
         }
     }
     Ok(exit)
@@ -454,6 +478,7 @@ async fn run_file(
     };
     let mut session = Session::attach(setup).await?;
     session.warn_ignored_flags(&args.handlers, true);
+    session.note_environment(&workflow);
     let events = EventArgs { events: None };
     let done = async {
         loop {

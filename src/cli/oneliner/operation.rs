@@ -1,6 +1,6 @@
 //! The workflow file of `operation`, which has one action.
 
-use super::file::{duration_text, request, server_delay, to_file_expression_at};
+use super::file::{check_scheme, duration_text, request, server_delay, to_file_expression_at};
 use crate::cli::args::OperationArgs;
 use serde_json::{Value, json};
 use windlass_engine::Value as Output;
@@ -21,6 +21,18 @@ pub(super) fn operation(args: &OperationArgs, times: u64) -> Result<Value, Strin
         if let Some(expression) = expression {
             let expression = to_file_expression_at(expression, STATUS_OUTPUTS);
             action.insert(key.to_owned(), expression.into());
+        }
+    }
+    // The address of `cancel` may be relative to the URL.
+    let absolute = [
+        ("--status-url", &args.status_url),
+        ("--result", &args.result),
+    ];
+    for (flag, address) in absolute {
+        let is_computed = |address: &&str| address.contains('@') || address.contains("{{");
+        let constant = address.as_deref().filter(|address| !is_computed(address));
+        if let Some(address) = constant.filter(|address| *address != "none") {
+            check_scheme(address).map_err(|error| format!("{flag}: {error}"))?;
         }
     }
     let requests = [

@@ -19,24 +19,22 @@ const END: &str = "variables.at.next is none or variables.at.next is false \
 const OPAQUE_END: &str = "variables.at.next is none";
 
 /// The condition that is true if an answer is a page, and false if the server refused a number after the last page.
-const IS_PAGE: &str =
+pub(super) const IS_PAGE: &str =
     "actions.look.outputs.statusCode < 400 and actions.look.outputs.body is not none";
+
+/// The output with the status of the last answer, if the status can mean the end of the pages.
+pub(super) const LAST_STATUS: &str = "last_status";
 
 /// The condition that holds if all rows that the server reports were read.
 /// A total that equals the number of rows of this page may not be a total, so it is not used.
 const ALL_SEEN: &str =
     "(variables.at.total == variables.at.seen and variables.at.total > variables.at.here)";
 
-/// The condition under which a status of 400 or above is a failure.
-/// For the first page it always is. For a later page, it is one only if rows are missing.
-const CHECK: &str =
-    "{{ variables.at.page_number == 0 or (variables.at.total or 0) > variables.at.seen }}";
-
-/// The statuses with which a server may refuse a page after the last one, if it has not reported a total.
-/// Any other status is a failure.
-const NO_PAGE: &str = "[404, 410, 416]";
-/// The same, if the server has reported a total.
-const NO_PAGE_BEHIND_TOTAL: &str = "[400, 404, 410, 416, 422]";
+/// The statuses with which a server may refuse a page after the last one. Any other status is a failure.
+/// For the first page, and while rows are missing, no status is accepted. If the server has reported a total, and all
+/// rows were read, more statuses are accepted.
+const NO_PAGE: &str = "{{ [] if variables.at.page_number == 0 or (variables.at.total or 0) > variables.at.seen \
+                       else [404, 410, 416] if variables.at.total is none else [400, 404, 410, 416, 422] }}";
 
 /// Maximum number of retries of a request for a page. After that, the page has failed.
 const RETRIES: u64 = 10;
@@ -88,16 +86,18 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
             String::new()
         };
         // An error that is reported with the status 200 has no rows, and counts as failed.
+        // Neither does an answer without a body, unless its status says so.
+        let is_empty = match is_page {
+            None => String::new(),
+            Some(_) => format!("({answer} is none and {LOOK_OUTPUTS}.statusCode != 204) or "),
+        };
         let failed = format!(
-            "{is_text}{answer} is mapping and ({answer}.get('error') or {answer}.get('errors')) and not ({all})"
+            "{is_empty}{is_text}{answer} is mapping and ({answer}.get('error') or {answer}.get('errors')) and not ({all})"
         );
         let page = format!("{LOOK_OUTPUTS}.statusCode < 400 and not ({failed})");
-        let end = format!(
-            "{LOOK_OUTPUTS}.statusCode in ({NO_PAGE} if variables.at.total is none else {NO_PAGE_BEHIND_TOTAL})"
-        );
         let expected = match is_page {
             None => page,
-            Some(_) => format!("({page}) or {end}"),
+            Some(_) => format!("({page}) or {LOOK_OUTPUTS}.statusCode >= 400"),
         };
         get.insert("expect".to_owned(), expected.into());
     }
@@ -158,7 +158,7 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
     let goes = "@variables('at').next";
     if let Some(inputs) = get.get_mut("inputs").and_then(Value::as_object_mut) {
         if is_page.is_some() {
-            inputs.insert("check".to_owned(), CHECK.into());
+            inputs.insert("check".to_owned(), NO_PAGE.into());
         }
         // An expression with `fromjson` parses a text itself, so the body must stay a text.
         if !args.items.contains("fromjson") && !args.next.contains("fromjson") {
@@ -220,15 +220,20 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
     actions.insert("pages".to_owned(), pages);
     actions.extend(misspelt_next(&paging.next, &args.next));
     actions.extend(total.check());
-    Ok(json!({
-        "variables": variables,
-        "actions": actions,
-        "outputs": {
-            "file": to,
-            "pages": "@outputs('pages')?['iterations']",
-            "rows": "@variables('at').rows",
-        },
-    }))
+    let mut outputs = json!({
+        "file": to,
+        "pages": "@outputs('pages')?['iterations']",
+        "rows": "@variables('at').rows",
+    });
+    if is_page.is_some()
+        && let Some(outputs) = outputs.as_object_mut()
+    {
+        outputs.insert(
+            LAST_STATUS.to_owned(),
+            format!("{{{{ {LOOK_OUTPUTS}.statusCode }}}}").into(),
+        );
+    }
+    Ok(json!({ "variables": variables, "actions": actions, "outputs": outputs }))
 }
 
 /// Returns the condition of `--end`. Only the value `true` ends the pages, not another value that counts as true.

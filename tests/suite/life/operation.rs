@@ -2,7 +2,7 @@
 //! early.
 
 use crate::life::first_use::Folder;
-use crate::support::serve;
+use crate::support::{serve, sized};
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
@@ -404,7 +404,7 @@ async fn a_kill_at_any_request_starts_no_second_operation() {
         let url = whole.start().await;
         folder.file("whole.yaml", kind.action(&url));
         folder.run(&["run", "whole.yaml"]).left(0, &[]);
-        for silent_at in 1..=whole.requests() {
+        for silent_at in (1..=whole.requests()).step_by(sized(1, 2)) {
             let server = Server::new(kind, false, Some(silent_at));
             let url = server.start().await;
             folder.file("killed.yaml", kind.action(&url));
@@ -462,6 +462,23 @@ async fn an_operation_that_is_not_known_at_once_is_polled_again() {
     assert!(ran.out.contains("\"rows\": 3"), "{}", ran.out);
     assert!(!ran.err.contains("note:"), "{}", ran.err);
     assert_eq!(*polls.lock().unwrap(), 2);
+}
+
+#[test]
+fn an_address_without_a_scheme_is_found_before_the_run() {
+    let folder = Folder::new();
+    let url = "http://127.0.0.1:9/";
+    for (flag, given) in [("--status-url", ""), ("--result", "jobs/7")] {
+        let message = format!("{flag}: `{given}` is not a valid URL: it must begin with http");
+        let refused = folder.run(&["operation", url, flag, given]);
+        refused.left(2, &[&message]);
+    }
+    let file = "actions:\n  a:\n    type: operation\n    inputs: {uri: 'http://127.0.0.1:9/'}\n    \
+                status: jobs/7\n    result: {uri: jobs/8}\n    cancel: jobs/9\n";
+    folder.file("a.yaml", file);
+    let warned = folder.run(&["validate", "a.yaml"]);
+    let warned = warned.left(0, &["`jobs/7` begins with neither", "`jobs/8` begins"]);
+    assert!(!warned.err.contains("jobs/9"), "{}", warned.err);
 }
 
 #[tokio::test(flavor = "multi_thread")]

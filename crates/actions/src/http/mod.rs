@@ -28,7 +28,7 @@ mod upload;
 pub(super) use client::Client;
 pub(super) use reply::Reply;
 
-use super::inputs::{Inputs, invalid};
+use super::inputs::{Inputs, invalid, is_accepted};
 use super::mask::Mask;
 use super::{Attempt, Executor};
 use client::CallOptions;
@@ -266,14 +266,15 @@ pub(super) fn of_stub(answer: Result<Value, Fault>, request: &Request) -> Result
     output(Reply::of_stub(&answer, url), request, &method)
 }
 
-/// If the input `check` is false, a status of 400 or above is not a fault: returns the answer that the fault contains.
+/// Returns the answer of a fault if its status of 400 or above is accepted.
 fn allowed(fault: Fault, request: &Request) -> Result<Value, Fault> {
+    let status = fault.code.as_deref().and_then(|code| code.parse().ok());
+    let is_accepted = status.is_some_and(|status| is_accepted(&request.inputs, status));
     match fault {
         Fault {
-            code: Some(_),
             output: Some(answer),
             ..
-        } if request.inputs.get("check") == Some(&Value::Bool(false)) => Ok(answer),
+        } if is_accepted => Ok(answer),
         fault => Err(fault),
     }
 }

@@ -6,7 +6,7 @@ use crate::builder::{call, text};
 use crate::fields::Fields;
 use windlass_expression::Template;
 use windlass_model::hir::{Call, StepKind};
-use windlass_source::source::{Entry, Kind};
+use windlass_source::source::{Entry, Kind, Node};
 
 /// The inputs of an action: under `inputs` or, where the format allows it, next to the type.
 pub(crate) struct Inputs<'n> {
@@ -121,12 +121,19 @@ impl<F: Format> ActionReader<'_, F> {
         Some(self.duration(timeout?)?.template)
     }
 
-    /// Checks the value of `check`.
-    /// With `check: false`, a command that fails is not a fault: the workflow reads the exit code.
-    pub(super) fn check_flag(&mut self, entry: &Entry, hint: &str) {
-        let flag = matches!(entry.value.kind, Kind::Bool(_));
-        if !flag && !self.is_computed(&entry.value) {
-            self.wrong_type(&entry.value, "`check`", "true or false", hint);
+    /// Checks the value of `check`: a flag, or the exit codes or statuses that are not a fault.
+    pub(super) fn check_accepted(&mut self, entry: &Entry, hint: &str) {
+        let is_code = |code: &Node| matches!(code.kind, Kind::Int(_));
+        let is_valid = match &entry.value.kind {
+            Kind::Bool(_) => true,
+            Kind::Array(codes) => codes
+                .iter()
+                .all(|code| is_code(code) || self.is_computed(code)),
+            _ => self.is_computed(&entry.value),
+        };
+        if !is_valid {
+            let wanted = "true, false or a list of numbers";
+            self.wrong_type(&entry.value, "`check`", wanted, hint);
         }
     }
 }

@@ -261,6 +261,13 @@ impl<F: Format> ActionReader<'_, F> {
         entry: &Entry,
         first_inputs: &[(Template, Template)],
     ) -> Template {
+        let address = match entry.value.entries() {
+            Some(inputs) => inputs.iter().find(|input| input.key == "uri"),
+            None => Some(entry),
+        };
+        if let Some(address) = address.filter(|address| address.value.as_str().is_some()) {
+            self.check_uri(address);
+        }
         let given = self.template(&entry.value);
         let inputs = match &entry.value.kind {
             Kind::Object(_) => given,

@@ -135,8 +135,8 @@ impl<F: Format> ActionReader<'_, F> {
                 checks::tls(self, &entry.value);
             }
             if !is_operation && let Some(entry) = inputs.pass(act, self, "check") {
-                let hint = "check: false allows a call to fail: read its `statusCode`";
-                self.check_flag(entry, hint);
+                let hint = "check: false accepts every status, check: [404] only this one";
+                self.check_accepted(entry, hint);
             }
             match inputs.pass(act, self, "parse") {
                 Some(entry) => self.check_parse(entry),

@@ -48,10 +48,8 @@ impl<F: Format> ActionReader<'_, F> {
             inputs.pass(act, self, key);
         }
         if let Some(entry) = inputs.pass(act, self, "check") {
-            self.check_flag(
-                entry,
-                "check: false allows a command to fail: read its `exitCode`",
-            );
+            let hint = "check: false accepts every exit code, check: [1] only this one";
+            self.check_accepted(entry, hint);
         }
         if F::CONVENTIONS.has_extended_requests
             && let Some(rate) = inputs.get(act, self, RATE)

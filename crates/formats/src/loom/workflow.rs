@@ -214,9 +214,12 @@ impl ActionReader<'_, Loom> {
             let hint = "change the default or the type";
             self.wrong_type(&entry.value, &what, kind.described(), hint);
         }
-        fields.allow(&["description", "required"]);
+        let required = fields.non_null(self, "required");
+        let is_optional = required.and_then(|entry| self.flag(entry, hint)) == Some(false);
+        fields.allow(&["description"]);
         fields.finish(self);
-        (kind, default.map(|(value, _)| value))
+        let default = default.map(|(value, _)| value);
+        (kind, default.or(is_optional.then_some(Value::Null)))
     }
 
     fn workflow_variables(&mut self, entry: &Entry) -> Vec<(Name, Template)> {

@@ -30,6 +30,8 @@ const UNIT: Type = Type::Def("unit");
 const LIST_OR_TEXT: Type = Type::Json(&["array", "string"]);
 const MAP_OR_TEXT: Type = Type::Json(&["object", "string"]);
 const FLAG_OR_TEXT: Type = Type::Json(&["boolean", "string"]);
+/// Whether a call may fail: a flag, or the exit codes or statuses that are not a fault.
+const CHECK: Type = Type::AnyOf(&[FLAG_OR_TEXT, Type::ListOf(&Type::Json(&["integer", "string"]))]);
 const TEXT_OR_NULL: Type = Type::Json(&["string", "null"]);
 
 /// The description of a text that may contain expressions.
@@ -151,8 +153,8 @@ pub(super) const REQUEST: &[Key] = &[
 ];
 
 pub(super) const HTTP: &[Key] = &[
-    key("check", FLAG_OR_TEXT, "false: a status of 400 or above is not a fault")
-        .reference("with `false`, a status of 400 or above is not a fault; read `statusCode` instead"),
+    key("check", CHECK, "false: a status of 400 or above is not a fault; [404]: this status is not")
+        .reference("with `false`, a status of 400 or above is not a fault; with a list such as `[404]`, these statuses are not. Read `statusCode` instead"),
     key("page", TEXT_OR_NULL, "the address of a next page, as the page before it named it")
         .reference("the address of the next page, in place of `uri` and `queries`. It is relative to the page before (the last output of the action), after redirects (RFC 3986, 5.1.3). If it is on another server than `uri`, that server gets only GET, without headers and credentials"),
     key("page_base", TEXT_OR_NULL, "with page: the base of a relative address; default the page before")
@@ -202,8 +204,8 @@ pub(super) const SHELL: &[Key] = &[
     RATE.reference("the name of a [rate limit](rate-limits.md#a-quota-of-several-hosts-or-of-a-customer) that the command counts against"),
     key("stdin", Type::Any, "text, or anything else as JSON; default empty")
         .reference("a text, or any other value as JSON; default empty"),
-    key("check", FLAG_OR_TEXT, "false: any exit code is a success")
-        .reference("with `false`, an exit code other than 0 is not a fault; read `exitCode` instead"),
+    key("check", CHECK, "false: any exit code is a success; [1]: this exit code is, too")
+        .reference("with `false`, an exit code other than 0 is not a fault; with a list such as `[1]`, these exit codes are not. Read `exitCode` instead"),
     TIMEOUT.reference("the time of one attempt; default: unlimited"),
 ];
 
@@ -568,14 +570,14 @@ pub(super) const WORKFLOW: &[Key] = &[
                     ),
                     key("default", Type::Any, "the value if the run does not give one"),
                     key("description", TEXT, ""),
-                    key("required", FLAG, "whether the run must give a value"),
+                    key("required", FLAG, "false: without a default and a value of the run, it is null"),
                 ]],
                 ..MAP
             }),
         ])),
         "",
     )
-    .reference("a map of `{type, default, description}`. Types: `any` `string` `integer` `number` `boolean` `array` `object`. An input without a default is required"),
+    .reference("a map of `{type, default, required, description}`. Types: `any` `string` `integer` `number` `boolean` `array` `object`. An input without a default is required, or null with `required: false`"),
     key("variables", OBJECT, "initial values, in order")
         .reference("initial values; each value can read the variables before it"),
     key(
