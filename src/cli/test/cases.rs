@@ -4,12 +4,14 @@ use crate::cli::exit::Failure;
 use crate::cli::inputs;
 use crate::cli::output::short;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use windlass_engine::{
     HandlerTarget, Object, SimulatedStep, SimulatedStepKind, SimulationReport, Stubs, Timestamp,
     Value, name_of_part, parse_duration,
 };
-use windlass_value::words;
+use windlass_machine::program::Program;
+use windlass_value::{did_you_mean, words};
 
 pub struct Suite {
     pub workflow: PathBuf,
@@ -157,6 +159,29 @@ fn case(value: &Value, index: usize, file: &str) -> Result<Case, String> {
 }
 
 impl Expect {
+    /// Returns a message for each action or loop that the case names and the workflow does not have.
+    pub fn unknown_names(&self, program: &Program) -> Vec<String> {
+        let actions = program.actions.iter();
+        let actions = actions.flat_map(|action| [Some(&*action.name), action.title.as_deref()]);
+        let scopes = program.scopes.iter().map(|scope| Some(&*scope.name));
+        let known: BTreeSet<&str> = actions.chain(scopes).flatten().collect();
+        let mut unknown = Vec::new();
+        for key in ["calls", "inputs", "iterations"] {
+            let expected = self.0.get(key).and_then(Value::as_object);
+            for (place, _) in expected.into_iter().flatten() {
+                let last = place.rsplit('/').next().unwrap_or_default();
+                let name = name_of_part(last.split('#').next().unwrap_or_default());
+                if known.contains(&**place) || known.contains(&*name) {
+                    continue;
+                }
+                let hint = did_you_mean(&name, known.iter().copied());
+                let hint = hint.map(|hint| format!(": {hint}")).unwrap_or_default();
+                unknown.push(format!("`{key}`: nothing is called `{place}`{hint}"));
+            }
+        }
+        unknown
+    }
+
     /// Returns descriptions of the results that differ from the expected ones.
     pub fn differs(&self, report: &SimulationReport) -> Vec<String> {
         let mut found = Vec::new();
@@ -177,12 +202,16 @@ impl Expect {
 }
 
 fn because(report: &SimulationReport) -> String {
-    let error = report
-        .error
-        .as_ref()
-        .map(|error| format!("{}: {}", error.kind, error.message));
-    let why = error.or_else(|| report.stopped.clone());
-    why.map(|why| format!(" ({why})")).unwrap_or_default()
+    reason(report)
+        .map(|why| format!(" ({why})"))
+        .unwrap_or_default()
+}
+
+/// Returns why a run did not succeed.
+fn reason(report: &SimulationReport) -> Option<String> {
+    let error = report.error.as_ref();
+    let error = error.map(|error| format!("{}: {}", error.kind, error.message));
+    error.or_else(|| report.stopped.clone())
 }
 
 fn one(key: &str, wanted: &Value, report: &SimulationReport) -> Option<String> {
@@ -209,7 +238,7 @@ fn one(key: &str, wanted: &Value, report: &SimulationReport) -> Option<String> {
             }
         }
         "error" => {
-            let is = Value::text(because(report));
+            let is = Value::text(reason(report).unwrap_or_default());
             let part = wanted.as_str().unwrap_or_default();
             let has = is.as_str().is_some_and(|text| text.contains(part));
             if has && !part.is_empty() {

@@ -221,9 +221,12 @@ async fn play(
     };
     let warnings = workflow.warnings().sorted().into_iter();
     let unused = warnings.filter(|one| one.code == "unused-answer" && own(&one.message));
-    let unused: Vec<String> = unused.map(|one| one.message.clone()).collect();
-    if !unused.is_empty() {
-        return Ok(unused);
+    let unused = unused.map(|one| one.message.clone());
+    let unknown: Vec<String> = unused
+        .chain(case.expect.unknown_names(workflow.program()))
+        .collect();
+    if !unknown.is_empty() {
+        return Ok(unknown);
     }
     let given = SimulationSpec {
         input: case.input.clone(),
