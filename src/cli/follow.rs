@@ -47,6 +47,10 @@ const AGAIN: Duration = Duration::from_secs(60);
 /// Interval of the log lines that say what a run waits for.
 const WAITING: Duration = Duration::from_secs(60);
 
+/// Time until a one-line command says that its request waits for a rate limit. It says so only if the wait is at least
+/// this long.
+const RATE_LIMIT: Duration = Duration::from_secs(2);
+
 /// Maximum number of printed lines of commands that are remembered.
 const SHOWN: usize = 1_000;
 
@@ -163,6 +167,7 @@ pub async fn follow(
     }
     let mut tick = tokio::time::interval(TICK);
     let mut waiting = tokio::time::interval_at(Instant::now() + WAITING, WAITING);
+    let mut rate_limits = tokio::time::interval_at(Instant::now() + RATE_LIMIT, WAITING);
     let is_log = !view.screen.live && !view.plain;
     let mut store_check = tokio::time::interval(STORE_CHECK_INTERVAL);
     let live = following.progress.is_live();
@@ -180,6 +185,7 @@ pub async fn follow(
             _ = store_check.tick() => session.check_present().await?,
             _ = tick.tick(), if live => following.progress.draw(now()),
             _ = waiting.tick(), if is_log => following.say_waiting(session).await,
+            _ = rate_limits.tick(), if view.plain => following.say_rate_limits(session).await,
         }
     }
     following.progress.clear();
@@ -315,6 +321,23 @@ impl Following<'_> {
         let more = self.unfinished.len().saturating_sub(MAX_WAITING);
         if more > 0 {
             self.progress.say(format!("and {more} more runs"));
+        }
+    }
+
+    /// Says which runs wait for a rate limit, because they send no request meanwhile.
+    async fn say_rate_limits(&self, session: &Session) {
+        for run in self.unfinished.keys().take(MAX_WAITING) {
+            let Some(report) = session.status(run).await else {
+                continue;
+            };
+            let waits = report
+                .doing
+                .iter()
+                .filter_map(|doing| doing.rate_limit.as_ref());
+            let mut waits = waits.map(|wait| wait.begins_at.since(now()));
+            if waits.any(|wait| wait >= RATE_LIMIT) {
+                self.progress.say(waiting_line(&report, &self.view.target));
+            }
         }
     }
 

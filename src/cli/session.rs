@@ -222,6 +222,17 @@ impl Session {
         }
     }
 
+    /// Says that commands have the environment of another process, if one executes the runs of this workflow here.
+    pub fn note_environment(&self, workflow: &Workflow) {
+        let mut actions = workflow.program().actions.iter();
+        let has_commands = actions.any(|action| action.label.eq_ignore_ascii_case("shell"));
+        if has_commands && self.is_joined() && !self.is_remote() {
+            self.setup.screen.say(
+                "note: another process owns the store and executes the run: commands have its environment and its secrets",
+            );
+        }
+    }
+
     /// Returns whether another process executes the runs. It is the owner of the store, or a server.
     pub fn is_joined(&self) -> bool {
         matches!(self.role, Role::Joined { .. })
