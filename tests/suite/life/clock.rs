@@ -125,6 +125,7 @@ fn a_run_without_a_terminal_says_each_minute_what_it_waits_for() {
 #[tokio::test]
 async fn all_runs_that_wait_are_followed_to_their_ends() {
     const CLIENTS: usize = 10;
+    // More than the 1,024 runs that a client follows at once.
     const RUNS: usize = 103 * CLIENTS;
     let clock = Clock::new();
     let state = clock.place.state();

@@ -2,6 +2,7 @@
 //! alone, whose requests the driver's thread sends.
 
 use crate::life::first_use::Folder;
+use crate::support::sized;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
@@ -92,7 +93,7 @@ async fn commands_to_busy_runs_wait_for_the_step_that_is_being_stored() {
     );
     let workflow = engine.load_text("counts.yaml", &text).unwrap();
     let mut runs = JoinSet::new();
-    for _ in 0..400 {
+    for _ in 0..sized(400, 100) {
         let (engine, workflow) = (engine.clone(), workflow.clone());
         runs.spawn(async move {
             let run = engine.start(&workflow, to(5_000)).await.unwrap();
@@ -101,7 +102,7 @@ async fn commands_to_busy_runs_wait_for_the_step_that_is_being_stored() {
     }
     // One command at a time. Without other commands, busy runs continue in one turn of the driver, so the later of two
     // pending steps of a run could be stored first.
-    for id in runs.join_all().await.into_iter().take(100) {
+    for id in runs.join_all().await.into_iter().take(sized(100, 30)) {
         engine
             .signal(&id, Signal::new("go".into(), Value::Null))
             .await

@@ -2,7 +2,7 @@
 
 use crate::life::first_use::Folder;
 use crate::serve::{Server, Start};
-use crate::support;
+use crate::support::{self, sized};
 use axum::Router;
 use axum::routing::get;
 use serde_json::{Value, json};
@@ -205,10 +205,10 @@ async fn a_task_survives_its_client_and_its_server() {
 
 /// The process of the agent is killed at any moment: while it starts, answers, or executes runs.
 #[test]
-fn a_hundred_kills_lose_no_task() {
+fn many_kills_lose_no_task() {
     let folder = Folder::new();
     let mut accepted = Vec::new();
-    for round in 0..100_u64 {
+    for round in 0..sized(100, 30_u64) {
         let mut agent = Agent::with_tasks(&folder, &[]);
         let id = format!("r{round}");
         let arguments = json!({ "text": COUNT, "inputs": { "to": 5 }, "id": id });

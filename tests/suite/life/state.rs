@@ -4,6 +4,7 @@
 use super::process::Place;
 use crate::life::first_use::Folder;
 use crate::serve::{Server, Start, answer, client, with};
+use crate::support::sized;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use reqwest::Method;
@@ -212,7 +213,7 @@ fn writes_survive_kills() {
         let output = loop {
             let mut child = place.command(&args).spawn().unwrap();
             std::thread::sleep(Duration::from_millis(random.random_range(40..300)));
-            if kills < 30 && child.try_wait().unwrap().is_none() {
+            if kills < sized(30, 10) && child.try_wait().unwrap().is_none() {
                 child.kill().unwrap();
                 kills += 1;
             }

@@ -135,7 +135,7 @@ fn the_result_of_an_append_is_what_was_appended() {
 #[test]
 fn a_result_that_could_hardly_be_read_again_fails_the_run() {
     let mut text = String::from(
-        "actions:\n  big: { type: compose, inputs: \"@range(0, 100000)\" }\noutputs:\n",
+        "actions:\n  big: { type: compose, inputs: \"@join(range(0, 100000), 'xxxxx')\" }\noutputs:\n",
     );
     for index in 0..400 {
         text.push_str(&format!("  o{index}: \"@outputs('big')\"\n"));
