@@ -8,6 +8,7 @@ use super::output::{self, Format, Screen};
 use super::watch::{Shown, show};
 use super::{format, inputs};
 use std::cell::Cell;
+use std::io::IsTerminal;
 use std::path::Path;
 use windlass_engine::report::{ListFilter, ListReport, RunRow, StatusFilter, list};
 use windlass_engine::{EngineError, RunStatus, TURN_SIGNAL, Timestamp, now};
@@ -106,16 +107,22 @@ fn table(report: &ListReport, now: Timestamp) -> String {
     let head = [
         "RUN", "WORKFLOW", "STATUS", "STARTED", "UPDATED", "NEXT", "LABELS",
     ];
+    // Other programs read the complete text.
+    let on_terminal = std::io::stdout().is_terminal();
+    let fitted = |text: &str, most| match on_terminal {
+        true => output::cut(text, most),
+        false => output::line(text),
+    };
     let rows = report.runs.iter().map(|row| {
         let run = &row.summary;
         vec![
             run.run.clone(),
-            output::cut(&run.workflow, 40),
+            fitted(&run.workflow, 40),
             run.status_word().to_owned(),
             format::date(run.started_at),
             format::ago(run.updated_at, now),
             next(row, now),
-            output::cut(&output::labels(&run.labels), 60),
+            fitted(&output::labels(&run.labels), 60),
         ]
     });
     output::table(&head, rows)

@@ -99,7 +99,7 @@ pub enum EngineError {
     },
     /// The workflow that was to be replaced is no longer the one of this name.
     #[error(
-        "{}: put it again when what changed is part of it", 
+        "{}: nothing was stored. `windlass workflow show {name}` shows it",
         of_current(name, current.as_deref())
     )]
     WorkflowChanged {
@@ -314,7 +314,12 @@ fn hint_suffix(hint: &Option<String>) -> String {
 
 fn of_current(name: &str, current: Option<&CurrentWorkflow>) -> String {
     match current {
-        Some(current) => format!("the workflow `{name}` is {} by now", current.version),
+        Some(current) => {
+            format!(
+                "another workflow is stored as `{name}`, with the version {}",
+                current.version
+            )
+        }
         None => format!("the workflow `{name}` no longer exists"),
     }
 }

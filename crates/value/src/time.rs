@@ -89,11 +89,16 @@ impl<'de> Deserialize<'de> for Timestamp {
 }
 
 /// Reads RFC 3339.
-impl FromStr for Timestamp {
-    type Err = chrono::ParseError;
+/// The error of a text that is not an instant (RFC 3339).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("write an instant such as 2026-11-28T01:30:00Z")]
+pub struct NotAnInstant;
 
-    fn from_str(text: &str) -> Result<Self, chrono::ParseError> {
-        let time = DateTime::parse_from_rfc3339(text)?;
+impl FromStr for Timestamp {
+    type Err = NotAnInstant;
+
+    fn from_str(text: &str) -> Result<Self, NotAnInstant> {
+        let time = DateTime::parse_from_rfc3339(text).map_err(|_| NotAnInstant)?;
         Ok(time.with_timezone(&Utc).into())
     }
 }

@@ -59,11 +59,13 @@ function byKeys(editor: Editor): Way {
   const is = (place: Locator): Promise<boolean> => place.evaluate((one) => one === document.activeElement);
   const to = async (place: Locator): Promise<void> => {
     await expect(place).toBeVisible();
+    // As a person does, back if the place is before the focus.
+    const isBefore = await place.evaluate((one) => (document.activeElement!.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_PRECEDING) !== 0);
     for (let n = 0; n < 120; n += 1) {
       if (await is(place)) return;
-      await keyboard.press('Tab');
+      await keyboard.press(isBefore ? 'Shift+Tab' : 'Tab');
     }
-    throw new Error(`no Tab leads to ${String(place)}`);
+    throw new Error(`no ${isBefore ? 'Shift+Tab' : 'Tab'} leads to ${String(place)}`);
   };
   /** Goes to a part with F6, so that not everything before it is passed. */
   const part = async (part: string): Promise<void> => {
