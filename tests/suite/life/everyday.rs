@@ -700,3 +700,44 @@ outputs: \"@outputs('drawn')\"
     };
     assert_ne!(draw(), draw());
 }
+
+#[test]
+fn listed_statuses_and_exit_codes_are_not_faults() {
+    let folder = Folder::new();
+    let (base, _) = super::paginate::serve(|path| match path {
+        "/gone" => (404, vec![], json!({ "gone": true })),
+        _ => (500, vec![], json!(null)),
+    });
+    let text = format!(
+        "inputs: {{ path: {{ type: string }}, note: {{ type: string, required: false }} }}
+actions:
+  find: {{ type: shell, run: 'exit 1', check: [1], retry: none }}
+  ask: {{ type: http, uri: '{base}/@{{inputs(''path'')}}', check: [404, 410], retry: none }}
+outputs:
+  code: \"@outputs('find').exitCode\"
+  status: \"@outputs('ask').statusCode\"
+  note: \"@inputs('note')\"
+"
+    );
+    folder.file("f.yaml", &text);
+    let ran = folder.run(&["run", "f.yaml", "-i", "path=gone", "-o", "json"]);
+    let ran = ran.left(0, &[]);
+    let output: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(output, json!({ "code": 1, "status": 404, "note": null }));
+    let ran = folder.run(&["run", "f.yaml", "-i", "path=other"]);
+    ran.left(1, &["answered 500"]);
+    folder.file("f.yaml", text.replace("exit 1", "exit 2"));
+    let ran = folder.run(&["run", "f.yaml", "-i", "path=gone"]);
+    ran.left(1, &["exit code 2"]);
+}
+
+#[test]
+fn a_poll_whose_attempts_are_used_up_has_reached_its_limit() {
+    let folder = Folder::new();
+    let (base, requested) = super::paginate::serve(|_| (503, vec![], json!(null)));
+    let line = ["poll", "--url", &base, "--every", "10ms", "--times", "3"];
+    folder
+        .run(&line)
+        .left(4, &["answered 503", "note: 3 attempts failed, the maximum"]);
+    assert_eq!(requested.lock().unwrap().len(), 3);
+}

@@ -804,7 +804,9 @@ fn a_404_behind_a_page_is_the_end_and_one_instead_of_a_page_is_not() {
     });
     let mut line = vec!["paginate", &base, "--next", "page"];
     line.extend(ITEMS);
-    folder.run(&line).left(0, &[]);
+    let note = "page 3 was answered with status 404, which counts as the end of the pages";
+    let ran = folder.run(&line).left(0, &[note]);
+    assert!(ran.out.contains(r#""last_status": 404"#), "{}", ran.out);
     assert_eq!(folder.read("rows"), lines(1..3));
     let first = format!("{base}/?page=7");
     let mut line = vec!["paginate", &first, "--next", "page"];
@@ -831,4 +833,54 @@ fn the_first_offset_of_scim_is_one() {
     line.extend(ITEMS);
     folder.run(&line).left(0, &[]);
     assert_eq!(folder.read("rows"), lines(0..5));
+}
+
+#[test]
+fn an_answer_without_a_body_is_no_page_and_no_end() {
+    let folder = Folder::new();
+    let mut was_empty = false;
+    let (base, _) = serve(move |path| {
+        if path.ends_with("page=3") && !std::mem::replace(&mut was_empty, true) {
+            return (200, vec![], json!(null));
+        }
+        page_of_45(path, "page", |_| json!(null))
+    });
+    let mut line = vec!["paginate", &base, "--next", "page"];
+    line.extend(ITEMS);
+    folder
+        .run(&line)
+        .left(0, &["an attempt failed: the answer is not a page: null"]);
+    assert_eq!(folder.read("rows"), lines(0..45));
+}
+
+#[test]
+fn a_page_that_is_refused_fails_at_once_with_its_status() {
+    let folder = Folder::new();
+    let (base, requested) = serve(|path| match number(path, "page") {
+        Some(2) => (401, vec![], json!({ "error": "expired" })),
+        _ => page_of_45(path, "page", |_| json!(null)),
+    });
+    let mut line = vec!["paginate", &base, "--next", "page"];
+    line.extend(ITEMS);
+    let ran = folder.run(&line).left(1, &["answered 401", "expired"]);
+    assert!(!ran.err.contains("statusCode"), "{}", ran.err);
+    assert_eq!(requested.lock().unwrap().len(), 2);
+}
+
+#[test]
+fn a_misspelt_list_of_a_numbered_page_is_named() {
+    let folder = Folder::new();
+    let (base, _) = serve(|path| page_of_45(path, "page", |_| json!(null)));
+    let line = [
+        "paginate",
+        &base,
+        "--next",
+        "page",
+        "--items",
+        "body.itms",
+        "--to",
+        "rows",
+    ];
+    let ran = folder.run(&line).left(1, &["body.itms"]);
+    assert!(!ran.err.contains("statusCode"), "{}", ran.err);
 }

@@ -1,6 +1,7 @@
 //! Rate limits of calls over all runs of a store, with a server that counts and refuses.
 
 use super::first_use::Folder;
+use super::paginate;
 use crate::support::serve;
 use axum::Router;
 use axum::extract::State;
@@ -8,6 +9,8 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value as Json, json};
 use std::collections::HashMap;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
@@ -447,4 +450,57 @@ async fn one_call_at_a_time_tries_a_host_that_is_down() {
         run.result::<Value>().await.unwrap();
     }
     engine.stop().await;
+}
+
+#[test]
+fn a_line_says_that_it_waits_for_a_rate_limit() {
+    let folder = Folder::new();
+    let (base, requested) =
+        paginate::serve(|_| (429, vec![("retry-after", "600".to_owned())], json!(null)));
+    let learns = folder.run(&["poll", "--url", &base, "--times", "1", "--every", "10ms"]);
+    learns.left(4, &["429"]);
+    let mut waits = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args([
+            "poll",
+            "--url",
+            &base,
+            "--until",
+            "body.done",
+            "--timeout",
+            "60s",
+        ])
+        .current_dir(folder.path())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(waits.stderr.take().unwrap()).lines();
+    let expected = format!("waits for the rate limit of {HOST}");
+    assert!(lines.any(|line| line.unwrap().contains(&expected)));
+    waits.kill().unwrap();
+    waits.wait().unwrap();
+    assert_eq!(requested.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn a_line_says_whose_environment_its_command_has() {
+    let folder = Folder::new();
+    let command = ["sh", "-c", "touch began; cat fifo"];
+    let fifo = folder.path().join("fifo");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&fifo)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let owner = [&["try", "--"][..], &command].concat();
+    let mut owner = folder.start(&owner);
+    folder.wait_for(|files| files.iter().any(|file| file == "began"));
+    let joined = folder.run(&["try", "--", "true"]);
+    joined.left(
+        0,
+        &["note: another process owns the store and executes the run"],
+    );
+    std::fs::write(&fifo, "").unwrap();
+    assert!(owner.wait().unwrap().success());
 }

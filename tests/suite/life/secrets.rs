@@ -13,7 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
 use serde_json::{Value, json};
-use std::process::Output;
+use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
 
 const CANARY: &str = "cAnAry-8f3d/\"quoted\" 71";
@@ -447,4 +447,35 @@ outputs: \"@outputs('ask')\"
     let stderr = String::from_utf8_lossy(&ran.stderr);
     assert!(stderr.contains("missing-secret"), "{stderr}");
     assert!(stderr.contains("missing-handler"), "{stderr}");
+}
+
+#[test]
+fn a_secret_in_a_text_with_braces_is_resolved() {
+    let place = Place::new();
+    for (text, reversed) in [
+        ("{{.Name}} ${secret:TOKEN}", "fedcba }}emaN.{{"),
+        (
+            "${secret:TOKEN} {{.Name}} @{1} {% endraw %}",
+            "}% wardne %{ }1{@ }}emaN.{{ fedcba",
+        ),
+    ] {
+        let command = [
+            "try",
+            "--times",
+            "1",
+            "--",
+            "sh",
+            "-c",
+            "printf %s \"$1\" | rev",
+        ];
+        let ran = Command::new(env!("CARGO_BIN_EXE_windlass"))
+            .args(command)
+            .args(["x", text])
+            .current_dir(place.dir.path())
+            .env("WINDLASS_SECRET_TOKEN", "abcdef")
+            .output()
+            .unwrap();
+        let printed = String::from_utf8(ran.stdout).unwrap();
+        assert_eq!(printed.trim_end(), reversed);
+    }
 }

@@ -392,3 +392,34 @@ fn stubs_are_read_from_a_pipe() {
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{stderr}"));
     assert_eq!(report["output"], 7, "{stderr}");
 }
+
+#[test]
+fn unknown_names_of_an_expectation_are_reported() {
+    let folder = Folder::new();
+    folder.file(
+        "sh.yaml",
+        "actions: { save: { type: shell, run: \"echo bad >&2; exit 3\" } }\n",
+    );
+    let case = |expect: &str| {
+        let answers = "answers: { save: { exitCode: 3, stderr: bad } }";
+        let text = format!("cases: [{{ name: one, {answers}, expect: {{ {expect} }} }}]\n");
+        folder.file("sh.test.yaml", text);
+        folder.run(&["test", "sh.yaml"])
+    };
+    // A stub fails with the message of the real command.
+    let passed = case("status: Failed, error: 'exit code 3: bad', calls: { save: 1 }");
+    passed.left(0, &["1 case, 0 failed"]);
+    for (expect, message) in [
+        (
+            "status: Failed, calls: { svae: 0 }",
+            "`calls`: nothing is called `svae`: did you mean `save`?",
+        ),
+        (
+            "status: Failed, iterations: { poll: 0 }",
+            "`iterations`: nothing is called `poll`",
+        ),
+    ] {
+        let failed = case(expect).left(1, &["1 case, 1 failed"]);
+        assert!(failed.out.contains(message), "{}", failed.out);
+    }
+}
