@@ -2,7 +2,7 @@
 //! A key that the reader requests is known. All other keys are reported.
 
 use super::reader::Reader;
-use super::vocabulary::Key;
+use super::vocabulary::{Key, loom};
 use windlass_expression::Syntax;
 use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Kind, Node, Span};
@@ -161,6 +161,17 @@ impl<'n> Fields<'n> {
 
     fn report(&self, reader: &mut Reader<'_>, entry: &Entry) {
         if reader.syntax == Syntax::Loom && entry.key.starts_with("x-") {
+            return;
+        }
+        let is_of_inputs = self.what.starts_with("`inputs` of ");
+        if reader.syntax == Syntax::Loom && is_of_inputs && loom::is_action_key(&entry.key) {
+            let what = format!("`{}` is a key of the action, and not an input", entry.key);
+            reader.error(
+                "misplaced-key",
+                entry.key_span,
+                what,
+                "write it next to `type`",
+            );
             return;
         }
         let meant = self.suggested_key(&entry.key, &self.requested);

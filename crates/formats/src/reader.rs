@@ -417,6 +417,22 @@ impl<'a> Reader<'a> {
             self.error("text-condition", node.span, what, hint);
             return None;
         }
+        if let Some(text) = node.as_str().filter(|_| self.syntax == Syntax::Loom)
+            && let Some(inside) = text.trim().strip_prefix("@{")
+            && let Some(inside) = inside.strip_suffix('}').filter(|one| !one.contains('}'))
+        {
+            let what = format!(
+                "`{}` is a text, and a condition returns a boolean",
+                entry.key
+            );
+            self.error(
+                "text-condition",
+                node.span,
+                what,
+                format!("write @{inside}"),
+            );
+            return None;
+        }
         let parsed = match &node.kind {
             Kind::String(text) => Condition::parse_cached(&text.text, self.syntax, &self.templates)
                 .inspect(|condition| {
@@ -476,7 +492,11 @@ impl<'a> Reader<'a> {
     fn invalid_expression(&mut self, node: &Node, error: ParseError) {
         let span = node.place(self.content, error.offset, error.length);
         let diagnostic = Diagnostic::error("bad-expression", span, error.message);
-        self.diagnostics.push(match error.hint {
+        let text = node.as_str().unwrap_or_default();
+        let hint = error
+            .hint
+            .or_else(|| foreign_operator(text, error.offset).map(str::to_owned));
+        self.diagnostics.push(match hint {
             Some(hint) => diagnostic.hint(hint),
             None => diagnostic.hint("expressions are described in docs/reference/expressions.md"),
         });
@@ -536,6 +556,21 @@ impl<'a> Reader<'a> {
             self.error("unknown-value", entry.value.span, what, hint);
         }
         Some(Name::from(text))
+    }
+}
+
+/// Returns how Jinja writes an operator of other languages, which an expression has at this byte offset.
+fn foreign_operator(text: &str, offset: usize) -> Option<&'static str> {
+    // A mistake may be found at the second character of an operator.
+    let at = |offset: usize| text.get(offset..).unwrap_or_default();
+    let (here, before) = (at(offset), at(offset.saturating_sub(1)));
+    let begins = |operator: &str| here.starts_with(operator) || before.starts_with(operator);
+    match () {
+        () if begins("&&") => Some("write `and`"),
+        () if begins("||") => Some("write `or`"),
+        () if here.starts_with('=') => Some("`==` compares two values"),
+        () if here.starts_with('?') => Some("write `a if condition else b`"),
+        () => None,
     }
 }
 

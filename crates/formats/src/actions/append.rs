@@ -70,6 +70,13 @@ impl<F: Format> ActionReader<'_, F> {
             return None;
         };
         let content = self.template(&first.value);
+        if first.key == "rows"
+            && content
+                .as_constant()
+                .is_some_and(|rows| rows.as_str().is_some())
+        {
+            self.wrong_type(&first.value, "`rows`", "a list", HINT);
+        }
         let mut members = vec![(text("path"), self.template(&path?.value))];
         let mut about_rows = about_rows.into_iter().flatten().peekable();
         if first.key == "text"

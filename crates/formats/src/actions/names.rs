@@ -7,7 +7,7 @@ use crate::synonyms::loop_variable;
 use std::collections::BTreeSet;
 use windlass_expression::{LOOP_MEMBERS, Reference, of_callback};
 use windlass_model::hir::{EnvironmentRead, Workflow};
-use windlass_model::model::Name;
+use windlass_model::model::{Name, TURN_SIGNAL};
 use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{Node, Span};
 use windlass_value::words;
@@ -31,7 +31,8 @@ impl<F: Format> ActionReader<'_, F> {
     /// Checks all names that expressions mention. Returns the environment variables that the expressions read.
     pub(super) fn check_names(&mut self, workflow: &Workflow, node: &Node) -> Vec<EnvironmentRead> {
         let mentions = std::mem::take(&mut self.mentions);
-        let actions: Vec<Name> = self.names.values().map(|(name, _)| name.clone()).collect();
+        let actions = self.names.values().map(|(name, _)| name.clone());
+        let actions: Vec<Name> = actions.filter(|name| **name != *TURN_SIGNAL).collect();
         let inputs: Vec<Name> = workflow
             .inputs
             .iter()
@@ -150,7 +151,7 @@ impl<F: Format> ActionReader<'_, F> {
                     }
                 }
                 Reference::Root(name) => {
-                    self.check_root(name, span, &variables, is_optional);
+                    self.check_root(name, span, &variables, &actions, is_optional);
                 }
                 Reference::LoopMember(member) => {
                     self.check_loop_member(member, span, is_optional);
@@ -225,7 +226,15 @@ impl<F: Format> ActionReader<'_, F> {
             return;
         }
         let message = format!("unknown {what} `{name}`");
+        // In Jinja, `actions.my-act` is a subtraction.
+        let with_dash = known.iter().find(|known| {
+            let rest = known.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with('-'))
+        });
         self.error_with(code, span, message, || {
+            if let Some(known) = with_dash {
+                return format!("write a name with a dash as {what}s['{known}']");
+            }
             did_you_mean(name, known).unwrap_or_else(|| {
                 if known.is_empty() {
                     format!("this file has no {what}")
@@ -237,7 +246,14 @@ impl<F: Format> ActionReader<'_, F> {
     }
 
     /// Reports a top-level name in Jinja that is neither in `ROOTS` nor a variable.
-    fn check_root(&mut self, name: &str, span: Span, variables: &[Name], optional: bool) {
+    fn check_root(
+        &mut self,
+        name: &str,
+        span: Span,
+        variables: &[Name],
+        actions: &[Name],
+        optional: bool,
+    ) {
         if ROOTS.contains(&name) || variables.iter().any(|known| &**known == name) {
             return;
         }
@@ -245,6 +261,7 @@ impl<F: Format> ActionReader<'_, F> {
         let own = variables.iter().map(|name| &**name);
         let near = match self.diagnostics.is_full() {
             true => None,
+            false if has(actions, name) => Some(format!("did you mean `actions.{name}`?")),
             false => did_you_mean(name, ROOTS.into_iter().chain(own)),
         };
         let hint = near.unwrap_or_else(|| {

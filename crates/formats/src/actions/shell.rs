@@ -45,7 +45,14 @@ impl<F: Format> ActionReader<'_, F> {
         }
         self.in_shell = false;
         for key in ["env", "files", "cwd", "stdin"] {
-            inputs.pass(act, self, key);
+            let Some(entry) = inputs.pass(act, self, key) else {
+                continue;
+            };
+            let is_map = matches!(entry.value.kind, Kind::Object(_) | Kind::Null);
+            if matches!(key, "env" | "files") && !is_map && !self.is_computed(&entry.value) {
+                let hint = format!("for example {key}: {{ NAME: value }}");
+                self.wrong_type(&entry.value, &format!("`{key}`"), "a map", hint);
+            }
         }
         if let Some(entry) = inputs.pass(act, self, "check") {
             let hint = "check: false accepts every exit code, check: [1] only this one";

@@ -8,6 +8,7 @@ use crate::builder;
 use windlass_expression::{Syntax, Template};
 use windlass_model::hir::{Block, Step, StepKind};
 use windlass_model::model::Name;
+use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Kind, Node};
 
 const HINT: &str =
@@ -43,7 +44,10 @@ impl ActionReader<'_, Loom> {
     pub(super) fn is_alert(node: &Node) -> bool {
         match &node.kind {
             Kind::String(_) => true,
-            Kind::Object(_) => node.get("webhook").is_some(),
+            // A misspelt `webhook` is reported as one.
+            Kind::Object(entries) => entries
+                .iter()
+                .any(|entry| nearest(&entry.key, ["webhook"]).is_some()),
             _ => false,
         }
     }

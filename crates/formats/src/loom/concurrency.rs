@@ -3,6 +3,7 @@
 use super::Loom;
 use crate::actions::ActionReader;
 use crate::builder::step;
+use windlass_expression::{Reference, Template};
 use windlass_model::hir::{Block, Step, StepKind, Workflow};
 use windlass_model::model::{AwaitedSignal, Concurrency, ConcurrencyPolicy, Name, TURN_SIGNAL};
 use windlass_source::source::{Entry, Kind, Span};
@@ -31,7 +32,11 @@ impl ActionReader<'_, Loom> {
         }
         let mut fields = self.fields(&entry.value, "`concurrency`", HINT)?;
         let key = fields.non_null(self, "key");
-        let key = key.map(|entry| self.template(&entry.value));
+        let key = key.map(|entry| {
+            let key = self.template(&entry.value);
+            self.check_key(entry, &key);
+            key
+        });
         let policy = match fields.non_null(self, "policy") {
             Some(entry) => self.choice(entry, &POLICIES, wrong)?,
             None => ConcurrencyPolicy::Queue,
@@ -49,6 +54,20 @@ impl ActionReader<'_, Loom> {
         };
         fields.finish(self);
         Some(Concurrency { key, policy, max })
+    }
+
+    /// Reports what a key reads and a run does not have before it begins.
+    fn check_key(&mut self, entry: &Entry, key: &Template) {
+        let is_known = |reference: &Reference| match reference {
+            Reference::Input(_) | Reference::Parameter(_) | Reference::Anything => true,
+            Reference::Root(name) => matches!(&**name, "inputs" | "workflow" | "parameters"),
+            _ => false,
+        };
+        if !key.references().iter().all(is_known) {
+            let what = "the key of `concurrency` reads what a run does not have before it begins";
+            let hint = "it can read inputs and workflow().name";
+            self.error("too-early", entry.value.span, what, hint);
+        }
     }
 
     /// With the policy `queue`, adds a step before the first action that waits until the run may proceed.

@@ -229,7 +229,7 @@ impl<'n> Tea<'_, 'n> {
             return Some(Some(Name::from(name)));
         }
         let message = format!("unknown node '{name}' as the target of this edge");
-        let known = self.node_names();
+        let known = self.node_names().into_iter().chain([END]);
         self.unknown(code, message, span, name, known);
         None
     }

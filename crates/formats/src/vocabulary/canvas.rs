@@ -531,7 +531,9 @@ pub(crate) fn data_key(name: &str) -> Option<&'static str> {
         Type::Map(map) => map.keys,
         _ => &[],
     });
-    let is_note = NODE_NOTES.iter().any(|key| key.name == name);
+    // Graph editors have these keys next to `id`, too.
+    let is_note = matches!(name, "label" | "nodeType" | "path")
+        || NODE_NOTES.iter().any(|key| key.name == name);
     let found = keys.find_map(|keys| keys.iter().find(|key| key.name == name));
     found.filter(|_| !is_note).map(|key| key.name)
 }

@@ -779,6 +779,12 @@ fn handler_rules(key: &str) -> Json {
     json!({ "anyOf": [{ "required": [key] }, under] })
 }
 
+/// Returns true for a key that every action has.
+pub(crate) fn is_action_key(name: &str) -> bool {
+    let mut keys = COMMON.iter().chain(OUTCOME);
+    keys.any(|key| key.name == name)
+}
+
 /// Returns the names of all types of actions.
 pub(crate) fn types() -> impl Iterator<Item = &'static str> {
     TYPES.iter().flat_map(|action| action.types.iter().copied())
