@@ -3,7 +3,7 @@
 use super::access::{is_owned, remote};
 use super::args::{DoctorArgs, Global};
 use super::exit::{Exit, Failure};
-use super::output::{self, Format, Screen};
+use super::output::{self, Format, Screen, counted};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::statvfs::statvfs;
 use serde::Serialize;
@@ -160,10 +160,9 @@ fn of_store(found: &StoreReport) -> Check {
         return Check::new("store", Health::Good, text);
     }
     let text = format!(
-        "{} places are unreadable; {} runs are readable: --repair builds a new store from them and \
-         renames this one",
-        found.unreadable.len(),
-        found.runs
+        "{} damaged, {} complete: --repair builds a new store from all that is readable, and renames this one",
+        counted(found.unreadable.len() as u64, "place"),
+        counted(found.runs, "run")
     );
     Check::new("store", Health::Bad, text)
 }

@@ -43,7 +43,7 @@ const EXIT_STATUS: [(&str, &str); 9] = rows! {
 const ENVIRONMENT: [(&str, &str); 6] = rows! {
     "WINDLASS_OPTION" => "Value of the option OPTION, unless it is given; the options above name their variables.",
     "WINDLASS_TOKEN" => "Token of the server, instead of --token-file.",
-    "WINDLASS_SECRET_NAME" => "Value of the secret NAME, if --secrets and --secret-command do not provide it.",
+    "WINDLASS_SECRET_NAME" => "Value of the secret NAME, if --secrets does not provide it. Read before --secret-command.",
     "WINDLASS_LOG" => "Filter of the log, e.g. warn,script=info.",
     "NO_COLOR" => "Disables colour, if it is not empty.",
     "SSL_CERT_FILE" => "File with trusted certificates (PEM).",

@@ -514,10 +514,11 @@ impl Content {
                 row.map(|(_, row)| row.clone()).into_iter().collect()
             }
         };
+        let key = inputs.text("key")?.unwrap_or_default();
         let keys = match inputs.get("keys") {
             None => None,
             Some(Value::Array(keys)) if keys.len() == rows.len() => {
-                Some(hashes(keys).map_err(invalid)?)
+                Some(hashes(keys, key).map_err(invalid)?)
             }
             Some(other) => return Err(mismatch("keys", "a list with a key for each row", other)),
         };
@@ -525,7 +526,7 @@ impl Content {
             rows,
             format: RowFormat::read(inputs.text("format")?, inputs.get("columns"))?,
             keys,
-            key: inputs.text("key")?.unwrap_or_default().to_owned(),
+            key: key.to_owned(),
         })
     }
 
@@ -599,10 +600,10 @@ impl Prepared {
 }
 
 /// Hashes the keys. Fails if a key is null.
-fn hashes(keys: &[Value]) -> Result<Vec<KeyHash>, String> {
+fn hashes(keys: &[Value], name: &str) -> Result<Vec<KeyHash>, String> {
     let hash = |(at, key): (usize, &Value)| match key {
         Value::Null => Err(format!(
-            "row {} of {} has no key: `key` is null there; nothing was written",
+            "row {} of {} has no key: `{name}` is null there; nothing was written",
             at + 1,
             keys.len()
         )),

@@ -21,15 +21,15 @@ pub const RETRY_FROM_LABEL: &str = "windlass.retry_from";
 /// The word for the position of the action that a run failed at.
 pub const FAILED: &str = "failed";
 
-/// The word for the position of the failed items of the last foreach that had failed items.
+/// The word for the position of the failed items of the only foreach that had failed items.
 pub const FAILED_ITEMS: &str = "failed-items";
 
 impl Engine {
     /// Retries a run that failed, timed out or was cancelled, with an id of the caller or a new one. `from` is a
     /// position: an action, an iteration, or the last parts of a path to one, as in the idempotency keys
     /// (`poll#14/fetch`). If the run was there several times, the retry starts from the last time. `FAILED` is the
-    /// action that the run failed at. [`FAILED_ITEMS`] means the failed items of the last foreach that had failed
-    /// items; this position is also valid for a run that succeeded. Without `from`, the new run starts at the
+    /// action that the run failed at. [`FAILED_ITEMS`] means the failed items of the only foreach that had failed
+    /// items. If several had, the path of one follows. This position is also valid for a run that succeeded. Without `from`, the new run starts at the
     /// beginning.
     ///
     /// # Errors

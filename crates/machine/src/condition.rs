@@ -54,6 +54,11 @@ pub(super) fn limit_fault(
         LoopEnd::Timeout => {
             let after = human_duration(Duration::from_millis(state.timeout_ms.unwrap_or(0)));
             let because = read.failed_attempt(this.cursor, this.frame())?;
+            // The last iteration may have failed with the same fault.
+            let attempt = because.rsplit("; an attempt had failed: ").next();
+            let is_same =
+                attempt.is_some_and(|fault| !fault.is_empty() && handled.ends_with(fault));
+            let handled = if is_same { "" } else { &*handled };
             let how = format!(
                 "was not done within its timeout of {after}{missing}{answer}{because}{handled}"
             );

@@ -93,7 +93,7 @@ pub struct RetryArgs {
     /// poll#14/fetch, or `failed` for the action that failed (default: the beginning)
     #[arg(long, value_name = "PLACE")]
     pub from: Option<String>,
-    /// Retry only the failed items of the last foreach, even if the run succeeded
+    /// Retry only the failed items of a foreach, even if the run succeeded
     #[arg(long, conflicts_with = "from")]
     pub failed_items: bool,
     /// Id of the new run (default: derived from the workflow's name)

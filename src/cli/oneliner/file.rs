@@ -45,8 +45,21 @@ pub(in crate::cli) fn with_line_expressions(is_line: bool, message: &str) -> Str
     let message = message
         .replace(&format!("{LOOK_OUTPUTS}."), "")
         .replace(&format!("{STATUS_OUTPUTS}."), "")
-        .replace("`rows` must be a list, not ", ITEMS_MUST_BE_A_LIST);
-    without_expected_page(&without_page_check(message))
+        .replace("`rows` must be a list, not ", ITEMS_MUST_BE_A_LIST)
+        .replace("`page` must be a string, not ", NEXT_MUST_BE_AN_ADDRESS);
+    without_next_number(&without_expected_page(&without_page_check(message)))
+}
+
+/// Replaces the generated template of the next page by the expression of `--total`, which is a part of it.
+fn without_next_number(message: &str) -> String {
+    let replaced = message
+        .split_once("`{{ variables.at.next + ")
+        .and_then(|(before, template)| {
+            let (template, after) = template.split_once("}}`")?;
+            let (total, _) = template.split_once(" < ((")?.1.split_once(") | int)")?;
+            Some(format!("{before}`{total}`{after}"))
+        });
+    replaced.unwrap_or_else(|| message.to_owned())
 }
 
 /// Replaces `((body.items) if … else [])`, which `paginate` generates, by `body.items`.
@@ -81,6 +94,9 @@ fn without_expected_page(message: &str) -> String {
 /// page.
 const ITEMS_MUST_BE_A_LIST: &str =
     "`--items` must be the list of rows, for example body.items, and not a value of the type ";
+
+/// The beginning of a message that names `--next` instead of `page`.
+const NEXT_MUST_BE_AN_ADDRESS: &str = "`--next` must be the address of a page, or a value for `--param NAME`, and not a value of the type ";
 
 /// Renders the diagnostics of the generated file.
 /// If a diagnostic is in an expression of the line, its position is shown there. Otherwise it is shown in the file.

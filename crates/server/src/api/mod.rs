@@ -164,7 +164,7 @@ pub struct RetryRun {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     /// Action or iteration from which the new run continues, with the state at that time: `fetch`, `poll#14`,
-    /// `poll#14/fetch`; `failed`: the action that the run failed at; `failed-items`: the failed items of its last
+    /// `poll#14/fetch`; `failed`: the action that the run failed at; `failed-items`: the failed items of the only
     /// foreach that had any; `failed-items/PATH`: those of this foreach. If absent, the new run starts at the
     /// beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]

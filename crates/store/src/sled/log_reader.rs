@@ -1,5 +1,5 @@
 //! Reads the log of sled 0.34, for `repair` and `read_only`, even if the log is damaged. Returns the messages with a
-//! valid checksum, in the order in which they were written (docs/internals/store-format.md has the format), and reports
+//! valid checksum, in the order in which they were written (docs/internals/store-files.md has the format), and reports
 //! damage between them. Only one segment (a part of the log of fixed size) is in memory at a time. This file never
 //! writes and trusts no stored length. `log_pages` makes pages from the messages.
 
