@@ -10,7 +10,7 @@ use windlass_expression::Value;
 use windlass_machine::Outcome;
 use windlass_model::hir;
 use windlass_model::model::{Fault, Name, Request, Status, WORKFLOW, fault_kind};
-use windlass_source::diagnostic::Diagnostics;
+use windlass_source::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use windlass_source::source::{Bundle, SourceFile};
 use windlass_store::ProgramSource;
 
@@ -214,6 +214,9 @@ impl Workflows {
                 continue;
             };
             let (called, found) = self.read_checked(&part, None);
+            if let Some(called) = &called {
+                check_inputs(workflow, bundle, file, called, diagnostics);
+            }
             let of_bundle = |file: u16| from.get(usize::from(file)).copied().unwrap_or_default();
             for mistake in found.sorted() {
                 let mut mistake = mistake.clone();
@@ -223,6 +226,59 @@ impl Workflows {
             let inner = called.iter();
             let inner = inner.flat_map(|called| called_files(called, &part));
             open.extend(inner.map(of_bundle));
+        }
+    }
+}
+
+/// Reports inputs in the calls of a file that the called workflow does not have, and required inputs that are missing.
+fn check_inputs(
+    workflow: &hir::Workflow,
+    bundle: &Bundle,
+    file: u16,
+    called: &hir::Workflow,
+    diagnostics: &mut Diagnostics,
+) {
+    if called.inputs.is_empty() {
+        return;
+    }
+    for (step, call) in workflow.calls() {
+        let source = call.inputs.source();
+        let name = source.get(WORKFLOW).map(Value::to_text);
+        if &*call.executor != WORKFLOW
+            || name.and_then(|name| bundle.named_by(0, &name)) != Some(file)
+        {
+            continue;
+        }
+        // Computed inputs are known only in a run.
+        let given: Vec<&str> = match source.get("inputs") {
+            None | Some(Value::Null) => Vec::new(),
+            Some(Value::Object(given)) => given.keys().map(|name| &**name).collect(),
+            Some(_) => continue,
+        };
+        let known = || called.inputs.iter().map(|input| &*input.name);
+        let mut report = |message: String, hint: String| {
+            diagnostics.push(Diagnostic::error("called-input", step.span, message).hint(hint));
+        };
+        for name in &given {
+            if !known().any(|known| known == *name) {
+                let message = format!(
+                    "the workflow that `{}` calls has no input `{name}`",
+                    step.name
+                );
+                let all = known().collect::<Vec<_>>().join(", ");
+                let hint = did_you_mean(name, known());
+                report(message, hint.unwrap_or_else(|| format!("it has {all}")));
+            }
+        }
+        for input in called.inputs.iter().filter(|input| input.default.is_none()) {
+            if !given.contains(&&*input.name) {
+                let message = format!(
+                    "the workflow that `{}` calls needs the input `{}`",
+                    step.name, input.name
+                );
+                let hint = "add it to `inputs`, or give it a default in the called file";
+                report(message, hint.to_owned());
+            }
         }
     }
 }

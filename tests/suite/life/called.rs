@@ -281,3 +281,24 @@ actions:
     let ran = folder.run(&["run", "w.yaml", "--id", "r"]).left(0, &[]);
     assert!(ran.out.contains("Hello Oslo"), "{ran:?}");
 }
+
+#[test]
+fn inputs_of_a_called_file_are_checked_before_the_run() {
+    let folder = Folder::new();
+    let child = "inputs: { city: { type: string }, unit: { type: string, default: C } }\n\
+                 actions: { a: { type: compose, inputs: \"@inputs('city')\" } }\n";
+    folder.file("child.yaml", child);
+    let parent = |inputs: &str| {
+        let call = format!("{{ type: workflow, workflow: child.yaml, inputs: {inputs} }}");
+        folder.file("parent.yaml", format!("actions:\n  ask: {call}\n"));
+        folder.run(&["validate", "parent.yaml"])
+    };
+    parent("{ city: Oslo }").left(0, &[]);
+    parent("\"@json('{}')\"").left(0, &[]);
+    let messages = [
+        "the workflow that `ask` calls has no input `ctiy`",
+        "did you mean `city`?",
+        "the workflow that `ask` calls needs the input `city`",
+    ];
+    parent("{ ctiy: Oslo }").left(3, &messages);
+}
