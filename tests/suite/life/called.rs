@@ -253,7 +253,8 @@ fn mistakes_of_a_child_are_reported_with_the_parent() {
     folder.file("child.yaml", CHILD);
     let secret = "workflow: child.yaml, inputs: { city: \"@secret('TOKEN')\" }";
     parent(secret).left(3, &["TOKEN", "would be stored"]);
-    parent("workflow: child.yaml").left(0, &[]);
+    parent("workflow: child.yaml").left(3, &["needs the input `city`"]);
+    parent("workflow: child.yaml, inputs: \"@json('{}')\"").left(0, &[]);
     folder
         .run(&["run", "w.yaml"])
         .left(1, &["`child.yaml` was not started", "input `city`"]);
