@@ -193,8 +193,8 @@ fn decide_each(
             }
         }
         (PreviousRun::UnderWay { .. }, Overlap::Skip) => until_then(first, false),
-        // Times that were due in this process before the previous run ended were not missed. One run is started for all
-        // of them.
+        // Times that were due while this process was running, and before the previous run ended, were not missed. One
+        // run is started for all of them.
         (PreviousRun::Ended { began, at }, Overlap::Queue)
             if first >= began.max(past.process_start) =>
         {
@@ -299,8 +299,8 @@ fn next_unpaused(schedule: &Schedule, past: Past<'_>, mut after: Timestamp) -> O
     }
 }
 
-/// Returns the times of a cron pattern before and after `time`. For a recurrence it returns nothing: its times depend
-/// on when it begins.
+/// Returns the times of a cron pattern before and after `time`. Returns none for a recurrence, whose times depend on
+/// when it begins.
 pub(super) fn neighbours(
     schedule: &Schedule,
     time: Timestamp,

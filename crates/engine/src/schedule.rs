@@ -1,6 +1,6 @@
-//! Starts runs of the named workflows that have a schedule. For each workflow, the store has the time up to which its
-//! scheduled times are decided. The id of a run is made from its scheduled time, so that each time has at most one run,
-//! even after a crash.
+//! Starts runs of the named workflows that have a schedule. A scheduled time is decided when it has a run or will never
+//! get one. For each workflow, the store has the time up to which all scheduled times are decided. The id of a run is
+//! made from its scheduled time, so that each time has at most one run, even after a crash.
 
 use super::calendar::{Decision, Past, PreviousRun, decide, neighbours, range, start_of_day};
 use super::report::{ScheduleReport, ScheduledTime};
@@ -16,7 +16,7 @@ use windlass_model::model::{Name, Overlap, Schedule};
 use windlass_store::{RunHeader, SchedulePause, ScheduleState, StoredWorkflow};
 use windlass_value::time::Timestamp;
 
-/// The label of a run that a schedule started. It has the name under which the workflow is stored.
+/// The label of a run that a schedule started. Its value is the name of the stored workflow.
 pub const SCHEDULE_LABEL: &str = "windlass.schedule";
 
 /// The label with the scheduled time of a run. A retry of the run has it, too.
@@ -82,8 +82,8 @@ impl Engine {
                 "its schedule is ahead of the clock, which was wrong once: it continues from now"
             );
             self.update_stored(stored, |found| set_back(found, now))?;
-            // Decide again at once. If another caller changed the workflow meanwhile, it was not set back here, but
-            // that caller has sent a notification.
+            // Decide again at once. If another caller has replaced the workflow meanwhile, nothing was changed here,
+            // but that caller has sent a notification.
             return Ok(Some(now));
         }
         let state = state_of(stored);

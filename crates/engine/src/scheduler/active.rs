@@ -40,7 +40,7 @@ pub(super) struct Advance {
     pub attempts: Attempts,
     pub replies: Vec<Reply<RunStatus>>,
     pub now: Timestamp,
-    /// Whether the step may be held: if a crash loses the step, all events that led to it are redelivered.
+    /// Whether the step may be held. If so, all events that led to it are redelivered after a crash.
     pub may_wait: bool,
     /// Whether no event that led to the step had side effects.
     pub is_side_effect_free: bool,
@@ -268,7 +268,7 @@ impl ActiveRun {
                 let timer = state.timers.get(id);
                 timer.is_some_and(|timer| timer.due_at == *due_at)
             }
-            // If `step` has effects, it has its own `Continue` if it needs one.
+            // If `step` has effects, these already include a `Continue` where one is necessary.
             Effect::Continue => step.is_empty(),
             Effect::Abort { .. } | Effect::Disarm { .. } | Effect::Finish(_) => true,
         });

@@ -52,7 +52,7 @@ impl Breaker {
         self.down.as_ref().map(|_| self.failures)
     }
 
-    /// Returns when the next call begins, as far as that is known. The end of a try in flight may be later or earlier.
+    /// Returns when the next call begins, as an estimate: a try in flight may end earlier or later.
     pub fn begins_at(&self, now: i64) -> i64 {
         self.down
             .as_ref()

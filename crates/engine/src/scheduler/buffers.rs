@@ -6,7 +6,7 @@ use windlass_machine::Change;
 /// Maximum number of runs in a batch. If more runs are busy, one batch is advanced while another is written.
 pub(super) const BATCH: usize = 100;
 
-/// Buffers for the changes of steps, which are reused.
+/// Reusable buffers for the changes of steps.
 ///
 /// If a driver has many runs, allocating a buffer for every step costs more than the steps.
 #[derive(Default)]

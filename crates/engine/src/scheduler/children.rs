@@ -10,7 +10,7 @@ use windlass_model::model::{Fault, Name, Request, fault_kind, short_digest};
 use windlass_store::MAX_RUN_ID;
 use windlass_value::first_chars;
 
-/// The label of a child run with the id of its parent, the run that waits for it.
+/// A label of child runs. Its value is the id of the parent: the run that waits for the child.
 pub const PARENT_LABEL: &str = "windlass.parent";
 
 /// A call of a `workflow` action.
@@ -50,13 +50,14 @@ pub trait CallWorkflow: Send + Sync {
     fn call(self: Arc<Self>, call: ChildCall) -> BoxFuture<'static, Result<Value, Fault>>;
 }
 
-/// Starts runs with the engine that was set. The reference is weak, so that it does not keep the engine alive.
+/// Starts child runs with the engine that `set` received. The reference is weak, so that it does not keep the engine
+/// alive.
 #[derive(Clone, Default)]
 pub struct WorkflowCaller(Arc<OnceLock<Weak<dyn CallWorkflow>>>);
 
 impl WorkflowCaller {
     pub fn set(&self, caller: &Arc<dyn CallWorkflow>) {
-        // The cell is empty, because each engine sets its own once.
+        // This cannot fail: each engine has its own cell and sets it once.
         let _ = self.0.set(Arc::downgrade(caller));
     }
 

@@ -20,7 +20,7 @@ static AHEAD: AtomicI64 = AtomicI64::new(i64::MIN);
 /// time moves forward, too.
 #[must_use]
 pub fn now() -> Timestamp {
-    // Read the clocks in this order. If the thread is interrupted in between, the difference is too small, and
+    // Read the wall clock first. If the thread is interrupted between the two reads, `ahead` is too small, and
     // `fetch_max` ignores it.
     let wall = micros(ClockId::CLOCK_REALTIME);
     let passing = micros(PASSING);

@@ -53,11 +53,12 @@ const STEP_WORK: u64 = 100_000;
 const BATCH_WORK: u64 = 300_000;
 const LEAST_WORK: u64 = 4_000;
 
-/// A time before all timers. With it, timers of a step that is being written do not prevent its requests from starting.
+/// A time before all due times. With it as the limit, the timers of a step do not delay the requests of the same step
+/// until the commit.
 const NEVER_DUE: Timestamp = Timestamp(i64::MIN);
 
-/// The outcome of each commit of a group (commits that are written together). The error: it is not known whether any
-/// commit is durable.
+/// The outcome of each commit of a group (commits that are written together). After an error, it is not known whether
+/// any commit is durable.
 pub(super) type Outcomes = Result<Vec<Result<Committed, StoreError>>, StoreError>;
 
 /// A step of a batch. Its effects and replies wait until the batch is durable.
@@ -403,8 +404,8 @@ impl Driver {
 
     /// Hands an event of a run to another thread, which handles it.
     ///
-    /// If `whole` is true, the state in memory is the one before the event. If false, the discarded computation has
-    /// left the state invalid.
+    /// `whole` is true if the state in memory is the one before the event. It is false if this thread has stopped its
+    /// own computation of the step, which leaves an invalid state.
     fn compute_elsewhere(&mut self, run: &Name, advance: Advance, event: Event, whole: bool) {
         let (Some(active), Some(pool)) = (self.runs.get_mut(run), &mut self.pool) else {
             return;

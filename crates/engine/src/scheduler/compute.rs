@@ -1,6 +1,6 @@
 //! Computes long steps on a few threads. Meanwhile the driver continues with all other runs. A run waits for its long
-//! step as for an effect. The jobs of guests (workflows from HTTP or MCP) alternate with those of the operator. Among
-//! the jobs of either, those of different workflows alternate.
+//! step as for an effect. Guests (workflows from HTTP or MCP) and the operator take turns, and so do the workflows of
+//! each.
 
 use super::{Message, ScheduleError};
 use std::any::Any;
@@ -55,7 +55,7 @@ pub(super) struct AdvanceResult {
     pub state: RunState,
     pub step: Transition,
     pub spent: u64,
-    /// Whether the run was cancelled, instead of computing its step.
+    /// Whether the run was cancelled and its step not computed.
     pub cancelled: bool,
 }
 
@@ -130,7 +130,6 @@ impl Job {
     }
 }
 
-/// Returns the message of a panic.
 pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let message = panic.downcast_ref::<String>().map(String::as_str);
     let message = message.or_else(|| panic.downcast_ref::<&str>().copied());

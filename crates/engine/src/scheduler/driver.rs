@@ -76,7 +76,7 @@ pub(super) struct Driver {
     pub(super) commands_only: bool,
     /// Callers that wait until nothing is in flight.
     draining: Vec<oneshot::Sender<()>>,
-    /// Receivers of the results for paused runs that are being resumed, because a caller resumes all paused runs.
+    /// One receiver for each run that is being resumed, if a caller resumes all paused runs.
     pub(super) resuming: Vec<oneshot::Receiver<Result<RunStatus, ScheduleError>>>,
 }
 
@@ -123,7 +123,6 @@ impl Driver {
         }
     }
 
-    /// Replaces the clock.
     pub fn with_clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
@@ -215,7 +214,7 @@ impl Driver {
         self.inbox.try_recv().ok()
     }
 
-    /// Replies to callers that wait until nothing is in flight, if nothing is.
+    /// If nothing is in flight, replies to the callers that wait for this.
     fn reply_to_drained(&mut self) {
         let waiting = !self.draining.is_empty();
         let idle = self.busy.is_empty() && self.writers.are_idle();
@@ -432,8 +431,8 @@ impl Driver {
                     run: run.clone(),
                     status,
                 };
-                // The caller may have lost the reply to the signal that ended the run, and may repeat it. That is not
-                // an error.
+                // The caller may have lost the reply to the signal that ended the run. Repeating this signal is not an
+                // error.
                 let repeated = self.has_received(run, &event);
                 let _ = reply.send(repeated.then_some(status).ok_or_else(ended));
             }

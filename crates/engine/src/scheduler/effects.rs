@@ -1,9 +1,9 @@
 //! Effects in flight: one task each. Aborting a task drops the future of the attempt, which cancels the attempt.
 //!
-//! An effect runs on the driver's thread if three things hold: it only waits, no other effect is in flight, and few
-//! runs are in memory. Then waking two threads would cost more than most calls. All other effects run on worker
-//! threads, which may be busy for long. Calls of guests (workflows from HTTP or MCP) have separate worker threads. So
-//! their computations, such as parsing a large output, delay no request to the API.
+//! An effect runs on the driver's thread if three things hold: it only waits for work that is done elsewhere, no other
+//! effect is in flight, and few runs are in memory. Then waking two threads would cost more than most calls. All other
+//! effects run on worker threads, which may be busy for long. Calls of guests (workflows from HTTP or MCP) have
+//! separate worker threads. So their computations, such as parsing a large output, delay no request to the API.
 
 use super::Message;
 use super::children::{ChildCall, WorkflowCaller, child_id};

@@ -1,12 +1,13 @@
-//! Limits the memory of guests' runs (workflows from HTTP or MCP). A run's share is the bound divided by the number of
-//! these runs; runs that wait on disk count only while the bound is not exceeded. If the runs in memory together use
-//! more than the bound, a run with more than its share leaves memory: after its step is durable, and before the effects
-//! of this step start. The run waits on disk until there is room. Then it continues as after a restart.
+//! Limits the memory of guests' runs (workflows from HTTP or MCP) to a bound. A run's share is the bound divided by the
+//! number of guests' runs in memory. While the bound is not exceeded, guests' runs that wait on disk count, too. If the
+//! runs in memory together use more than the bound, a run with more than its share leaves memory: after its step is
+//! durable, and before the effects of this step start. The run waits on disk until there is room. Then it continues as
+//! after a restart.
 //!
 //! ```text
 //!            usual        a run with more than its share       leaves even if its calls
 //!   0 ──────────────── bound ──────────────────────── + a quarter ──▶ bytes
-//!                              leaves if none is in flight     have to be repeated
+//!                        leaves if no call is in flight       have to be repeated
 //! ```
 //!
 //! A child run never waits for memory that its waiting parents use: see [`GuestMemory::next_admitted`].
@@ -122,9 +123,10 @@ impl GuestMemory {
 
     /// Returns whether a run has to leave memory.
     ///
-    /// Only a run with more than its share has to leave. It had its turn if other runs wait and it was in memory for
-    /// longer than [`MIN_TIME_IN_MEMORY`]. After its turn it has to leave. Before, it has to leave only if the bound is
-    /// exceeded and it could not return at once.
+    /// Only a run with more than its share has to leave, in two cases:
+    ///
+    /// - Other runs wait, and the run was in memory for longer than [`MIN_TIME_IN_MEMORY`].
+    /// - The bound is exceeded, and the run could not be loaded again at once.
     fn must_leave(&self, run: &Name, now: Timestamp) -> bool {
         let Some(own) = self.in_memory.get(run) else {
             return false;
@@ -254,8 +256,8 @@ impl Driver {
             .add_waiting(depth(&active.header.labels), waiting);
     }
 
-    /// Returns whether a run that was just loaded uses too much memory. If true, the caller withholds its effects until
-    /// the run's next step, unless [`Driver::admit_waiting`] starts them.
+    /// Returns whether a run that was just loaded uses too much memory. If true, the caller withholds the run's effects
+    /// until its next step, or until [`Driver::admit_waiting`] starts them.
     pub(super) fn lacks_room(&mut self, active: &mut ActiveRun) -> bool {
         if active.origin() != Origin::Guest || self.commands_only {
             return false;
@@ -266,7 +268,7 @@ impl Driver {
         self.guests.must_leave(run, now)
     }
 
-    /// Loads a run that no command needs, if there is room for it. If there is no room, a guest's run waits on disk.
+    /// Loads a run that no command needs. If there is no room, a guest's run waits on disk instead.
     ///
     /// # Errors
     /// Returns the errors of [`Driver::load_run`].

@@ -17,7 +17,6 @@ use windlass_value::time::Timestamp;
 /// metrics.
 const WORKFLOWS: usize = 100;
 
-/// The label of a workflow's name.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct WorkflowLabels {
     workflow: Name,
@@ -73,7 +72,6 @@ pub struct Metrics {
     pub retries: Counter,
     /// Iterations of loops that ended.
     pub iterations: Family<WorkflowLabels, Counter>,
-    /// Runs that were started.
     pub runs_started: Family<WorkflowLabels, Counter>,
     pub runs_finished: Family<EndedLabels, Counter>,
     /// Blocks `on_failure` and `on_finish` that failed. Their alerts may be lost.

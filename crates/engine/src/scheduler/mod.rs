@@ -103,8 +103,8 @@ pub trait Loader: Send + Sync + 'static {
         None
     }
 
-    /// Returns the start of the child run that a call requests, for a backend whose runs store all sources that they
-    /// need.
+    /// Returns the [`Start`] of the child run that a call requests. Only for a backend whose runs store all sources
+    /// that they need.
     ///
     /// # Errors
     /// Returns the call's fault if the run cannot be started.
@@ -289,8 +289,8 @@ pub struct Scheduler {
 impl Scheduler {
     /// Starts a scheduler on a store. No run advances before [`Scheduler::recover`] or [`Scheduler::start`].
     ///
-    /// With `commands_only`, the scheduler only stores what commands change, and never advances a run on its own. A
-    /// command uses this for a store that no process owns.
+    /// With `commands_only`, the scheduler only stores what commands change, and never advances a run on its own. The
+    /// command line uses this for a store that no process owns.
     ///
     /// # Errors
     /// Returns an error if its thread or its runtime cannot be made.

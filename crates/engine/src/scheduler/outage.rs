@@ -102,9 +102,9 @@ impl Driver {
             .and_then(|()| self.recover(false));
         let error = match (outcome, self.outage.take()) {
             (Ok(runs), None) => {
-                // Count the reopened store until it accepts a group: the next waits get longer. A store on a full disk
-                // can be reopened, but refuses the next group. Without longer waits, effects would be repeated again
-                // and again.
+                // Remember `tries` until the store accepts a group, so that the next waits get longer. A store on a
+                // full disk can be reopened, but refuses the next group. Without longer waits, effects would be
+                // repeated again and again.
                 self.reopened = tries;
                 tracing::warn!(runs = runs.len(), "the store accepts writes again");
                 return;

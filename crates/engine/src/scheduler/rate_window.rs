@@ -15,7 +15,8 @@ const REMEMBERED: usize = 4_096;
 const LATE_PART: i64 = 4;
 const LATEST: i64 = 250;
 
-/// Answers are compared in groups of this number. The fastest answer of the current and of the previous group is known.
+/// Answers are compared in groups of this size. The fastest answers of the current and of the previous group are
+/// stored.
 const COMPARED: u32 = 64;
 
 /// When an answer arrives, its call is searched among this number of the last calls.
@@ -51,7 +52,7 @@ pub(super) struct RateWindow {
     declared: Option<Rate>,
     learned: Option<Rate>,
     /// The estimated arrival times of the last calls, the oldest first: when each call began, plus the time by which
-    /// its request was late. There are at most as many entries as the rate allows calls.
+    /// its request was late. There is at most one entry for each call that the rate allows.
     arrivals: VecDeque<i64>,
     /// When calls were accepted. Recorded only while no rate is configured.
     accepted: VecDeque<i64>,
@@ -62,8 +63,8 @@ pub(super) struct RateWindow {
     latency: Latency,
     /// When the next call may begin while calls are evenly spaced, in microseconds.
     next_slot: i64,
-    /// Calls are evenly spaced until this time. They are spaced when the rate is used up, because bursts would then be
-    /// slower.
+    /// Calls are evenly spaced until this time. Spacing begins when the rate is used up, because bursts would be slower
+    /// from then on.
     paced_until: i64,
 }
 
@@ -137,7 +138,7 @@ impl RateWindow {
 
     /// Returns when a call begins that has `ahead` calls before it.
     pub fn begins_at(&self, now: i64, ahead: usize) -> i64 {
-        // If the time is in the far future, it was recorded before the clock was set back.
+        // If `blocked_until` is in the far future, it was recorded before the clock was set back.
         let longest = now.saturating_add(millis(LONGEST_REQUESTED_WAIT));
         let from = self.blocked_until.min(longest).max(now);
         let Some(rate) = self.rate() else {
@@ -284,7 +285,7 @@ fn gap(rate: Rate) -> i64 {
     per.saturating_add(per / 200)
 }
 
-/// Returns the maximum lateness of a request that is assumed for this rate, in milliseconds. The fastest requests are
+/// Returns the maximum lateness that is assumed for a request at this rate, in milliseconds. The fastest requests are
 /// not late.
 fn latest(rate: Rate) -> i64 {
     (millis(rate.per()) / LATE_PART).clamp(1, LATEST)

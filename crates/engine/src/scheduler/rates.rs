@@ -30,7 +30,7 @@ const REMEMBERED: usize = 1_024;
 /// Maximum length of a rate's name that is used unchanged in a file name, in bytes.
 const LONGEST_NAME: usize = 100;
 
-/// A file is removed if both its limits and its last change by a call are at least this long ago.
+/// A file is removed if its limits ended, and it was last changed, at least this long ago.
 const QUIET: Duration = Duration::from_secs(3_600);
 
 /// The folder of the files, in the state directory.

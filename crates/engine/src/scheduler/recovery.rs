@@ -146,9 +146,9 @@ impl Driver {
         Ok(status)
     }
 
-    /// Loads a run only to end it, although this process lacks something that its workflow needs. Of its requests, only
-    /// those that cancel its operations start. The program is not cached, so that a resume of another run of this
-    /// program still reports what is missing.
+    /// Loads a run only to end it, although this process lacks something that its workflow needs. The only requests
+    /// that start are those that cancel operations of the run. The program is not cached, so that a resume of another
+    /// run of this program still reports what is missing.
     pub(super) fn load_run_to_end(&mut self, run: &Name) -> Result<RunStatus, ScheduleError> {
         let stored = self.store.load(run)?;
         let status = stored.state.status();

@@ -1,4 +1,4 @@
-//! Logs the starts and ends of runs.
+//! Logs the starts, pauses, resumes and ends of runs, and failed attempts.
 
 use windlass_machine::{HistoryKind, RunState};
 use windlass_model::model::{Name, Status};
@@ -11,7 +11,7 @@ const TARGET: &str = "run";
 /// Maximum length of an error in the log, in characters.
 const MAX_ERROR: usize = 500;
 
-/// Logs if a durable step of a run started or ended the run.
+/// Logs these events of a durable step.
 pub(super) fn log_step(commit: &Commit, run: &RunState, workflow: &Name) {
     let id = &run.id;
     for event in &commit.history {

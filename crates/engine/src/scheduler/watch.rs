@@ -1,4 +1,4 @@
-//! Watchers of runs. The driver sends them each step after it is durable, and never waits for one.
+//! Watchers of runs. The driver sends each durable step to them, and never waits for a watcher.
 
 use super::{ScheduleError, Step};
 use std::collections::HashMap;
@@ -22,11 +22,8 @@ const SWEEP_ABOVE: usize = 128;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Update {
-    /// A step of the run.
     Step(Arc<Step>),
-    /// The run paused.
     Paused(PauseReason),
-    /// The run ended.
     Finished(Outcome),
     /// The run cannot continue in this process. Its stored state is unchanged.
     Stuck(ScheduleError),

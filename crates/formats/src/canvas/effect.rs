@@ -364,7 +364,7 @@ impl Canvas<'_> {
         }
     }
 
-    /// Makes the body of a node. If a part of it could not be read, the node is one about which nothing is known.
+    /// Makes the body of a node. If a part of it could not be read, it is [`NodeKind::Unknown`] with open ports.
     fn make_body(
         &mut self,
         node: &mut NodeReader<'_>,

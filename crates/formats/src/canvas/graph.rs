@@ -243,7 +243,7 @@ impl Canvas<'_> {
         });
     }
 
-    /// Returns a port that its node has. Reports an unknown port.
+    /// Returns the port if the node has it. Otherwise reports an unknown port.
     pub(super) fn known_port(
         &mut self,
         graph: &Graph,
@@ -443,7 +443,7 @@ impl Node {
     }
 }
 
-/// Returns the ids of the nodes that have hyphens.
+/// Returns the node ids that have hyphens.
 /// Templates may use such ids as names, although they are not valid names: `{{ my-node.x }}`.
 fn names_with_hyphens(nodes: &source::Node) -> Vec<String> {
     let Kind::Array(nodes) = &nodes.kind else {

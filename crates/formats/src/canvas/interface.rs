@@ -4,7 +4,7 @@ use super::tree::{Graph, Node, NodeKind, Socket};
 
 impl Graph {
     /// Returns the inputs of a component that declares none.
-    /// They are the inputs of the graph's source nodes, and all inputs of its nodes to which no edge leads.
+    /// They are all inputs that no edge leads to, including those of source nodes.
     pub(super) fn component_inputs(&self) -> Vec<Socket> {
         let mut found: Vec<Socket> = Vec::new();
         for (index, node) in self.nodes.iter().enumerate() {
@@ -35,8 +35,8 @@ impl Graph {
         sockets.into_iter().cloned().collect()
     }
 
-    /// Finds the node that has an output of a component.
-    /// It is an interface-output, or the only node that has an output of this name.
+    /// Finds the node whose output `name` is the component's output. It is an interface-output, or the only node with
+    /// an output of this name.
     pub(super) fn find_component_output(&self, name: &str) -> Option<(usize, &Node)> {
         let has = |(_, node): &(usize, &Node)| node.outputs.find(name).is_some();
         let nodes = || self.nodes.iter().enumerate().filter(has);

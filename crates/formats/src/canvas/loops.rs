@@ -189,7 +189,7 @@ impl Canvas<'_> {
 
     fn continue_while(&mut self, node: &mut NodeReader<'_>, inner: &Graph) -> Option<Test> {
         let entry = match node.data.get("breakWhen") {
-            // `breakWhen` is a condition, too, so with it this one is not required.
+            // With `breakWhen`, which is a condition, too, `continueWhile` is not required.
             Some(_) => node.data.non_null(self, "continueWhile"),
             None => node.data.required(self, "continueWhile", node.span, TEST),
         };

@@ -53,7 +53,7 @@ pub(super) struct GraphContext<'g> {
     pub given: InputSource,
     /// The outputs of the graph's nodes that are read from outside of the graph.
     pub reads: BTreeSet<(usize, Name)>,
-    /// A node, and the condition that ends the loop after it.
+    /// The node after which `breakWhen` is checked, and this condition.
     pub break_when: Option<(usize, Condition)>,
 }
 
@@ -123,8 +123,7 @@ impl Lowerer<'_, '_> {
 
     // ── in ──────────────────────────────────────────────────────────────────────────────────
 
-    /// Returns the value of an input. It is the value of the edge to it. Without an edge, it is from the input
-    /// source.
+    /// Returns the value of an input: that of its edge, or, without an edge, that of the input source.
     fn feed(
         &mut self,
         graph: &Graph,
@@ -245,7 +244,7 @@ impl Lowerer<'_, '_> {
         };
     }
 
-    /// Records that an input has the value of the input with the same name of the enclosing node.
+    /// Records that an input has the value of the enclosing node's input of the same name.
     fn outer_link(&mut self, around: Option<&Name>, input: &Name, to: &Name) {
         self.link(around, input, to, input, LinkKind::Outer, None);
     }

@@ -1,6 +1,6 @@
 //! Lowers one node to `hir`.
-//! It becomes a call whose inputs are checked and whose outputs are converted, a value, or the block of an inner
-//! graph.
+//! It becomes a call, a value, or the block of an inner graph. The inputs of a call are checked, and its outputs are
+//! converted.
 
 use super::effect::{EXIT_CODE, OPENAI, SESSION, SESSION_ID};
 use super::lower::{GraphContext, InputSource, LoweredNode, Lowerer};

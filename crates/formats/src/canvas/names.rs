@@ -1,6 +1,6 @@
 //! Gives every node a name that is unique in the whole workflow.
-//! The name is the node's id. If another node has this name, it is the name of the enclosing node with the id
-//! appended. Names are compared ignoring case.
+//! The name is the node's id. If this is in use, the enclosing node's name is put before it, and if necessary a number
+//! after it. Names are compared ignoring case.
 
 use super::tree::{Graph, Node, NodeKind};
 use std::collections::BTreeSet;

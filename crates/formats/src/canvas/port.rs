@@ -8,7 +8,7 @@ use windlass_expression::{Extract, Port, PortKind, Value};
 use windlass_model::model::Name;
 use windlass_source::source::{Entry, Node, Span};
 
-/// Parses the way in which a value is extracted from a result.
+/// Parses the `pattern` or `path` of an `extract`.
 type Parse = fn(&str) -> Result<Extract, String>;
 
 const HINT: &str = "for example inputs: [{ name: task, type: string, required: true }]";

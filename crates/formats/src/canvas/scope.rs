@@ -1,6 +1,5 @@
-//! The names that the templates of a node can read (docs/reference/canvas.md).
-//! They are its inputs, `inputs`, the nodes upstream by id, `nodes`, `session_id`, and `iteration_count` inside of a
-//! loop.
+//! The names that the templates of a node can read (docs/reference/canvas.md): its inputs, the ids of the nodes
+//! upstream, `inputs`, `nodes`, `session_id`, and inside of a loop `iteration_count`.
 
 use super::effect::{EXIT_CODE, SESSION};
 use super::tree::{Graph, Node, NodeKind, Text};
@@ -203,7 +202,7 @@ pub(super) fn identifier(id: &str) -> String {
 }
 
 /// Returns true if `name` equals [`identifier`] of `id`.
-/// It does not make the identifier, because it is called for each of many nodes.
+/// It allocates nothing, because it is called for each of many nodes.
 fn is_identifier_of(name: &str, id: &str) -> bool {
     id.chars().map(letter).eq(name.chars())
 }

@@ -181,8 +181,8 @@ pub(super) struct Outcome {
 }
 
 impl Graph {
-    /// Makes an output of an agent required unless it has a default, because the condition of a loop reads it. If an
-    /// answer lacks it, this must not end the loop as if the condition were satisfied.
+    /// Makes an output of an agent required unless it has a default, because the condition of a loop reads it. An
+    /// answer without the output must not end the loop as if the condition were satisfied.
     pub fn require_of_agent(&mut self, output: &PortRef) {
         let Some(node) = self.nodes.get_mut(output.node) else {
             return;

@@ -50,7 +50,7 @@ const REQUIRED_KEYS: [(&str, &[&str]); 10] = [
     ("notify", &["message"]),
 ];
 
-/// Keys of a question to a model that only TEA has. They have no effect here.
+/// Keys that only TEA has for a question to a model. They have no effect here.
 const OF_TEA: [&str; 5] = [
     "num_retries",
     "base_delay",
@@ -272,7 +272,7 @@ impl<'n> Tea<'_, 'n> {
                 continue;
             }
             let near = nearest(&entry.key, known.iter().copied());
-            // TEA ignores keys that its own actions do not know. Those of Loom have no dot in their names.
+            // TEA ignores keys that its own actions do not know. The names of Loom's actions have no dot.
             if name.contains('.') {
                 self.unknown_key(&format!("`{name}`"), entry, near, &known);
                 continue;
@@ -287,7 +287,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// Reports keys that a question to a model does not have.
+    /// Reports keys that a question to a model does not accept.
     pub(super) fn model_keys<'e>(&mut self, what: &str, entries: impl Iterator<Item = &'e Entry>) {
         let known = MODEL.iter().chain([&MODEL_TIMEOUT]).map(|key| key.name);
         let known: Vec<&str> = known.chain([PROVIDERS]).collect();
@@ -363,7 +363,7 @@ impl<'n> Tea<'_, 'n> {
                 inputs.extend(own.map(|(key, value)| (text(key), value.clone())));
             }
             "validate.extraction" => {
-                // An argument that is not set is a key at the top of the file. Otherwise, it is read from the state.
+                // Some arguments default to keys at the top of the file, others to keys of the state.
                 for (key, value) in &self.extraction {
                     if !has(key) {
                         inputs.push((text(key), Template::constant(value.clone())));

@@ -5,7 +5,7 @@
 use windlass_source::diagnostic::{Diagnostic, Diagnostics};
 use windlass_source::source::{Entry, Kind, MAX_BYTES, Node};
 
-/// Returns the file with its constants inserted. They add at most the maximum size of a file.
+/// Returns the file with its constants inserted. The inserted text has at most the maximum size of a file.
 pub(super) fn replaced(workflow: &Node, diagnostics: &mut Diagnostics) -> Node {
     let mut workflow = workflow.clone();
     let variables = workflow.get("variables");

@@ -1,5 +1,5 @@
-//! `reflection.correct` outside of a loop (AC8). An action, code or a prompt corrects data. This action never fails:
-//! its result reports an error.
+//! `reflection.correct` outside of a loop (TEA-AGENT-001.2, AC8). It corrects data with another action, code or a
+//! prompt. It never fails: its result reports an error.
 
 use super::action::canonical;
 use super::builder::{

@@ -28,7 +28,7 @@ const ERROR: &str = "_windlass_error";
 /// The variable that is true after a branch has failed, so that no further branches begin. It is shared by all
 /// branches.
 const STOP: &str = "_windlass_stop";
-/// The template for the list of items from a result. It is empty for `none`, and has the keys of a map.
+/// The template for the list of items from a result. For `none`, the list is empty; for a map, it has the keys.
 const LISTED: &str =
     "{{ [] if result is none else (result.keys() | list if result is mapping else result) }}";
 
@@ -42,7 +42,7 @@ pub(super) fn is_file(path: &str) -> bool {
     !path.contains("://") && ends.iter().any(|end| lower.ends_with(end))
 }
 
-/// The keys of an item and its index in the state, with their values.
+/// The two keys of the state with an item and its index, and their values.
 struct Item {
     name: Name,
     value: Template,

@@ -1,5 +1,5 @@
 //! Evaluators: a JSON Schema, a model, or code. Each evaluation is `{valid, score, errors, suggestions}`, even if the
-//! code returned another form (AC2 to AC4, AC7).
+//! code returned another form (TEA-AGENT-001.2, AC2 to AC4, AC7).
 
 use super::builder::{FAULT_TEXT, anonymous_step, forget_fault, set, state, with_result};
 use super::script::Language;

@@ -33,8 +33,8 @@ pub(super) struct FanOut {
 }
 
 impl<'n> Tea<'_, 'n> {
-    /// Finds the nodes from which several nodes are started (fan-outs).
-    /// Their edges are marked. If the file has a joining node, several edges without a condition are enough.
+    /// Finds the nodes from which several nodes are started (fan-outs): at least two of their edges have no condition.
+    /// In addition, the edges are marked (`wishes`), or a node of the file has `fan_in: true`.
     pub(super) fn fan_outs(
         &mut self,
         edges: &BTreeMap<String, Vec<Edge>>,

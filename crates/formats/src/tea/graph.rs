@@ -338,9 +338,8 @@ impl<'n> Tea<'_, 'n> {
     }
 }
 
-/// Finds edges that are never followed, because an earlier edge of the same node has no condition. Returns the nodes at
-/// their ends. Each is returned with the node where the edges start, and the node to which the edge without a condition
-/// leads.
+/// Finds edges that are never followed, because an earlier edge of the same node has no condition. Returns each node to
+/// which such an edge leads, with two other nodes: where the edge starts, and where the edge without a condition leads.
 fn overtaken(steps: &[StepWithEdges]) -> BTreeMap<Name, (Name, Name)> {
     let mut overtaken = BTreeMap::new();
     for (step, edges) in steps {

@@ -1,8 +1,8 @@
 //! The format of The Edge Agent (docs/reference/tea.md): nodes and edges over one state, lowered to `hir`.
 //!
-//! The state is the variables of the run: `state.x` in a template is the variable `x`. The assignments of a node's
-//! call merge its result into the state. Loops of all types become loops of `hir`. So this format has no code that
-//! runs with a workflow.
+//! The state is the variables of the run: `state.x` in a template is the variable `x`. The assignments of a node's call
+//! merge its result into the state. Loops of all types become loops of `hir`. So this format needs no code of its own
+//! during a run.
 
 mod action;
 mod builder;
@@ -101,7 +101,7 @@ struct Tea<'d, 'n> {
     corrector_copies: usize,
     /// The documents that schemas refer to, by path.
     schemas: Value,
-    /// The nodes that join branches. Each has the name of the step whose output is the list of the branches' states.
+    /// The nodes that join branches, each with the step whose output is the list of the branches' states.
     joins: BTreeMap<String, Name>,
     /// The step in `joins` for the node that is being read, if it joins branches.
     current_join: Option<Name>,
@@ -145,7 +145,7 @@ impl SourcePosition {
 
 impl<'n> Tea<'_, 'n> {
     /// Makes the position of a step, with a unique name.
-    /// The name is `wanted`. If this is in use, it is made of the owner's name and `wanted`.
+    /// The name is `wanted`. If `wanted` is in use, the owner's name is put before it.
     fn place(&mut self, wanted: &str, owner: &Name, span: Span, in_body: bool) -> SourcePosition {
         let mut name = wanted.to_owned();
         if !self.used.insert(name.to_lowercase()) {

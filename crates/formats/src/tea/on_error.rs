@@ -1,6 +1,6 @@
 //! `on_error` of a node, with its defaults in `settings.error_handling` (docs/reference/tea.md).
-//! With the mode `retry`, the node is retried. With `retry` and `graceful`, its failure is then stored under the key
-//! `__error__` of the state, and the run continues.
+//! In the mode `retry`, the node is retried. In the modes `retry` and `graceful`, the final failure is stored under the
+//! key `__error__` of the state, and the run continues.
 
 use super::builder::{anonymous_step, block, object, output_of, replace, set, text, with_result};
 use super::{SourcePosition, Tea, builder};

@@ -1,6 +1,6 @@
 //! Actions that do not call an executor.
-//! They are actions of the Loom format under their own names, and the memory of a run. Their value is stored in the
-//! state like any other result.
+//! They are actions of the Loom format under their own names, `memory.store` and `memory.retrieve`. Their value is
+//! stored in the state like any other result.
 
 use super::builder::{anonymous_step, assign, expression, object, output_of, set, with_result};
 use super::node::{LoweredNode, ResultTarget};

@@ -29,7 +29,7 @@ const BEST: &str = "_windlass_best";
 const BEST_SCORE: &str = "_windlass_best_score";
 const VALID: &str = "(state.reflection_history | last).valid";
 
-/// The result of the loop if the output of no iteration was valid (AC6).
+/// The result of the loop if the output of no iteration was valid (TEA-AGENT-001.2, AC6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OnFailure {
     ReturnBest,
@@ -200,8 +200,8 @@ impl<'n> Tea<'_, 'n> {
         if let Some(corrector) = corrector {
             then.push(self.correction_of(corrector, count, place)?);
         }
-        // The record of the step is read with WDL, because in Jinja any name in the state could be one of the
-        // author's.
+        // Read the record of the step with WDL. A Jinja condition needs a variable of the state, and the author could
+        // use any name for a variable.
         let generated = format!("@equals(actions('{generated}').status, 'Succeeded')");
         let generated = Condition::parse(&generated, Syntax::Loom).ok()?;
         let judged = builder::when(generated, Block::Sequence(then));
@@ -285,7 +285,7 @@ impl<'n> Tea<'_, 'n> {
         let failed = vec![
             set("reflection_errors", expression(self, &errors), span),
             forget_fault(span),
-            // The iteration in the history must have the same errors.
+            // Add the error to the iteration in the history, too.
             set("reflection_history", with_errors(self)?, span),
         ];
         let handler = vec![self.assigned(place, "corrector_failed", failed)];

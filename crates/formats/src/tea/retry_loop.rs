@@ -1,8 +1,8 @@
 //! `retry.loop`: validate, correct, and validate again.
 //!
-//! Each iteration except the first begins with the corrector. Each iteration ends with the validator. The loop's
-//! condition is whether the last validation succeeded, so n retries are n + 1 iterations. While the loop runs, the
-//! state has the loop's four variables.
+//! Each iteration except the first begins with the corrector. Each iteration ends with the validator. The loop ends
+//! when a validation succeeds. The first iteration is not a retry, so n retries are n + 1 iterations. While the loop
+//! runs, the state has the loop's four variables.
 
 use super::action::action_names;
 use super::builder::{
@@ -232,7 +232,7 @@ impl<'n> Tea<'_, 'n> {
     }
 
     /// Makes the first steps of an iteration: the corrector, the wait, and the count.
-    /// The first iteration has only the count. If the corrector fails, the loop ends (AC 14).
+    /// The first iteration has only the count. If the corrector fails, the loop ends (TEA-YAML-005, AC 14).
     fn correct_again(
         &mut self,
         corrector: Step,

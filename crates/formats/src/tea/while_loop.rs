@@ -9,7 +9,7 @@ use windlass_model::hir::{Block, Loop, Step, StepKind};
 use windlass_model::model::Test;
 use windlass_source::source::{Entry, Kind, Node, Span};
 
-/// The largest value of `max_iterations` (AC-9).
+/// The largest value of `max_iterations` (TEA-PY-003, AC-9).
 const MAX_ITERATIONS: i64 = 1000;
 
 impl<'n> Tea<'_, 'n> {
@@ -115,7 +115,7 @@ impl<'n> Tea<'_, 'n> {
         self.inner(nodes, place, "body")
     }
 
-    /// Refuses a while_loop in a while_loop, at any depth (AC-11).
+    /// Refuses a while_loop in a while_loop, at any depth (TEA-PY-003, AC-11).
     fn refuse_nested(&mut self, nodes: &[Node], place: &SourcePosition) {
         for (index, node) in nodes.iter().enumerate() {
             if node.get("type").and_then(Node::as_str) == Some(WHILE_LOOP) {

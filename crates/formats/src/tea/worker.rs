@@ -170,8 +170,8 @@ pub(super) fn reflected(reader: &Reader<'_>, state: Template) -> Vec<(&'static s
 }
 
 /// Makes the template of the value of inline code.
-/// In Python, it is what the code returned. Without that, it is the code's `result`, or else a changed `output`. In Lua
-/// and Prolog, it is the result of the script.
+/// In Python, it is the returned value. Without `return`, it is the code's `result`, or else its `output` if the code
+/// changed it. In Lua and Prolog, it is the result of the script.
 pub(super) fn value_of(reader: &Reader<'_>, language: Language) -> Template {
     match language {
         Language::Python => expression(
@@ -183,8 +183,8 @@ pub(super) fn value_of(reader: &Reader<'_>, language: Language) -> Template {
     }
 }
 
-/// Makes the assignment of the state that the code changed.
-/// Only Python code works on the state itself and not on a copy.
+/// Makes the assignments that store the state after code has changed it. Only Python code changes the state; other code
+/// has a copy.
 fn live(language: Language, place: &SourcePosition) -> Vec<Assignment> {
     match language {
         Language::Python => {

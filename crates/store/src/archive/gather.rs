@@ -1,6 +1,6 @@
 //! Collects all stored data about the iterations of one loop. The record of a commit has the rows of the iterations
-//! that the commit ended, and events about their attempts and failures. If the record was removed, the retained rows
-//! and the archive have what remains.
+//! that the commit ended, and events about their attempts and failures. What remains of removed records is in the run's
+//! retained rows and in the archive.
 
 use super::facts::{IterationFacts, has_error, reported_facts};
 use super::loop_iterations::LoopIterations;
@@ -26,7 +26,7 @@ pub struct EndedIteration {
     pub condition: Option<bool>,
     pub started_at: Timestamp,
     pub ended_at: Timestamp,
-    /// The highest number of attempts of one of its actions, from 1.
+    /// The highest number of attempts of one of its actions; 1 if no action was called.
     pub attempts: u32,
     /// The last failure of one of its actions.
     pub error: Option<Arc<str>>,
@@ -67,8 +67,8 @@ impl<K: Kv> RowReader<K> {
         found.rows(retained.iterations, RowLocation::Retained);
         let before = std::mem::take(&mut found.ended);
         found.facts = retained.archive.facts_of_unfinished(path);
-        // Read the cells before the walk. If a commit replaces the cells meanwhile, they look damaged. Then the walk
-        // fails as well, and all is read again.
+        // Read the cells before the records. If a commit replaces the cells meanwhile, they look damaged. Then `walk`
+        // fails as well, and the caller reads everything again.
         let cells = self.archived_cells(run, &retained.archive, path)?;
         let all = (header.bounds.first, header.header.revision);
         self.walk(

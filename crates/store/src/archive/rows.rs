@@ -1,6 +1,6 @@
 //! The rows of the archive. A row of the archive is a key of the store whose value has many cells (a few bytes for each
-//! iteration) or several whole iteration rows. When a row is full, it is never written again. The run's retained rows
-//! have a list of all archive rows with their checksums.
+//! iteration) or several whole iteration rows. When a row is full, it is never written again. [`ArchiveRows`] lists all
+//! archive rows of a run with their checksums.
 
 use super::cells::Cells;
 use super::facts::{IterationFacts, is_failure, reported_facts};

@@ -12,9 +12,9 @@ use crate::rows::{corrupt, ends_too_early};
 use crate::watermark::{MARK, read_watermark};
 use std::path::Path;
 
-/// Refuses a finished store without its log or without a readable mark (the number of the last durable group).
-/// sled treats damage near the end of the log as the log's end. So this also refuses a log if sled would remove
-/// readable groups that were acknowledged.
+/// Refuses a finished store (one whose creation has ended) without its log or without a readable mark (the number of
+/// the last durable group). sled treats damage near the end of the log as the log's end. So this also refuses a log if
+/// sled would remove readable groups that were acknowledged.
 pub(super) fn check_end(path: &Path) -> Result<(), StoreError> {
     let Some(acknowledged) = of_finished(path)?.filter(|group| *group > 0) else {
         return Ok(());

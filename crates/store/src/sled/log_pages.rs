@@ -1,5 +1,5 @@
-//! Makes rows (keys with values) from the messages of sled's log. The rows of a page are those of the page's last
-//! complete message, with the later changes.
+//! Makes rows (keys with values) from the messages of sled's log. The rows of a page are those of the last message with
+//! the whole page, plus the later changes.
 //! If a message is lost, an older message of the page is used instead. If two pages have the same key, the row that was
 //! written later is used. So the resulting rows may be inconsistent, and a caller must check them. This file trusts no
 //! stored length and never panics.

@@ -33,7 +33,6 @@ pub(super) struct Message<'a> {
     pub lsn: u64,
     /// The page that the message concerns.
     pub page: u64,
-    /// The kind of the message's body.
     pub kind: Kind,
     pub body: Cow<'a, [u8]>,
 }

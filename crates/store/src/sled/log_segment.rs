@@ -29,8 +29,8 @@ impl LogMessage {
     const CAP: u8 = 2;
     const BATCH: u8 = 3;
 
-    /// Returns the message at offset `at` if its checksum is valid. Adds the number of bytes of which the checksum was
-    /// computed to `summed`.
+    /// Returns the message at offset `at` if its checksum is valid. Adds to `summed` the number of bytes whose checksum
+    /// was computed.
     fn at(segment: &[u8], at: usize, number: Option<u64>, summed: &mut usize) -> Option<Self> {
         let bytes = segment.get(at..)?;
         let mut rest = bytes.get(4..)?;

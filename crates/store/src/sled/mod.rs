@@ -281,7 +281,7 @@ impl Kv for Sled {
     // For rows of this many bytes, sled writes several times more to its log. All of this must be in two segments.
     const MAX_UNSYNCED: usize = 128 * 1024;
 
-    /// Returns rows without a value. sled writes whole pages, and these rows keep others on separate pages.
+    /// Returns rows without a value. sled writes whole pages, and these rows keep other rows on separate pages.
     fn padding_rows() -> Vec<Vec<u8>> {
         padding::rows()
     }

@@ -1,4 +1,4 @@
-//! Reads a store that no process owns directly from its log, without writing. The alternative is to open the database.
+//! Reads a store without an owner directly from its log, and writes nothing. The alternative is to open the database.
 //! Opening is slower for a small store, writes to it, and needs space and write permission. If the log cannot be read
 //! in full or its check fails, the database is opened instead, which reports what is wrong.
 
