@@ -1,6 +1,6 @@
 //! Conditions: text, or WDL's object form. WDL must return a boolean; a Jinja value is true or false by Python's rules.
 
-use super::jinja::{Flavor, Jinja, TemplateCache};
+use super::jinja::{Flavor, Jinja, TemplateCache, single_expression};
 use super::template::{Kind, Template, blame, is_jinja, is_wdl};
 use super::wdl::ast::{AstSpan, Expr, Node};
 use super::wdl::eval::{Ctx, describe};
@@ -214,12 +214,18 @@ impl Condition {
     }
 }
 
+/// Returns true if a text is a Jinja template whose value is a text: it is more than a single `{{ … }}`. As a condition,
+/// such a text is true unless it is empty.
+#[must_use]
+pub fn is_text_template(text: &str) -> bool {
+    is_jinja(text) && single_expression(text).is_none()
+}
+
 /// Returns the condition that an author probably means by a template with text around its expressions, for example
-/// `n > 5` for `{{ n }} > 5`. The value of such a template is never empty, so as a condition it is always true.
-/// Returns `None` for any other text.
+/// `n > 5` for `{{ n }} > 5`. Returns `None` if there is no such text, or if the template has blocks or comments.
 #[must_use]
 pub fn without_braces(text: &str) -> Option<String> {
-    if text.contains("{%") || text.contains("{#") {
+    if text.contains("{%") || text.contains("{#") || !is_text_template(text) {
         return None;
     }
     let (mut meant, mut rest, mut has_text) = (String::new(), text, false);

@@ -348,12 +348,15 @@ impl Template {
     }
 }
 
-/// Returns true if a text in Loom is WDL: it begins with a single `@`, or contains `@{`. A text that begins with `@@`
-/// is plain text.
+/// Returns true if a text in Loom is WDL: it begins with a single `@`, or contains `@{`, unless Jinja's `{{` or `{%`
+/// follows the `@`. A text that begins with `@@` is plain text.
 #[must_use]
 pub fn is_wdl(text: &str) -> bool {
-    let one_at = text.starts_with('@') && !text.starts_with("@@");
-    one_at || (text.contains("@{") && !text.starts_with("@@"))
+    // No expression begins with a brace, but an expression or a block of Jinja may follow an `@`.
+    let mut parts = text.split("@{").skip(1);
+    let has_expression = parts.any(|part| !part.starts_with(['{', '%']));
+    let one_at = text.starts_with('@') && !text.starts_with("@@") && !text.starts_with("@{");
+    one_at || (has_expression && !text.starts_with("@@"))
 }
 
 /// Returns true if a text is a Jinja template.

@@ -451,7 +451,7 @@ fn looks_like(node: &Node) -> Option<Dialect> {
         || (node.get("actions").is_some()
             && node
                 .get("triggers")
-                .is_some_and(|triggers| !loom::are_of_loom(triggers)))
+                .is_some_and(|triggers| !loom::are_of_loom(triggers, node)))
     {
         return Some(Dialect::Azure);
     }

@@ -6,8 +6,8 @@ use super::json_hint::as_json;
 use std::rc::Rc;
 use std::time::Duration;
 use windlass_expression::{
-    Condition, ParseError, Reference, Syntax, Template, TemplateCache, Value, is_wdl, time_zone,
-    without_braces,
+    Condition, ParseError, Reference, Syntax, Template, TemplateCache, Value, is_text_template,
+    is_wdl, time_zone, without_braces,
 };
 use windlass_model::hir::Script;
 use windlass_model::model::Name;
@@ -360,17 +360,28 @@ impl<'a> Reader<'a> {
                 .get(offset + 2..)
                 .and_then(|rest| rest.split_once("}}"));
             let Some((inside, _)) = inside else { return };
-            let has_path = inside.contains('.');
-            let Some(PlaceholderKind::Expression(expression)) =
-                expression_for(inside.trim()).filter(|_| has_path)
-            else {
+            // Other programs have braces, too, such as `{{.Names}}` of Docker.
+            let root = inside
+                .trim()
+                .split(|c: char| !c.is_ascii_alphanumeric())
+                .next();
+            if !root.is_some_and(|root| BRACE_ROOTS.contains(&root)) {
                 continue;
+            }
+            let expression = match expression_for(inside.trim()) {
+                Some(PlaceholderKind::Expression(expression)) => Some(expression),
+                _ => None,
             };
             let what =
                 format!("`{{{{{inside}}}}}` is plain text: this text has an expression with `@`");
-            let hint = match text.contains("@{") {
-                true => format!("write @{{{expression}}}, or the other expression with braces"),
-                false => format!("write {expression}, outside of the quotes"),
+            let hint = match (expression, text.contains("@{")) {
+                (Some(expression), true) => {
+                    format!("write @{{{expression}}}, or the other expression with braces")
+                }
+                (Some(expression), false) => format!("write {expression}, outside of the quotes"),
+                (None, _) => {
+                    String::from("write all expressions of a text with `@`, or all with braces")
+                }
             };
             let span = node.place(self.content, offset, inside.len() + 4);
             self.warning("plain-text", span, what, hint);
@@ -407,31 +418,13 @@ impl<'a> Reader<'a> {
             return None;
         }
         if let Some(text) = node.as_str().filter(|_| self.syntax == Syntax::Loom)
-            && let Some(meant) = without_braces(text)
+            && let Some((what, hint)) = text_condition(text)
         {
-            let what = format!("`{}` is a text, and a text is always true", entry.key);
-            let hint = match Condition::parse(&meant, self.syntax) {
-                Ok(_) => format!("a condition has no braces: {meant}"),
-                Err(_) => String::from("a condition has no braces: variables.n > 5"),
-            };
-            self.error("text-condition", node.span, what, hint);
-            return None;
-        }
-        if let Some(text) = node.as_str().filter(|_| self.syntax == Syntax::Loom)
-            && let Some(inside) = text.trim().strip_prefix("@{")
-            && let Some(inside) = inside.strip_suffix('}').filter(|one| !one.contains('}'))
-        {
-            let what = format!(
-                "`{}` is a text, and a condition returns a boolean",
-                entry.key
-            );
-            self.error(
-                "text-condition",
-                node.span,
-                what,
-                format!("write @{inside}"),
-            );
-            return None;
+            let span = node.place(self.content, 0, text.len());
+            let what = format!("`{}` {what}", entry.key);
+            self.error("text-condition", span, what, hint);
+            // Without a condition, the loop would be missing, and names of the loop would be reported, too.
+            return Some(Condition::never());
         }
         let parsed = match &node.kind {
             Kind::String(text) => Condition::parse_cached(&text.text, self.syntax, &self.templates)
@@ -559,6 +552,26 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Returns what is wrong with a condition of Loom whose value is a text, and how to write it.
+fn text_condition(text: &str) -> Option<(&'static str, String)> {
+    let of_wdl = text.trim().strip_prefix("@{");
+    let of_wdl = of_wdl.and_then(|rest| rest.strip_suffix('}'));
+    if let Some(inside) = of_wdl.filter(|inside| !inside.contains('}') && is_wdl(text)) {
+        let what = "is a text, and a condition returns a boolean";
+        return Some((what, format!("write @{inside}")));
+    }
+    if is_wdl(text) || !is_text_template(text) {
+        return None;
+    }
+    let meant = without_braces(text);
+    let meant = meant.filter(|meant| Condition::parse(meant, Syntax::Loom).is_ok());
+    let hint = match meant {
+        Some(meant) => format!("a condition has no braces: {meant}"),
+        None => String::from("a condition is one expression: variables.n > 5"),
+    };
+    Some(("is a text, and a text is true unless it is empty", hint))
+}
+
 /// Returns how Jinja writes an operator of other languages, which an expression has at this byte offset.
 fn foreign_operator(text: &str, offset: usize) -> Option<&'static str> {
     // A mistake may be found at the second character of an operator.
@@ -569,6 +582,10 @@ fn foreign_operator(text: &str, offset: usize) -> Option<&'static str> {
         () if begins("&&") => Some("write `and`"),
         () if begins("||") => Some("write `or`"),
         () if here.starts_with('=') => Some("`==` compares two values"),
+        () if begins("??") => Some("write `a or b`, or the filter `default`"),
+        () if begins("?.") => Some("write `a.b`, and the filter `default` for a missing member"),
+        () if begins("<>") => Some("write `!=`"),
+        () if here.starts_with('!') => Some("write `not`"),
         () if here.starts_with('?') => Some("write `a if condition else b`"),
         () => None,
     }
@@ -612,6 +629,19 @@ pub(super) fn list_known(known: &[&str]) -> String {
     }
 }
 
+/// The names at the beginning of a Jinja expression that other programs with braces do not have.
+const BRACE_ROOTS: [&str; 9] = [
+    "actions",
+    "env",
+    "inputs",
+    "item",
+    "loop",
+    "loops",
+    "secrets",
+    "variables",
+    "workflow",
+];
+
 /// The probable meaning of `${…}` in a text.
 enum PlaceholderKind {
     Secret(String),
@@ -646,8 +676,27 @@ fn expression_for(inside: &str) -> Option<PlaceholderKind> {
             PlaceholderKind::Expression(format!("variables('{name}'){path}"))
         }
         "action" | "actions" | "steps" => {
-            PlaceholderKind::Expression(format!("body('{name}'){path}"))
+            let (member, rest) = path
+                .trim_start_matches('.')
+                .split_once('.')
+                .unwrap_or_default();
+            PlaceholderKind::Expression(match member {
+                "outputs" => format!("outputs('{name}').{rest}"),
+                _ if matches!(&*path, ".status" | ".error" | ".code") => {
+                    format!("actions('{name}'){path}")
+                }
+                _ if path == ".outputs" => format!("outputs('{name}')"),
+                _ => format!("body('{name}'){path}"),
+            })
         }
+        "item" | "workflow" => PlaceholderKind::Expression(format!("{root}().{rest}")),
+        "loop" if rest == "index" => {
+            PlaceholderKind::Expression(String::from("variables('loopIndex')"))
+        }
+        "loops" if path == ".index" => {
+            PlaceholderKind::Expression(format!("iterationIndexes('{name}')"))
+        }
+        "loop" | "loops" => return None,
         action => PlaceholderKind::Expression(format!("body('{action}').{rest}")),
     })
 }

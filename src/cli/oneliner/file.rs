@@ -130,6 +130,7 @@ pub(super) fn render(
         let mut one = one.clone();
         if let Some((flag, expression, column)) = place {
             one.message = with_line_expressions(true, &one.message);
+            one.hint = one.hint.map(|hint| with_line_expressions(true, &hint));
             // The closing bracket or brace after the expression is generated, and not a part of the line.
             if !expression.contains([')', '}']) {
                 for closing in ["unexpected `)`", "unexpected `}}`"] {

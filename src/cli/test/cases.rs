@@ -169,14 +169,24 @@ impl Expect {
         for key in ["calls", "inputs", "iterations"] {
             let expected = self.0.get(key).and_then(Value::as_object);
             for (place, _) in expected.into_iter().flatten() {
-                let last = place.rsplit('/').next().unwrap_or_default();
-                let name = name_of_part(last.split('#').next().unwrap_or_default());
-                if known.contains(&**place) || known.contains(&*name) {
+                if known.contains(&**place) {
                     continue;
                 }
-                let hint = did_you_mean(&name, known.iter().copied());
-                let hint = hint.map(|hint| format!(": {hint}")).unwrap_or_default();
-                unknown.push(format!("`{key}`: nothing is called `{place}`{hint}"));
+                let parts = place.split('/').map(|part| part.split('#').next());
+                let mut names = parts.map(|name| name_of_part(name.unwrap_or_default()));
+                if let Some(name) = names.find(|name| !known.contains(&**name)) {
+                    let hint = did_you_mean(&name, known.iter().copied());
+                    let hint = hint.map(|hint| format!(": {hint}")).unwrap_or_default();
+                    unknown.push(format!("`{key}`: nothing is called `{name}`{hint}"));
+                    continue;
+                }
+                // A place in a loop has the number of the iteration.
+                let outer = place.rsplit_once('/').map(|(outer, _)| outer);
+                if outer.is_some_and(|outer| outer.split('/').any(|part| !part.contains('#'))) {
+                    unknown.push(format!(
+                        "`{key}`: `{place}` has no number of an iteration, such as poll#3/check"
+                    ));
+                }
             }
         }
         unknown

@@ -42,6 +42,7 @@ fn null_is_the_default_or_nothing() {
         shown: "input `n` of `x` (line 3)".into(),
         kind: PortKind::Number,
         required,
+        must_be_given: false,
         default: default.map(value),
     };
     assert_eq!(port(false, None).accept(&Value::Null), Ok(Value::Null));

@@ -106,6 +106,20 @@ fn keys_and_values_are_those_of_the_schema() {
 }
 
 #[test]
+fn outputs_of_an_action_have_the_members_of_its_type() {
+    for (action, member) in [
+        ("type: http, uri: 'http://x.y/'", "statusCode"),
+        ("type: shell, run: ls", "exitCode"),
+    ] {
+        let reader = "b: { type: compose, inputs: \"{{ actions.a.outputs.‸ }}\" }";
+        offers(
+            &format!("actions:\n  a: {{ {action} }}\n  {reader}\n"),
+            &[member],
+        );
+    }
+}
+
+#[test]
 fn every_condition_of_an_action_is_completed_as_an_expression() {
     for key in ["done", "failed", "expect", "break_when"] {
         let text = format!("actions:\n  a:\n    type: operation\n    {key}: act‸\n");

@@ -103,8 +103,12 @@ pub(super) fn by_name(map: &Object, ports: &[Port]) -> Result<Object, String> {
         let value = match (map.get(&*port.name), &port.default) {
             (Some(value), _) => port.accept(value)?,
             (None, Some(default)) => default.clone(),
-            (None, None) if port.required => {
-                return Err(format!("{} was not given", port.shown));
+            (None, None) if port.required || port.must_be_given => {
+                let hint = match port.must_be_given {
+                    true => ", and the condition of a loop reads it",
+                    false => "",
+                };
+                return Err(format!("{} was not given{hint}", port.shown));
             }
             (None, None) => Value::Null,
         };
@@ -172,6 +176,7 @@ mod tests {
             shown: format!("output `{name}` of `x` (line 1)").into(),
             kind,
             required: true,
+            must_be_given: false,
             default: None,
         }
     }

@@ -94,6 +94,8 @@ pub struct Port {
     pub kind: PortKind,
     /// Whether null is an error. If not, null is accepted.
     pub required: bool,
+    /// Whether an answer must have the port, perhaps with null.
+    pub must_be_given: bool,
     /// The value that replaces null.
     pub default: Option<Value>,
 }

@@ -275,7 +275,7 @@ impl std::io::Write for LimitedBuffer {
 }
 
 /// Returns the range of the expression if a text is a single `{{ … }}`.
-fn single_expression(text: &str) -> Option<(usize, usize)> {
+pub(super) fn single_expression(text: &str) -> Option<(usize, usize)> {
     let start = text.len() - text.trim_start().len();
     let trimmed = text.trim();
     let inner = trimmed.strip_prefix("{{")?.strip_suffix("}}")?;

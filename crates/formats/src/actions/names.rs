@@ -151,7 +151,23 @@ impl<F: Format> ActionReader<'_, F> {
                     }
                 }
                 Reference::Root(name) => {
-                    self.check_root(name, span, &variables, &actions, is_optional);
+                    let dashed = [
+                        ("actions", &actions),
+                        ("inputs", &inputs),
+                        ("variables", &variables),
+                    ];
+                    let is_meant = |known: &&Name| known.ends_with(&format!("-{name}"));
+                    let dashed = dashed.iter().find_map(|(root, known)| {
+                        Some(format!("{root}['{}']", known.iter().find(is_meant)?))
+                    });
+                    let meant = match dashed {
+                        Some(dashed) => Some(format!("write a name with a dash as {dashed}")),
+                        None if has(&actions, name) => {
+                            Some(format!("did you mean `actions.{name}`?"))
+                        }
+                        None => None,
+                    };
+                    self.check_root(name, span, &variables, meant, is_optional);
                 }
                 Reference::LoopMember(member) => {
                     self.check_loop_member(member, span, is_optional);
@@ -251,7 +267,7 @@ impl<F: Format> ActionReader<'_, F> {
         name: &str,
         span: Span,
         variables: &[Name],
-        actions: &[Name],
+        meant: Option<String>,
         optional: bool,
     ) {
         if ROOTS.contains(&name) || variables.iter().any(|known| &**known == name) {
@@ -261,7 +277,7 @@ impl<F: Format> ActionReader<'_, F> {
         let own = variables.iter().map(|name| &**name);
         let near = match self.diagnostics.is_full() {
             true => None,
-            false if has(actions, name) => Some(format!("did you mean `actions.{name}`?")),
+            false if meant.is_some() => meant,
             false => did_you_mean(name, ROOTS.into_iter().chain(own)),
         };
         let hint = near.unwrap_or_else(|| {

@@ -91,12 +91,14 @@ impl Canvas<'_> {
         }
         let kind = kind.map_or(PortKind::Any, |kind| self.port_kind(kind));
         let required = required.and_then(|required| self.flag(required, HINT));
+        let is_optional = required == Some(false);
         let required = required.unwrap_or_default();
         let mut port = Port {
             name: Name::from(text),
             shown: self.shown(side, text, id, name.value.span),
             kind,
             required,
+            must_be_given: false,
             default: None,
         };
         if let Some(default) = default {
@@ -107,6 +109,7 @@ impl Canvas<'_> {
             port,
             span: name.value.span,
             extract,
+            is_optional,
         })
     }
 
@@ -118,10 +121,12 @@ impl Canvas<'_> {
                 shown: self.shown(PortSide::Output, name, id, span),
                 kind,
                 required: false,
+                must_be_given: false,
                 default: None,
             },
             span,
             extract: None,
+            is_optional: false,
         }
     }
 

@@ -45,6 +45,8 @@ pub(super) struct Socket {
     pub span: Span,
     /// How the port's value is extracted from the node's result.
     pub extract: Option<Extract>,
+    /// Whether the author wrote `required: false`.
+    pub is_optional: bool,
 }
 
 /// A text of the file that is rendered as a template, and the names that it reads.
@@ -181,18 +183,35 @@ pub(super) struct Outcome {
 }
 
 impl Graph {
-    /// Makes an output of an agent required unless it has a default, because the condition of a loop reads it. An
-    /// answer without the output must not end the loop as if the condition were satisfied.
+    /// Requires an output of an agent in its answers unless it has a default, because the condition of a loop reads it.
+    /// If an answer lacks it, this must not end the loop as if the condition were satisfied.
     pub fn require_of_agent(&mut self, output: &PortRef) {
+        let leads = |edge: &&Edge| edge.to == output.node;
+        let sources = self.edges.iter().filter(leads).filter_map(|edge| {
+            let (port, _) = edge.ports.clone()?;
+            Some(PortRef {
+                node: edge.from,
+                port,
+            })
+        });
+        let sources: Vec<PortRef> = sources.collect();
         let Some(node) = self.nodes.get_mut(output.node) else {
             return;
         };
-        if !matches!(node.spec, NodeKind::Agent(_)) {
-            return;
-        }
-        let mut sockets = node.outputs.list.iter_mut();
-        if let Some(socket) = sockets.find(|socket| socket.port.name == output.port) {
-            socket.port.required |= socket.port.default.is_none();
+        match node.spec {
+            NodeKind::Agent(_) => {
+                let mut sockets = node.outputs.list.iter_mut();
+                if let Some(socket) = sockets.find(|socket| socket.port.name == output.port) {
+                    let has_default = socket.port.default.is_some();
+                    socket.port.must_be_given = !has_default && !socket.is_optional;
+                }
+            }
+            NodeKind::Continue => {
+                for source in &sources {
+                    self.require_of_agent(source);
+                }
+            }
+            _ => {}
         }
     }
 

@@ -35,7 +35,7 @@ pub(super) fn run_first(guard: Step, body: &mut Block) {
 }
 
 /// The types of triggers in the schema of Logic Apps definitions.
-const TYPES: [&str; 11] = [
+const TYPES: [&str; 14] = [
     "ApiConnection",
     "ApiConnectionNotification",
     "ApiConnectionWebhook",
@@ -43,6 +43,10 @@ const TYPES: [&str; 11] = [
     "Batch",
     "Http",
     "HttpWebhook",
+    // Those of Power Automate.
+    "OpenApiConnection",
+    "OpenApiConnectionNotification",
+    "OpenApiConnectionWebhook",
     "Recurrence",
     "Request",
     "ServiceProvider",

@@ -18,13 +18,29 @@ const SIGNATURES: [(&str, WebhookSignature); 3] = [
     ("standard", WebhookSignature::Standard),
 ];
 
+/// The keys of a Logic Apps definition.
+const DEFINITION_KEYS: [&str; 8] = [
+    "$schema",
+    "actions",
+    "contentVersion",
+    "description",
+    "outputs",
+    "parameters",
+    "staticResults",
+    "triggers",
+];
+
 /// Returns true if the `triggers` of a file have Loom's form, even if a name is misspelt.
-/// In a Logic Apps definition, each trigger has a `type`.
-pub(crate) fn are_of_loom(triggers: &Node) -> bool {
+/// In a Logic Apps definition, each trigger has a `type`, and the file has no keys of Loom.
+pub(crate) fn are_of_loom(triggers: &Node, file: &Node) -> bool {
     let entries = triggers.entries().unwrap_or_default();
     let has_type = |entry: &Entry| entry.value.get("type").is_some();
     let is_known = |entry: &Entry| nearest(&entry.key, ["webhook", "folder"]).is_some();
-    entries.iter().any(is_known) && !entries.iter().any(has_type)
+    let is_of_loom = |entry: &Entry| !DEFINITION_KEYS.contains(&&*entry.key);
+    let mut keys = file.entries().unwrap_or_default().iter();
+    !entries.is_empty()
+        && !entries.iter().any(has_type)
+        && (entries.iter().any(is_known) || keys.any(is_of_loom))
 }
 
 impl ActionReader<'_, Loom> {

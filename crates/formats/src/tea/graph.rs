@@ -155,14 +155,11 @@ impl<'n> Tea<'_, 'n> {
         let to = fields.required(self, "to", node.span, EDGE);
         let condition = fields.non_null(self, "condition");
         let when = fields.non_null(self, "when");
-        if let Some(entry) = fields.get("if") {
-            let hint = "did you mean `when`?";
-            self.error(
-                "unknown-key",
-                entry.key_span,
-                "unknown key `if` in an edge",
-                hint,
-            );
+        for key in ["if", "cond", "unless"] {
+            if let Some(entry) = fields.get(key) {
+                let what = format!("unknown key `{key}` in an edge");
+                self.error("unknown-key", entry.key_span, what, "did you mean `when`?");
+            }
         }
         fields.allow(&["description", "metadata", "label"]);
         let kind = fields.non_null(self, "type");

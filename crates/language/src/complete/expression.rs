@@ -259,6 +259,10 @@ impl CompletionRequest<'_> {
             }
             (Dialect::Loom, ["actions"]) => names.actions.iter().map(action_item).collect(),
             (_, ["actions()" | "action()"]) | (Dialect::Loom, ["actions", _]) => fields(&RECORD),
+            (Dialect::Loom, ["actions", name, "outputs"]) => {
+                let kind = names.action(name).map(|action| action.kind.to_lowercase());
+                fields(outputs_of(&kind.unwrap_or_default()))
+            }
             (_, ["outputs()"]) => fields(&["body", "statusCode", "headers"]),
             (_, ["workflow" | "workflow()"]) => fields(&["name", "run"]),
             (Dialect::Loom, ["schedule"]) => fields(&SCHEDULE_MEMBERS),
@@ -289,6 +293,16 @@ impl CompletionRequest<'_> {
             }
             _ => Vec::new(),
         }
+    }
+}
+
+/// Returns the members of the outputs of an action of this type.
+fn outputs_of(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "http" | "operation" => &["body", "statusCode", "headers", "url"],
+        "shell" => &["exitCode", "stdout", "stderr", "body"],
+        "until" | "while" | "dountil" => &["iterations", "status", "reason", "result"],
+        _ => &[],
     }
 }
 
