@@ -35,6 +35,9 @@ pub struct Reader<'a> {
     pub diagnostics: &'a mut Diagnostics,
     /// The names that the file's expressions read. They are checked when all names of the file are known.
     pub mentions: Vec<Mention>,
+    /// Texts that are a path such as `inputs.job`. They are plain text, but an author who has such a name probably means
+    /// its value.
+    pub plain_paths: Vec<(Span, String)>,
     /// Whether texts are for a shell, in which `${NAME}` is an environment variable and not a mistake.
     pub in_shell: bool,
     /// The compiled templates of all files of the workflow.
@@ -48,6 +51,7 @@ impl<'a> Reader<'a> {
             syntax,
             diagnostics,
             mentions: Vec::new(),
+            plain_paths: Vec::new(),
             in_shell: false,
             templates: Rc::default(),
         }
@@ -293,8 +297,13 @@ impl<'a> Reader<'a> {
 
     /// Warns of a text that calls a function but does not have the `@` or the braces of an expression.
     fn warn_missing_marker(&mut self, node: &Node, text: &str) {
-        let Some(forgotten) = looks_like_expression(text).filter(|_| self.syntax == Syntax::Loom)
-        else {
+        if self.syntax != Syntax::Loom {
+            return;
+        }
+        let Some(forgotten) = looks_like_expression(text) else {
+            if is_path(text) {
+                self.plain_paths.push((node.span, text.to_owned()));
+            }
             return;
         };
         let (offset, what, hint) = match forgotten {
@@ -570,6 +579,15 @@ fn text_condition(text: &str) -> Option<(&'static str, String)> {
         None => String::from("a condition is one expression: variables.n > 5"),
     };
     Some(("is a text, and a text is true unless it is empty", hint))
+}
+
+/// Returns true if a text has several names with dots between them, such as `inputs.job`.
+fn is_path(text: &str) -> bool {
+    let is_name = |name: &str| {
+        name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    text.contains('.') && text.split('.').all(is_name)
 }
 
 /// Returns how Jinja writes an operator of other languages, which an expression has at this byte offset.

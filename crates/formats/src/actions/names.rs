@@ -56,6 +56,20 @@ impl<F: Format> ActionReader<'_, F> {
             let hint = "rename the variable";
             self.error("conflict", read.span, what, hint);
         }
+        for (span, path) in std::mem::take(&mut self.plain_paths) {
+            let mut names = path.split('.');
+            let known = match names.next() {
+                Some("inputs") => &inputs,
+                Some("variables") => &variables,
+                Some("actions") => &actions,
+                _ => continue,
+            };
+            if names.next().is_some_and(|name| has(known, name)) {
+                let what = "this is plain text, and not the value";
+                let hint = format!("for the value, write \"{{{{ {path} }}}}\"");
+                self.warning("plain-text", span, what, hint);
+            }
+        }
         let mut seen: BTreeSet<(Span, Reference)> = BTreeSet::new();
         for mention in mentions {
             if !seen.insert((mention.span, mention.reference.clone())) {
