@@ -167,7 +167,7 @@ impl<'n> Fields<'n> {
         if reader.syntax == Syntax::Loom && is_of_inputs && loom::is_action_key(&entry.key) {
             let what = format!("`{}` is a key of the action, and not an input", entry.key);
             reader.error(
-                "misplaced-key",
+                "unknown-key",
                 entry.key_span,
                 what,
                 "write it next to `type`",

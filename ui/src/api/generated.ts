@@ -2565,7 +2565,7 @@ export interface components {
         RetryRun: {
             /**
              * @description Action or iteration from which the new run continues, with the state at that time: `fetch`, `poll#14`,
-             *     `poll#14/fetch`; `failed`: the action that the run failed at; `failed-items`: the failed items of its last
+             *     `poll#14/fetch`; `failed`: the action that the run failed at; `failed-items`: the failed items of the only
              *     foreach that had any; `failed-items/PATH`: those of this foreach. If absent, the new run starts at the
              *     beginning.
              */
