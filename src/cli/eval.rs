@@ -6,6 +6,7 @@ use super::inputs;
 use super::output::{self, Screen};
 use std::io::BufRead;
 use windlass_engine::{Context, Subject, TryError, Value, evaluate_line, now};
+use windlass_expression::{is_text_template, is_wdl, without_braces};
 
 pub fn eval(screen: Screen, args: &EvalArgs) -> Result<Exit, Failure> {
     let context = match &args.context {
@@ -19,6 +20,13 @@ pub fn eval(screen: Screen, args: &EvalArgs) -> Result<Exit, Failure> {
     if text.trim().is_empty() {
         let message = "missing expression, for example: windlass eval \"add(1, 2)\"";
         return Err(Failure::Usage(message.to_owned()));
+    }
+    // A Loom file cannot have this condition either.
+    if args.condition && is_text_template(text) && !is_wdl(text) {
+        let hint = without_braces(text).map(|meant| format!("a condition has no braces: {meant}"));
+        let message = "the condition is a text, and a text is true unless it is empty";
+        screen.fail(message, hint.as_deref());
+        return Ok(Exit::Invalid);
     }
     let (subject, value) = subject(args, text);
     let at = now().to_utc();

@@ -221,7 +221,10 @@ fn notice(schedule: &ScheduleReport) -> String {
 
 async fn next(global: &Global, screen: Screen, args: &NextArgs) -> Result<Exit, Failure> {
     let path = Path::new(&args.which);
-    let report = if path.is_file() {
+    // Names of workflows may have dots.
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    let names_file = matches!(extension, Some("yaml" | "yml" | "json")) || args.which.contains('/');
+    let report = if names_file || path.is_file() {
         let options = inputs::options(global, &args.load, &HandlerArgs::default())?;
         let workflow = windlass_engine::load(path, &options)?;
         let bundle = workflow.bundle();

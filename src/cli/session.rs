@@ -222,13 +222,14 @@ impl Session {
         }
     }
 
-    /// Says that commands have the environment of another process, if one executes the runs of this workflow here.
+    /// Says that commands and secrets are those of another process, if one executes the runs of this workflow here.
     pub fn note_environment(&self, workflow: &Workflow) {
         let mut actions = workflow.program().actions.iter();
         let has_commands = actions.any(|action| action.label.eq_ignore_ascii_case("shell"));
-        if has_commands && self.is_joined() && !self.is_remote() {
+        let text = workflow.bundle().file(0).map_or("", |file| &file.text);
+        if (has_commands || text.contains("secret")) && self.is_joined() && !self.is_remote() {
             self.setup.screen.say(
-                "note: another process owns the store and executes the run: commands have its environment and its secrets",
+                "note: another process owns the store and executes the run, with its own environment and secrets",
             );
         }
     }

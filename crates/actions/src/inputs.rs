@@ -9,12 +9,14 @@ pub(super) fn invalid(message: impl Into<String>) -> Fault {
 }
 
 /// Returns true if the input `check` of a call that failed with this exit code or status says that this is not a fault.
-/// `false` accepts every code, and a list accepts its codes.
+/// `false` accepts every code, a list its codes, and a computed number only this code.
 pub(super) fn is_accepted(inputs: &Value, code: i64) -> bool {
+    let code = code.to_string();
     match inputs.get("check") {
         Some(Value::Bool(check)) => !check,
-        Some(Value::Array(codes)) => codes.contains(&Value::Int(code)),
-        _ => false,
+        Some(Value::Array(codes)) => codes.iter().any(|one| one.to_text() == code),
+        Some(other) => other.to_text() == code,
+        None => false,
     }
 }
 

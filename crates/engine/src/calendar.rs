@@ -183,6 +183,7 @@ fn decide_each(
     };
     let is_behind = times.len() > 1
         || now.since(first) > LATE_AFTER
+        || first < past.process_start
         || matches!(earlier, PreviousRun::UnderWay { is_late: true });
     match (earlier, schedule.overlap) {
         (PreviousRun::UnderWay { .. }, Overlap::Allow) => until_then(first, true),

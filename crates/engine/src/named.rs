@@ -6,6 +6,7 @@ use super::load::{Workflows, hash};
 use super::report::{
     CurrentWorkflow, ScheduleReport, VersionReport, VersionsReport, WorkflowReport, WorkflowSummary,
 };
+use super::schedule::state_of;
 use super::{
     Bundle, Dialect, Engine, EngineError, Inspector, LoadOptions, Origin, Workflow, is_dots, now,
 };
@@ -87,22 +88,31 @@ impl Engine {
             schedule: None,
         };
         let report = WorkflowReport::new(&stored, &workflow);
+        // A stored workflow that this engine refuses has no schedule here.
+        let earlier = self.workflow(name).ok().flatten();
+        let has_same_schedule = earlier.as_ref().is_some_and(|earlier| {
+            earlier.program().schedule.is_some()
+                && earlier.program().schedule == workflow.program().schedule
+        });
         let mut compiled = self.launcher.compiled();
         let before = self.launcher.store.workflow(name)?;
         check_unchanged(name, before.as_ref(), condition)?;
         let (former, gone) = self.history_of(before.as_ref(), workflow.program().hash)?;
         let former = former.as_ref().zip(before.as_ref());
         let former = former.map(|(version, before)| (version, &before.source));
-        // The pause of the schedule and the missed times belong to the name, so the new workflow has them, too. The
-        // times of the schedule begin again.
-        let state = before.as_ref().and_then(|before| before.schedule.clone());
-        stored.schedule = state.map(|state| ScheduleState {
-            until: stored.stored_at,
-            pauses: { state.pauses.into_iter() }
-                .filter(|pause| pause.to.is_none())
-                .collect(),
-            ..state
-        });
+        // The pause of the schedule and the missed times belong to the name, so the new workflow has them, too. If the
+        // schedule is another one, its times begin again. Otherwise, times that wait for their runs still get them.
+        stored.schedule = match &before {
+            Some(before) if has_same_schedule => Some(state_of(before)),
+            Some(before) => before.schedule.clone().map(|state| ScheduleState {
+                until: stored.stored_at,
+                pauses: { state.pauses.into_iter() }
+                    .filter(|pause| pause.to.is_none())
+                    .collect(),
+                ..state
+            }),
+            None => None,
+        };
         let replaced = self
             .launcher
             .store

@@ -419,7 +419,7 @@ fn without_expressions(value: Value) -> Value {
         Value::Object(members) => {
             let members = members.into_iter();
             members
-                .map(|(name, value)| (name, without_expressions(value)))
+                .map(|(name, value)| (literal(&name), without_expressions(value)))
                 .collect()
         }
         other => other,

@@ -62,8 +62,8 @@ pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Ex
         prints_result: true,
     };
     let (exit, run) = run_file(global, screen, &line, &args.quick, maximums).await?;
-    // Without `--until`, each check is an attempt of one action, so the action fails at the limit.
-    if let (Exit::Failed, Some(run), Some(times), None) = (exit, run, args.times, &args.until)
+    // A check that gets no answer is attempted again, so its action fails at the limit.
+    if let (Exit::Failed, Some(run), Some(times)) = (exit, run, args.times)
         && has_used_attempts(global, screen, &run, times).await?
     {
         return Ok(Exit::Count);

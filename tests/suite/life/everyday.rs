@@ -740,4 +740,20 @@ fn a_poll_whose_attempts_are_used_up_has_reached_its_limit() {
         .run(&line)
         .left(4, &["answered 503", "note: 3 attempts failed, the maximum"]);
     assert_eq!(requested.lock().unwrap().len(), 3);
+    let until = [&line[..], &["--until", "body.done", "--id", "until"]].concat();
+    folder
+        .run(&until)
+        .left(4, &["note: 3 attempts failed, the maximum"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_of_data_are_sent_as_they_are() {
+    let folder = Folder::new();
+    let echo = axum::Router::new().fallback(async |body: String| body);
+    let url = crate::support::serve(echo).await;
+    let data = r##"{"@odata.type": "#m.g", "{{ 1 + 1 }}": "x"}"##;
+    let ran = folder.run(&["poll", "--url", &url, "-d", data, "--until", "true"]);
+    let ran = ran.left(0, &[]);
+    let sent: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(sent, json!({ "@odata.type": "#m.g", "{{ 1 + 1 }}": "x" }));
 }

@@ -115,6 +115,18 @@ actions:
 ";
 
 #[test]
+fn a_condition_that_is_a_text_is_refused_everywhere() {
+    let folder = Folder::new();
+    let hint = "a condition has no braces: variables.n > 5";
+    let text = "{{ variables.n }} > 5";
+    folder.run(&["eval", "--condition", text]).left(3, &[hint]);
+    let poll = ["poll", "--until", "{{ body.n }} > 5", "--", "echo", "1"];
+    folder
+        .run(&poll)
+        .left(2, &["--until:1:1", "no braces: body.n > 5"]);
+}
+
+#[test]
 fn a_context_takes_its_keys_under_either_name_and_no_others() {
     let folder = Folder::new();
     let eval = |context: &str| {

@@ -2,7 +2,7 @@
 
 use super::process::Place;
 use super::schedules::{EVERY_SECOND, after_a_tick, an_hour_later, at_least, of, put, runs};
-use crate::serve::Server;
+use crate::serve::{PATIENCE, Server};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -113,6 +113,31 @@ outputs: \"@outputs('a')\"
         let time = ended["output"].as_str().unwrap().replace(['-', ':'], "");
         assert!(run.ends_with(&time), "{run} {ended}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_version_with_the_same_schedule_keeps_the_times_that_wait() {
+    let place = Place::new();
+    let server = Server::start(&place.state());
+    let text = "
+schedule: { cron: '*/5 * * * *', missed: run_all }
+actions: { a: { type: compose, inputs: 1 } }
+";
+    put(&server, "each", text).await;
+    put(&server, "tick", EVERY_SECOND).await;
+    after_a_tick(&server).await;
+    server.kill();
+    an_hour_later(&place.state(), "each");
+    let file = place.file("each.yaml", &text.replace("inputs: 1", "inputs: 2"));
+    let stored = place.run(&["workflow", "put", "each", &file]);
+    assert!(stored.status.success(), "{stored:?}");
+    let server = Server::start(&place.state());
+    let started = async {
+        while of(&runs(&server).await, "each").len() < 12 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, started).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

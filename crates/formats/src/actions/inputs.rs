@@ -4,6 +4,7 @@ use super::action_fields::ActionFields;
 use super::{ActionReader, Format};
 use crate::builder::{call, text};
 use crate::fields::Fields;
+use std::ops::RangeInclusive;
 use windlass_expression::Template;
 use windlass_model::hir::{Call, StepKind};
 use windlass_source::source::{Entry, Kind, Node};
@@ -122,18 +123,20 @@ impl<F: Format> ActionReader<'_, F> {
     }
 
     /// Checks the value of `check`: a flag, or the exit codes or statuses that are not a fault.
-    pub(super) fn check_accepted(&mut self, entry: &Entry, hint: &str) {
-        let is_code = |code: &Node| matches!(code.kind, Kind::Int(_));
+    pub(super) fn check_accepted(&mut self, entry: &Entry, codes: RangeInclusive<i64>, hint: &str) {
+        let is_code = |code: &Node| matches!(code.kind, Kind::Int(code) if codes.contains(&code));
         let is_valid = match &entry.value.kind {
             Kind::Bool(_) => true,
-            Kind::Array(codes) => codes
+            Kind::Array(given) => given
                 .iter()
                 .all(|code| is_code(code) || self.is_computed(code)),
             _ => self.is_computed(&entry.value),
         };
         if !is_valid {
-            let wanted = "true, false or a list of numbers";
-            self.wrong_type(&entry.value, "`check`", wanted, hint);
+            let (first, last) = (codes.start(), codes.end());
+            let what =
+                format!("`check` must be true, false or a list of numbers from {first} to {last}");
+            self.error("wrong-type", entry.value.span, what, hint);
         }
     }
 }

@@ -136,7 +136,7 @@ impl<F: Format> ActionReader<'_, F> {
             }
             if !is_operation && let Some(entry) = inputs.pass(act, self, "check") {
                 let hint = "check: false accepts every status, check: [404] only this one";
-                self.check_accepted(entry, hint);
+                self.check_accepted(entry, 400..=599, hint);
             }
             match inputs.pass(act, self, "parse") {
                 Some(entry) => self.check_parse(entry),

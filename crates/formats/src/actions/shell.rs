@@ -56,7 +56,7 @@ impl<F: Format> ActionReader<'_, F> {
         }
         if let Some(entry) = inputs.pass(act, self, "check") {
             let hint = "check: false accepts every exit code, check: [1] only this one";
-            self.check_accepted(entry, hint);
+            self.check_accepted(entry, 1..=255, hint);
         }
         if F::CONVENTIONS.has_extended_requests
             && let Some(rate) = inputs.get(act, self, RATE)
