@@ -19,8 +19,8 @@ const QUEUED_AFTER: Duration = Duration::from_secs(2);
 /// Time until the next check while missed times are caught up.
 const BEHIND_AFTER: Duration = Duration::from_millis(500);
 
-/// Maximum number of candidates that are checked to find one scheduled time. It is enough for every weekday of some
-/// years.
+/// Maximum number of candidates (such as days) that are checked to find one scheduled time. As days, these are about
+/// eight years.
 const CANDIDATES: u32 = 3_000;
 
 /// Maximum number of missed times that are caught up with one run each. If there are more, the newest ones are caught

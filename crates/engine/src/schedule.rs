@@ -82,8 +82,8 @@ impl Engine {
                 "its schedule is ahead of the clock, which was wrong once: it continues from now"
             );
             self.update_stored(stored, |found| set_back(found, now))?;
-            // Decide again at once. If another caller has replaced the workflow meanwhile, nothing was changed here,
-            // but that caller has sent a notification.
+            // Decide again at once. If the workflow was replaced meanwhile, the state was not set back. The caller that
+            // replaced it has then sent a notification.
             return Ok(Some(now));
         }
         let state = state_of(stored);

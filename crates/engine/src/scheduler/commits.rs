@@ -1,10 +1,11 @@
 //! The commit pipeline: advance the busy runs, make their steps durable, and release the effects. An effect starts when
 //! its step is durable. Requests without side effects (`Request::is_safe`, "safe requests") are an exception in two
-//! cases, if no loop reaches a limit in the step:
+//! cases. In both, all requests of the step must be safe, the step must abort no effect, and no loop may reach a limit
+//! in the step (all conditions: `Transition::take_idempotent`).
 //!
 //! - A held step. All events that led to the step are redelivered after a crash (`RunHost::is_redelivered`), and all
-//!   data that its requests depend on is durable. If all requests of the step are safe, they start at once. The step is
-//!   held: it is stored together with the answer, or after [`HOLD`].
+//!   data that its requests depend on is durable. The requests start at once. The step is held: it is stored together
+//!   with the answer, or after [`HOLD`].
 //! - A step that the disk syncs. The operating system has the step (`Store::commit_with_callback`), so only a power cut
 //!   can remove it. No event that led to the step had side effects (`RunHost::is_side_effect_free`). Its safe requests
 //!   start while the driver's own thread waits for the disk.
@@ -53,8 +54,7 @@ const STEP_WORK: u64 = 100_000;
 const BATCH_WORK: u64 = 300_000;
 const LEAST_WORK: u64 = 4_000;
 
-/// A time before all due times. With it as the limit, the timers of a step do not delay the requests of the same step
-/// until the commit.
+/// A time before all due times. During a sync, safe requests start however early a timer of the same step is due.
 const NEVER_DUE: Timestamp = Timestamp(i64::MIN);
 
 /// The outcome of each commit of a group (commits that are written together). After an error, it is not known whether

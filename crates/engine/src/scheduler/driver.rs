@@ -54,9 +54,9 @@ pub(super) struct Driver {
     pub(super) writers: Writers,
     /// The runs with a held step (one that is not stored yet), and when the step is stored at the latest.
     pub(super) held: VecDeque<(Timestamp, Name)>,
-    /// Whether steps may be held: their safe requests start before they are stored. After the store refused a group of
-    /// commits, no step is held until the store accepts a group. Otherwise the same requests would start again after
-    /// each failed write.
+    /// Whether steps may be held. The safe requests of a held step start before the step is stored. After the store
+    /// refused a group of commits, no step is held until the store accepts a group. Otherwise the same requests would
+    /// start again after each failed write.
     pub(super) can_hold_steps: bool,
     /// Requests to runs that have a step in flight. The requests wait until the step is durable.
     pub(super) deferred: HashMap<Name, Vec<Message>>,

@@ -266,8 +266,8 @@ impl Tasks {
                 .rates
                 .rate_limited_call(host.as_ref(), &registry, &request),
         };
-        // An effect only waits if a server, or the thread that writes a file, does the work. Transferring a file is
-        // work. A stream of events stays open between two effects, so it must not be on the driver's thread.
+        // `only_waits`: a server, or the thread that writes a file, does the work. Transferring a file is work of the
+        // effect itself. A stream of events stays open between two effects, so it must not be on the driver's thread.
         let is_work = request.transfers_file() || request.reads_events();
         let only_waits = host.is_some() && !is_work || request.appends();
         let called = host.clone();

@@ -103,8 +103,8 @@ pub trait Loader: Send + Sync + 'static {
         None
     }
 
-    /// Returns the [`Start`] of the child run that a call requests. Only for a backend whose runs store all sources
-    /// that they need.
+    /// Returns the [`Start`] of the child run that a call requests. Only a backend whose runs store all sources that
+    /// they need calls this.
     ///
     /// # Errors
     /// Returns the call's fault if the run cannot be started.
@@ -440,7 +440,7 @@ impl Scheduler {
         }
     }
 
-    /// Waits until the driver's thread has ended, also because of a panic.
+    /// Waits until the driver's thread has ended, even if a panic ended it.
     pub async fn ended(&self) {
         self.messages.closed().await;
     }

@@ -335,7 +335,7 @@ impl Drop for HostTry {
 enum Begun {
     /// The call begins, and is counted with this time in milliseconds.
     Yes(i64),
-    /// The call begins as a try, with this number, of a host that was down.
+    /// The call begins, and tries a host that was down. This is the number of the try.
     Try(u64),
     NotBefore(Duration),
 }
@@ -420,7 +420,7 @@ impl RateQueueState {
     }
 }
 
-/// Logs a failed write. It is not an error: without its file, a limit is only lost when the process ends.
+/// Logs a failed write. It is not an error: a limit without a file works until the process ends.
 fn log(stored: io::Result<()>) {
     if let Err(error) = stored {
         tracing::debug!("a rate limit is not stored: {error}");

@@ -125,7 +125,7 @@ impl Driver {
         }
         let mut active = ActiveRun::from_stored(stored, loaded);
         if self.runs.is_empty() && self.due.load_at.is_none() {
-            // Only if no other run is in memory: the moved time would fire the timers of other runs early.
+            // If other runs were in memory, setting the clock forward would fire their timers early.
             self.clock.not_before(active.header.updated_at);
         }
         if active.header.labels.remove(QUARANTINE_LABEL).is_some() {

@@ -64,12 +64,12 @@ pub(super) struct Edge {
 }
 
 pub(super) enum NodeKind {
-    /// `trigger`, `interface-input`: the node's outputs are its inputs.
-    /// If it declares no ports (`whole`), its only output has all inputs of the graph.
+    /// `trigger`, `interface-input`: each output has the value of the node's input of the same name.
+    /// If the node declares no ports (`whole`), its only output has all inputs of the graph.
     Source {
         whole: bool,
     },
-    /// `interface-output`: the node's outputs are its inputs.
+    /// `interface-output`, `wire`: each output has the value of the node's input of the same name.
     Sink,
     /// `interface-continue`: the node's input decides whether the enclosing loop continues.
     Continue,
@@ -183,8 +183,8 @@ pub(super) struct Outcome {
 }
 
 impl Graph {
-    /// Requires an output of an agent in its answers unless it has a default, because the condition of a loop reads it.
-    /// If an answer lacks it, this must not end the loop as if the condition were satisfied.
+    /// Makes an output of an agent required in the agent's answers, unless the output is optional or has a default. The
+    /// condition of a loop reads the output, and an answer that lacks it must not end the loop.
     pub fn require_of_agent(&mut self, output: &PortRef) {
         let leads = |edge: &&Edge| edge.to == output.node;
         let sources = self.edges.iter().filter(leads).filter_map(|edge| {

@@ -1,7 +1,8 @@
 //! `reflection.loop`: generate, evaluate, correct, and repeat.
 //!
-//! The loop works on the state itself. So templates of the next iteration can read its variables, and the generator
-//! sees the changes of the corrector. When the loop ends, the state is restored, and the result is merged into it.
+//! The loop works on the state itself. So templates of the next iteration can read the loop's variables, and the
+//! generator sees the changes of the corrector. When the loop ends, the state is restored, and the result is
+//! merged into it.
 
 use super::builder::{
     FAULT_TEXT, anonymous_step, assign, assignment, condition, expressions, forget_fault, merge,

@@ -148,7 +148,7 @@ pub(super) fn value_in_message(
     }
 }
 
-/// Splits off bytes that follow their length.
+/// Splits off a length and that number of bytes after it. Returns the bytes.
 fn text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = usize::try_from(varint(bytes)?).ok()?;
     let (text, rest) = bytes.split_at_checked(length)?;
