@@ -5,7 +5,7 @@ use crate::life::process::Place;
 use crate::store::contract::{commit, noise};
 use crate::store::damage::{everything, sample};
 use crate::store::power::strace_works;
-use crate::support::{alone, kind, open_store, sized};
+use crate::support::{alone, kind, open_store};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -201,7 +201,7 @@ fn a_move_that_is_killed_leaves_a_store_and_can_be_begun_again() {
             break;
         }
         killed += 1;
-        at += sized(3, 7);
+        at += 3;
     }
     println!("killed at {killed} calls");
     assert!(killed > 5);
