@@ -27,6 +27,9 @@ const ROOTS: [&str; 15] = words! {
     lastRun
 };
 
+/// Maximum number of texts that are compared with all names of the file.
+const MAX_PLAIN_PATHS: usize = 1_000;
+
 impl<F: Format> ActionReader<'_, F> {
     /// Checks all names that expressions mention. Returns the environment variables that the expressions read.
     pub(super) fn check_names(&mut self, workflow: &Workflow, node: &Node) -> Vec<EnvironmentRead> {
@@ -56,7 +59,8 @@ impl<F: Format> ActionReader<'_, F> {
             let hint = "rename the variable";
             self.error("conflict", read.span, what, hint);
         }
-        for (span, path) in std::mem::take(&mut self.plain_paths) {
+        let paths = std::mem::take(&mut self.plain_paths).into_iter();
+        for (span, path) in paths.take(MAX_PLAIN_PATHS) {
             let mut names = path.split('.');
             let known = match names.next() {
                 Some("inputs") => &inputs,
