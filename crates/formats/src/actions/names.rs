@@ -30,6 +30,11 @@ const ROOTS: [&str; 15] = words! {
 /// Maximum number of texts that are compared with all names of the file.
 const MAX_PLAIN_PATHS: usize = 1_000;
 
+/// Returns the hint for a name with a dash: in Jinja, `actions.my-act` is a subtraction.
+fn with_dash(root: &str, name: &str) -> String {
+    format!("write a name with a dash as {root}['{name}']")
+}
+
 impl<F: Format> ActionReader<'_, F> {
     /// Checks all names that expressions mention. Returns the environment variables that the expressions read.
     pub(super) fn check_names(&mut self, workflow: &Workflow, node: &Node) -> Vec<EnvironmentRead> {
@@ -169,23 +174,8 @@ impl<F: Format> ActionReader<'_, F> {
                     }
                 }
                 Reference::Root(name) => {
-                    let dashed = [
-                        ("actions", &actions),
-                        ("inputs", &inputs),
-                        ("variables", &variables),
-                    ];
-                    let is_meant = |known: &&Name| known.ends_with(&format!("-{name}"));
-                    let dashed = dashed.iter().find_map(|(root, known)| {
-                        Some(format!("{root}['{}']", known.iter().find(is_meant)?))
-                    });
-                    let meant = match dashed {
-                        Some(dashed) => Some(format!("write a name with a dash as {dashed}")),
-                        None if has(&actions, name) => {
-                            Some(format!("did you mean `actions.{name}`?"))
-                        }
-                        None => None,
-                    };
-                    self.check_root(name, span, &variables, meant, is_optional);
+                    let known = [&actions, &inputs, &variables];
+                    self.check_root(name, span, known, is_optional);
                 }
                 Reference::LoopMember(member) => {
                     self.check_loop_member(member, span, is_optional);
@@ -260,14 +250,13 @@ impl<F: Format> ActionReader<'_, F> {
             return;
         }
         let message = format!("unknown {what} `{name}`");
-        // In Jinja, `actions.my-act` is a subtraction.
-        let with_dash = known.iter().find(|known| {
-            let rest = known.strip_prefix(name);
-            rest.is_some_and(|rest| rest.starts_with('-'))
-        });
         self.error_with(code, span, message, || {
-            if let Some(known) = with_dash {
-                return format!("write a name with a dash as {what}s['{known}']");
+            let is_meant = |known: &&Name| {
+                let rest = known.strip_prefix(name);
+                rest.is_some_and(|rest| rest.starts_with('-'))
+            };
+            if let Some(known) = known.iter().find(is_meant) {
+                return with_dash(&format!("{what}s"), known);
             }
             did_you_mean(name, known).unwrap_or_else(|| {
                 if known.is_empty() {
@@ -284,8 +273,7 @@ impl<F: Format> ActionReader<'_, F> {
         &mut self,
         name: &str,
         span: Span,
-        variables: &[Name],
-        meant: Option<String>,
+        [actions, inputs, variables]: [&Vec<Name>; 3],
         optional: bool,
     ) {
         if ROOTS.contains(&name) || variables.iter().any(|known| &**known == name) {
@@ -293,10 +281,23 @@ impl<F: Format> ActionReader<'_, F> {
         }
         let message = format!("nothing here is called `{name}`");
         let own = variables.iter().map(|name| &**name);
+        let dashed = format!("-{name}");
+        let dashed = |(root, known): (&str, &Vec<Name>)| {
+            let known = known.iter().find(|known| known.ends_with(&dashed))?;
+            Some(with_dash(root, known))
+        };
+        let roots = [
+            ("actions", actions),
+            ("inputs", inputs),
+            ("variables", variables),
+        ];
         let near = match self.diagnostics.is_full() {
             true => None,
-            false if meant.is_some() => meant,
-            false => did_you_mean(name, ROOTS.into_iter().chain(own)),
+            false => roots
+                .into_iter()
+                .find_map(dashed)
+                .or_else(|| has(actions, name).then(|| format!("did you mean `actions.{name}`?")))
+                .or_else(|| did_you_mean(name, ROOTS.into_iter().chain(own))),
         };
         let hint = near.unwrap_or_else(|| {
             format!("templates read {}, and variables by name", ROOTS.join(", "))
