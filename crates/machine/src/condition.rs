@@ -3,7 +3,7 @@
 use super::bug::MachineResult;
 use super::evaluate::expression_fault;
 use super::expect::quoted;
-use super::reader::{LoopRef, Reader};
+use super::reader::{LoopRef, Reader, describe_attempt};
 use super::record::LoopEnd;
 use std::time::Duration;
 use windlass_expression::{Missing, Value};
@@ -53,12 +53,16 @@ pub(super) fn limit_fault(
     let (kind, how) = match end {
         LoopEnd::Timeout => {
             let after = human_duration(Duration::from_millis(state.timeout_ms.unwrap_or(0)));
-            let because = read.failed_attempt(this.cursor, this.frame())?;
+            let attempt = read.failed_attempt(this.cursor, this.frame())?;
             // The last iteration may have failed with the same fault.
-            let attempt = because.rsplit("; an attempt had failed: ").next();
             let is_same =
-                attempt.is_some_and(|fault| !fault.is_empty() && handled.ends_with(fault));
-            let handled = if is_same { "" } else { &*handled };
+                |fault: &Fault| !fault.message.is_empty() && handled.ends_with(&*fault.message);
+            let handled = if attempt.is_some_and(is_same) {
+                ""
+            } else {
+                &*handled
+            };
+            let because = describe_attempt(attempt);
             let how = format!(
                 "was not done within its timeout of {after}{missing}{answer}{because}{handled}"
             );

@@ -4,7 +4,7 @@
 use super::bug::{Bug, MachineResult};
 use super::change::VariableChange;
 use super::failure::{error_value, failure_value};
-use super::reader::to_u32;
+use super::reader::{describe_attempt, to_u32};
 use super::record::{LoopEnd, Output};
 use super::retry::{self, FaultOrigin};
 use super::state::{CursorId, DeadlineState, FrameKind, RunError, TimerPurpose, TryState, Wait};
@@ -208,7 +208,7 @@ impl<'a> FaultHandler<'_, 'a> {
         };
         let after = human_duration(Duration::from_millis(after_ms));
         let name = &scope.name;
-        let because = read.failed_attempt(cursor, depth)?;
+        let because = describe_attempt(read.failed_attempt(cursor, depth)?);
         let message = format!("`{name}` was not done within its timeout of {after}{because}");
         let fault = Fault::new(fault_kind::TIMEOUT, message).transient();
         let mut movement = self.movement();

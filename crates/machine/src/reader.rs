@@ -133,16 +133,18 @@ impl<'r, 'a> Reader<'r, 'a> {
         self.scope(self.top_frame(cursor)?.1.scope)
     }
 
-    /// Describes the last failed attempt of a retried action inside the frame at this depth, for an error message.
-    pub fn failed_attempt(self, cursor: CursorId, depth: usize) -> MachineResult<String> {
+    /// Returns the fault of the last failed attempt of a retried action inside the frame at this depth.
+    pub fn failed_attempt(
+        self,
+        cursor: CursorId,
+        depth: usize,
+    ) -> MachineResult<Option<&'r Fault>> {
         let frames = self.run.cursor(cursor)?.frames.iter().skip(depth + 1);
         let mut tried = frames.rev().filter_map(|frame| match &frame.kind {
             FrameKind::Try(state) => state.last_fault.as_deref(),
             _ => None,
         });
-        let because =
-            |(fault, _): &(Fault, _)| format!("; an attempt had failed: {}", fault.message);
-        Ok(tried.next().map(because).unwrap_or_default())
+        Ok(tried.next().map(|(fault, _)| fault))
     }
 
     /// Returns true if a scope is the body of a workflow that has an ending.
@@ -222,6 +224,12 @@ impl<'r, 'a> Reader<'r, 'a> {
 
 fn not_in_loop(cursor: CursorId) -> Bug {
     Bug::new(format!("cursor {} is in no loop there", cursor.0))
+}
+
+/// Describes the fault of an attempt, for the message of a timeout.
+pub fn describe_attempt(fault: Option<&Fault>) -> String {
+    let described = fault.map(|fault| format!("; an attempt had failed: {}", fault.message));
+    described.unwrap_or_default()
 }
 
 /// Converts a depth or an index to the type in changes.
