@@ -55,24 +55,22 @@ impl Folder {
 
     /// Starts the binary in the folder.
     pub fn start(&self, args: &[&str]) -> Child {
-        Command::new(env!("CARGO_BIN_EXE_windlass"))
-            .args(args)
-            .current_dir(self.0.path())
-            .env_remove("WINDLASS_STATE")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap()
+        let mut command = self.command(args);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().unwrap()
+    }
+
+    /// The binary in the folder, which is not started yet.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+        command.args(args).current_dir(self.0.path());
+        command.env_remove("WINDLASS_STATE");
+        command
     }
 
     /// Runs the binary in the folder.
     pub fn run(&self, args: &[&str]) -> Printed {
-        let output = Command::new(env!("CARGO_BIN_EXE_windlass"))
-            .args(args)
-            .current_dir(self.0.path())
-            .env_remove("WINDLASS_STATE")
-            .output();
-        Printed::new(&output.unwrap())
+        Printed::new(&self.command(args).output().unwrap())
     }
 }
 

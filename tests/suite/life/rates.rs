@@ -459,20 +459,17 @@ fn a_line_says_that_it_waits_for_a_rate_limit() {
         paginate::serve(|_| (429, vec![("retry-after", "600".to_owned())], json!(null)));
     let learns = folder.run(&["poll", "--url", &base, "--times", "1", "--every", "10ms"]);
     learns.left(4, &["429"]);
-    let mut waits = Command::new(env!("CARGO_BIN_EXE_windlass"))
-        .args([
-            "poll",
-            "--url",
-            &base,
-            "--until",
-            "body.done",
-            "--timeout",
-            "60s",
-        ])
-        .current_dir(folder.path())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let line = [
+        "poll",
+        "--url",
+        &base,
+        "--until",
+        "body.done",
+        "--timeout",
+        "60s",
+    ];
+    let mut waits = folder.command(&line);
+    let mut waits = waits.stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(waits.stderr.take().unwrap()).lines();
     let expected = format!("waits for the rate limit of {HOST}");
     assert!(lines.any(|line| line.unwrap().contains(&expected)));

@@ -1,6 +1,7 @@
 //! A canary: a secret is sent in headers, in a body, in an environment and in a failure, and comes back from all of
 //! them. It must not appear in anything that Windlass writes.
 
+use super::first_use::Folder;
 use super::process::{Place, bytes_of};
 use crate::serve::{Server, Start};
 use crate::support::serve;
@@ -13,7 +14,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
 use serde_json::{Value, json};
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::{Arc, Mutex};
 
 const CANARY: &str = "cAnAry-8f3d/\"quoted\" 71";
@@ -451,7 +452,7 @@ outputs: \"@outputs('ask')\"
 
 #[test]
 fn a_secret_in_a_text_with_braces_is_resolved() {
-    let place = Place::new();
+    let folder = Folder::new();
     for (text, reversed) in [
         ("{{.Name}} ${secret:TOKEN}", "fedcba }}emaN.{{"),
         (
@@ -459,19 +460,10 @@ fn a_secret_in_a_text_with_braces_is_resolved() {
             "}% wardne %{ }1{@ }}emaN.{{ fedcba",
         ),
     ] {
-        let command = [
-            "try",
-            "--times",
-            "1",
-            "--",
-            "sh",
-            "-c",
-            "printf %s \"$1\" | rev",
-        ];
-        let ran = Command::new(env!("CARGO_BIN_EXE_windlass"))
-            .args(command)
-            .args(["x", text])
-            .current_dir(place.dir.path())
+        let reverses = "printf %s \"$1\" | rev";
+        let line = ["try", "--times", "1", "--", "sh", "-c", reverses, "x", text];
+        let mut command = folder.command(&line);
+        let ran = command
             .env("WINDLASS_SECRET_TOKEN", "abcdef")
             .output()
             .unwrap();
