@@ -6,7 +6,7 @@ use super::inputs;
 use super::output::{self, Screen};
 use std::io::BufRead;
 use windlass_engine::{Context, Subject, TryError, Value, evaluate_line, now};
-use windlass_expression::{is_text_template, is_wdl, without_braces};
+use windlass_expression::text_condition;
 
 pub fn eval(screen: Screen, args: &EvalArgs) -> Result<Exit, Failure> {
     let context = match &args.context {
@@ -22,10 +22,10 @@ pub fn eval(screen: Screen, args: &EvalArgs) -> Result<Exit, Failure> {
         return Err(Failure::Usage(message.to_owned()));
     }
     // A Loom file cannot have this condition either.
-    if args.condition && is_text_template(text) && !is_wdl(text) {
-        let hint = without_braces(text).map(|meant| format!("a condition has no braces: {meant}"));
-        let message = "the condition is a text, and a text is true unless it is empty";
-        screen.fail(message, hint.as_deref());
+    if args.condition
+        && let Some((what, hint)) = text_condition(text)
+    {
+        screen.fail(&format!("the condition {what}"), Some(&hint));
         return Ok(Exit::Invalid);
     }
     let (subject, value) = subject(args, text);

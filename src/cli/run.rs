@@ -135,7 +135,7 @@ async fn begin(
     if session.is_joined() || global.engine.is_some() {
         warnings.forget(&ELSEWHERE);
     } else {
-        workflow.refuse_denied()?;
+        workflow.refuse("denied")?;
     }
     if args.strict {
         fail_on_warnings(workflow, warnings.clone())?;

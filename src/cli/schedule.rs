@@ -16,7 +16,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use windlass_engine::report::{ScheduleReport, ScheduledTime};
-use windlass_engine::{Diagnostics, ErrorCode, Timestamp, Value, now};
+use windlass_engine::{ErrorCode, Timestamp, Value, now};
 
 pub async fn run(global: &Global, screen: Screen, args: &ScheduleArgs) -> Result<Exit, Failure> {
     match &args.command {
@@ -227,18 +227,8 @@ async fn next(global: &Global, screen: Screen, args: &NextArgs) -> Result<Exit, 
     let report = if names_file || path.is_file() {
         let options = inputs::options(global, &args.load, &HandlerArgs::default())?;
         let workflow = windlass_engine::load(path, &options)?;
-        let bundle = workflow.bundle();
         // A schedule that cannot start runs has no times.
-        let mut refused = Diagnostics::default();
-        for warning in workflow.warnings().sorted() {
-            if warning.code == "no-default" {
-                refused.push(warning.clone());
-            }
-        }
-        if !refused.is_empty() {
-            screen.say(refused.render(bundle, screen.error_colour).trimmed());
-            return Ok(Exit::Invalid);
-        }
+        workflow.refuse("no-default")?;
         ScheduleReport::new(&workflow, now(), now(), None)
     } else {
         schedule(global, &args.which).await?

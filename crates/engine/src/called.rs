@@ -171,7 +171,7 @@ impl Workflows {
         };
         let workflow = loaded.map_err(|error| failed(error.to_string()))?;
         workflow
-            .refuse_denied()
+            .refuse("denied")
             .map_err(|error| failed(error.to_string()))?;
         let depth = depth_below(caller.labels);
         if depth > MAX_DEPTH {

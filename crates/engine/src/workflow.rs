@@ -76,13 +76,13 @@ impl Workflow {
         Ok(self)
     }
 
-    /// Refuses the workflow if it has a warning that it reads something without permission.
+    /// Refuses the workflow if it has a warning with this code, such as `denied`: it reads something without permission.
     ///
     /// # Errors
     /// Returns [`LoadError::Refused`].
-    pub fn refuse_denied(&self) -> Result<(), LoadError> {
+    pub fn refuse(&self, code: &str) -> Result<(), LoadError> {
         let mut diagnostics = self.warnings.clone();
-        if !diagnostics.refuse("denied") {
+        if !diagnostics.refuse(code) {
             return Ok(());
         }
         let bundle = self.source.bundle.clone();

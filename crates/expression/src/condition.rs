@@ -216,13 +216,34 @@ impl Condition {
 
 /// Returns true if a text is a Jinja template whose value is a text: it is more than a single `{{ … }}`. As a condition,
 /// such a text is true unless it is empty.
-#[must_use]
-pub fn is_text_template(text: &str) -> bool {
+fn is_text_template(text: &str) -> bool {
     is_jinja(text) && single_expression(text).is_none()
 }
 
+/// Returns what is wrong with a condition of Loom whose value is a text, and how to write it.
+#[must_use]
+pub fn text_condition(text: &str) -> Option<(&'static str, String)> {
+    let of_wdl = text.trim().strip_prefix("@{");
+    let of_wdl = of_wdl.and_then(|rest| rest.strip_suffix('}'));
+    if let Some(inside) = of_wdl.filter(|inside| !inside.contains('}') && is_wdl(text)) {
+        let what = "is a text, and a condition returns a boolean";
+        return Some((what, format!("write @{inside}")));
+    }
+    if is_wdl(text) || !is_text_template(text) {
+        return None;
+    }
+    let meant = without_braces(text);
+    let meant = meant.filter(|meant| Condition::parse(meant, Syntax::Loom).is_ok());
+    let hint = match meant {
+        Some(meant) => format!("a condition has no braces: {meant}"),
+        None => String::from("a condition is one expression: variables.n > 5"),
+    };
+    Some(("is a text, and a text is true unless it is empty", hint))
+}
+
 /// Returns the condition that an author probably means by a template with text around its expressions, for example
-/// `n > 5` for `{{ n }} > 5`. Returns `None` if there is no such text, or if the template has blocks or comments.
+/// `n > 5` for `{{ n }} > 5`. Returns `None` for other templates,
+/// and for those with blocks or comments.
 #[must_use]
 pub fn without_braces(text: &str) -> Option<String> {
     if text.contains("{%") || text.contains("{#") || !is_text_template(text) {

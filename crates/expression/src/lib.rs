@@ -36,7 +36,7 @@ mod wdl;
 
 pub use binding::{Binding, Comparison, Extract, Port, PortKind, excerpt};
 pub use budget::{Budget, BudgetExceeded, MAX_WORK};
-pub use condition::{Condition, is_text_template, without_braces};
+pub use condition::{Condition, text_condition, without_braces};
 pub use context::{Context, Subject, TryError, evaluate_line};
 pub use data::TableFormat;
 pub use env::{ActionView, Env, LOOP_MEMBERS, Lookup, Mode, SCHEDULE_MEMBERS};

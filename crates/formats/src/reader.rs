@@ -6,8 +6,8 @@ use super::json_hint::as_json;
 use std::rc::Rc;
 use std::time::Duration;
 use windlass_expression::{
-    Condition, ParseError, Reference, Syntax, Template, TemplateCache, Value, is_text_template,
-    is_wdl, time_zone, without_braces,
+    Condition, ParseError, Reference, Syntax, Template, TemplateCache, Value, is_wdl,
+    text_condition, time_zone,
 };
 use windlass_model::hir::Script;
 use windlass_model::model::Name;
@@ -559,26 +559,6 @@ impl<'a> Reader<'a> {
         }
         Some(Name::from(text))
     }
-}
-
-/// Returns what is wrong with a condition of Loom whose value is a text, and how to write it.
-fn text_condition(text: &str) -> Option<(&'static str, String)> {
-    let of_wdl = text.trim().strip_prefix("@{");
-    let of_wdl = of_wdl.and_then(|rest| rest.strip_suffix('}'));
-    if let Some(inside) = of_wdl.filter(|inside| !inside.contains('}') && is_wdl(text)) {
-        let what = "is a text, and a condition returns a boolean";
-        return Some((what, format!("write @{inside}")));
-    }
-    if is_wdl(text) || !is_text_template(text) {
-        return None;
-    }
-    let meant = without_braces(text);
-    let meant = meant.filter(|meant| Condition::parse(meant, Syntax::Loom).is_ok());
-    let hint = match meant {
-        Some(meant) => format!("a condition has no braces: {meant}"),
-        None => String::from("a condition is one expression: variables.n > 5"),
-    };
-    Some(("is a text, and a text is true unless it is empty", hint))
 }
 
 /// Returns true if a text has several names with dots between them, such as `inputs.job`.
