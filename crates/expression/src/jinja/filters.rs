@@ -2,7 +2,7 @@
 //! They are those of TEA, those of Jinja2 that minijinja does not have, and limited versions of those whose result
 //! may be much larger than their input.
 
-use super::operators::size;
+use super::operators::{check_order, size};
 use super::python::{self, Json};
 use super::{object, session, text};
 use crate::over_memory_json;
@@ -51,11 +51,16 @@ pub(super) fn register(engine: &mut Environment<'static>) {
         });
     }
     // The list that these filters return needs memory, so its elements are counted.
-    for name in [
-        "list", "sort", "unique", "reverse", "items", "split", "lines",
-    ] {
+    for name in ["list", "unique", "reverse", "items", "split", "lines"] {
         engine.add_filter(name, move |args: Rest<Value>, kwargs: Kwargs| {
             charge_list(args.first())?;
+            call(name, args.0, kwargs)
+        });
+    }
+    for name in ["sort", "max", "min"] {
+        engine.add_filter(name, move |args: Rest<Value>, kwargs: Kwargs| {
+            charge_list(args.first())?;
+            check_order(name, ordered(&args, &kwargs)?)?;
             call(name, args.0, kwargs)
         });
     }
@@ -79,6 +84,25 @@ fn call(name: &str, mut args: Vec<Value>, kwargs: Kwargs) -> Result<Value, Error
         args.push(Value::from(kwargs));
     }
     BUILTIN.empty_state().apply_filter(name, &args)
+}
+
+/// Returns the values that a filter with an order compares: the elements, or one member of each.
+fn ordered(args: &[Value], kwargs: &Kwargs) -> Result<Vec<Value>, Error> {
+    let Some(values) = args
+        .first()
+        .filter(|values| values.kind() != ValueKind::String)
+    else {
+        return Ok(Vec::new());
+    };
+    let values = match kwargs.peek::<Value>("attribute") {
+        Ok(attribute) => {
+            let named = Kwargs::from_iter([("attribute", attribute)]);
+            call("map", vec![values.clone()], named)?
+        }
+        Err(_) => values.clone(),
+    };
+    // A value that is not a list is reported by the filter itself.
+    Ok(values.try_iter().map(Iterator::collect).unwrap_or_default())
 }
 
 fn charge_list(value: Option<&Value>) -> Result<(), Error> {

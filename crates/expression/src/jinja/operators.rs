@@ -223,12 +223,7 @@ fn order(op: &str, a: &Value, b: &Value, x: &str, y: &str) -> Result<Ordering, E
     defined(a, x)?;
     defined(b, y)?;
     let (left, right) = (comparable(a), comparable(b));
-    let sequence = |kind| matches!(kind, ValueKind::Seq | ValueKind::Iterable);
-    let fit = match (left.kind(), right.kind()) {
-        (ValueKind::Number, ValueKind::Number) | (ValueKind::String, ValueKind::String) => true,
-        (one, other) => sequence(one) && sequence(other),
-    };
-    if !fit {
+    if !has_order(&left, &right) {
         let (one, other) = (named(a, x), named(b, y));
         return Err(invalid(format!(
             "`{op}` does not compare {one} and {other}"
@@ -236,6 +231,33 @@ fn order(op: &str, a: &Value, b: &Value, x: &str, y: &str) -> Result<Ordering, E
     }
     compared(&left, &right)?;
     Ok(left.cmp(&right))
+}
+
+fn has_order(left: &Value, right: &Value) -> bool {
+    let sequence = |kind| matches!(kind, ValueKind::Seq | ValueKind::Iterable);
+    match (left.kind(), right.kind()) {
+        (ValueKind::Number, ValueKind::Number) | (ValueKind::String, ValueKind::String) => true,
+        (one, other) => sequence(one) && sequence(other),
+    }
+}
+
+/// Returns an error if a filter would compare values that Python does not compare, for example a text and a number.
+pub(super) fn check_order(
+    filter: &str,
+    values: impl IntoIterator<Item = Value>,
+) -> Result<(), Error> {
+    let mut values = values.into_iter();
+    let Some(first) = values.next() else {
+        return Ok(());
+    };
+    match values.find(|value| !has_order(&comparable(&first), &comparable(value))) {
+        None => Ok(()),
+        Some(other) => Err(invalid(format!(
+            "`{filter}` does not compare {} and {}",
+            kind_of(&first),
+            kind_of(&other)
+        ))),
+    }
 }
 
 fn equal(a: &Value, b: &Value, x: &str, y: &str) -> Result<bool, Error> {
