@@ -220,14 +220,19 @@ fn is_text_template(text: &str) -> bool {
     is_jinja(text) && single_expression(text).is_none()
 }
 
+/// Returns `@f()` for a text that is only `@{f()}`, whose value is a text.
+#[must_use]
+pub fn interpolated_condition(text: &str) -> Option<String> {
+    let inside = text.trim().strip_prefix("@{")?.strip_suffix('}')?;
+    (!inside.contains('}') && is_wdl(text)).then(|| format!("@{inside}"))
+}
+
 /// Returns what is wrong with a condition of Loom whose value is a text, and how to write it.
 #[must_use]
 pub fn text_condition(text: &str) -> Option<(&'static str, String)> {
-    let of_wdl = text.trim().strip_prefix("@{");
-    let of_wdl = of_wdl.and_then(|rest| rest.strip_suffix('}'));
-    if let Some(inside) = of_wdl.filter(|inside| !inside.contains('}') && is_wdl(text)) {
+    if let Some(meant) = interpolated_condition(text) {
         let what = "is a text, and a condition returns a boolean";
-        return Some((what, format!("write @{inside}")));
+        return Some((what, format!("write {meant}")));
     }
     if is_wdl(text) || !is_text_template(text) {
         return None;

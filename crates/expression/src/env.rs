@@ -55,22 +55,37 @@ pub struct ActionView {
     pub client_tracking_id: Value,
 }
 
+/// The members of an action, as `actions('x')` returns them.
+pub const ACTION_MEMBERS: [&str; 10] = [
+    "name",
+    "status",
+    "code",
+    "inputs",
+    "outputs",
+    "error",
+    "startTime",
+    "endTime",
+    "trackingId",
+    "clientTrackingId",
+];
+
 impl ActionView {
     /// Returns the whole record as an object, with the key names of Logic Apps.
     #[must_use]
     pub fn to_value(&self) -> Value {
-        Value::from_pairs([
-            ("name", Value::from(self.name.as_str())),
-            ("status", Value::from(self.status.as_str())),
-            ("code", self.code.clone()),
-            ("inputs", self.inputs.clone()),
-            ("outputs", self.outputs.clone()),
-            ("error", self.error.clone()),
-            ("startTime", self.start_time.clone()),
-            ("endTime", self.end_time.clone()),
-            ("trackingId", self.tracking_id.clone()),
-            ("clientTrackingId", self.client_tracking_id.clone()),
-        ])
+        let values = [
+            Value::from(self.name.as_str()),
+            Value::from(self.status.as_str()),
+            self.code.clone(),
+            self.inputs.clone(),
+            self.outputs.clone(),
+            self.error.clone(),
+            self.start_time.clone(),
+            self.end_time.clone(),
+            self.tracking_id.clone(),
+            self.client_tracking_id.clone(),
+        ];
+        Value::from_pairs(ACTION_MEMBERS.into_iter().zip(values))
     }
 }
 

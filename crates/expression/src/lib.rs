@@ -36,13 +36,13 @@ mod wdl;
 
 pub use binding::{Binding, Comparison, Extract, Port, PortKind, excerpt};
 pub use budget::{Budget, BudgetExceeded, MAX_WORK};
-pub use condition::{Condition, text_condition, without_braces};
+pub use condition::{Condition, interpolated_condition, text_condition, without_braces};
 pub use context::{Context, Subject, TryError, evaluate_line};
 pub use data::TableFormat;
-pub use env::{ActionView, Env, LOOP_MEMBERS, Lookup, Mode, SCHEDULE_MEMBERS};
+pub use env::{ACTION_MEMBERS, ActionView, Env, LOOP_MEMBERS, Lookup, Mode, SCHEDULE_MEMBERS};
 pub use error::{EvalError, Missing, ParseError};
 pub use functions::{Function, JinjaKind, jinja_functions, wdl_arities, wdl_functions};
-pub use jinja::{TemplateCache, python_quoted};
+pub use jinja::{TemplateCache, foreign_name_hint, python_quoted};
 pub use reference::{LAST_RUN, Reference};
 pub use schema::Schema;
 #[cfg(feature = "schema")]
@@ -52,6 +52,7 @@ pub use secret::{
     mask_printed_marks, of_callback, of_environment, replace_secret_marks, secret_mark,
 };
 pub use template::{Syntax, Template, is_wdl};
+pub use wdl::text::text_inside;
 pub use wdl::time::zone::{Zone, find as time_zone, to_utc as zone_to_utc};
 pub use windlass_value::{
     MAX_ACTION_DEPTH, MAX_COMPUTED_DEPTH, MAX_DEPTH, MAX_MEMORY, MAX_RESULT_DEPTH, Object,

@@ -91,6 +91,7 @@ pub(super) fn of_references(
             Reference::Scope(_)
             | Reference::Loop(_)
             | Reference::LoopMember(_)
+            | Reference::ActionMember(_)
             | Reference::Items(_)
             | Reference::Secret(_)
             | Reference::Environment(_)

@@ -16,6 +16,8 @@ pub enum Reference {
     State(String),
     /// `body('x')`, `outputs('x')`, `actions('x')`, Jinja `actions.x`.
     Action(String),
+    /// A member of an action in Jinja: `actions.x.outputs`. It has the name of the member.
+    ActionMember(String),
     /// `result('scope')`.
     Scope(String),
     /// `inputs('x')`, `inputs.x`.

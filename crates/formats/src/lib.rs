@@ -37,6 +37,7 @@ mod json_hint;
 mod logic_apps;
 mod loom;
 mod missing;
+mod plain_text;
 pub mod reader;
 mod rules;
 mod secrets;

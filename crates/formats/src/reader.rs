@@ -3,11 +3,12 @@
 //! the text. Reading never stops at the first mistake.
 
 use super::json_hint::as_json;
+use super::plain_text::{PlainText, is_path};
 use std::rc::Rc;
 use std::time::Duration;
 use windlass_expression::{
-    Condition, ParseError, Reference, Syntax, Template, TemplateCache, Value, is_wdl,
-    text_condition, time_zone,
+    Condition, ParseError, Reference, Syntax, Template, TemplateCache, Value,
+    interpolated_condition, text_condition, time_zone,
 };
 use windlass_model::hir::Script;
 use windlass_model::model::Name;
@@ -250,9 +251,7 @@ impl<'a> Reader<'a> {
             Kind::String(_) if self.is_full(node) => Template::constant(Value::Null),
             Kind::String(text) => match self.parse(&text.text) {
                 Ok(template) => {
-                    self.warn_missing_marker(node, &text.text);
-                    self.foreign_placeholders(node, &text.text);
-                    self.warn_of_plain_braces(node, &text.text);
+                    self.warn_of_plain_text(node, &text.text);
                     self.warn_of_refused(node, template.refused_calls());
                     self.mention(node, template.references());
                     template
@@ -295,105 +294,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Warns of a text that calls a function but does not have the `@` or the braces of an expression.
-    fn warn_missing_marker(&mut self, node: &Node, text: &str) {
-        if self.syntax != Syntax::Loom {
-            return;
+    /// Warns of plain text that the author probably means as an expression.
+    fn warn_of_plain_text(&mut self, node: &Node, text: &str) {
+        if self.syntax == Syntax::Loom && is_path(text) {
+            self.plain_paths.push((node.span, text.to_owned()));
         }
-        let Some(forgotten) = looks_like_expression(text) else {
-            if is_path(text) {
-                self.plain_paths.push((node.span, text.to_owned()));
-            }
-            return;
-        };
-        let (offset, what, hint) = match forgotten {
-            MissingMarker::At => (
-                0,
-                "this is plain text: an expression begins with `@`",
-                format!("write \"@{}\"", text.trim()),
-            ),
-            MissingMarker::Braces(offset) => (
-                offset,
-                "this is plain text: inside text, write an expression as `@{…}`",
-                String::from("write @{…} around it, for example job @{inputs('job')}"),
-            ),
-        };
-        let span = node.place(self.content, offset, 1);
-        self.warning("plain-text", span, what, hint);
-    }
-
-    /// Warns of `${NAME}`, the form of shells, and of `${inputs.n}`, the form of other tools.
-    /// Both are plain text in a template.
-    fn foreign_placeholders(&mut self, node: &Node, text: &str) {
-        if self.syntax != Syntax::Loom {
-            return;
-        }
-        for (offset, _) in text.match_indices("${") {
-            let inside = text.get(offset + 2..).and_then(|rest| rest.split_once('}'));
-            let Some((inside, _)) = inside else { return };
-            if inside.starts_with("secret:") || (self.in_shell && !inside.contains('.')) {
-                continue;
-            }
-            let Some(expression) = expression_for(inside) else {
-                continue;
-            };
-            let whole = text.len() == inside.len() + 3;
-            let hint = match expression {
-                PlaceholderKind::Expression(expression) if self.in_shell => format!(
-                    "pass it through env: {{ NAME: \"@{expression}\" }} and write \"$NAME\""
-                ),
-                PlaceholderKind::Secret(name) => format!("write ${{secret:{name}}}"),
-                PlaceholderKind::Expression(expression) if whole => {
-                    format!("write \"@{expression}\"")
-                }
-                PlaceholderKind::Expression(expression) => format!("write @{{{expression}}}"),
-                PlaceholderKind::Any => format!(
-                    "for an input write @{{inputs('{inside}')}}, for a variable \
-                     @{{variables('{inside}')}}, for a secret ${{secret:{inside}}}"
-                ),
-            };
-            let what =
-                format!("`${{{inside}}}` is plain text: only `${{secret:NAME}}` is replaced");
-            let span = node.place(self.content, offset, inside.len() + 3);
-            self.warning("plain-text", span, what, hint);
-        }
-    }
-
-    /// Warns of `{{ inputs.n }}` in a text with `@`: the braces of Jinja are plain text there.
-    fn warn_of_plain_braces(&mut self, node: &Node, text: &str) {
-        if self.syntax != Syntax::Loom || !is_wdl(text) {
-            return;
-        }
-        for (offset, _) in text.match_indices("{{") {
-            let inside = text
-                .get(offset + 2..)
-                .and_then(|rest| rest.split_once("}}"));
-            let Some((inside, _)) = inside else { return };
-            // Other programs have braces, too, such as `{{.Names}}` of Docker.
-            let root = inside
-                .trim()
-                .split(|c: char| !c.is_ascii_alphanumeric())
-                .next();
-            if !root.is_some_and(|root| BRACE_ROOTS.contains(&root)) {
-                continue;
-            }
-            let expression = match expression_for(inside.trim()) {
-                Some(PlaceholderKind::Expression(expression)) => Some(expression),
-                _ => None,
-            };
-            let what =
-                format!("`{{{{{inside}}}}}` is plain text: this text has an expression with `@`");
-            let hint = match (expression, text.contains("@{")) {
-                (Some(expression), true) => {
-                    format!("write @{{{expression}}}, or the other expression with braces")
-                }
-                (Some(expression), false) => format!("write {expression}, outside of the quotes"),
-                (None, _) => {
-                    String::from("write all expressions of a text with `@`, or all with braces")
-                }
-            };
-            let span = node.place(self.content, offset, inside.len() + 4);
-            self.warning("plain-text", span, what, hint);
+        for found in PlainText::find(text, self.syntax, self.in_shell) {
+            let span = node.place(self.content, found.offset, found.length);
+            self.warning("plain-text", span, found.message, found.hint);
         }
     }
 
@@ -426,14 +334,10 @@ impl<'a> Reader<'a> {
         if self.is_full(node) {
             return None;
         }
-        if let Some(text) = node.as_str().filter(|_| self.syntax == Syntax::Loom)
-            && let Some((what, hint)) = text_condition(text)
+        if let Some(text) = node.as_str()
+            && let Some(condition) = self.refuse_text_condition(entry, text)
         {
-            let span = node.place(self.content, 0, text.len());
-            let what = format!("`{}` {what}", entry.key);
-            self.error("text-condition", span, what, hint);
-            // Without a condition, the loop would be missing, and names of the loop would be reported, too.
-            return Some(Condition::never());
+            return Some(condition);
         }
         let parsed = match &node.kind {
             Kind::String(text) => Condition::parse_cached(&text.text, self.syntax, &self.templates)
@@ -455,6 +359,32 @@ impl<'a> Reader<'a> {
                 self.invalid_expression(node, error);
                 None
             }
+        }
+    }
+
+    /// Reports a condition whose value is a text.
+    /// Returns a condition in its place, because without one the loop would be missing, and names of the loop would be
+    /// reported, too.
+    fn refuse_text_condition(&mut self, entry: &Entry, text: &str) -> Option<Condition> {
+        let span = entry.value.place(self.content, 0, text.len());
+        match self.syntax {
+            Syntax::Loom => {
+                let (what, hint) = text_condition(text)?;
+                let what = format!("`{}` {what}", entry.key);
+                self.error("text-condition", span, what, hint);
+                Some(Condition::never())
+            }
+            // A definition fails only when the condition is evaluated.
+            Syntax::Azure => {
+                let meant = interpolated_condition(text)?;
+                let what = format!(
+                    "`{}` is a text, and a condition returns a boolean: this fails when it is evaluated",
+                    entry.key
+                );
+                self.warning("text-condition", span, what, format!("write {meant}"));
+                None
+            }
+            Syntax::Jinja | Syntax::Canvas => None,
         }
     }
 
@@ -494,11 +424,7 @@ impl<'a> Reader<'a> {
     fn invalid_expression(&mut self, node: &Node, error: ParseError) {
         let span = node.place(self.content, error.offset, error.length);
         let diagnostic = Diagnostic::error("bad-expression", span, error.message);
-        let text = node.as_str().unwrap_or_default();
-        let hint = error
-            .hint
-            .or_else(|| foreign_operator(text, error.offset).map(str::to_owned));
-        self.diagnostics.push(match hint {
+        self.diagnostics.push(match error.hint {
             Some(hint) => diagnostic.hint(hint),
             None => diagnostic.hint("expressions are described in docs/reference/expressions.md"),
         });
@@ -561,34 +487,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns true if a text has several names with dots between them, such as `inputs.job`.
-fn is_path(text: &str) -> bool {
-    let is_name = |name: &str| {
-        name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    };
-    text.contains('.') && text.split('.').all(is_name)
-}
-
-/// Returns how Jinja writes an operator of other languages, which an expression has at this byte offset.
-fn foreign_operator(text: &str, offset: usize) -> Option<&'static str> {
-    // A mistake may be found at the second character of an operator.
-    let at = |offset: usize| text.get(offset..).unwrap_or_default();
-    let (here, before) = (at(offset), at(offset.saturating_sub(1)));
-    let begins = |operator: &str| here.starts_with(operator) || before.starts_with(operator);
-    match () {
-        () if begins("&&") => Some("write `and`"),
-        () if begins("||") => Some("write `or`"),
-        () if here.starts_with('=') => Some("`==` compares two values"),
-        () if begins("??") => Some("write `a or b`, or the filter `default`"),
-        () if begins("?.") => Some("write `a.b`, and the filter `default` for a missing member"),
-        () if begins("<>") => Some("write `!=`"),
-        () if here.starts_with('!') => Some("write `not`"),
-        () if here.starts_with('?') => Some("write `a if condition else b`"),
-        () => None,
-    }
-}
-
 /// Returns true if a text that has an expression is Jinja.
 fn is_jinja(text: &str) -> bool {
     text.contains("{{") || !(text.is_empty() || text.starts_with('@') || text.contains("@{"))
@@ -627,109 +525,6 @@ pub(super) fn list_known(known: &[&str]) -> String {
     }
 }
 
-/// The names at the beginning of a Jinja expression that other programs with braces do not have.
-const BRACE_ROOTS: [&str; 9] = [
-    "actions",
-    "env",
-    "inputs",
-    "item",
-    "loop",
-    "loops",
-    "secrets",
-    "variables",
-    "workflow",
-];
-
-/// The probable meaning of `${…}` in a text.
-enum PlaceholderKind {
-    Secret(String),
-    Expression(String),
-    /// A bare name.
-    Any,
-}
-
-/// Returns the probable meaning of the text in `${…}`, or `None` if it is not a name.
-fn expression_for(inside: &str) -> Option<PlaceholderKind> {
-    let named = |name: &str| {
-        let known = |char: char| char.is_ascii_alphanumeric() || "_-.[]".contains(char);
-        name.starts_with(|char: char| char.is_ascii_alphabetic() || char == '_')
-            && name.chars().all(known)
-    };
-    if !named(inside) {
-        return None;
-    }
-    let Some((root, rest)) = inside.split_once('.') else {
-        return Some(PlaceholderKind::Any);
-    };
-    let (name, path) = rest.split_once('.').unwrap_or((rest, ""));
-    let path = if path.is_empty() {
-        String::new()
-    } else {
-        format!(".{path}")
-    };
-    Some(match root {
-        "secret" | "secrets" | "env" => PlaceholderKind::Secret(name.to_owned()),
-        "input" | "inputs" => PlaceholderKind::Expression(format!("inputs('{name}'){path}")),
-        "variable" | "variables" | "vars" | "state" => {
-            PlaceholderKind::Expression(format!("variables('{name}'){path}"))
-        }
-        "action" | "actions" | "steps" => {
-            let (member, rest) = path
-                .trim_start_matches('.')
-                .split_once('.')
-                .unwrap_or_default();
-            PlaceholderKind::Expression(match member {
-                "outputs" => format!("outputs('{name}').{rest}"),
-                _ if matches!(&*path, ".status" | ".error" | ".code") => {
-                    format!("actions('{name}'){path}")
-                }
-                _ if path == ".outputs" => format!("outputs('{name}')"),
-                _ => format!("body('{name}'){path}"),
-            })
-        }
-        "item" | "workflow" => PlaceholderKind::Expression(format!("{root}().{rest}")),
-        "loop" if rest == "index" => {
-            PlaceholderKind::Expression(String::from("variables('loopIndex')"))
-        }
-        "loops" if path == ".index" => {
-            PlaceholderKind::Expression(format!("iterationIndexes('{name}')"))
-        }
-        "loop" | "loops" => return None,
-        action => PlaceholderKind::Expression(format!("body('{action}').{rest}")),
-    })
-}
-
-/// Why a text that the author meant as an expression is not one.
-enum MissingMarker {
-    /// The text has no `@`.
-    At,
-    /// The `@` at this byte offset is inside of other text, where an expression needs braces.
-    Braces(usize),
-}
-
-/// Finds text that calls a function but is not an expression.
-fn looks_like_expression(text: &str) -> Option<MissingMarker> {
-    const READERS: [&str; 8] = [
-        "variables('",
-        "body('",
-        "outputs('",
-        "inputs('",
-        "actions('",
-        "parameters('",
-        "items('",
-        "item()",
-    ];
-    let is_template = text.starts_with('@') || text.contains("@{") || text.contains("{{");
-    if is_template || text.contains('\n') {
-        return None;
-    }
-    if READERS.iter().any(|reader| text.trim().starts_with(reader)) {
-        return Some(MissingMarker::At);
-    }
-    let at = |reader: &&str| text.find(&format!("@{reader}"));
-    READERS.iter().find_map(at).map(MissingMarker::Braces)
-}
-
 /// Returns the name in a reference, if it has a name.
 pub(super) fn name_of(reference: &Reference) -> Option<&str> {
     match reference {
@@ -740,6 +535,7 @@ pub(super) fn name_of(reference: &Reference) -> Option<&str> {
         | Reference::Input(name)
         | Reference::Loop(name)
         | Reference::LoopMember(name)
+        | Reference::ActionMember(name)
         | Reference::Items(name)
         | Reference::Parameter(name)
         | Reference::Secret(name)

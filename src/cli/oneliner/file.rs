@@ -166,7 +166,9 @@ pub(super) fn unknown_name(expression: &str, known: &[&str]) -> Option<Diagnosti
             Reference::Root(name) => name,
             Reference::Variable(_) => String::from("variables"),
             Reference::State(_) => String::from("state"),
-            Reference::Action(_) | Reference::Scope(_) => String::from("actions"),
+            Reference::Action(_) | Reference::ActionMember(_) | Reference::Scope(_) => {
+                String::from("actions")
+            }
             Reference::Input(_) => String::from("inputs"),
             Reference::Loop(_) => String::from("loops"),
             Reference::Items(_) | Reference::Item => String::from("item"),

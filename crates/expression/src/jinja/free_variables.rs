@@ -70,7 +70,7 @@ pub(super) fn collect(
                 root
             }
         };
-        if name == "loops" {
+        if matches!(name, "actions" | "loops") {
             root.inner.extend(inner.map(&named));
         }
         match member.map(&named) {
@@ -123,7 +123,11 @@ impl FreeVariable {
             }
             name => return vec![Reference::Root(name.to_owned())],
         };
-        let inner = self.inner.iter().cloned().map(Reference::LoopMember);
+        let inner: fn(String) -> Reference = match &*self.name {
+            "actions" => Reference::ActionMember,
+            _ => Reference::LoopMember,
+        };
+        let inner = self.inner.iter().cloned().map(inner);
         let any = any().map(|_| Reference::Anything);
         members().map(make).chain(any).chain(inner).collect()
     }

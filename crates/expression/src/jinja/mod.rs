@@ -6,6 +6,7 @@ mod cache;
 mod complexity;
 mod engine;
 mod filters;
+mod foreign;
 mod free_variables;
 mod names;
 mod object;
@@ -17,12 +18,14 @@ mod session;
 mod text;
 
 pub use self::cache::TemplateCache;
+pub use self::foreign::name_hint as foreign_name_hint;
 pub use self::python::quoted as python_quoted;
 pub(crate) use self::reference::{JINJA_NAMES, JinjaName};
 
 use self::engine::{ENGINE, SOURCE_NAME};
 use super::condition::ReadMode;
 use super::{Env, EvalError, ParseError, Reference, Value};
+use foreign::operator_hint;
 use free_variables::FreeVariable;
 use minijinja::{Environment, Error, Expression};
 use rewrite::{RewriteError, RewrittenTemplate};
@@ -332,7 +335,9 @@ fn parse_error(error: &Error, text: &str, offset: usize) -> ParseError {
         ),
         _ => (offset, text.len() - offset),
     };
-    let hint = engine::comment_hint(error).or_else(|| engine::parse_hint(text));
+    let hint = engine::comment_hint(error)
+        .or_else(|| engine::parse_hint(text))
+        .or_else(|| operator_hint(text, start).map(str::to_owned));
     ParseError {
         message: engine::plain(error),
         offset: start,

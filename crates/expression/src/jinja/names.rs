@@ -2,6 +2,7 @@
 //! So a misspelt name is found when the file is loaded.
 
 use super::engine::ENGINE;
+use super::foreign::{function_hint, test_hint};
 pub(super) use super::free_variables::{ENVIRONMENT, GLOBALS};
 use super::reference::names_of;
 use crate::JinjaKind;
@@ -77,12 +78,25 @@ fn range(expr: &Expr<'_>) -> Range<usize> {
     span.start_offset as usize..span.end_offset as usize
 }
 
+/// Returns true if minijinja has this filter.
+pub(super) fn is_filter(name: &str) -> bool {
+    let outcome = ENGINE.empty_state().apply_filter(name, &[]);
+    !outcome.is_err_and(|error| error.kind() == ErrorKind::UnknownFilter)
+}
+
+fn of_wdl(name: &str) -> Option<String> {
+    let function = crate::wdl::functions::find(name)?;
+    Some(format!(
+        "`{}` is a function of WDL, whose expressions begin with `@`",
+        function.name
+    ))
+}
+
 /// Returns an unknown name that this expression uses itself. Its parts are not checked.
 pub(super) fn check(expr: &Expr<'_>, assigned: &[String]) -> Option<UnknownName> {
     let (what, name, known) = match expr {
         Expr::Filter(filter) => {
-            let outcome = ENGINE.empty_state().apply_filter(filter.name, &[]);
-            let unknown = outcome.is_err_and(|error| error.kind() == ErrorKind::UnknownFilter);
+            let unknown = !is_filter(filter.name);
             (
                 "filter",
                 unknown.then_some(filter.name)?,
@@ -107,17 +121,20 @@ pub(super) fn check(expr: &Expr<'_>, assigned: &[String]) -> Option<UnknownName>
         _ => return None,
     };
     // The hint is only a suggestion. minijinja decides whether a filter exists.
-    let mut hint = known.and_then(|kind| did_you_mean(name, names_of(kind)));
-    if what == "function" {
-        let wdl = crate::wdl::functions::find(name);
-        hint = match wdl {
-            Some(function) => Some(format!(
-                "`{}` is a function of WDL, whose expressions begin with `@`",
-                function.name
+    let hint = match known {
+        Some(JinjaKind::Test) => test_hint(name),
+        Some(_) => None,
+        None => match (function_hint(name), of_wdl(name)) {
+            (Some(filter), Some(_)) => Some(format!(
+                "{filter}; a call of WDL needs `@` before the expression"
             )),
-            None => did_you_mean(name, GLOBALS),
-        };
-    }
+            (filter, wdl) => filter.or(wdl),
+        },
+    };
+    let hint = hint.or_else(|| match known {
+        Some(kind) => did_you_mean(name, names_of(kind)),
+        None => did_you_mean(name, GLOBALS),
+    });
     Some(UnknownName {
         message: format!("unknown {what} `{name}`"),
         hint,

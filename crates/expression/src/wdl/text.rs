@@ -23,15 +23,19 @@ pub(crate) fn push_text(out: &mut String, value: &Value) {
     }
 }
 
+/// Returns a value as it is inside of a text: True and False, null as nothing, 5.0 as 5, arrays and objects as JSON.
+#[must_use]
+pub fn text_inside(value: &Value) -> String {
+    let mut text = String::new();
+    push_text(&mut text, value);
+    text
+}
+
 /// Returns the text of [`push_text`] as a value. A value that is text already is not copied.
 pub(crate) fn to_text(value: &Value) -> Value {
     match value {
         Value::String(_) => value.clone(),
-        other => {
-            let mut text = String::new();
-            push_text(&mut text, other);
-            Value::text(text)
-        }
+        other => Value::text(text_inside(other)),
     }
 }
 

@@ -133,6 +133,7 @@ impl<F: Format> ActionReader<'_, F> {
             | Reference::Root(_)
             | Reference::Anything => true,
             Reference::Input(_)
+            | Reference::ActionMember(_)
             | Reference::Parameter(_)
             | Reference::Secret(_)
             | Reference::Environment(_) => false,
@@ -190,6 +191,7 @@ impl<F: Format> ActionReader<'_, F> {
                     !names.contains(&name.to_lowercase())
                 }
                 Reference::Input(_)
+                | Reference::ActionMember(_)
                 | Reference::Parameter(_)
                 | Reference::Secret(_)
                 | Reference::Environment(_) => true,

@@ -5,7 +5,9 @@ use crate::environment;
 use crate::reader::name_of;
 use crate::synonyms::loop_variable;
 use std::collections::BTreeSet;
-use windlass_expression::{LOOP_MEMBERS, Reference, of_callback};
+use windlass_expression::{
+    ACTION_MEMBERS, LOOP_MEMBERS, Reference, foreign_name_hint, of_callback,
+};
 use windlass_model::hir::{EnvironmentRead, Workflow};
 use windlass_model::model::{Name, TURN_SIGNAL};
 use windlass_source::diagnostic::did_you_mean;
@@ -34,6 +36,9 @@ const MAX_PLAIN_PATHS: usize = 1_000;
 fn with_dash(root: &str, name: &str) -> String {
     format!("write a name with a dash as {root}['{name}']")
 }
+
+/// The methods of Python that every object has in Jinja.
+const DICT_METHODS: [&str; 4] = ["get", "items", "keys", "values"];
 
 impl<F: Format> ActionReader<'_, F> {
     /// Checks all names that expressions mention. Returns the environment variables that the expressions read.
@@ -180,6 +185,9 @@ impl<F: Format> ActionReader<'_, F> {
                 Reference::LoopMember(member) => {
                     self.check_loop_member(member, span, is_optional);
                 }
+                Reference::ActionMember(member) => {
+                    self.check_action_member(member, span, is_optional);
+                }
                 Reference::Input(_)
                 | Reference::Item
                 | Reference::Secret(_)
@@ -232,6 +240,25 @@ impl<F: Format> ActionReader<'_, F> {
         let hint = meant
             .or_else(|| did_you_mean(member, LOOP_MEMBERS))
             .unwrap_or_else(|| format!("its members are {}", LOOP_MEMBERS.join(", ")));
+        match is_optional {
+            true => self.warning("unknown-name", span, what, hint),
+            false => self.error("unknown-name", span, what, hint),
+        }
+    }
+
+    /// Reports a member of an action in Jinja that does not exist.
+    fn check_action_member(&mut self, member: &str, span: Span, is_optional: bool) {
+        if ACTION_MEMBERS.contains(&member) || DICT_METHODS.contains(&member) {
+            return;
+        }
+        let what = format!("an action has no member `{member}`");
+        let hint = match did_you_mean(member, ACTION_MEMBERS) {
+            Some(hint) => hint,
+            None => format!(
+                "write `outputs.{member}`, or one of {}",
+                ACTION_MEMBERS.join(", ")
+            ),
+        };
         match is_optional {
             true => self.warning("unknown-name", span, what, hint),
             false => self.error("unknown-name", span, what, hint),
@@ -297,6 +324,7 @@ impl<F: Format> ActionReader<'_, F> {
                 .into_iter()
                 .find_map(dashed)
                 .or_else(|| has(actions, name).then(|| format!("did you mean `actions.{name}`?")))
+                .or_else(|| foreign_name_hint(name).map(str::to_owned))
                 .or_else(|| did_you_mean(name, ROOTS.into_iter().chain(own))),
         };
         let hint = near.unwrap_or_else(|| {

@@ -73,6 +73,7 @@ impl Scope<'_> {
                 Reference::Scope(_)
                 | Reference::Loop(_)
                 | Reference::LoopMember(_)
+                | Reference::ActionMember(_)
                 | Reference::Items(_)
                 | Reference::Secret(_)
                 | Reference::Item

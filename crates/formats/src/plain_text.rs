@@ -1,0 +1,262 @@
+//! Plain text that the author probably means as an expression or a secret.
+//! A guess is only a warning, because other programs have texts of the same form.
+
+use windlass_expression::{Syntax, is_wdl};
+
+/// A part of a text that looks like an expression and is not one.
+pub(super) struct PlainText {
+    /// Bytes from the beginning of the text.
+    pub offset: usize,
+    /// Bytes.
+    pub length: usize,
+    pub message: String,
+    /// The form that was probably meant.
+    pub hint: String,
+}
+
+impl PlainText {
+    /// Finds all such parts of a text that is a template of `syntax`.
+    /// `in_shell`: the text is for a shell, in which `${NAME}` is an environment variable.
+    pub fn find(text: &str, syntax: Syntax, in_shell: bool) -> Vec<Self> {
+        let mut found = misspelt_secrets(text);
+        if syntax == Syntax::Loom {
+            found.extend(missing_marker(text));
+            found.extend(foreign_placeholders(text, in_shell));
+            found.extend(plain_braces(text));
+        }
+        found
+    }
+}
+
+/// Finds `${SECRET:NAME}`, `${secrets.NAME}`, and `${secret:NAME` without its brace.
+fn misspelt_secrets(text: &str) -> Vec<PlainText> {
+    let mut found = Vec::new();
+    for (offset, _) in text.match_indices("${") {
+        let rest = text.get(offset + 2..).unwrap_or_default();
+        let word = rest.find([':', '.']).and_then(|end| rest.get(..end));
+        let Some(word) = word.filter(|word| {
+            word.eq_ignore_ascii_case("secret") || word.eq_ignore_ascii_case("secrets")
+        }) else {
+            continue;
+        };
+        let after = rest.get(word.len() + 1..).unwrap_or_default();
+        // A shell takes a part of a variable with `${secret:0:4}`.
+        if !after
+            .trim_start()
+            .starts_with(|first: char| first.is_alphabetic() || first == '_')
+        {
+            continue;
+        }
+        match after.split_once('}') {
+            Some(_) if rest.starts_with("secret:") => {}
+            Some((name, _)) => found.push(PlainText {
+                offset,
+                length: word.len() + name.len() + 4,
+                message: only_secrets(rest.split('}').next().unwrap_or_default()),
+                hint: format!("write ${{secret:{}}}", name.trim()),
+            }),
+            None => found.push(PlainText {
+                offset,
+                length: word.len() + 3,
+                message: String::from("this secret is plain text: its closing `}` is missing"),
+                hint: String::from("write ${secret:NAME}"),
+            }),
+        }
+    }
+    found
+}
+
+fn only_secrets(inside: &str) -> String {
+    format!("`${{{inside}}}` is plain text: only `${{secret:NAME}}` is replaced")
+}
+
+/// Finds text that calls a function and has no `@`, or no braces around the `@`.
+fn missing_marker(text: &str) -> Option<PlainText> {
+    const READERS: [&str; 8] = [
+        "variables('",
+        "body('",
+        "outputs('",
+        "inputs('",
+        "actions('",
+        "parameters('",
+        "items('",
+        "item()",
+    ];
+    let is_template = text.starts_with('@') || text.contains("@{") || text.contains("{{");
+    if is_template || text.contains('\n') {
+        return None;
+    }
+    if READERS.iter().any(|reader| text.trim().starts_with(reader)) {
+        return Some(PlainText {
+            offset: 0,
+            length: 1,
+            message: String::from("this is plain text: an expression begins with `@`"),
+            hint: format!("write \"@{}\"", text.trim()),
+        });
+    }
+    let at = |reader: &&str| text.find(&format!("@{reader}"));
+    Some(PlainText {
+        offset: READERS.iter().find_map(at)?,
+        length: 1,
+        message: String::from("this is plain text: inside text, write an expression as `@{…}`"),
+        hint: String::from("write @{…} around it, for example job @{inputs('job')}"),
+    })
+}
+
+/// Finds `${NAME}`, the form of shells, and `${inputs.n}`, the form of other tools.
+fn foreign_placeholders(text: &str, in_shell: bool) -> Vec<PlainText> {
+    let mut found = Vec::new();
+    for (offset, _) in text.match_indices("${") {
+        let inside = text.get(offset + 2..).and_then(|rest| rest.split_once('}'));
+        let Some((inside, _)) = inside else { break };
+        if in_shell && !inside.contains('.') {
+            continue;
+        }
+        let Some(meaning) = placeholder_meaning(inside) else {
+            continue;
+        };
+        let is_whole = text.len() == inside.len() + 3;
+        let hint = match meaning {
+            Placeholder::Expression(expression) if in_shell => {
+                format!("pass it through env: {{ NAME: \"@{expression}\" }} and write \"$NAME\"")
+            }
+            Placeholder::Expression(expression) if is_whole => format!("write \"@{expression}\""),
+            Placeholder::Expression(expression) => format!("write @{{{expression}}}"),
+            Placeholder::Secret(name) => format!("write ${{secret:{name}}}"),
+            Placeholder::Any => format!(
+                "for an input write @{{inputs('{inside}')}}, for a variable \
+                 @{{variables('{inside}')}}, for a secret ${{secret:{inside}}}"
+            ),
+        };
+        found.push(PlainText {
+            offset,
+            length: inside.len() + 3,
+            message: only_secrets(inside),
+            hint,
+        });
+    }
+    found
+}
+
+/// Finds `{{ inputs.n }}` in a text with `@`: the braces of Jinja are plain text there.
+fn plain_braces(text: &str) -> Vec<PlainText> {
+    let mut found = Vec::new();
+    if !is_wdl(text) {
+        return found;
+    }
+    for (offset, _) in text.match_indices("{{") {
+        let inside = text
+            .get(offset + 2..)
+            .and_then(|rest| rest.split_once("}}"));
+        let Some((inside, _)) = inside else { break };
+        // Other programs have braces, too, such as `{{.Names}}` of Docker.
+        let root = inside
+            .trim()
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .next();
+        if !root.is_some_and(|root| BRACE_ROOTS.contains(&root)) {
+            continue;
+        }
+        let hint = match placeholder_meaning(inside.trim()) {
+            Some(Placeholder::Expression(expression)) if text.contains("@{") => {
+                format!("write @{{{expression}}}, or the other expression with braces")
+            }
+            Some(Placeholder::Expression(expression)) => {
+                format!("write {expression}, outside of the quotes")
+            }
+            _ => String::from("write all expressions of a text with `@`, or all with braces"),
+        };
+        found.push(PlainText {
+            offset,
+            length: inside.len() + 4,
+            message: format!(
+                "`{{{{{inside}}}}}` is plain text: this text has an expression with `@`"
+            ),
+            hint,
+        });
+    }
+    found
+}
+
+/// Returns true if a text has several names with dots between them, such as `inputs.job`.
+pub(super) fn is_path(text: &str) -> bool {
+    let is_name = |name: &str| {
+        name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    text.contains('.') && text.split('.').all(is_name)
+}
+
+/// The names at the beginning of a Jinja expression that other programs with braces do not have.
+const BRACE_ROOTS: [&str; 9] = [
+    "actions",
+    "env",
+    "inputs",
+    "item",
+    "loop",
+    "loops",
+    "secrets",
+    "variables",
+    "workflow",
+];
+
+/// The probable meaning of `${…}` in a text.
+enum Placeholder {
+    Secret(String),
+    Expression(String),
+    /// A bare name.
+    Any,
+}
+
+/// Returns the probable meaning of the text in `${…}`, or `None` if it is not a name.
+fn placeholder_meaning(inside: &str) -> Option<Placeholder> {
+    let named = |name: &str| {
+        let known = |char: char| char.is_ascii_alphanumeric() || "_-.[]".contains(char);
+        name.starts_with(|char: char| char.is_ascii_alphabetic() || char == '_')
+            && name.chars().all(known)
+    };
+    if !named(inside) {
+        return None;
+    }
+    let Some((root, rest)) = inside.split_once('.') else {
+        return Some(Placeholder::Any);
+    };
+    let (name, path) = rest.split_once('.').unwrap_or((rest, ""));
+    let path = if path.is_empty() {
+        String::new()
+    } else {
+        format!(".{path}")
+    };
+    Some(match root {
+        "env" => Placeholder::Secret(name.to_owned()),
+        // `misspelt_secrets` has them.
+        "secret" | "secrets" => return None,
+        "input" | "inputs" => Placeholder::Expression(format!("inputs('{name}'){path}")),
+        "variable" | "variables" | "vars" | "state" => {
+            Placeholder::Expression(format!("variables('{name}'){path}"))
+        }
+        "action" | "actions" | "steps" => {
+            let (member, rest) = path
+                .trim_start_matches('.')
+                .split_once('.')
+                .unwrap_or_default();
+            Placeholder::Expression(match member {
+                "outputs" => format!("outputs('{name}').{rest}"),
+                _ if matches!(&*path, ".status" | ".error" | ".code") => {
+                    format!("actions('{name}'){path}")
+                }
+                _ if path == ".outputs" => format!("outputs('{name}')"),
+                _ => format!("body('{name}'){path}"),
+            })
+        }
+        "item" | "workflow" => Placeholder::Expression(format!("{root}().{rest}")),
+        "loop" if rest == "index" => {
+            Placeholder::Expression(String::from("variables('loopIndex')"))
+        }
+        "loops" if path == ".index" => {
+            Placeholder::Expression(format!("iterationIndexes('{name}')"))
+        }
+        "loop" | "loops" => return None,
+        action => Placeholder::Expression(format!("body('{action}').{rest}")),
+    })
+}
