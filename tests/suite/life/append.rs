@@ -475,6 +475,38 @@ fn a_file_is_appended_to_or_replaced_but_not_both() {
     }
 }
 
+#[test]
+fn a_misspelt_column_of_a_new_file_is_refused() {
+    let place = Place::new();
+    let path = place.dir.path().join("rows.csv");
+    for (number, (columns, row, written)) in [
+        (
+            "[id, nmae]",
+            "{ id: 1, name: a }",
+            Err("did you mean `name`?"),
+        ),
+        ("[id, nmae]", "{ id: 1, other: a }", Ok("id,nmae\n1,\n")),
+        ("[id, nmae]", "{ id: 2, name: a }", Ok("id,nmae\n1,\n2,\n")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let text = format!(
+            "actions: {{ a: {{ type: appendFile, path: {path:?}, format: csv, columns: {columns}, row: {row} }} }}"
+        );
+        let file = place.file(&format!("columns{number}.yaml"), &text);
+        let output = place.run(&["run", &file]);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        match written {
+            Ok(rows) => assert_eq!(fs::read_to_string(&path).unwrap(), rows, "{stderr}"),
+            Err(message) => {
+                assert!(stderr.contains(message), "{stderr}");
+                assert_eq!(fs::read_to_string(&path).unwrap_or_default(), "");
+            }
+        }
+    }
+}
+
 /// The process ends between the rename and the commit that records it.
 #[tokio::test]
 async fn a_file_is_replaced_once_for_repeated_requests() {

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use windlass_expression::Value;
 use windlass_model::model::Fault;
+use windlass_value::nearest;
 
 /// The end of a JSON array. An append to the array overwrites these bytes.
 const ARRAY_END: &[u8] = b"\n]\n";
@@ -219,6 +220,9 @@ fn csv(
         text.push('\n');
     }
     if header.is_none() && from == 0 && !used.is_empty() {
+        if let Some(what) = misspelt_column(&used, rows) {
+            return Err(invalid(what));
+        }
         push_record(&mut text, used.iter().map(|name| quoted(name)));
     }
     for (at, row) in rows.iter().enumerate() {
@@ -229,6 +233,23 @@ fn csv(
     }
     out.bytes = text.into_bytes();
     Ok(out)
+}
+
+/// Finds a column of a new file that no row has, although the rows have a member with almost this name.
+fn misspelt_column(columns: &[String], rows: &[&Value]) -> Option<String> {
+    let members = members(rows);
+    let chosen = |name: &&String| columns.contains(name);
+    let others = members.iter().filter(|name| !chosen(name));
+    columns
+        .iter()
+        .filter(|column| !members.contains(column))
+        .find_map(|column| Some((column, nearest(column, others.clone().map(String::as_str))?)))
+        .map(|(column, member)| {
+            format!(
+                "no row has a member `{column}`, which `columns` names: did you mean `{member}`? Nothing was written. \
+                 If the member may be missing, put the line of the column names into the file first"
+            )
+        })
 }
 
 /// Returns the names of the members of all rows, in the order in which they first appear.
@@ -313,6 +334,8 @@ fn header(file: &mut File, from: u64) -> Result<Vec<String>, Fault> {
         .and_then(|_| file.take(from.min(MAX_HEADER)).read_to_end(&mut bytes));
     read.map_err(|error| invalid(format!("cannot read the header: {error}")))?;
     let text = String::from_utf8_lossy(&bytes);
+    // Spreadsheets write a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let (mut names, mut name, mut is_quoted) = (Vec::new(), String::new(), false);
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {

@@ -258,7 +258,7 @@ pub(super) const FILE: &[Key] = &[
     key("format", Type::Words(&["ndjson", "json", "csv"]), "of rows; default ndjson")
         .reference(r#"`ndjson` (default): a JSON document on each line. `json`: one JSON array, complete after each append. `csv`: RFC 4180 with a header; lines end with LF. There, `null` is an empty cell, an empty text is `""`, lists and objects are JSON"#),
     key("columns", LIST_OR_TEXT, "the columns of a CSV file; default: the members of the first rows")
-        .reference("the columns of `csv`, in this order; other members are omitted. Default: the columns of the header, or else the members of the first append's rows. With the default, a row with another member fails the action"),
+        .reference("the columns of `csv`, in this order; other members are omitted. Default: the columns of the header, or else the members of the first append's rows. With the default, a row with another member fails the action. In a new file, a misspelt column fails it, too: no row has the member, and a row has one with a similar name"),
     key("replace", FLAG, "replace the file when the run has succeeded; default false")
         .reference("with `true`, the file is replaced when the run has succeeded; default `false`"),
 ];
