@@ -3,15 +3,15 @@
 use super::bug::StepResult;
 use super::change::VariableChange;
 use super::env::View;
-use super::evaluate::{number, text};
+use super::evaluate::number;
 use super::record::Output;
 use super::state::CursorId;
 use super::transition::VariableHandler;
 use crate::program::Assignment;
 use rust_decimal::Decimal;
 use std::sync::Arc;
-use windlass_expression::Value;
-use windlass_model::model::{AssignOp, Fault, Name, fault_kind};
+use windlass_expression::{Value, text_inside};
+use windlass_model::model::{AssignOp, Fault, InputKind, Name, fault_kind};
 
 impl VariableHandler<'_, '_> {
     /// Executes assignments. Returns the result of the last one as the output for a record.
@@ -50,12 +50,12 @@ impl VariableHandler<'_, '_> {
         let negative = one.op == AssignOp::Decrement;
         match one.op {
             AssignOp::Set => {
-                self.fits(cursor, &name, &value)?;
+                let value = self.fitted(cursor, &name, value)?;
                 self.change(cursor, VariableChange::Set(name.clone(), value))?;
             }
             AssignOp::Increment | AssignOp::Decrement => {
                 let sum = self.sum(cursor, &name, &value, negative)?;
-                self.fits(cursor, &name, &sum)?;
+                let sum = self.fitted(cursor, &name, sum)?;
                 self.change(cursor, VariableChange::Set(name.clone(), sum))?;
             }
             AssignOp::AppendToArray => return self.append_element(cursor, name, value),
@@ -117,16 +117,21 @@ impl VariableHandler<'_, '_> {
         Ok(if secure { sum.secure() } else { sum })
     }
 
-    /// Checks a value against the declared type of a variable, as in Logic Apps. Null is accepted for a variable that
-    /// was declared without a value and has not been set.
-    fn fits(&self, cursor: CursorId, name: &Name, value: &Value) -> Result<(), Fault> {
+    /// Checks a value against the declared type of a variable, as in Logic Apps, and returns the value to store.
+    /// Null becomes the empty value of the type. Except for a string and an array, only the first value may be null.
+    fn fitted(&self, cursor: CursorId, name: &Name, value: Value) -> Result<Value, Fault> {
         let mut declared = self.read().program.types.iter();
         let Some((_, kind)) = declared.find(|(typed, _)| typed.eq_ignore_ascii_case(name)) else {
-            return Ok(());
+            return Ok(value);
         };
-        let initial = value.is_null() && self.read().run.variables_of(cursor).get(name).is_none();
-        if initial || kind.accepts(&value.revealed()) {
-            return Ok(());
+        let revealed = value.revealed();
+        if kind.accepts(&revealed) {
+            return Ok(value);
+        }
+        let is_first = self.read().run.variables_of(cursor).get(name).is_none();
+        let has_empty = matches!(kind, InputKind::String | InputKind::Array);
+        if revealed.is_null() && (is_first || has_empty) {
+            return Ok(kind.empty_value());
         }
         let message = format!(
             "variable `{name}` was declared to hold {}: it cannot take a value of the type {}",
@@ -154,8 +159,7 @@ impl VariableHandler<'_, '_> {
                 other => return Err(wrong_type(&variable, "an array", &other).into()),
             },
             None => {
-                let first = Value::array(vec![more]);
-                self.fits(cursor, &name, &first)?;
+                let first = self.fitted(cursor, &name, Value::array(vec![more]))?;
                 VariableChange::Set(name, first)
             }
             Some(other) => return Err(wrong_type(&variable, "an array", other).into()),
@@ -178,17 +182,16 @@ impl VariableHandler<'_, '_> {
             let Value::String(before) = &known else {
                 return Err(wrong_type(&variable, "a string", &known).into());
             };
-            let more = text(&value.revealed());
+            let more = text_inside(&value.revealed());
             let whole = Value::text(format!("{before}{more}")).secure();
             self.change(cursor, VariableChange::Set(variable, whole))?;
             return Ok(Output::Value(Value::text(more).secure()));
         }
-        let (name, more) = (variable.clone(), text(value));
+        let (name, more) = (variable.clone(), text_inside(value));
         let change = match known {
             Some(Value::String(_)) => VariableChange::TextAppended(name, more.clone()),
             None => {
-                let first = Value::text(more.clone());
-                self.fits(cursor, &name, &first)?;
+                let first = self.fitted(cursor, &name, Value::text(more.clone()))?;
                 VariableChange::Set(name, first)
             }
             Some(other) => return Err(wrong_type(&variable, "a string", other).into()),

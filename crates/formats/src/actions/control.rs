@@ -273,7 +273,7 @@ impl<F: Format> ActionReader<'_, F> {
             };
         }
         match (sequential, self.foreach_depth) {
-            (false, 0) => F::CONVENTIONS.foreach_concurrency,
+            (false, 0) => self.format.foreach_concurrency(),
             _ => 1,
         }
     }

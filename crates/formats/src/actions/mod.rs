@@ -31,6 +31,7 @@ mod retry;
 mod settings;
 mod shell;
 mod state;
+mod turn;
 mod variable;
 
 pub(super) use action_fields::{ActionFields, Body, OrderedStep, member, names_option, option};
@@ -86,8 +87,6 @@ pub(super) struct Conventions {
     pub result_is_body: bool,
     /// Whether an invalid schema is ignored, and the texts of a schema are escaped like expressions.
     pub accepts_any_schema: bool,
-    /// Number of items of a foreach that run at the same time by default.
-    pub foreach_concurrency: u32,
     /// What a failed item does to its foreach. `None` means that the action decides.
     pub foreach_on_error: Option<OnError>,
     /// When an `until` loop checks its condition.
@@ -155,6 +154,11 @@ pub(super) trait Format: Sized {
         request: HttpRequest,
         timeout: Option<Template>,
     ) -> Body;
+
+    /// Returns the number of items of a foreach that run at the same time by default.
+    fn foreach_concurrency(&self) -> u32 {
+        1
+    }
 
     /// Checks the body of a request.
     fn check_body(_actions: &mut ActionReader<'_, Self>, _body: &Node) {}

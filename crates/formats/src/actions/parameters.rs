@@ -73,7 +73,13 @@ impl<F: Format> ActionReader<'_, F> {
             };
             let node = self.with_settings(node, settings, true);
             self.check_parameter(entry, &node);
-            if is_secure(entry) && !matches!(node.kind, Kind::Null) {
+            // Power Automate declares `$authentication` itself, with an empty object.
+            let is_empty = match &node.kind {
+                Kind::Null => true,
+                Kind::Object(members) => members.is_empty(),
+                _ => false,
+            };
+            if is_secure(entry) && !is_empty {
                 secure.push(entry);
             }
             let value = match is_secure(entry) {

@@ -30,13 +30,13 @@ pub(super) fn names_its_variable(node: &Node) -> bool {
 
 const VARIABLES: &str = "for example variables: [{ name: status, type: string, value: pending }]";
 
-/// Returns the initial value of a variable that is declared without one: an empty array, or null for other types.
+/// Returns the initial value of a variable that is declared without one.
 fn unset(declared: Option<&Entry>) -> Value {
     let declared = declared.and_then(|entry| entry.value.as_str());
-    match declared.is_some_and(|text| text.eq_ignore_ascii_case("array")) {
-        true => Value::array(Vec::new()),
-        false => Value::Null,
-    }
+    let kind = TYPES
+        .iter()
+        .find(|(word, _)| declared.is_some_and(|text| text.eq_ignore_ascii_case(word)));
+    kind.map_or(Value::Null, |(_, kind)| kind.empty_value())
 }
 
 impl<F: Format> ActionReader<'_, F> {
@@ -72,9 +72,13 @@ impl<F: Format> ActionReader<'_, F> {
         let variable = fields.required(self, "name", act.span, &hint);
         let variable = variable.and_then(|entry| Some((self.text(entry, &hint)?, entry)));
         let value = fields.get("value");
+        let declared = match label {
+            "initializeVariable" => fields.get("type"),
+            _ => None,
+        };
         let default = match op {
             AssignOp::Increment | AssignOp::Decrement => Some(Value::Int(1)),
-            _ if label == "initializeVariable" => Some(Value::Null),
+            _ if label == "initializeVariable" => Some(unset(declared)),
             _ => None,
         };
         let template = match (value, default) {
@@ -84,10 +88,6 @@ impl<F: Format> ActionReader<'_, F> {
                 fields.required(self, "value", act.span, &hint);
                 None
             }
-        };
-        let declared = match label {
-            "initializeVariable" => fields.get("type"),
-            _ => None,
         };
         if let (Some((variable, _)), Some(declared)) = (variable, declared) {
             self.typed(variable, declared);

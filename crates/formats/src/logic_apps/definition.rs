@@ -16,6 +16,7 @@ struct DefinitionParts<'n> {
     values: Option<&'n Node>,
     /// The targets of the definition's connections, in the form that Power Automate exports.
     references: Option<&'n Node>,
+    is_flow: bool,
     name: Option<&'n str>,
     /// The display name of the workflow.
     title: Option<&'n str>,
@@ -72,6 +73,7 @@ impl ActionReader<'_, LogicApps> {
             workflow.name = Name::from(name);
         }
         self.connect(&found);
+        self.format.is_flow = found.is_flow;
         let with_settings = self.with_settings(found.definition, settings, false);
         let found = DefinitionParts {
             definition: &with_settings,
@@ -111,6 +113,7 @@ impl ActionReader<'_, LogicApps> {
         if let Some(guard) = guard {
             run_first(guard, &mut workflow.body);
         }
+        self.await_turn(workflow, definition.span);
         if let Some(entry) = fields.get("outputs") {
             self.definition_outputs(entry, workflow);
         }
@@ -151,22 +154,33 @@ impl ActionReader<'_, LogicApps> {
 /// It is bare, or in `{definition, …}` or `{properties: {definition, …}}`.
 fn find(node: &Node) -> DefinitionParts<'_> {
     let inner = node.get("properties").unwrap_or(node);
-    match inner.get("definition") {
-        Some(definition) => DefinitionParts {
-            definition,
-            values: inner.get_any_case("parameters"),
-            references: inner.get_any_case("connectionReferences"),
-            name: node.get("name").and_then(Node::as_str),
-            title: inner.get("displayName").and_then(Node::as_str),
-            location: node.get("location").and_then(Node::as_str),
-        },
-        None => DefinitionParts {
+    let Some(definition) = inner.get("definition") else {
+        return DefinitionParts {
             definition: node,
             values: None,
             references: None,
+            is_flow: is_flow(node),
             name: None,
             title: None,
             location: None,
-        },
+        };
+    };
+    let references = inner.get_any_case("connectionReferences");
+    let kind = node.get("type").and_then(Node::as_str);
+    let is_typed = kind.is_some_and(|kind| kind.eq_ignore_ascii_case("Microsoft.Flow/flows"));
+    DefinitionParts {
+        definition,
+        values: inner.get_any_case("parameters"),
+        references,
+        is_flow: is_typed || references.is_some() || is_flow(definition),
+        name: node.get("name").and_then(Node::as_str),
+        title: inner.get("displayName").and_then(Node::as_str),
+        location: node.get("location").and_then(Node::as_str),
     }
+}
+
+/// Returns true if a definition declares the parameter that Power Automate adds to each flow.
+fn is_flow(definition: &Node) -> bool {
+    let parameters = definition.get_any_case("parameters");
+    parameters.is_some_and(|parameters| parameters.get_any_case("$authentication").is_some())
 }

@@ -78,6 +78,8 @@ fn stem_of(path: &str) -> String {
 
 #[derive(Default)]
 struct LogicApps {
+    /// Whether the definition is a flow of Power Automate, whose loops run one item at a time by default.
+    is_flow: bool,
     /// The names of the triggers. `runAfter` with the name of a trigger means that there is nothing to wait for.
     triggers: Vec<Name>,
     /// Whether the caller of the trigger waits for an answer. `None` if the type of the trigger is unknown.
@@ -103,7 +105,6 @@ impl Format for LogicApps {
         declares_variables: true,
         result_is_body: true,
         accepts_any_schema: true,
-        foreach_concurrency: 20,
         foreach_on_error: Some(OnError::Finish),
         until_test: Test::After,
         loops_survive_failures: true,
@@ -114,6 +115,10 @@ impl Format for LogicApps {
         has_extended_requests: false,
         is_deployed: true,
     };
+
+    fn foreach_concurrency(&self) -> u32 {
+        if self.is_flow { 1 } else { 20 }
+    }
 
     fn known_types() -> String {
         let shared = vocabulary::types().filter(|word| !LOOM_TYPES.contains(word));

@@ -8,7 +8,9 @@ use crate::actions::{member, names_option};
 use crate::builder::{nothing, object, only, step, text};
 use windlass_expression::Value;
 use windlass_model::hir::{After, Block, DagStep, Step, StepKind, Workflow};
-use windlass_model::model::{Missed, Name, Overlap, Schedule, Status, Trigger, When};
+use windlass_model::model::{
+    Concurrency, ConcurrencyPolicy, Missed, Name, Overlap, Schedule, Status, Trigger, When,
+};
 use windlass_source::diagnostic::nearest;
 use windlass_source::source::Entry;
 
@@ -108,15 +110,15 @@ impl ActionReader<'_, LogicApps> {
             let hint = "begin with a ParseJson of `@triggerBody()` that has the same schema";
             self.warning("not-supported", entry.key_span, what, hint);
         }
-        if let Some(configuration) = fields.get("runtimeConfiguration")
-            && let Some(data) = member(configuration, "secureData")
-        {
+        let configuration = fields.get("runtimeConfiguration");
+        if let Some(data) = configuration.and_then(|entry| member(entry, "secureData")) {
             let what = "`secureData` of a trigger hides nothing here: its input lies readable in \
                         the store";
             let hint =
                 "declare a parameter of type `securestring` for values that must stay hidden";
             self.warning("not-supported", data.key_span, what, hint);
         }
+        workflow.concurrency = configuration.and_then(|entry| self.trigger_concurrency(entry));
         let is_recurrence = label.is_some_and(|label| label.eq_ignore_ascii_case("Recurrence"));
         let recurrence = match is_recurrence {
             true => fields.required(self, "recurrence", first.key_span, RECURRENCE),
@@ -128,7 +130,10 @@ impl ActionReader<'_, LogicApps> {
         });
         workflow.schedule = recurrence.map(|recurrence| Schedule {
             when: When::Recurrence(recurrence),
-            overlap: Overlap::Skip,
+            overlap: match names_option(options, "SingleInstance") {
+                true => Overlap::Skip,
+                false => Overlap::Allow,
+            },
             missed: Missed::Skip,
         });
         workflow.trigger = Some(Trigger {
@@ -136,6 +141,25 @@ impl ActionReader<'_, LogicApps> {
             workflow: resource,
         });
         guard
+    }
+
+    /// Reads `concurrency.runs` of a trigger: further runs wait (Logic Apps reference, "Change trigger concurrency").
+    fn trigger_concurrency(&mut self, configuration: &Entry) -> Option<Concurrency> {
+        let runs = member(configuration, "concurrency")?;
+        let runs = member(runs, "runs")?;
+        let max = self
+            .whole(&runs.value)
+            .and_then(|runs| u32::try_from(runs).ok());
+        let Some(max @ 1..=100) = max else {
+            let hint = "for example concurrency: { runs: 1 }";
+            self.wrong_type(&runs.value, "`runs`", "a whole number from 1 to 100", hint);
+            return None;
+        };
+        Some(Concurrency {
+            key: None,
+            policy: ConcurrencyPolicy::Queue,
+            max,
+        })
     }
 
     /// Makes a step that cancels the run unless all conditions of a trigger hold.

@@ -62,7 +62,6 @@ impl Format for Loom {
         declares_variables: false,
         result_is_body: false,
         accepts_any_schema: false,
-        foreach_concurrency: 1,
         foreach_on_error: None,
         until_test: Test::Before,
         loops_survive_failures: false,

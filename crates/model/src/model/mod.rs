@@ -129,6 +129,19 @@ impl InputKind {
         }
     }
 
+    /// Returns the value of a variable of this kind that was declared without one.
+    #[must_use]
+    pub fn empty_value(self) -> Value {
+        match self {
+            Self::Any | Self::Object => Value::Null,
+            Self::String => Value::text(""),
+            Self::Integer => Value::Int(0),
+            Self::Number => Value::Float(0.0),
+            Self::Boolean => Value::Bool(false),
+            Self::Array => Value::array(Vec::new()),
+        }
+    }
+
     /// Returns the kind with its article, for messages.
     #[must_use]
     pub const fn described(self) -> &'static str {
