@@ -14,6 +14,9 @@ use windlass_value::{first_chars, hex};
 /// The label of a run that was started with a key. It has a hash of the request.
 pub const REQUEST_LABEL: &str = "windlass.request";
 
+/// The label with the id of the request that started a run with an id of the caller. Reports do not contain it.
+pub const START_LABEL: &str = "windlass.start";
+
 /// Prefix of the labels that only Windlass may set.
 const RESERVED: &str = "windlass.";
 
@@ -69,7 +72,41 @@ pub struct Started {
     pub fresh: bool,
 }
 
+impl StartOptions {
+    /// Stores the id of the request with the run, so that [`Engine::was_started_by`] recognizes a repeated request.
+    #[must_use]
+    pub fn request_id(self, id: Option<&str>) -> Self {
+        match id {
+            Some(id) => self.label(START_LABEL, id),
+            None => self,
+        }
+    }
+}
+
 impl Engine {
+    /// Returns whether the request with this id has started the run. Waits while the start is being stored.
+    ///
+    /// # Errors
+    /// Returns store errors.
+    pub async fn was_started_by(
+        &self,
+        run: &str,
+        request_id: Option<&str>,
+    ) -> Result<bool, EngineError> {
+        let Some(id) = request_id else {
+            return Ok(false);
+        };
+        for _ in 0..TRIES {
+            match self.inspector().header(run) {
+                Ok(header) => return Ok(header.labels.get(START_LABEL).is_some_and(|by| by == id)),
+                Err(EngineError::Store(StoreError::UnknownRun(_))) => {}
+                Err(error) => return Err(error),
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(false)
+    }
+
     /// Starts a run, or returns the run that an earlier equal request with this key started.
     ///
     /// Each workflow has its own keys: the same key starts another run of another workflow. A key is known for as long

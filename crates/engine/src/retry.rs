@@ -1,7 +1,9 @@
 //! Retries a run that did not succeed. The retry is a new run of the same program. It starts at its beginning with the
 //! same input, or at an iteration or an action, with the state that the run had there. The old run is unchanged.
 
-use super::{Engine, EngineError, REQUEST_LABEL, Started, Workflow, new_id, now};
+use super::{
+    Engine, EngineError, REQUEST_LABEL, START_LABEL, StartOptions, Started, Workflow, new_id, now,
+};
 use crate::launch::DEPTH_LABEL;
 use crate::scheduler::{Loader, PARENT_LABEL, ScheduleError, Start};
 use crate::state::adopt_writes;
@@ -25,7 +27,7 @@ pub const FAILED: &str = "failed";
 pub const FAILED_ITEMS: &str = "failed-items";
 
 impl Engine {
-    /// Retries a run that failed, timed out or was cancelled, with an id of the caller or a new one. `from` is a
+    /// Retries a run that failed, timed out or was cancelled. `options` may have an id, and further labels. `from` is a
     /// position: an action, an iteration, or the last parts of a path to one, as in the idempotency keys
     /// (`poll#14/fetch`). If the run was there several times, the retry starts from the last time. `FAILED` is the
     /// action that the run failed at. [`FAILED_ITEMS`] means the failed items of the only foreach that had failed
@@ -40,7 +42,7 @@ impl Engine {
         &self,
         run: &str,
         from: Option<&str>,
-        id: Option<String>,
+        options: StartOptions,
     ) -> Result<Started, EngineError> {
         let header = self.inspector().header(run)?;
         let of_items = from.and_then(failed_items);
@@ -56,15 +58,17 @@ impl Engine {
             });
         }
         let workflow = self.workflow_of(&header)?;
-        let id = Name::from(id.unwrap_or_else(|| new_id(&header.workflow)));
+        let id = Name::from(options.id.unwrap_or_else(|| new_id(&header.workflow)));
         let mut labels = header.labels;
-        // The idempotency key of the request belongs to the retried run.
+        // These belong to the request that started the retried run.
         labels.remove(REQUEST_LABEL);
+        labels.remove(START_LABEL);
         labels.remove(RETRY_FROM_LABEL);
         labels.remove(FAILED_ACTIONS_LABEL);
         // No run waits for the retry.
         labels.remove(PARENT_LABEL);
         labels.remove(DEPTH_LABEL);
+        labels.extend(options.labels);
         labels.insert(RETRY_LABEL.to_owned(), header.id.to_string());
         let mut state = None;
         if let Some(from) = from {

@@ -1,7 +1,7 @@
 //! A list of runs.
 
 use super::{RunRow, SUCCEEDED_WITH_FAILURES, StatusFilter, rows};
-use crate::{EngineError, Inspector, RunIndex, RunIndexEntry};
+use crate::{EngineError, Inspector, RunIndex, RunIndexEntry, START_LABEL};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -40,10 +40,13 @@ pub(super) fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Returns the labels of a run, without those that a report shows in another field.
+/// The labels that reports do not contain.
+const HIDDEN_LABELS: [&str; 2] = [FAILED_ACTIONS_LABEL, START_LABEL];
+
+/// Returns the labels of a run that reports contain.
 pub(super) fn shown_labels(header: &RunHeader) -> BTreeMap<String, String> {
     let mut labels = header.labels.clone();
-    labels.remove(FAILED_ACTIONS_LABEL);
+    labels.retain(|name, _| !HIDDEN_LABELS.contains(&&**name));
     labels
 }
 
@@ -158,7 +161,7 @@ impl ListFilter {
 /// Returns whether the id, the workflow or a label of a run contains this text, which is in lower case.
 fn names(entry: &RunIndexEntry, text: &str) -> bool {
     let labels = entry.labels().iter();
-    let labels = labels.filter(|(name, _)| *name != FAILED_ACTIONS_LABEL);
+    let labels = labels.filter(|(name, _)| !HIDDEN_LABELS.contains(&&***name));
     let labels = labels.flat_map(|(name, text)| [name.as_str(), text]);
     let mut names = labels.chain([&*entry.id, &**entry.workflow()]);
     names.any(|name| has(name, text))

@@ -35,6 +35,10 @@ pub struct StartRun {
     /// Id of the run. If absent, an id is made from the workflow's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
+    /// Id of this request, chosen by the caller, who can then repeat it: if this request has already started `run`, the
+    /// answer is its success again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
     /// Input of the run. If null or absent, the `input` of `stubs`, if they have one.
     #[serde(default)]
     pub input: Value,
@@ -169,6 +173,9 @@ pub struct RetryRun {
     /// beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
+    /// As for a start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
 }
 
 /// One command for many runs.
@@ -323,7 +330,7 @@ pub struct PruneRuns {
     /// Number of newest runs of each workflow that are not deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<usize>,
-    /// Only runs of this workflow.
+    /// Only runs of this workflow, or of one of several, with commas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
     /// Only runs with all of these labels.

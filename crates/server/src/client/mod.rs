@@ -339,7 +339,10 @@ impl Client {
         let request = PruneRuns {
             older_than: age.map(format_duration),
             keep: filter.keep,
-            workflow: filter.workflow.clone(),
+            workflow: match filter.workflows.is_empty() {
+                true => None,
+                false => Some(filter.workflows.join(",")),
+            },
             labels: filter.labels.clone(),
             status: filter.status.clone(),
             dry_run: filter.dry_run,

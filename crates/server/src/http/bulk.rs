@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use windlass_engine::{Actor, ErrorCode};
+use windlass_engine::{Actor, ErrorCode, StartOptions};
 
 /// Maximum number of runs in one request.
 const MANY: usize = 1_000;
@@ -84,7 +84,7 @@ async fn one(app: &App, verb: BulkVerb, run: &str) -> Result<BulkDone, Problem> 
         // Cancelling again succeeds, because a client that received no answer repeats the request.
         BulkVerb::Cancel => engine.cancel_again(run).await?,
         BulkVerb::Retry => {
-            let started = engine.retry(run, None, None).await?;
+            let started = engine.retry(run, None, StartOptions::default()).await?;
             return Ok(BulkDone {
                 new_run: Some(started.run.to_string()),
                 ..BulkDone::default()

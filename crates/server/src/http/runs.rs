@@ -131,16 +131,44 @@ pub(super) async fn start(
                 Some(id) => run_id(id)?,
                 None => new_id(&workflow.program().name),
             };
+            let request_id = start.request_id.as_deref();
             let options = scheduled(StartOptions {
-                id: Some(id),
+                id: Some(id.clone()),
                 labels: start.labels,
             });
-            let begun = app.engine.launch(&workflow, input, options);
-            let run = begun.await?;
-            Started { run, fresh: true }
+            let options = options.request_id(request_id);
+            let begun = app.engine.launch(&workflow, input, options).await;
+            let begun = begun.map(|run| Started { run, fresh: true });
+            or_repeated(&app, &id, request_id, begun).await?
         }
     };
     answer(&app, &started)
+}
+
+/// Returns the run of a start. If the run exists because this request was sent before, resumes it: its owner may have
+/// ended before it could answer.
+async fn or_repeated(
+    app: &App,
+    run: &str,
+    request_id: Option<&str>,
+    begun: Result<Started, EngineError>,
+) -> Result<Started, Problem> {
+    match begun {
+        Err(error)
+            if error.code() == ErrorCode::RunExists
+                && app.engine.was_started_by(run, request_id).await? =>
+        {
+            match app.engine.resume(run).await {
+                Err(error) if error.code() != ErrorCode::RunEnded => return Err(error.into()),
+                _ => {}
+            }
+            Ok(Started {
+                run: run.into(),
+                fresh: false,
+            })
+        }
+        other => Ok(other?),
+    }
 }
 
 /// Creates the answer to a start.
@@ -677,6 +705,13 @@ pub(super) async fn retry(
 ) -> Result<Response, Problem> {
     app.check_accepts_work(caller)?;
     let id = retry.run.map(run_id).transpose()?;
-    let started = app.engine.retry(&run, retry.from.as_deref(), id).await?;
-    answer(&app, &started)
+    let request_id = retry.request_id.as_deref();
+    let options = StartOptions {
+        id: id.clone(),
+        ..StartOptions::default()
+    };
+    let options = options.request_id(request_id);
+    let begun = app.engine.retry(&run, retry.from.as_deref(), options).await;
+    let id = id.unwrap_or_default();
+    answer(&app, &or_repeated(&app, &id, request_id, begun).await?)
 }
