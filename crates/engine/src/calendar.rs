@@ -122,18 +122,21 @@ pub(super) fn decide(
         return decide_each(schedule, past, &due.times, now, earlier, dropped);
     }
     let queues = schedule.overlap == Overlap::Queue;
+    let overlaps = schedule.overlap == Overlap::Skip && earlier.is_under_way();
+    let in_outage = |time: &&Timestamp| **time < past.process_start;
     // A time that waited for the end of the previous run was not missed, however long it waited.
     let waited = |time: &Timestamp| queues && earlier.delayed(*time);
     let missed = now.since(*last) > LATE_AFTER && !waited(last);
-    let start = match (schedule.overlap, earlier.is_under_way()) {
-        (Overlap::Queue, true) => {
-            return Decision {
-                next: Some(now.plus(QUEUED_AFTER)),
-                ..Decision::default()
-            };
-        }
-        (Overlap::Skip, true) => None,
-        _ if missed && schedule.missed == Missed::Skip => None,
+    let catches_up = overlaps && schedule.missed == Missed::RunOnce && in_outage(&first);
+    if catches_up || (queues && earlier.is_under_way()) {
+        return Decision {
+            next: Some(now.plus(QUEUED_AFTER)),
+            ..Decision::default()
+        };
+    }
+    let start = match schedule.missed {
+        _ if overlaps => None,
+        Missed::Skip if missed => None,
         _ => Some(*last),
     };
     let decided = Decision {
@@ -142,19 +145,21 @@ pub(super) fn decide(
         next,
         ..Decision::default()
     };
-    let overlaps = schedule.overlap == Overlap::Skip && earlier.is_under_way();
-    if overlaps || schedule.missed == Missed::RunOnce {
+    if schedule.missed == Missed::RunOnce {
         return decided;
     }
-    let without = |time: &&Timestamp| Some(**time) != start && !waited(time);
-    let known = due.times.iter().filter(without).count() as u64;
-    let dropped = match due.times.first() {
-        Some(first) if waited(first) => 0,
-        _ => due.dropped,
+    let is_missed = |time: &&Timestamp| match overlaps {
+        true => in_outage(time),
+        false => Some(**time) != start && !waited(time),
+    };
+    let known = due.times.iter().filter(is_missed).count() as u64;
+    let dropped = match is_missed(&first) {
+        true => due.dropped,
+        false => 0,
     };
     Decision {
         missed: known + dropped,
-        last_missed: due.times.iter().rev().find(without).copied(),
+        last_missed: due.times.iter().rev().find(is_missed).copied(),
         ..decided
     }
 }

@@ -140,6 +140,21 @@ fn what_overlaps_and_what_was_missed() {
     assert_eq!((made_up.start, made_up.until), (Some(five), Some(five)));
     assert_eq!(made_up.missed, 0);
 
+    // The process of the previous run died, and no process was running at three of the times.
+    let restarted = |schedule: &Schedule, earlier| {
+        let past = Past {
+            process_start: at("2026-11-21T03:30:00Z"),
+            ..since(anchor)
+        };
+        decide(schedule, past, at("2026-11-21T05:30:00Z"), earlier)
+    };
+    let waits = restarted(&once, UNDER_WAY);
+    assert_eq!((waits.start, waits.until), (None, None));
+    let reported = restarted(&skip, UNDER_WAY);
+    assert_eq!((reported.start, reported.until), (None, Some(five)));
+    let third = at("2026-11-21T03:00:00Z");
+    assert_eq!((reported.missed, reported.last_missed), (3, Some(third)));
+
     let queue = hourly(Overlap::Queue, Missed::Skip);
     let waits = decided(&queue, "2026-11-21T01:00:01Z", UNDER_WAY);
     assert_eq!((waits.start, waits.until), (None, None));
