@@ -197,6 +197,19 @@ async fn a_body_is_sent_as_what_it_is() {
             "application/x-www-form-urlencoded",
             json!("a=x+y&b=1&b=2"),
         ),
+        (
+            json!({
+                "body": { "a": ["x", 1], "rows.csv": { "$content-type": "text/csv", "$content": "aGk=" } },
+                "headers": { "content-type": "multipart/form-data; boundary=cut" },
+            }),
+            "multipart/form-data; boundary=cut",
+            json!(
+                "--cut\r\ncontent-disposition: form-data; name=\"a\"\r\n\r\nx\r\n\
+                 --cut\r\ncontent-disposition: form-data; name=\"a\"\r\n\r\n1\r\n\
+                 --cut\r\ncontent-disposition: form-data; name=\"rows.csv\"; filename=\"rows.csv\"\r\n\
+                 content-type: text/csv\r\n\r\nhi\r\n--cut--\r\n"
+            ),
+        ),
     ];
     for (mut inputs, content_type, body) in cases {
         inputs["method"] = json!("POST");

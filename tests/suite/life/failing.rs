@@ -726,3 +726,23 @@ on_failure: { type: shell, run: 'echo no mail >&2; exit 9' }
         .left(0, &[]);
     assert!(none.out.contains("no runs"), "{none:?}");
 }
+
+#[test]
+fn a_setting_that_keeps_a_call_from_its_server_is_named() {
+    let folder = Folder::new();
+    let missing = folder.path().join("missing.pem");
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let proxy = format!("http://{}", server.local_addr().unwrap());
+    drop(server);
+    let action =
+        "actions: { a: { type: http, inputs: { uri: \"http://example.org/\" }, retry: none } }";
+    let file = folder.file("w.yaml", action);
+    let ran = folder
+        .command(&["run", text(&file)])
+        .env("HTTP_PROXY", &proxy)
+        .env("SSL_CERT_FILE", &missing)
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    assert!(stderr.contains("(HTTP_PROXY is set)"), "{stderr}");
+}

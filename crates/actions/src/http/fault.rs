@@ -29,11 +29,17 @@ pub(super) fn connection_fault(url: &Url, error: reqwest::Error, is_first: bool)
         format!("the answer of {shown} broke off")
     };
     let refused = error.is_builder();
-    let nothing_sent = is_first && error.is_connect();
-    let message = match causes(&error.without_url()) {
-        causes if causes.is_empty() => what,
+    let is_connect = error.is_connect();
+    let nothing_sent = is_first && is_connect;
+    let causes = causes(&error.without_url());
+    let setting = is_connect.then(|| setting(url, &causes)).flatten();
+    let mut message = match &*causes {
+        "" => what,
         causes => format!("{what}: {causes}"),
     };
+    if let Some(setting) = setting {
+        message.push_str(&format!(" ({setting})"));
+    }
     if refused {
         Fault::new(fault_kind::INPUT, message)
     } else {
@@ -43,6 +49,21 @@ pub(super) fn connection_fault(url: &Url, error: reqwest::Error, is_first: bool)
             false => fault,
         }
     }
+}
+
+/// Names the environment variable that may be the cause of a connection that failed.
+fn setting(url: &Url, causes: &str) -> Option<String> {
+    let value = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    if causes.contains("certificate") {
+        let file = value("SSL_CERT_FILE").filter(|file| std::fs::File::open(file).is_err())?;
+        return Some(format!("SSL_CERT_FILE: {} cannot be read", file.display()));
+    }
+    let names = match url.scheme() {
+        "https" => ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"],
+        _ => ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"],
+    };
+    let set = names.into_iter().find(|name| value(name).is_some())?;
+    Some(format!("{set} is set"))
 }
 
 /// Lists the causes of an error (its sources). Each is listed once, because libraries often repeat a lower cause.

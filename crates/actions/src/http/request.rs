@@ -8,8 +8,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use percent_encoding::percent_decode_str;
 use reqwest::header::{
-    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue,
-    TRANSFER_ENCODING,
+    AUTHORIZATION, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HeaderMap,
+    HeaderName, HeaderValue, TRANSFER_ENCODING,
 };
 use reqwest::{Method, Url};
 use url::form_urlencoded;
@@ -22,6 +22,9 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// last output.
 pub(super) const PAGE_BASE: &str = "page_base";
 const FORM: &str = "application/x-www-form-urlencoded";
+
+/// The content type of a form with a part for each field.
+const MULTIPART_FORM: &str = "multipart/form-data";
 
 /// Builds the first request of an action. With the input `page`, this is a request to the address that the previous
 /// page named. The boolean is true if the request is sent to the server that the inputs name.
@@ -270,9 +273,12 @@ fn headers(inputs: Inputs<'_>) -> Result<HeaderMap, Fault> {
 
 fn set_body(call: &mut reqwest::Request, body: &Value) -> Result<(), Fault> {
     let sent_as = call.headers().get(CONTENT_TYPE);
-    let is_form = sent_as
-        .and_then(|value| value.to_str().ok())
-        .is_some_and(|value| value.to_lowercase().starts_with(FORM));
+    let sent_as = sent_as.and_then(|value| value.to_str().ok());
+    let sent_as = sent_as.unwrap_or_default().to_owned();
+    let is_sent_as = |kind: &str| {
+        let begins = sent_as.get(..kind.len());
+        begins.is_some_and(|begins| begins.eq_ignore_ascii_case(kind))
+    };
     match body {
         Value::String(text) => {
             default_type(call, "text/plain; charset=utf-8");
@@ -280,8 +286,11 @@ fn set_body(call: &mut reqwest::Request, body: &Value) -> Result<(), Fault> {
         }
         Value::Object(_) if body.get("$multipart").is_some() => set_multipart(call, body)?,
         Value::Object(_) if body.get("$content").is_some() => set_binary(call, body)?,
-        Value::Object(_) if is_form => {
+        Value::Object(_) if is_sent_as(FORM) => {
             *call.body_mut() = Some(form(body)?.into());
+        }
+        Value::Object(_) if is_sent_as(MULTIPART_FORM) => {
+            set_parts(call, &sent_as, &form_parts(body)?)?;
         }
         other => set_json(call, other),
     }
@@ -321,13 +330,55 @@ fn set_multipart(call: &mut reqwest::Request, body: &Value) -> Result<(), Fault>
     let sent_as = call.headers().get(CONTENT_TYPE);
     let sent_as = sent_as.and_then(|value| value.to_str().ok());
     let kind = sent_as.or(inputs.text("$content-type")?);
-    let kind = kind.unwrap_or("multipart/form-data");
-    let (kind, bytes) = multipart::encode(kind, &parts);
+    let kind = kind.unwrap_or(MULTIPART_FORM).to_owned();
+    set_parts(call, &kind, &parts)
+}
+
+fn set_parts(
+    call: &mut reqwest::Request,
+    kind: &str,
+    parts: &[MultipartPart],
+) -> Result<(), Fault> {
+    let (kind, bytes) = multipart::encode(kind, parts);
     let kind = HeaderValue::from_str(&kind)
         .map_err(|_| invalid("`body.$content-type` is not a valid header"))?;
     call.headers_mut().insert(CONTENT_TYPE, kind);
     *call.body_mut() = Some(bytes.into());
     Ok(())
+}
+
+/// Returns the parts of a form (RFC 7578): one for each member, or for each element of a member that is a list.
+/// `{"$content-type", "$content"}` is a file that has the name of the member.
+fn form_parts(body: &Value) -> Result<Vec<MultipartPart>, Fault> {
+    let inputs = Inputs::from_value("body", body)?;
+    let mut parts = Vec::new();
+    for (name, value) in inputs.all() {
+        if value.get("$content").is_some() {
+            let (kind, bytes) = binary(value)?;
+            let kind = kind.unwrap_or("application/octet-stream").to_owned();
+            parts.push(form_part(name, Some(kind), bytes)?);
+            continue;
+        }
+        for (name, text) in repeated("body", name, value)? {
+            parts.push(form_part(name, None, text.into_bytes())?);
+        }
+    }
+    Ok(parts)
+}
+
+fn form_part(name: &str, kind: Option<String>, bytes: Vec<u8>) -> Result<MultipartPart, Fault> {
+    let quoted = name.replace('"', "%22");
+    let mut disposition = format!("form-data; name=\"{quoted}\"");
+    if kind.is_some() {
+        disposition.push_str(&format!("; filename=\"{quoted}\""));
+    }
+    let value = HeaderValue::from_bytes(disposition.as_bytes())
+        .map_err(|_| invalid(format!("`body.{name}` is not a valid name of a part")))?;
+    Ok(MultipartPart {
+        headers: HeaderMap::from_iter([(CONTENT_DISPOSITION, value)]),
+        kind,
+        bytes,
+    })
 }
 
 fn part(item: &Value) -> Result<MultipartPart, Fault> {
