@@ -12,6 +12,7 @@ use super::remote_engine;
 use super::signals::Signals;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
@@ -19,7 +20,7 @@ use tokio::time::Instant;
 use windlass_engine::report::{AwaitedRun, ListFilter, StatusFilter, StatusReport, list, status};
 use windlass_engine::{
     CONCURRENCY_LABEL, Engine, EngineError, ErrorCode, LoadOptions, Notice, Run, RunStatus,
-    StartOptions, StoreKind, Timestamp, Value, Workflow, now,
+    StartOptions, StoreKind, Timestamp, Value, Workflow, new_id, now,
 };
 use windlass_server::ControlSocket;
 use windlass_server::api::{FileText, LocalStart, RetryRun, StartRun};
@@ -322,12 +323,11 @@ impl Session {
         &mut self,
         send: impl AsyncFn(&Client) -> Result<T, ClientError>,
     ) -> Result<OwnerReply<T>, Failure> {
-        let mut lost = false;
         let patience = Instant::now() + RETRY_TIME;
         loop {
             if let Role::Owned { engine, .. } = &self.role {
                 let engine = Arc::clone(engine);
-                return Ok(OwnerReply::Owned { engine, lost });
+                return Ok(OwnerReply::Owned { engine });
             }
             let answer = match self.setup.client().await {
                 Ok(client) => send(&client).await,
@@ -338,13 +338,8 @@ impl Session {
                     if error.is_gone()
                         && (self.setup.server.is_none() || Instant::now() < patience) =>
                 {
-                    lost = true;
                     tokio::time::sleep(RETRY_EVERY).await;
                     self.renew(&[]).await?;
-                }
-                // An earlier owner has started the run before it ended, so the run already exists.
-                Err(error) if lost && error.code() == Some(ErrorCode::RunExists) => {
-                    return Ok(OwnerReply::Repeated);
                 }
                 other => return Ok(OwnerReply::Answered(other?)),
             }
@@ -353,7 +348,10 @@ impl Session {
 
     /// Starts a run. The run's first step is durable when this returns.
     pub async fn start(&mut self, new: &NewRun<'_>) -> Result<(), Failure> {
-        let request = self.start_request(new);
+        let request_id = new_id("start");
+        // Without an owner that could end, the request is sent once.
+        let stored_id = self.is_joined().then_some(&*request_id);
+        let request = self.start_request(new, &request_id);
         let reply = self.send_request(async |client| client.start(&request).await);
         let reply = reply.await?;
         let mut options = StartOptions {
@@ -367,8 +365,9 @@ impl Session {
             };
             options = options.scheduled(name, time);
         }
+        options = options.request_id(stored_id);
         let handle = Mutex::new(None);
-        self.start_if_owner(new.id, reply, async |engine| {
+        self.start_if_owner(new.id, &request_id, reply, async |engine| {
             let stored;
             let workflow = match new.source {
                 Source::Loaded(workflow) => workflow,
@@ -393,15 +392,17 @@ impl Session {
 
     /// Retries the ended run `run`. The retry is a new run with the id `id`.
     pub async fn retry(&mut self, run: &str, id: &str, from: Option<&str>) -> Result<(), Failure> {
+        let request_id = new_id("retry");
         let request = RetryRun {
             run: Some(id.to_owned()),
             from: from.map(str::to_owned),
+            request_id: Some(request_id.clone()),
         };
         let reply = self.send_request(async |client| client.retry(run, &request).await);
         let reply = reply.await?;
-        self.start_if_owner(id, reply, async |engine| {
-            let retried = engine.retry(run, from, Some(id.to_owned()));
-            retried.await.map(drop)
+        self.start_if_owner(id, &request_id, reply, async |engine| {
+            let options = StartOptions::default().id(id).request_id(Some(&request_id));
+            engine.retry(run, from, options).await.map(drop)
         })
         .await
     }
@@ -413,8 +414,7 @@ impl Session {
             .await?
         {
             OwnerReply::Answered(report) => Ok(report.workflow),
-            OwnerReply::Repeated => Ok(String::from("run")),
-            OwnerReply::Owned { engine, .. } => {
+            OwnerReply::Owned { engine } => {
                 Ok(engine.inspector().header(run)?.workflow.to_string())
             }
         }
@@ -426,9 +426,8 @@ impl Session {
             .send_request(async |client| client.status(run).await)
             .await?;
         let (own, status) = match reply {
-            OwnerReply::Repeated => return Ok(true),
             OwnerReply::Answered(report) => (report.program, report.status),
-            OwnerReply::Owned { engine, .. } => {
+            OwnerReply::Owned { engine } => {
                 let header = engine.inspector().header(run)?;
                 (header.program.to_string(), header.status)
             }
@@ -437,27 +436,31 @@ impl Session {
     }
 
     /// Starts the run by calling `start`, if this process is now the owner.
-    /// If an earlier owner has already started the run, resumes it, so that it does not run twice.
+    /// If an earlier owner has already started the run for this request, resumes it, so that it does not run twice.
     async fn start_if_owner(
         &mut self,
         id: &str,
+        request_id: &str,
         reply: OwnerReply<String>,
         start: impl AsyncFn(&Engine) -> Result<(), EngineError>,
     ) -> Result<(), Failure> {
-        match reply {
+        let engine = match reply {
             OwnerReply::Answered(_) => return Ok(()),
-            OwnerReply::Repeated => {}
-            OwnerReply::Owned { engine, lost } => match start(&engine).await {
-                Err(error) if lost && error.code() == ErrorCode::RunExists => {}
-                other => return Ok(other?),
-            },
+            OwnerReply::Owned { engine } => engine,
+        };
+        match start(&engine).await {
+            Err(error)
+                if error.code() == ErrorCode::RunExists
+                    && engine.was_started_by(id, Some(request_id)).await? => {}
+            other => return Ok(other?),
         }
         self.resume(id).await
     }
 
-    fn start_request(&self, new: &NewRun<'_>) -> StartRun {
+    fn start_request(&self, new: &NewRun<'_>, request_id: &str) -> StartRun {
         let request = StartRun {
             run: Some(new.id.to_owned()),
+            request_id: Some(request_id.to_owned()),
             input: new.input.clone(),
             labels: new.labels.clone(),
             scheduled_time: new.scheduled_time,
@@ -502,7 +505,7 @@ impl Session {
             .send_request(async |client| client.resume(run).await)
             .await
         {
-            Ok(OwnerReply::Owned { engine, .. }) => {
+            Ok(OwnerReply::Owned { engine }) => {
                 engine.resume(run).await.map(drop).map_err(Failure::from)
             }
             other => other.map(drop),
@@ -520,8 +523,7 @@ impl Session {
             .await?
         {
             OwnerReply::Answered(runs) => Ok(runs),
-            OwnerReply::Repeated => Ok(Vec::new()),
-            OwnerReply::Owned { engine, .. } => {
+            OwnerReply::Owned { engine } => {
                 // Runs that wait for a time or for their turn continue only while a process owns the store.
                 let mut runs: Vec<String> = engine.inspector().run_index(|index| {
                     let waiting = index.all().filter(|run| {
@@ -553,8 +555,7 @@ impl Session {
             .await?
         {
             OwnerReply::Answered(report) => report,
-            OwnerReply::Repeated => return Ok(0),
-            OwnerReply::Owned { engine, .. } => list(engine.inspector(), &filter)?,
+            OwnerReply::Owned { engine } => list(engine.inspector(), &filter)?,
         };
         Ok(report.runs.len() + report.more)
     }
@@ -637,25 +638,17 @@ impl Session {
         Ok(())
     }
 
-    /// Starts no more effects, and waits for those in flight.
-    /// The wait ends when all effects have ended, when [`GRACE`] is over, or when a Unix signal arrives. A second
-    /// call does nothing.
+    /// Starts no more effects, and waits for those in flight, at most for [`GRACE`] or until a Unix signal arrives. A
+    /// second call does nothing.
     pub async fn drain(&mut self, signals: &mut Signals) {
-        if let Role::Owned { engine, .. } = &self.role
-            && !std::mem::replace(&mut self.drained, true)
-        {
-            // If the store is gone, no result of an effect can be stored. So the effects have no time to end.
-            let grace = engine.in_place().await.map_or(Duration::ZERO, |()| GRACE);
-            tokio::select! {
-                _ = tokio::time::timeout(grace, engine.drain()) => {}
-                () = signals.next() => {}
-            }
-        }
+        self.end_effects(EffectsEnd::InGrace, signals).await;
     }
 
-    /// Drains the session, unless this was already done, and releases the store.
+    /// Waits for the effects in flight, unless this was already done, and releases the store.
+    /// Effects of other commands may be in flight. They would be repeated if this process aborted them, so it waits
+    /// until they end or a Unix signal arrives.
     pub async fn close(mut self, signals: &mut Signals) {
-        self.drain(signals).await;
+        self.end_effects(EffectsEnd::Whenever, signals).await;
         let Role::Owned { engine, socket } = self.role else {
             return;
         };
@@ -664,17 +657,53 @@ impl Session {
         }
         engine.stop().await;
     }
+
+    async fn end_effects(&mut self, end: EffectsEnd, signals: &mut Signals) {
+        let Role::Owned { engine, .. } = &self.role else {
+            return;
+        };
+        if std::mem::replace(&mut self.drained, true) {
+            return;
+        }
+        let mut drained = pin!(engine.drain());
+        let mut is_announced = false;
+        loop {
+            // If the store is gone, no result of an effect can be stored. So the effects have no time to end.
+            let grace = engine.in_place().await.map_or(Duration::ZERO, |()| GRACE);
+            tokio::select! {
+                () = &mut drained => return,
+                () = signals.next() => return,
+                () = tokio::time::sleep(grace) => {}
+            }
+            let waits = matches!(end, EffectsEnd::Whenever) && !grace.is_zero();
+            if !waits || engine.in_flight().await == 0 {
+                return;
+            }
+            if !std::mem::replace(&mut is_announced, true) {
+                self.setup.screen.say(
+                    "this process still executes an action for another command, and ends after it (Ctrl-C aborts the \
+                     action, which then runs again)",
+                );
+            }
+        }
+    }
+}
+
+/// When the wait for effects in flight ends, at the latest.
+#[derive(Clone, Copy)]
+enum EffectsEnd {
+    /// After [`GRACE`].
+    InGrace,
+    /// When all effects have ended.
+    Whenever,
 }
 
 /// How a request to the owner ended.
 enum OwnerReply<T> {
     Answered(T),
-    /// An earlier owner has executed the request before it ended.
-    Repeated,
-    /// This process is the owner. If `lost` is true, another owner has ended during the request.
+    /// This process is the owner.
     Owned {
         engine: Arc<Engine>,
-        lost: bool,
     },
 }
 

@@ -4,6 +4,7 @@ use super::process::{Following, Place};
 use crate::serve::{Server, Start};
 use nix::sys::signal::Signal::{self, SIGHUP, SIGINT, SIGTERM};
 use serde_json::json;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
 const NAP: &str = "
@@ -78,6 +79,66 @@ fn what_is_in_flight_is_cut_and_repeated_under_its_key() {
     let keys = lines(&keys, 2);
     assert_eq!(keys.len(), 2, "{keys:?}");
     assert_eq!(keys[0], keys[1]);
+}
+
+#[test]
+fn a_taken_id_stays_taken_while_the_owner_ends() {
+    let place = Place::new();
+    let seen = place.dir.path().join("seen");
+    let text = format!(
+        "actions: {{ slow: {{ type: shell, run: \"touch {}; sleep 1000\" }} }}\n",
+        seen.display()
+    );
+    let file = place.file("slow.yaml", &text);
+    let first = place.file(
+        "first.yaml",
+        "actions: { a: { type: compose, inputs: yesterday } }\noutputs: { a: \"@outputs('a')\" }\n",
+    );
+    let ran = place.run(&["run", &first, "--id", "job"]);
+    assert!(ran.status.success(), "{ran:?}");
+    let other = place.file(
+        "other.yaml",
+        "actions: { a: { type: compose, inputs: today } }\n",
+    );
+    let owner = place.follow(&["run", &file, "--id", "slow"]);
+    while !seen.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    // It ends only when its grace period is over, and refuses requests until then.
+    send(&owner, SIGTERM);
+    let start = place.run(&["run", &other, "--id", "job"]);
+    let stderr = String::from_utf8_lossy(&start.stderr);
+    assert_eq!(start.status.code(), Some(2), "{start:?}");
+    assert!(stderr.contains("there is a run job already"), "{stderr}");
+    let retry = place.run(&["retry", "slow", "--id", "job"]);
+    assert_eq!(retry.status.code(), Some(2), "{retry:?}");
+    drop(owner);
+}
+
+#[test]
+fn a_command_that_ends_does_not_abort_the_action_of_another_one() {
+    let place = Place::new();
+    let in_place = |name: &str| place.dir.path().join(name).display().to_string();
+    let (first, second, log) = (in_place("first"), in_place("second"), in_place("log"));
+    let waits = |file: &str| format!("while [ ! -e {file} ]; do sleep 0.01; done");
+    let action = |run: String| format!("actions: {{ a: {{ type: shell, run: \"{run}\" }} }}\n");
+    let own = place.file("own.yaml", &action(waits(&first)));
+    let other = place.file(
+        "other.yaml",
+        &action(format!("echo begun >> {log}; {}", waits(&second))),
+    );
+    let mut owner = place.follow(&["run", &own]);
+    owner.until("ActionStarted", "a");
+    let joined = place.follow(&["run", &other]);
+    lines(Path::new(&log), 1);
+    place.file("first", "");
+    let stderr = BufReader::new(owner.child.stderr.take().unwrap());
+    let mut said = stderr.lines().map(Result::unwrap);
+    assert!(said.any(|line| line.contains("executes an action for another command")));
+    place.file("second", "");
+    assert!(owner.child.wait().unwrap().success());
+    joined.result();
+    assert_eq!(lines(Path::new(&log), 1).len(), 1);
 }
 
 #[test]
