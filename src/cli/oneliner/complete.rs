@@ -312,7 +312,7 @@ pub(super) fn misspelt_next(next: &NextPage, given: &str) -> Option<(String, Val
 
 /// Returns the condition that holds if the last member of a path is missing and not just null.
 /// Returns `None` if the expression is not a path.
-fn missing_member(expression: &str) -> Option<String> {
+pub(super) fn missing_member(expression: &str) -> Option<String> {
     let mut rest = expression.strip_prefix(LOOK_OUTPUTS)?;
     let mut out = LOOK_OUTPUTS.to_owned();
     while !rest.is_empty() {

@@ -1,7 +1,7 @@
 //! The workflow file of `paginate`.
 //! A "line" is the command line of `paginate`, and a "row" is an item of a page.
 
-use super::complete::{Total, misspelt_next};
+use super::complete::{Total, missing_member, misspelt_next};
 use super::file::{
     LOOK_OUTPUTS, OUTPUT_NAMES, delay, duration_text, literal, reads_members, request,
     to_file_expression,
@@ -52,6 +52,10 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
     let items = to_file_expression(&args.items);
     // A filter in `--items` removes rows, so the rows of the server are counted before the filter.
     let (all, filter) = before_filters(&items);
+    let no_rows = match missing_member(&all) {
+        Some(missing) => format!("({missing} or not ({all}))"),
+        None => format!("not ({all})"),
+    };
     let end = args.end.as_deref().map(end_of_pages).transpose()?;
     let count = |rows: &str| format!("(({rows}) or []) | length");
     let mut get = with_retries(request(&args.url, &args.request)?);
@@ -92,7 +96,7 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
             Some(_) => format!("({answer} is none and {LOOK_OUTPUTS}.statusCode != 204) or "),
         };
         let failed = format!(
-            "{is_empty}{is_text}{answer} is mapping and ({answer}.get('error') or {answer}.get('errors')) and not ({all})"
+            "{is_empty}{is_text}{answer} is mapping and ({answer}.get('error') or {answer}.get('errors')) and {no_rows}"
         );
         let page = format!("{LOOK_OUTPUTS}.statusCode < 400 and not ({failed})");
         let expected = match is_page {

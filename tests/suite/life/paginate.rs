@@ -761,6 +761,7 @@ fn a_failure_behind_what_only_looks_like_a_total_is_no_end() {
         (503, json!(null)),
         (429, json!(null)),
         (200, json!({ "items": [], "error": { "code": "timeout" } })),
+        (200, json!({ "error": "try again" })),
     ];
     for (status, body) in failures {
         let mut has_failed = false;
