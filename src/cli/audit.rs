@@ -19,6 +19,9 @@ pub async fn run(global: &Global, screen: Screen, args: &AuditArgs) -> Result<Ex
     // Without a server the files are read directly, because they can be read while another process writes them.
     let report = match remote(global)? {
         Some(client) => client.audit(&filter).await?,
+        None if !global.state.is_dir() => {
+            return Err(EngineError::NoStore(global.state.clone()).into());
+        }
         None => audit(&global.state, &filter)?,
     };
     match args.output.output {

@@ -13,6 +13,22 @@ pub async fn backup(global: &Global, args: &BackupArgs) -> Result<Exit, Failure>
     check_no_server(global, "backup")?;
     // The path is made absolute, because the owner may have another working directory.
     let dir = std::path::absolute(&args.dest).map_err(Failure::Machine)?;
+    if dir.starts_with(
+        std::path::absolute(&global.state)
+            .map_err(Failure::Machine)?
+            .join("store"),
+    ) {
+        return Err(Failure::Usage(format!(
+            "{} is in the directory of the database, which can be replaced: choose another directory",
+            dir.display()
+        )));
+    }
+    if dir.exists() && !dir.is_dir() {
+        return Err(Failure::Usage(format!(
+            "{} is not a directory",
+            dir.display()
+        )));
+    }
     let copied = command(
         global,
         async |client| client.backup(&dir).await,
@@ -38,6 +54,14 @@ pub async fn restore(global: &Global, args: &RestoreArgs) -> Result<Exit, Failur
     // A copy has the same database as its original, so `--store` must name this one.
     if let Some(kind) = global.store {
         kind.check(&args.source).map_err(EngineError::from)?;
+    }
+    if let (Ok(source), Ok(state)) = (args.source.canonicalize(), global.state.canonicalize())
+        && source == state
+    {
+        return Err(Failure::Usage(format!(
+            "{} is the store to replace: name the directory of a backup",
+            args.source.display()
+        )));
     }
     let copied = restored(&args.source, &global.state, args.replace)?;
     print_result(args.output.output, &copied, "restored in")

@@ -13,8 +13,9 @@ use super::output::{self, Format, Screen, counted};
 use super::prompt;
 use super::status::report;
 use serde_json::json;
+use std::collections::HashSet;
 use windlass_engine::report::{ListFilter, QuestionReport, StatusFilter};
-use windlass_engine::{Actor, CHOICE, Engine, RunStatus, TURN_SIGNAL, Value, new_id};
+use windlass_engine::{Actor, CHOICE, Engine, RETRY_LABEL, RunStatus, TURN_SIGNAL, Value, new_id};
 use windlass_server::api::{self, BulkDone, BulkFailed, BulkReport, BulkVerb};
 
 pub async fn pause(global: &Global, screen: Screen, args: &RunArg) -> Result<Exit, Failure> {
@@ -53,21 +54,35 @@ pub async fn cancel(global: &Global, screen: Screen, args: &RunArg) -> Result<Ex
 }
 
 /// Returns the ids of the selected runs, newest first.
-/// Without `--status`, only those runs are selected to which the verb can be applied.
+/// Only those runs are selected to which the verb can be applied. A run that was retried is not retried again.
 pub async fn select_runs(
     global: &Global,
+    screen: Screen,
     verb: BulkVerb,
     many: &ManyArgs,
 ) -> Result<Vec<String>, Failure> {
     let mut status = statuses(&many.status)?;
+    let fits = |status: &RunStatus| match verb {
+        BulkVerb::Pause => status.is_progressing(),
+        BulkVerb::Resume | BulkVerb::Cancel => !status.is_final(),
+        BulkVerb::Retry => status.is_final() && *status != RunStatus::Succeeded,
+    };
+    let fitting = || RunStatus::ALL.into_iter().filter(fits);
+    let unfitting = status.iter().find(|status| match status {
+        StatusFilter::SucceededWithFailures => !fits(&RunStatus::Succeeded),
+        StatusFilter::Is(status) => !fits(status),
+    });
+    // `retry --failed-items` accepts runs that succeeded.
+    if let Some(status) = unfitting.filter(|_| verb != BulkVerb::Retry) {
+        let words: Vec<&str> = fitting().map(RunStatus::as_str).collect();
+        return Err(Failure::Usage(format!(
+            "--status {}: this command changes only runs that are {}",
+            status.as_str(),
+            words.join(", ")
+        )));
+    }
     if status.is_empty() {
-        let fits = |status: &RunStatus| match verb {
-            BulkVerb::Pause => status.is_progressing(),
-            BulkVerb::Resume | BulkVerb::Cancel => !status.is_final(),
-            BulkVerb::Retry => status.is_final() && *status != RunStatus::Succeeded,
-        };
-        let fitting = RunStatus::ALL.into_iter().filter(fits);
-        status.extend(fitting.map(StatusFilter::Is));
+        status.extend(fitting().map(StatusFilter::Is));
     }
     let filter = ListFilter {
         status,
@@ -77,7 +92,32 @@ pub async fn select_runs(
         ..ListFilter::default()
     };
     let listed = runs(global, &filter).await?;
-    Ok(listed.runs.into_iter().map(|row| row.summary.run).collect())
+    let mut selected: Vec<String> = listed.runs.into_iter().map(|row| row.summary.run).collect();
+    if verb == BulkVerb::Retry {
+        let retried = retried_runs(global, filter).await?;
+        let count = selected.len();
+        selected.retain(|run| !retried.contains(run));
+        let skipped = count - selected.len();
+        if skipped > 0 {
+            let runs = counted(skipped as u64, "run");
+            screen.say(format!("{runs} left out: retried before"));
+        }
+    }
+    Ok(selected)
+}
+
+/// Returns the ids of the runs that were retried. A retry has the workflow and the labels of the retried run.
+async fn retried_runs(global: &Global, filter: ListFilter) -> Result<HashSet<String>, Failure> {
+    let filter = ListFilter {
+        status: Vec::new(),
+        stuck_since: None,
+        ..filter
+    };
+    let listed = runs(global, &filter).await?;
+    let labels = listed.runs.into_iter().map(|row| row.summary.labels);
+    Ok(labels
+        .filter_map(|mut labels| labels.remove(RETRY_LABEL))
+        .collect())
 }
 
 /// Prints which runs the command would change (`--dry-run`).
@@ -98,7 +138,7 @@ async fn run_bulk(
     verb: BulkVerb,
     args: &RunArg,
 ) -> Result<Exit, Failure> {
-    let runs = select_runs(global, verb, &args.many).await?;
+    let runs = select_runs(global, screen, verb, &args.many).await?;
     if args.many.dry_run {
         return print_dry_run(screen, &runs, &args.output);
     }

@@ -1,7 +1,7 @@
 //! `windlass doctor`: checks the store and what it needs from the machine, and repairs a store.
 
 use super::access::{is_owned, remote};
-use super::args::{DoctorArgs, Global};
+use super::args::{DoctorArgs, Global, STATE};
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen, counted};
 use nix::sys::resource::{Resource, getrlimit};
@@ -74,6 +74,10 @@ pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<E
         return print_report(&report, screen, args);
     }
     let state = &global.state;
+    // Without --state, there is no store before the first run.
+    if state != Path::new(STATE) && !state.is_dir() {
+        return Err(EngineError::NoStore(state.clone()).into());
+    }
     let owned = is_owned(global).await?;
     if owned && args.repair {
         return Err(Failure::Taken(String::from(
@@ -105,8 +109,9 @@ pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<E
                 checks.push(Check::new("store", Health::Warning, error.to_string()));
             }
             Err(EngineError::Store(error @ StoreError::Io(_))) => {
-                let found =
-                    format!("{error}: free disk space and check again; the store is not damaged");
+                let found = format!(
+                    "{error}: it can be checked only where it can be written; this does not mean that it is damaged"
+                );
                 checks.push(Check::new("store", Health::Bad, found));
             }
             Err(EngineError::Store(error @ StoreError::Unopened { .. })) => {

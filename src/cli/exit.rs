@@ -151,6 +151,9 @@ impl Failure {
                 "choose another directory; `restore --replace` replaces the store and renames the \
                  old one",
             ),
+            ErrorCode::SameKey => {
+                Some("if no process executes that run, `windlass resume` with its id continues it")
+            }
             ErrorCode::NoStore => Some("`windlass run` makes one; --state says where it is"),
             _ => None,
         };
@@ -215,6 +218,10 @@ fn of_disk(error: &io::Error) -> &'static str {
             "the directory is not writable: choose another directory with --state, or mount it \
              read-write"
         }
+        Some(Errno::EACCES | Errno::EPERM) => {
+            "this user cannot write there; a store belongs to the user who created it"
+        }
+        Some(Errno::EFBIG) => "raise the limit of a file's size: `ulimit -f`",
         Some(Errno::ENOLCK | Errno::EOPNOTSUPP | Errno::ENOSYS) => {
             "files cannot be locked there, as on some network file systems: choose a local \
              directory with --state"

@@ -60,13 +60,20 @@ pub async fn report(
 
 /// Returns messages about those parts of the history that are no longer stored.
 pub fn missing_parts(report: &HistoryReport) -> Vec<String> {
-    let counts = [
-        (report.forgotten, "iterations"),
-        (report.forgotten_events, "events"),
-    ];
-    let gone = counts.iter().filter(|(count, _)| *count > 0);
-    gone.map(|(count, what)| format!("the first {count} {what} are no longer stored"))
-        .collect()
+    let run = &report.run;
+    let iterations = (report.forgotten > 0).then(|| {
+        format!(
+            "the first {} iterations are not listed: `windlass export {run}` has the first ones and the failed ones",
+            report.forgotten
+        )
+    });
+    let events = (report.forgotten_events > 0).then(|| {
+        format!(
+            "the first {} events are no longer stored",
+            report.forgotten_events
+        )
+    });
+    iterations.into_iter().chain(events).collect()
 }
 
 /// Returns a line for each iteration, then a line for each event.

@@ -205,9 +205,11 @@ pub fn inputs(file: Option<&Path>, flags: &[String]) -> Result<Value, Failure> {
             }
         },
     };
+    let mut given = Object::new();
     for flag in flags {
-        pairs(flag, "-i", &mut map)?;
+        pairs(flag, "-i", &mut given)?;
     }
+    map.extend(given);
     Ok(Value::object(map))
 }
 
@@ -264,8 +266,10 @@ fn pairs(flag: &str, which: &str, into: &mut Object) -> Result<(), Failure> {
             (name, value)
         }
     };
-    into.insert(Arc::from(name), value);
-    Ok(())
+    match into.insert(Arc::from(name), value) {
+        None => Ok(()),
+        Some(_) => Err(Failure::Usage(format!("{which}: `{name}` has two values"))),
+    }
 }
 
 fn no_json(which: &str, name: &str, text: &str, error: &impl std::fmt::Display) -> String {

@@ -9,7 +9,8 @@ use super::inputs;
 use super::list::statuses;
 use super::output::{self, Format, Screen, counted};
 use serde::Serialize;
-use windlass_engine::{Compacted, PruneFilter, Pruned, compact, now};
+use windlass_engine::report::StatusFilter;
+use windlass_engine::{Compacted, PruneFilter, Pruned, RunStatus, compact, now};
 
 #[derive(Debug, Serialize)]
 struct Report {
@@ -24,9 +25,9 @@ pub async fn prune(global: &Global, screen: Screen, args: &PruneArgs) -> Result<
     let filter = PruneFilter {
         older_than_ms,
         keep: args.keep,
-        workflow: args.workflow.clone(),
+        workflows: args.workflow.clone(),
         labels: inputs::labels(&args.label)?,
-        status: statuses(&args.status)?,
+        status: final_statuses(&args.status)?,
         dry_run: args.dry_run,
     };
     if args.compact {
@@ -66,6 +67,21 @@ pub async fn prune(global: &Global, screen: Screen, args: &PruneArgs) -> Result<
         format => output::document(format, &report)?,
     }
     Ok(Exit::Succeeded)
+}
+
+fn final_statuses(words: &[String]) -> Result<Vec<StatusFilter<RunStatus>>, Failure> {
+    let statuses = statuses(words)?;
+    let unended = statuses.iter().find_map(|status| match status {
+        StatusFilter::Is(status) if !status.is_final() => Some(status),
+        _ => None,
+    });
+    match unended {
+        Some(status) => Err(Failure::Usage(format!(
+            "--status {}: only runs that have ended can be deleted",
+            status.as_str()
+        ))),
+        None => Ok(statuses),
+    }
 }
 
 /// Checks that `--compact` is possible. No process may own the store, and `--dry-run` must not be set.

@@ -13,7 +13,7 @@ use windlass_server::api::BulkVerb;
 pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<Exit, Failure> {
     let runs = match &args.run {
         Some(run) => vec![run.clone()],
-        None => select_runs(global, BulkVerb::Retry, &args.many).await?,
+        None => select_runs(global, screen, BulkVerb::Retry, &args.many).await?,
     };
     if args.many.dry_run || runs.is_empty() {
         return print_dry_run(screen, &runs, &args.owner.output);

@@ -64,19 +64,40 @@ async fn list(global: &Global, args: &StateListArgs) -> Result<Exit, Failure> {
 }
 
 async fn get(global: &Global, args: &StateGetArgs) -> Result<Exit, Failure> {
-    let StateName { workflow, name, .. } = &args.which;
-    let origin = origin(&args.which);
-    let report = inspect(
-        global,
-        async |client| client.state_value(workflow, name, origin).await,
-        |store| store.state_value(workflow, name, origin),
-    );
-    let report = report.await?;
+    let report = stored(global, &args.which).await?;
     match args.output.output {
         Format::Table => output::print(report.value.to_text())?,
         format => output::document(format, &report)?,
     }
     Ok(Exit::Succeeded)
+}
+
+async fn stored(global: &Global, which: &StateName) -> Result<StateReport, Failure> {
+    let StateName { workflow, name, .. } = which;
+    let origin = origin(which);
+    inspect(
+        global,
+        async |client| client.state_value(workflow, name, origin).await,
+        |store| store.state_value(workflow, name, origin),
+    )
+    .await
+}
+
+/// Returns an error if a text would replace a value of another type, such as a number. That is hardly ever meant.
+async fn check_type(global: &Global, args: &StateSetArgs) -> Result<(), Failure> {
+    // A value that does not exist, or a store that cannot be read, is for the write to report.
+    let Ok(before) = stored(global, &args.which).await else {
+        return Ok(());
+    };
+    match before.value {
+        Value::Null | Value::String(_) => Ok(()),
+        other => Err(Failure::Usage(format!(
+            "`{}` is {}, and `{}` is text: write the value as JSON, with --json",
+            args.which.name,
+            other.kind(),
+            args.value
+        ))),
+    }
 }
 
 /// Parses a value on the command line. If `is_json` is true, it is JSON, and otherwise text.
@@ -94,6 +115,9 @@ fn value(text: &str, is_json: bool) -> Result<Value, Failure> {
 async fn set(global: &Global, args: &StateSetArgs) -> Result<Exit, Failure> {
     let StateName { workflow, name, .. } = &args.which;
     let origin = origin(&args.which);
+    if !args.json {
+        check_type(global, args).await?;
+    }
     let expect = args.expect.as_deref().map(|text| value(text, args.json));
     let given = StateValue {
         value: value(&args.value, args.json)?,

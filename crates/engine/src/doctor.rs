@@ -4,6 +4,7 @@
 use super::error::{existing, is_full};
 use super::report::{RawReport, RepairReport, StoreReport, Unreadable};
 use super::{EngineError, Inspector};
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 use windlass_actions::MASK;
@@ -21,8 +22,8 @@ pub fn examine(dir: impl AsRef<Path>) -> Result<StoreReport, EngineError> {
             runs: found.whole,
             unreadable: unreadable(found),
         }),
-        // If the disk is full, the store cannot be opened, but its data may be intact.
-        Err(StoreError::Io(error)) if is_full(&error) => Err(StoreError::Io(error).into()),
+        // If nothing can be written there, the store cannot be opened, but its data may be intact.
+        Err(StoreError::Io(error)) if refuses_writes(&error) => Err(StoreError::Io(error).into()),
         Err(error @ (StoreError::Corrupt { .. } | StoreError::Io(_))) => Ok(StoreReport {
             runs: 0,
             unreadable: vec![Unreadable {
@@ -33,6 +34,14 @@ pub fn examine(dir: impl AsRef<Path>) -> Result<StoreReport, EngineError> {
         }),
         Err(error) => Err(error.into()),
     }
+}
+
+fn refuses_writes(error: &io::Error) -> bool {
+    let refuses = matches!(
+        error.kind(),
+        ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied | ErrorKind::FileTooLarge
+    );
+    refuses || is_full(error)
 }
 
 /// Opens the readable part of a damaged store that cannot be opened. Also returns what cannot be read.

@@ -31,7 +31,10 @@ pub enum EngineError {
     #[error("the idempotency key began run {0} with another input, other labels or another text")]
     KeyReused(windlass_model::model::Name),
     /// Another run has the same key of `concurrency`.
-    #[error("skipped: run {run} has the same concurrency key `{key}` and has not ended")]
+    #[error(
+        "skipped: run {run} has the same concurrency key{} and has not ended",
+        in_backticks(key)
+    )]
     SameKey {
         run: windlass_model::model::Name,
         key: String,
@@ -232,6 +235,13 @@ impl EngineError {
             StoreError::Io(error) | StoreError::Unopened { error, .. } => is_full(error),
             _ => false,
         }
+    }
+}
+
+fn in_backticks(key: &str) -> String {
+    match key {
+        "" => String::new(),
+        key => format!(" `{key}`"),
     }
 }
 

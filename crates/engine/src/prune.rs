@@ -26,8 +26,8 @@ pub struct PruneFilter {
     pub older_than_ms: Option<u64>,
     /// Retains this number of the newest runs of each workflow.
     pub keep: Option<usize>,
-    /// Only runs of this workflow.
-    pub workflow: Option<String>,
+    /// Only runs of one of these workflows. Empty: all.
+    pub workflows: Vec<String>,
     /// Only runs with all of these labels.
     pub labels: BTreeMap<String, String>,
     /// Only runs with one of these final statuses. Empty: all.
@@ -162,12 +162,12 @@ pub fn chosen_to_prune(
 }
 
 fn matches(header: &RunHeader, filter: &PruneFilter) -> bool {
-    let named = filter.workflow.as_deref();
+    let of = |name: &String| **name == *header.workflow;
     let labelled = |(name, text): (&String, &String)| header.labels.get(name) == Some(text);
     let with_failures = header.status == RunStatus::Succeeded && header.failed_actions() > 0;
     let ended_so = |status: &StatusFilter<_>| status.accepts(header.status, with_failures);
     header.status.is_final()
         && filter.labels.iter().all(labelled)
         && (filter.status.is_empty() || filter.status.iter().any(ended_so))
-        && named.is_none_or(|named| *header.workflow == *named)
+        && (filter.workflows.is_empty() || filter.workflows.iter().any(of))
 }

@@ -16,8 +16,8 @@ pub struct PruneArgs {
     #[arg(long, value_name = "N", group = "which")]
     pub keep: Option<usize>,
     /// Only runs of this workflow
-    #[arg(long, value_name = "NAME")]
-    pub workflow: Option<String>,
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub workflow: Vec<String>,
     /// Only runs with this label, e.g. `team=data`
     #[arg(long, value_name = "NAME=TEXT", group = "which")]
     pub label: Vec<String>,

@@ -161,6 +161,29 @@ fn a_copy_is_restored_and_replaces_only_what_is_named() {
     assert_eq!(missing.status.code(), Some(2), "{missing:?}");
 }
 
+#[test]
+fn a_store_is_not_its_own_backup() {
+    let place = Place::new();
+    let file = place.file("w.yaml", "actions: { a: { type: compose, inputs: 1 } }\n");
+    assert!(place.run(&["run", &file]).status.success());
+    let state = place.state().display().to_string();
+    let inside = format!("{state}/store/backup");
+    for refused in [
+        &["restore", &state, "--replace"][..],
+        &["backup", &inside],
+        &["backup", &file],
+    ] {
+        let output = place.run(refused);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+    }
+    assert!(place.run(&["doctor"]).status.success());
+    let missing = place.dir.path().join("missing");
+    for command in ["doctor", "audit", "list"] {
+        let output = at(&missing, &[command]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_in_use_is_not_replaced() {
     let (place, other) = (Place::new(), Place::new());

@@ -125,6 +125,32 @@ fn retried_runs_are_followed_together() {
     assert_eq!(again.status.code(), Some(0), "{again:?}");
     let ended = place.json(&["list", "--status", "Succeeded", "-o", "json"]);
     assert_eq!(ids(&ended).len(), 2);
+    // What was retried is not retried once more.
+    let third = place.run(&["retry", "--status", "Failed"]);
+    let stderr = String::from_utf8_lossy(&third.stderr);
+    assert!(
+        stderr.contains("2 runs left out: retried before"),
+        "{stderr}"
+    );
+    let ended = place.json(&["list", "--status", "Succeeded", "-o", "json"]);
+    assert_eq!(ids(&ended).len(), 2);
+    for command in ["cancel", "pause", "resume"] {
+        let refused = place.run(&[command, "--status", "Succeeded", "--dry-run"]);
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    }
+    let refused = place.run(&["prune", "--status", "Waiting"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let both = [
+        "prune",
+        "--workflow",
+        "other,w",
+        "--keep",
+        "1",
+        "--dry-run",
+        "-o",
+        "json",
+    ];
+    assert_eq!(ids(&place.json(&both)["runs"]).len(), 3);
 }
 
 #[test]

@@ -265,9 +265,17 @@ fn a_person_reads_and_writes_values() {
     fails(&place, &stale, 2, changed);
     fails(
         &place,
-        &["state", "set", "sync", "total", "9", "--expect", "7"],
+        &[
+            "state", "set", "sync", "total", "9", "--json", "--expect", "7",
+        ],
         2,
         changed,
+    );
+    fails(
+        &place,
+        &["state", "set", "sync", "total", "9"],
+        2,
+        &["`total` is integer, and `9` is text", "--json"],
     );
     fails(
         &place,

@@ -11,7 +11,7 @@ const LOOP: &str = r#"
 actions:
   go:
     type: foreach
-    foreach: "@range(0, 80)"
+    foreach: "@range(0, COUNT)"
     concurrency: 1
     actions:
       work: { type: shell, run: "head -c 60000 /dev/urandom | base64 -w0" }
@@ -31,7 +31,9 @@ fn windlass(state: &Path, args: &[&str]) -> Output {
 /// A store with two runs; the first one is in tables.
 fn sample(place: &Path) -> PathBuf {
     let (dir, file) = (place.join("state"), place.join("w.yaml"));
-    fs::write(&file, LOOP).unwrap();
+    // Every copy of a store takes time: a table has about 4 MiB, and 24 iterations fill two or more.
+    let text = LOOP.replace("COUNT", &sized(80, 24).to_string());
+    fs::write(&file, text).unwrap();
     for id in ["first", "second"] {
         let file = file.to_str().unwrap();
         let ran = windlass(&dir, &["run", file, "--id", id, "--store", "fjall"]);

@@ -106,7 +106,10 @@ fn filter(request: PruneRuns) -> Result<PruneFilter, Problem> {
     Ok(PruneFilter {
         older_than_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
         keep: request.keep,
-        workflow: request.workflow,
+        workflows: (request.workflow.iter())
+            .flat_map(|names| names.split(','))
+            .map(|name| name.trim().to_owned())
+            .collect(),
         labels: request.labels,
         status: request.status,
         dry_run: request.dry_run,
