@@ -111,20 +111,30 @@ impl Scope<'_> {
             names.push((Name::from(name), all));
             return;
         }
-        let named = |index: &usize| {
-            let node = self.graph.nodes.get(*index);
-            node.is_some_and(|node| *node.id == *name || is_identifier_of(name, &node.id))
-        };
+        let node_at = |index: &usize| self.graph.nodes.get(*index);
+        let named =
+            |index: &usize| node_at(index).is_some_and(|node| is_identifier_of(name, &node.id));
         let titled = |index: &usize| {
-            let title = self
-                .graph
-                .nodes
-                .get(*index)
-                .and_then(|node| node.title.as_ref());
+            let title = node_at(index).and_then(|node| node.title.as_ref());
             title.is_some_and(|title| is_title_of(name, title))
         };
-        let found = upstream.iter().find(|index| named(index));
-        if let Some(index) = found.or_else(|| upstream.iter().find(|index| titled(index))) {
+        let by_id = upstream.iter().filter(|index| named(index));
+        let mut found: Vec<usize> = by_id.copied().collect();
+        if found.is_empty() {
+            let by_title = upstream.iter().filter(|index| titled(index));
+            found.extend(by_title);
+        }
+        found.sort_unstable();
+        if found.len() > 1 {
+            let ids = found.iter().filter_map(node_at);
+            let ids: Vec<&str> = ids.map(|node| &*node.id).collect();
+            let what = format!("several nodes are called `{name}`: {}", list_known(&ids));
+            let id = ids.first().unwrap_or(&name);
+            let hint = format!("rename a label, or use the id: nodes['{id}']");
+            diagnostics.push(Diagnostic::error("ambiguous-name", span, what).hint(hint));
+            return;
+        }
+        if let Some(index) = found.first() {
             self.outputs_exist(name, *index, span, text, diagnostics);
             if let Some((_, outputs)) = outputs(index) {
                 names.push((Name::from(name), outputs));
