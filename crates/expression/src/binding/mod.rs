@@ -63,7 +63,7 @@ pub enum Binding {
     Port(Template, Port),
     /// The members of a map after the conversion by the ports. A value that is not a map is for the only port.
     Ports(Template, Arc<[Port]>),
-    /// Like [`Self::Ports`], for the value that a function returned. A misspelt name of a port is an error.
+    /// The value that a function returned. A member with the misspelt name of a port is an error.
     Returned(Template, Arc<[Port]>),
     /// The answer of a program, converted to outputs by the ports.
     /// The last field is a template for the session that the program continued. With it, there is also an output
@@ -139,11 +139,13 @@ impl Binding {
             }
             Self::Scoped(names, body) => ScopedEnv::new(env, names).eval(body),
             Self::Port(from, port) => port.accept(&seen(from.eval(env)?)?).map_err(wrong),
-            Self::Ports(from, ports) | Self::Returned(from, ports) => {
+            Self::Returned(from, ports) => {
                 let from = seen(from.eval(env)?)?;
-                if matches!(self, Self::Returned(..)) {
-                    answer::misspelt(&from, ports).map_err(wrong)?;
-                }
+                answer::misspelt(&from, ports).map_err(wrong)?;
+                Ok(from)
+            }
+            Self::Ports(from, ports) => {
+                let from = seen(from.eval(env)?)?;
                 let outputs = match (&from, &**ports) {
                     (Value::Object(_), []) => return Ok(from),
                     (Value::Object(map), _) => answer::by_name(map, ports),

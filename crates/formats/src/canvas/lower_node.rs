@@ -9,7 +9,8 @@ use super::tree::{Agent, Graph, Node, NodeKind, Ports, Shell, Socket, Text};
 use crate::builder::{self, expression};
 use crate::reader::name_of;
 use std::collections::BTreeSet;
-use windlass_expression::{Binding, Extract, Port, Template, Value};
+use std::sync::Arc;
+use windlass_expression::{Binding, Extract, Port, PortKind, Template, Value};
 use windlass_model::hir::{Block, StepKind};
 use windlass_model::model::{LinkKind, Name};
 use windlass_source::diagnostic::Diagnostic;
@@ -48,11 +49,19 @@ impl Lowerer<'_, '_> {
                     }),
                 ];
                 let kind = call(language, scope, inputs.into_iter());
-                let ports = node.outputs.list.iter().map(|socket| socket.port.clone());
-                let ports = Binding::Returned(result().part("result"), ports.collect());
+                let returned = result().part("result");
+                let output = if node.outputs.open {
+                    let outputs = Binding::Ports(returned, [].into());
+                    Binding::Returned(Template::binding(outputs), read_ports(scope, around))
+                } else {
+                    let ports = node.outputs.list.iter().map(|socket| socket.port.clone());
+                    let ports: Arc<[Port]> = ports.collect();
+                    let returned = Binding::Returned(returned, Arc::clone(&ports));
+                    Binding::Ports(Template::binding(returned), ports)
+                };
                 LoweredNode {
                     kind,
-                    output: Some(Template::binding(ports)),
+                    output: Some(Template::binding(output)),
                 }
             }
             NodeKind::Http(inputs) => {
@@ -345,6 +354,25 @@ fn env_name(input: &str) -> Name {
     };
     let name: String = input.chars().map(letter).collect();
     Name::from(format!("INPUT_{name}"))
+}
+
+/// Returns the outputs of a node that edges, mappings and conditions read. Templates report a missing output themselves.
+fn read_ports(scope: &Scope<'_>, around: &GraphContext<'_>) -> Arc<[Port]> {
+    let edges = scope.graph.edges.iter();
+    let edges = edges.filter(|edge| edge.from == scope.node);
+    let by_edge = edges.filter_map(|edge| Some(&edge.ports.as_ref()?.0));
+    let outside = around.reads.iter();
+    let outside = outside.filter_map(|(node, name)| (*node == scope.node).then_some(name));
+    let names: BTreeSet<&Name> = by_edge.chain(outside).collect();
+    let port = |name: &Name| Port {
+        name: name.clone(),
+        shown: Name::from(format!("output `{name}` of `{}`", scope.id())),
+        kind: PortKind::Any,
+        required: false,
+        must_be_given: false,
+        default: None,
+    };
+    names.into_iter().map(port).collect()
 }
 
 /// Returns true if anything reads the exit code of a node. Then a command that fails does not fail the node.

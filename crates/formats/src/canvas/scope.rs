@@ -83,7 +83,7 @@ impl Scope<'_> {
         Template::binding(Binding::Scoped(names.into(), text.template.clone()))
     }
 
-    fn id(&self) -> &str {
+    pub fn id(&self) -> &str {
         self.graph.nodes.get(self.node).map_or("", |node| &node.id)
     }
 
