@@ -287,7 +287,6 @@ impl Canvas<'_> {
         let outputs = node
             .outputs
             .take()
-            .filter(|declared| !declared.is_empty())
             .unwrap_or_else(|| vec![self.built_in("value", PortKind::Any, &node.id, node.span)]);
         let mut given = Object::new();
         if let Some(entry) = entry {

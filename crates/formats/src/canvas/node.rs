@@ -204,7 +204,6 @@ impl Canvas<'_> {
     /// Reads a node that passes its inputs on as its outputs.
     fn through(&mut self, node: &mut NodeReader<'_>, name: &str, spec: NodeKind) -> Body {
         let declared = node.inputs.take().or(node.outputs.take());
-        let declared = declared.filter(|list| !list.is_empty());
         let any = || self.built_in(name, PortKind::Any, &node.id, node.span);
         let mut list = declared.unwrap_or_else(|| vec![any()]);
         if matches!(spec, NodeKind::Continue) {

@@ -44,14 +44,16 @@ impl PortSide {
 }
 
 impl Canvas<'_> {
-    /// Reads the declared ports of a side. Returns `None` if the node does not have the key.
+    /// Reads the declared ports of a side. Returns `None` if the node declares none; graph editors then save an empty
+    /// list.
     pub(super) fn ports(
         &mut self,
         fields: &mut Fields<'_>,
         side: PortSide,
         id: &Name,
     ) -> Option<Vec<Socket>> {
-        let items = self.items(fields.get(side.key()), HINT)?;
+        let items = self.items(fields.get(side.key()), HINT);
+        let items = items.filter(|items| !items.is_empty())?;
         let mut sockets: Vec<Socket> = Vec::with_capacity(items.len());
         for item in items {
             let Some(socket) = self.socket(item, side, id) else {
