@@ -10,6 +10,7 @@ use windlass_expression::{Object, Value};
 use windlass_formats::MissingInputs;
 use windlass_model::hir;
 use windlass_model::model::{Dialect, HandlerTarget, Name, StubAnswer};
+use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{self, Bundle, SourceFile};
 
 /// The member of a file of stubs with values for the parameters of a Logic Apps definition.
@@ -67,6 +68,11 @@ impl Stubs {
         let answers = map.iter();
         let values = [INPUT, PARAMETERS, SETTINGS, SIGNALS];
         let answers = answers.filter(|(name, _)| !values.contains(&&***name));
+        if let Some((name, _)) = answers.clone().find(|(name, _)| name.starts_with('$')) {
+            let hint = did_you_mean(name, values)
+                .unwrap_or_else(|| format!("expected {}", values.join(", ")));
+            return Err(format!("unknown key `{name}` ({hint})"));
+        }
         let handlers: Result<Vec<_>, String> = answers.map(stub).collect();
         let parameters = map.get(PARAMETERS).map(with_values);
         let settings = map.get(SETTINGS);

@@ -352,6 +352,10 @@ async fn files_of_parameters_and_stubs_that_are_wrong_are_explained() {
             r#"{"a": {"error": {"mesage": ""}}}"#,
             "unknown key `mesage`",
         ),
+        (
+            r#"{"$paramters": {"x": 1}}"#,
+            "unknown key `$paramters` (did you mean `$parameters`?)",
+        ),
     ] {
         let stub = file(text);
         let output = windlass(strings(&["validate", poll, "--stub", &stub])).await;
