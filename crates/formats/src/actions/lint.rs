@@ -255,7 +255,7 @@ fn assigned(block: &Block, found: &mut BTreeMap<String, usize>) {
 }
 
 /// Calls `found` with the lower-case name of each step in a block, at any depth.
-pub(super) fn step_names(block: &Block, found: &mut dyn FnMut(String)) {
+fn step_names(block: &Block, found: &mut dyn FnMut(String)) {
     for step in block.steps() {
         found(step.name.to_lowercase());
         for inner in step.blocks() {

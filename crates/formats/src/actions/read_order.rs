@@ -3,11 +3,10 @@
 //! a value.
 
 use super::action_fields::OrderedStep;
-use super::lint::step_names;
 use super::{ActionReader, Format};
 use std::collections::BTreeMap;
 use windlass_expression::Reference;
-use windlass_model::hir::StepKind;
+use windlass_model::hir::{Block, Step, StepKind};
 use windlass_source::source::Span;
 
 impl<F: Format> ActionReader<'_, F> {
@@ -21,12 +20,9 @@ impl<F: Format> ActionReader<'_, F> {
     ) {
         let mut inside = BTreeMap::new();
         for (index, placed) in placed.iter().enumerate() {
-            inside.insert(placed.step.name.to_lowercase(), index);
-            for block in placed.step.blocks() {
-                step_names(block, &mut |name| {
-                    inside.insert(name, index);
-                });
-            }
+            each_step(&placed.step, 0, &mut |name, foreaches| {
+                inside.insert(name, (index, foreaches));
+            });
         }
         let mut made: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (index, placed) in placed.iter().enumerate() {
@@ -44,12 +40,20 @@ impl<F: Format> ActionReader<'_, F> {
         }
         let mut found = Vec::new();
         let mut selves = Vec::new();
+        let mut nested = Vec::new();
         for (index, own) in placed.iter().enumerate() {
             for mention in self.mentions.get(own.mentions.clone()).unwrap_or_default() {
                 let (name, makers): (&String, &[usize]) = match &mention.reference {
                     Reference::Action(name) | Reference::Scope(name) => {
                         let read = inside.get(&name.to_lowercase());
-                        (name, read.map(std::slice::from_ref).unwrap_or_default())
+                        let most = u32::from(matches!(mention.reference, Reference::Action(_)));
+                        if let Some((at, _)) =
+                            read.filter(|(at, foreaches)| *at != index && *foreaches > most)
+                        {
+                            nested.push((mention.span, name.clone(), *at));
+                        }
+                        let read = read.map(|(at, _)| std::slice::from_ref(at));
+                        (name, read.unwrap_or_default())
                     }
                     Reference::Variable(name) | Reference::State(name) => {
                         let makers = made.get(&name.to_lowercase());
@@ -82,6 +86,15 @@ impl<F: Format> ActionReader<'_, F> {
             let hint = "read an action that runs before it";
             self.error("self-reference", span, what, hint);
         }
+        // After a foreach, an expression can read the list of an inner action's outputs, but no lists of lists.
+        for (span, name, around) in nested {
+            if F::CONVENTIONS.refuses_early_reads {
+                let around = placed.get(around).map_or("", |around| &*around.step.name);
+                let what = format!("`{name}` is too deep in `{around}` to be read here");
+                let hint = format!("read it inside of its loop, or read outputs('{around}')");
+                self.error("outside-loop", span, what, hint);
+            }
+        }
         for (span, later, name, own, before) in found {
             let (code, what, hint) = match later {
                 true => (
@@ -100,6 +113,16 @@ impl<F: Format> ActionReader<'_, F> {
                 false => self.warning(code, span, what, hint),
             }
         }
+    }
+}
+
+/// Calls `found` with the lower-case name of a step and of each step inside of it, at any depth, and with the number of
+/// foreaches that enclose the step.
+fn each_step(step: &Step, foreaches: u32, found: &mut dyn FnMut(String, u32)) {
+    found(step.name.to_lowercase(), foreaches);
+    let inner = foreaches + u32::from(matches!(step.kind, StepKind::ForEach(_)));
+    for step in step.blocks().into_iter().flat_map(Block::steps) {
+        each_step(step, inner, found);
     }
 }
 
