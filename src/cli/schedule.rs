@@ -241,7 +241,14 @@ async fn next(global: &Global, screen: Screen, args: &NextArgs) -> Result<Exit, 
                     "the schedule of {0} is paused: windlass schedule resume {0}",
                     args.which
                 )),
-                _ => {}
+                (Some(schedule), None) if report.next.is_empty() => {
+                    let zone = report.timezone.as_deref().unwrap_or("UTC");
+                    screen.say(format!(
+                        "{} has no further times: {schedule} ({zone})",
+                        args.which
+                    ));
+                }
+                (Some(_), None) => {}
             }
             let now = now();
             let times = report.next.iter().map(|at| time_text(*at, now));

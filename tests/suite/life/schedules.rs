@@ -390,3 +390,15 @@ fn run_pays_no_attention_to_a_schedule() {
     let output = place.run(&["run", &file, "-o", "json"]);
     assert_eq!(output.stdout, b"5\n", "{output:?}");
 }
+
+#[test]
+fn next_of_a_schedule_that_has_ended_names_its_end() {
+    let place = Place::new();
+    let file = place.file("over.json", &recurring(Some("2021-01-01T00:00:00Z")));
+    let next = place.run(&["schedule", "next", &file]);
+    let stderr = String::from_utf8_lossy(&next.stderr);
+    let expected = "over.json has no further times: every second, from 2020-01-01 00:00:00, until \
+                    2021-01-01 00:00:00 (UTC)";
+    assert!(stderr.contains(expected), "{stderr}");
+    assert!(next.status.success(), "{next:?}");
+}
