@@ -332,6 +332,7 @@ impl<'a, F: Format> ActionReader<'a, F> {
         self.check_cancels(workflow);
         self.remember_files(workflow);
         workflow.types = std::mem::take(&mut self.types);
+        self.check_set_types(workflow);
         workflow.secure = std::mem::take(&mut self.secure);
         workflow.last_run = self.reads_last_run(workflow);
         workflow.environment = self.check_names(workflow, node);

@@ -5,7 +5,7 @@ use super::action_fields::ActionFields;
 use super::state::names_its_value;
 use super::{ActionReader, Format};
 use windlass_expression::{Template, Value};
-use windlass_model::hir::{Assign, Assignment, StepKind};
+use windlass_model::hir::{Assign, Assignment, StepKind, Workflow};
 use windlass_model::model::{AssignOp, InputKind, Name};
 use windlass_source::source::{Entry, Kind, Node};
 
@@ -177,5 +177,30 @@ impl<F: Format> ActionReader<'_, F> {
             assignments,
             output: None,
         })
+    }
+
+    /// Refuses constants that the type of their variable does not accept, in the actions that set a variable.
+    pub(super) fn check_set_types(&mut self, workflow: &Workflow) {
+        for step in workflow.steps() {
+            let StepKind::Assign(assign) = &step.kind else {
+                continue;
+            };
+            if !step.label.eq_ignore_ascii_case("setVariable") {
+                continue;
+            }
+            for assignment in &assign.assignments {
+                let name = &assignment.variable;
+                let mut types = workflow.types.iter();
+                let declared = types.find(|(typed, _)| typed.eq_ignore_ascii_case(name));
+                if let (Some((_, kind)), Some(value)) = (declared, assignment.value.as_constant())
+                    && !(value.is_null() || kind.accepts(&value.revealed()))
+                {
+                    let wanted = kind.described();
+                    let what = format!("`{}` sets `{name}`, which must be {wanted}", step.name);
+                    let hint = "its InitializeVariable says so: set a value of this type";
+                    self.error("wrong-type", assignment.span, what, hint);
+                }
+            }
+        }
     }
 }
