@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use windlass_engine::{
     Dialect, Engine, EngineBuilder, HandlerTarget, LoadError, LoadOptions, Object, Origin,
-    OtlpTarget, SecretSources, SourceFile, StateKey, StoreKind, Stubs, Value, check_labels,
-    check_run_id, new_id, read_file,
+    OtlpTarget, SecretSources, SourceFile, StateKey, StoreKind, Stubs, Value, Workflow,
+    check_labels, check_run_id, new_id, read_file,
 };
 use windlass_engine::{MAX_MEMORY, memory_of_json, memory_of_yaml, over_memory};
 
@@ -189,7 +189,16 @@ fn read_handlers(path: &Path) -> Result<Vec<(String, HandlerTarget)>, Failure> {
 }
 
 /// Returns the inputs in a file, together with the inputs of the flags. A flag replaces an input of the same name.
-pub fn inputs(file: Option<&Path>, flags: &[String]) -> Result<Value, Failure> {
+/// Text in a flag is converted to the type that the workflow declares.
+pub fn inputs(
+    file: Option<&Path>,
+    flags: &[String],
+    workflow: Option<&Workflow>,
+) -> Result<Value, Failure> {
+    let from_text = |name: &str, text: &str| match workflow {
+        Some(workflow) => Ok(workflow.input_from_text(name, text)?),
+        None => Ok(Value::text(text)),
+    };
     let mut map = match file {
         None if flags.is_empty() => return Ok(Value::Null),
         None => Object::new(),
@@ -207,7 +216,7 @@ pub fn inputs(file: Option<&Path>, flags: &[String]) -> Result<Value, Failure> {
     };
     let mut given = Object::new();
     for flag in flags {
-        pairs(flag, "-i", &mut given)?;
+        pairs(flag, "-i", &mut given, from_text)?;
     }
     map.extend(given);
     Ok(Value::object(map))
@@ -231,7 +240,7 @@ pub fn id_and_labels(
 pub fn labels(flags: &[String]) -> Result<BTreeMap<String, String>, Failure> {
     let mut map = Object::new();
     for flag in flags {
-        pairs(flag, "--label", &mut map)?;
+        pairs(flag, "--label", &mut map, |_, text| Ok(Value::text(text)))?;
     }
     let text = |value: Value| match value.as_str() {
         Some(text) => text.to_owned(),
@@ -244,7 +253,12 @@ pub fn labels(flags: &[String]) -> Result<BTreeMap<String, String>, Failure> {
 }
 
 /// Parses a flag: `NAME=TEXT`, `NAME:=JSON`, or a JSON object with several values.
-fn pairs(flag: &str, which: &str, into: &mut Object) -> Result<(), Failure> {
+fn pairs(
+    flag: &str,
+    which: &str,
+    into: &mut Object,
+    from_text: impl Fn(&str, &str) -> Result<Value, Failure>,
+) -> Result<(), Failure> {
     if flag.trim_start().starts_with('{') {
         let value = Value::from_json(flag)
             .map_err(|error| Failure::Usage(format!("{which}: {error} in `{flag}`")))?;
@@ -259,7 +273,7 @@ fn pairs(flag: &str, which: &str, into: &mut Object) -> Result<(), Failure> {
         )));
     };
     let (name, value) = match name.strip_suffix(':') {
-        None => (name, Value::text(text)),
+        None => (name, from_text(name, text)?),
         Some(name) => {
             let value = Value::from_json(text)
                 .map_err(|error| Failure::Usage(no_json(which, name, text, &error)))?;
@@ -376,16 +390,16 @@ mod tests {
     fn flags_are_text_json_or_objects() {
         let flags = ["a=1", "b:=[1, 2]", "{\"c\": {\"d\": true}}", "e=x=y"];
         let flags: Vec<String> = flags.iter().map(ToString::to_string).collect();
-        let value = inputs(None, &flags).unwrap();
+        let value = inputs(None, &flags, None).unwrap();
         assert_eq!(
             value.to_json(),
             r#"{"a":"1","b":[1,2],"c":{"d":true},"e":"x=y"}"#
         );
-        assert_eq!(inputs(None, &[]).unwrap(), Value::Null);
+        assert_eq!(inputs(None, &[], None).unwrap(), Value::Null);
         for bad in ["a", "=1", "a:=nope", "{\"a\":"] {
             let flags = [bad.to_owned()];
             assert!(
-                matches!(inputs(None, &flags), Err(Failure::Usage(_))),
+                matches!(inputs(None, &flags, None), Err(Failure::Usage(_))),
                 "{bad}"
             );
         }

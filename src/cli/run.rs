@@ -90,7 +90,11 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
     };
     let input = match stubbed {
         Some(input) => input,
-        None => inputs::inputs(args.start.input.as_deref(), &args.start.set)?,
+        None => inputs::inputs(
+            args.start.input.as_deref(),
+            &args.start.set,
+            Some(&workflow),
+        )?,
     };
     let input = workflow.check_input(input)?;
     warn_of_parameters(screen, &workflow, &input);

@@ -167,7 +167,7 @@ async fn show(global: &Global, args: &ShowArgs) -> Result<Exit, Failure> {
 
 async fn start(global: &Global, screen: Screen, args: &StartArgs) -> Result<Exit, Failure> {
     let (name, given) = (&args.name, &args.input);
-    let input = inputs::inputs(given.input.as_deref(), &given.set)?;
+    let input = inputs::inputs(given.input.as_deref(), &given.set, None)?;
     let (id, labels) = inputs::id_and_labels(given, name)?;
     let setup = Setup::existing(global, screen, &args.owner)?;
     if given.detach {

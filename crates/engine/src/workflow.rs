@@ -141,9 +141,7 @@ impl Workflow {
             Dialect::Azure | Dialect::Tea => {}
         }
         for input in declared {
-            let place = self.source.bundle.file(input.span.file);
-            let place = place.map(|file| format!(" ({}:{})", file.path, input.span.line));
-            let place = place.filter(|_| input.span.line > 0).unwrap_or_default();
+            let place = self.place_of(input);
             let refused = |message: String| EngineError::Input(message + &place);
             let value = match (given.get(&*input.name), &input.default) {
                 (Some(value), _) => converted(input, value).map_err(refused)?,
@@ -155,6 +153,27 @@ impl Workflow {
             given.insert(input.name.clone(), value);
         }
         Ok(Value::object(given))
+    }
+
+    /// Converts the text of an input to the type that the schema of the trigger declares.
+    ///
+    /// # Errors
+    /// Returns [`EngineError::Input`].
+    pub fn input_from_text(&self, name: &str, text: &str) -> Result<Value, EngineError> {
+        let trigger = self.loaded.program.trigger.iter();
+        let mut declared = trigger.flat_map(|trigger| &trigger.body);
+        match declared.find(|input| *input.name == *name) {
+            Some(input) => converted(input, &Value::text(text))
+                .map_err(|message| EngineError::Input(message + &self.place_of(input))),
+            None => Ok(Value::text(text)),
+        }
+    }
+
+    /// Returns the file and line of an input for the end of a message.
+    fn place_of(&self, input: &Input) -> String {
+        let place = self.source.bundle.file(input.span.file);
+        let place = place.map(|file| format!(" ({}:{})", file.path, input.span.line));
+        place.filter(|_| input.span.line > 0).unwrap_or_default()
     }
 }
 

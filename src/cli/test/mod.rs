@@ -64,7 +64,7 @@ async fn once(args: &TestArgs, options: &LoadOptions, file: &Path) -> Result<Exi
     let given = SimulationSpec {
         input: match inputs::stub_input(&args.handlers)? {
             Some(input) if args.input.is_none() && args.set.is_empty() => input,
-            _ => inputs::inputs(args.input.as_deref(), &args.set)?,
+            _ => inputs::inputs(args.input.as_deref(), &args.set, Some(&workflow))?,
         },
         answers: options.handlers.clone(),
         awaited: inputs::stub_signals(&args.handlers)?,

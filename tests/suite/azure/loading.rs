@@ -554,3 +554,36 @@ async fn a_diagram_has_no_box_for_the_order_and_closes_what_is_deep() {
     // The edges: from the start to the first box, between the boxes, and to the end.
     assert_eq!(drawn.matches("-->").count(), 3, "{drawn}");
 }
+
+#[tokio::test]
+async fn the_text_of_an_input_has_the_type_that_the_trigger_declares() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut inner = definition(&json!({
+        "out": { "type": "Compose", "inputs": "@triggerBody()", "runAfter": {} }
+    }));
+    inner["triggers"]["manual"]["inputs"] = json!({ "schema": { "type": "object", "properties": {
+        "n": { "type": "integer" },
+        "x": { "type": "number" },
+        "on": { "type": "boolean" },
+        "id": { "type": "string" }
+    } } });
+    let file = file(dir.path(), "typed.json", &inner);
+    let flags = [
+        "-i", "n=4", "-i", "x=1.5", "-i", "on=true", "-i", "id=7", "-i", "more=8",
+    ];
+    let output = out(dir.path(), &file, &flags).await;
+    assert_eq!(
+        output["out"],
+        json!({ "n": 4, "x": 1.5, "on": true, "id": "7", "more": "8" })
+    );
+    // A value in JSON has its own type.
+    let output = out(dir.path(), &file, &["-i", "n:=\"4\""]).await;
+    assert_eq!(output["out"], json!({ "n": "4" }));
+    for command in ["run", "test"] {
+        let refused = windlass(strings(&[command, &file, "-i", "n=four"])).await;
+        let stderr = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{stderr}");
+        let expected = "input `n` must be an integer, not \"four\"";
+        assert!(stderr.contains(expected), "{stderr}");
+    }
+}

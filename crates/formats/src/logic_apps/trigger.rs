@@ -9,10 +9,11 @@ use crate::builder::{nothing, object, only, step, text};
 use windlass_expression::Value;
 use windlass_model::hir::{After, Block, DagStep, Step, StepKind, Workflow};
 use windlass_model::model::{
-    Concurrency, ConcurrencyPolicy, Missed, Name, Overlap, Schedule, Status, Trigger, When,
+    Concurrency, ConcurrencyPolicy, Input, InputKind, Missed, Name, Overlap, Schedule, Status,
+    Trigger, When,
 };
 use windlass_source::diagnostic::nearest;
-use windlass_source::source::Entry;
+use windlass_source::source::{Entry, Node};
 
 /// The code of a run that ends because a condition of its trigger does not hold.
 const CODE: &str = "TriggerConditionNotMet";
@@ -34,6 +35,29 @@ pub(super) fn run_first(guard: Step, body: &mut Block) {
             after: Vec::new(),
         },
     );
+}
+
+/// Returns the members of a trigger's body that are numbers or booleans by its schema.
+fn typed_members(trigger: &Node) -> Vec<Input> {
+    let inputs = trigger.get_any_case("inputs");
+    let schema = inputs.and_then(|inputs| inputs.get_any_case("schema"));
+    let properties = schema.and_then(|schema| schema.get("properties"));
+    let properties = properties.and_then(Node::entries).unwrap_or_default();
+    let typed = properties.iter().filter_map(|entry| {
+        let kind = match entry.value.get("type").and_then(Node::as_str)? {
+            "integer" => InputKind::Integer,
+            "number" => InputKind::Number,
+            "boolean" => InputKind::Boolean,
+            _ => return None,
+        };
+        Some(Input {
+            name: Name::from(entry.key.as_str()),
+            kind,
+            default: None,
+            span: entry.key_span,
+        })
+    });
+    typed.collect()
 }
 
 /// The types of triggers in the schema of Logic Apps definitions.
@@ -139,6 +163,7 @@ impl ActionReader<'_, LogicApps> {
         workflow.trigger = Some(Trigger {
             name: Name::from(first.key.as_str()),
             workflow: resource,
+            body: typed_members(&first.value),
         });
         guard
     }

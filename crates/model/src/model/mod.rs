@@ -64,6 +64,8 @@ pub struct Trigger {
     /// The result of the function `workflow()`, to which `run` is added at evaluation. An object with `id` and
     /// `type`.
     pub workflow: Value,
+    /// The members of the body that are numbers or booleans by the schema of the trigger.
+    pub body: Vec<Input>,
 }
 
 /// Which parts of an action are secure.
