@@ -113,7 +113,15 @@ async fn deployment_functions_give_what_the_reference_says() {
         "now": "[utcNow('yyyy')]",
         "union": "[union(createObject('a', createObject('b', 1)), createObject('a', createObject('c', 2)))]",
         "items": "[items(createObject('z', 1, 'a', 2))]",
-        "contains": "[contains(createObject('Key', 1), 'key')]"
+        "contains": "[contains(createObject('Key', 1), 'key')]",
+        "flatten": "[flatten(createArray(createArray(1, 2), createArray(), createArray(3)))]",
+        "map": "[map(createArray('a', 'b'), lambda('x', 'i', format('{0}{1}', lambdaVariables('x'), lambdaVariables('i'))))]",
+        "nested": "[map(createArray(1, 2), lambda('x', map(createArray(3, 4), lambda('y', mul(lambdaVariables('X'), lambdaVariables('y'))))))]",
+        "filter": "[filter(createArray(3, 1, 2), lambda('x', less(lambdaVariables('x'), add(parameters('count'), 1))))]",
+        "sort": "[sort(createArray(3, 1, 2, 1), lambda('a', 'b', less(lambdaVariables('a'), lambdaVariables('b'))))]",
+        "reduce": "[reduce(createArray(1, 2, 3), 10, lambda('sum', 'x', add(lambdaVariables('sum'), lambdaVariables('x'))))]",
+        "object": "[toObject(createArray('a', 'b'), lambda('x', lambdaVariables('x')), lambda('x', toUpper(lambdaVariables('x'))))]",
+        "keyed": "[toObject(createArray(createObject('k', 'v')), lambda('x', lambdaVariables('x').k))]"
     });
     let path = file(
         dir.path(),
@@ -130,7 +138,15 @@ async fn deployment_functions_give_what_the_reference_says() {
             "now": "2000",
             "union": { "a": { "b": 1, "c": 2 } },
             "items": [{ "key": "a", "value": 2 }, { "key": "z", "value": 1 }],
-            "contains": true
+            "contains": true,
+            "flatten": [1, 2, 3],
+            "map": ["a0", "b1"],
+            "nested": [[3, 4], [6, 8]],
+            "filter": [1, 2],
+            "sort": [1, 1, 2, 3],
+            "reduce": 16,
+            "object": { "a": "A", "b": "B" },
+            "keyed": { "v": { "k": "v" } }
         })
     );
     let copied = |count: &Value| {
@@ -166,6 +182,23 @@ async fn deployment_functions_give_what_the_reference_says() {
     for (wrong, message) in [
         ("[format('{1}', 'a')]", "`format` has no argument for `{1}`"),
         ("[createObject('a')]", "needs keys and values in turn"),
+        ("[flatten(createArray(1))]", "needs an array of arrays"),
+        (
+            "[map('a', lambda('x', 1))]",
+            "`map` needs an array, and has string",
+        ),
+        (
+            "[map(createArray(1), 2)]",
+            "`map` needs a lambda with 2 variables at most",
+        ),
+        (
+            "[filter(createArray(1), lambda('x', 'y'))]",
+            "the lambda of `filter` must return true or false",
+        ),
+        (
+            "[sort(createArray(1, 2), lambda('a', 'b', lambdaVariables('c')))]",
+            "no lambda around it has the variable `c`",
+        ),
     ] {
         let resources = json!([workflow("w", &json!({ "x": wrong }))]);
         let path = file(dir.path(), "wrong.json", &template(&resources));

@@ -7,11 +7,12 @@ use windlass_expression::Value;
 fn counts(lower: &str) -> Option<(usize, usize)> {
     Some(match lower {
         "parameters" | "variables" | "items" | "objectkeys" | "base64tojson"
-        | "datetimefromepoch" | "datetimetoepoch" | "shallowmerge" => (1, 1),
-        "uri" | "indexfromend" | "tryindexfromend" => (2, 2),
+        | "datetimefromepoch" | "datetimetoepoch" | "shallowmerge" | "flatten"
+        | "lambdavariables" => (1, 1),
+        "uri" | "indexfromend" | "tryindexfromend" | "map" | "filter" | "sort" => (2, 2),
         "tryget" => (2, usize::MAX),
-        "if" => (3, 3),
-        "padleft" => (2, 3),
+        "if" | "reduce" => (3, 3),
+        "padleft" | "toobject" => (2, 3),
         "datetimeadd" => (2, 3),
         "utcnow" => (0, 1),
         "copyindex" => (0, 2),
@@ -67,6 +68,13 @@ pub(super) fn check_kinds(name: &str, lower: &str, arguments: &[Value]) -> Resul
                 .is_none_or(|all| all.iter().any(|one| one.as_object().is_none())) =>
         {
             wrong(value, "an array of objects")
+        }
+        ("flatten", [value])
+            if value
+                .as_array()
+                .is_none_or(|all| all.iter().any(|one| one.as_array().is_none())) =>
+        {
+            wrong(value, "an array of arrays")
         }
         ("indexfromend" | "tryindexfromend", [items, back])
             if items.as_array().is_none() || back.as_int().is_none() =>

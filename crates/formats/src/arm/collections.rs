@@ -30,6 +30,10 @@ pub(super) fn call(name: &str, lower: &str, arguments: &[Value]) -> Result<Optio
             });
             Value::object(pairs.collect())
         }
+        ("flatten", [Value::Array(lists)]) => {
+            let items = lists.iter().filter_map(Value::as_array).flatten();
+            Value::array(items.cloned().collect())
+        }
         ("items", [Value::Object(map)]) => {
             let pair = |(key, value): (&Arc<str>, &Value)| {
                 Value::from_pairs([("key", Value::text(&**key)), ("value", value.clone())])

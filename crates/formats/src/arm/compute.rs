@@ -288,7 +288,7 @@ impl Deployment<'_, '_> {
         Ok(Node::made(value, span))
     }
 
-    fn eval(&mut self, expr: &Expr) -> Outcome<Value> {
+    pub(super) fn eval(&mut self, expr: &Expr) -> Outcome<Value> {
         self.depth += 1;
         let outcome = match self.depth > MAX_STEPS {
             true => Err(NoValue::Reason(format!(
@@ -323,6 +323,9 @@ impl Deployment<'_, '_> {
             None => {}
         }
         check_count(name, &lower, arguments.len())?;
+        if let Some(value) = self.call_with_lambda(name, &lower, arguments)? {
+            return self.count_value(value);
+        }
         match (lower.as_str(), arguments) {
             ("parameters", [name]) => {
                 let name = self.eval(name)?;
@@ -340,10 +343,9 @@ impl Deployment<'_, '_> {
                 let chosen = match holds {
                     Value::Bool(true) => yes,
                     Value::Bool(false) => no,
-                    // A value that only a deployment knows counts as false here.
-                    _ if self.seen.since(before).unknown > 0 => no,
-                    // A missing value was already reported, and also counts as false.
-                    _ if self.seen.since(before).misses > 0 => no,
+                    // A value that only a deployment knows counts as false here. A missing value was already reported,
+                    // and also counts as false.
+                    _ if self.seen.since(before).is_uncertain() => no,
                     other => {
                         let kind = other.kind();
                         let why = format!("`if` needs true or false first, and has {kind}");
@@ -373,7 +375,7 @@ impl Deployment<'_, '_> {
         }
         // A value that only a deployment knows may be valid, and a missing value was already reported. So neither is
         // checked.
-        if seen.unknown == 0 && seen.misses == 0 {
+        if !seen.is_uncertain() {
             check_kinds(name, &lower, &values)?;
         }
         Ok(call(name, values)?)
@@ -386,7 +388,7 @@ impl Deployment<'_, '_> {
         counted.map_err(|exceeded| NoValue::Reason(exceeded.to_string()))
     }
 
-    fn count_value(&self, value: Value) -> Outcome<Value> {
+    pub(super) fn count_value(&self, value: Value) -> Outcome<Value> {
         self.count(&value)?;
         Ok(value)
     }

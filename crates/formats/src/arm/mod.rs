@@ -7,6 +7,7 @@ mod collections;
 mod compute;
 mod expression;
 mod functions;
+mod lambda;
 mod names;
 mod time;
 mod values;

@@ -3,6 +3,7 @@
 use super::expression::inside;
 use super::values::{declared, is_nullable};
 use std::collections::BTreeMap;
+use windlass_expression::Value;
 use windlass_source::source::{Entry, Kind, Node, Span};
 
 /// The names that one template defines.
@@ -16,6 +17,8 @@ pub(super) struct Frame {
     pub functions: BTreeMap<String, Node>,
     /// The copy loops that enclose the current expression: name and index, the innermost last.
     pub copies: Vec<(String, i64)>,
+    /// The variables of the lambdas that enclose the current expression, the innermost last.
+    pub lambdas: Vec<(String, Value)>,
 }
 
 /// Counts what makes a computed value uncertain: missing values and stand-ins.
@@ -37,6 +40,11 @@ impl ValueOrigins {
             stand_ins: self.stand_ins.saturating_sub(before.stand_ins),
             unknown: self.unknown.saturating_sub(before.unknown),
         }
+    }
+
+    /// Returns true if a value that only a deployment knows, or a missing value, may be the reason for a wrong value.
+    pub fn is_uncertain(self) -> bool {
+        self.unknown > 0 || self.misses > 0
     }
 
     pub fn add(&mut self, more: Self) {
@@ -113,6 +121,7 @@ impl Frame {
             variables,
             functions,
             copies: Vec::new(),
+            lambdas: Vec::new(),
         }
     }
 }
