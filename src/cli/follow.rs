@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use windlass_engine::report::{OutcomeReport, PauseReport};
-use windlass_engine::{Notice, Retry, TerminalText, Timestamp, Value, now};
+use windlass_engine::{Notice, Retry, RunStatus, TerminalText, Timestamp, Value, now};
 use windlass_value::one_line;
 
 /// Interval at which the lines of a terminal are redrawn.
@@ -254,8 +254,7 @@ impl Following<'_> {
             FeedItem::Notice(Notice::Finished { outcome }) => self.finished(run, &outcome),
             FeedItem::Notice(Notice::Paused { pause }) => {
                 self.ended(run, Exit::Unfinished);
-                self.report_paused(run, Some(&pause));
-                Ok(())
+                self.report_paused(run, &pause)
             }
             FeedItem::Notice(Notice::Stuck { store, message }) => {
                 let exit = if store { Exit::Store } else { Exit::Invalid };
@@ -481,17 +480,24 @@ impl Following<'_> {
     }
 
     /// Prints that a run is paused, and how to resume it.
-    fn report_paused(&mut self, run: &str, pause: Option<&PauseReport>) {
+    fn report_paused(&mut self, run: &str, pause: &PauseReport) -> Result<(), Failure> {
         let screen = self.view.screen;
-        let why = match pause {
-            Some(pause) if pause.reason != "requested" => {
-                format!(": {}", pause.text())
-            }
-            _ => String::new(),
+        let why = match &*pause.reason {
+            "requested" => String::new(),
+            _ => format!(": {}", pause.text()),
         };
         let head = screen.tint("1;33", "paused");
         self.progress.say(head.and(format!(" {run}{why}")));
         self.progress.say(format!("resume {}", self.resume(run)));
+        match self.view.format {
+            Format::Table => Ok(()),
+            _ if self.view.events => Ok(()),
+            format => {
+                let status = RunStatus::Paused;
+                let document = json!({ "run": run, "status": status, "pause": pause });
+                output::document(format, &document)
+            }
+        }
     }
 
     fn resume(&self, run: &str) -> String {

@@ -461,7 +461,13 @@ actions:
           a: { type: compose, inputs: 1 }
 ",
     );
-    place.run(&["run", &file, "--id", "r", "-o", "json"]);
+    let paused = place.run(&["run", &file, "--id", "r", "-o", "json"]);
+    let paused: serde_json::Value = serde_json::from_slice(&paused.stdout).unwrap();
+    assert_eq!(
+        (&paused["run"], &paused["status"]),
+        (&json!("r"), &json!("Paused"))
+    );
+    assert_eq!(paused["pause"]["reason"], "limit", "{paused}");
     let status = place.json(&["status", "r", "-o", "json"]);
     let condition = &status["loops"][0]["condition"];
     assert_eq!(condition["value"], false, "{status}");
