@@ -22,6 +22,7 @@ impl PlainText {
         if syntax == Syntax::Loom {
             found.extend(missing_marker(text));
             found.extend(foreign_placeholders(text, in_shell));
+            found.extend(shell_variable(text).filter(|_| !in_shell));
             found.extend(plain_braces(text));
         }
         found
@@ -136,6 +137,20 @@ fn foreign_placeholders(text: &str, in_shell: bool) -> Vec<PlainText> {
         });
     }
     found
+}
+
+/// Finds a text that is only `$NAME`, or `Bearer $NAME`.
+fn shell_variable(text: &str) -> Option<PlainText> {
+    let is_upper = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    let (before, name) = text.split_once('$')?;
+    let is_name = name.len() > 1 && name.chars().all(is_upper);
+    let is_alone = matches!(before, "" | "Bearer " | "Basic " | "Token " | "token ");
+    (is_name && is_alone).then(|| PlainText {
+        offset: before.len(),
+        length: name.len() + 1,
+        message: format!("`${name}` is plain text: only `${{secret:NAME}}` is replaced"),
+        hint: format!("for a secret write ${{secret:{name}}}, for an input @{{inputs('{name}')}}"),
+    })
 }
 
 /// Finds `{{ inputs.n }}` in a text with `@`: the braces of Jinja are plain text there.
