@@ -68,6 +68,8 @@ impl Stubs {
         let answers = map.iter();
         let values = [INPUT, PARAMETERS, SETTINGS, SIGNALS];
         let answers = answers.filter(|(name, _)| !values.contains(&&***name));
+        // An editor's `$schema` has no effect.
+        let answers = answers.filter(|(name, _)| ***name != *"$schema");
         if let Some((name, _)) = answers.clone().find(|(name, _)| name.starts_with('$')) {
             let hint = did_you_mean(name, values)
                 .unwrap_or_else(|| format!("expected {}", values.join(", ")));

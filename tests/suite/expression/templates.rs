@@ -252,6 +252,7 @@ fn references() {
         [
             Reference::State("x".into()),
             Reference::Action("a".into()),
+            Reference::ActionMember("outputs".into()),
             Reference::Loop("l".into()),
             Reference::LoopMember("item".into()),
         ]

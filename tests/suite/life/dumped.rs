@@ -281,7 +281,7 @@ fn history_says_what_it_no_longer_has() {
     let stderr_bytes = place.run(&["history", "r"]).stderr;
     let stderr = String::from_utf8(stderr_bytes).unwrap();
     assert!(
-        stderr.contains(&format!("the first {gone} iterations are no longer stored")),
+        stderr.contains(&format!("the first {gone} iterations are not listed")),
         "{stderr}"
     );
     // A run with few iterations lacks nothing in its report.

@@ -2508,7 +2508,7 @@ export interface components {
             older_than?: string | null;
             /** @description Only runs with one of these statuses. `SucceededWithFailures` selects succeeded runs in which actions failed. */
             status?: string[];
-            /** @description Only runs of this workflow. */
+            /** @description Only runs of this workflow, or of one of several, with commas. */
             workflow?: string | null;
         };
         /** @description Result of a prune. */
@@ -2570,6 +2570,8 @@ export interface components {
              *     beginning.
              */
             from?: string | null;
+            /** @description As for a start. */
+            request_id?: string | null;
             /** @description Id of the new run. If absent, an id is made from the workflow's name. */
             run?: string | null;
         };
@@ -2707,6 +2709,11 @@ export interface components {
             labels?: {
                 [key: string]: string;
             };
+            /**
+             * @description Id of this request, chosen by the caller. The request can then be repeated: if it has already started `run`, it
+             *     succeeds again.
+             */
+            request_id?: string | null;
             /** @description Id of the run. If absent, an id is made from the workflow's name. */
             run?: string | null;
             scheduled_time?: components["schemas"]["Timestamp"] | null;

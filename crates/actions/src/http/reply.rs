@@ -170,7 +170,10 @@ fn text_of<'h>(headers: &'h HeaderMap) -> impl Fn(&str) -> Option<&'h str> {
 async fn read_body(mut response: Response) -> Result<Vec<u8>, Fault> {
     let url = response.url().clone();
     let too_large = || {
-        let message = format!("the body of {} is larger than 16 MiB", shown(&url));
+        let message = format!(
+            "the body of {} is larger than 16 MiB: `saveTo` writes it to a file",
+            shown(&url)
+        );
         Fault::new(fault_kind::TOO_LARGE, message)
     };
     let announced = response.content_length().unwrap_or(0);

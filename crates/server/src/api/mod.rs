@@ -35,8 +35,8 @@ pub struct StartRun {
     /// Id of the run. If absent, an id is made from the workflow's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Id of this request, chosen by the caller, who can then repeat it: if this request has already started `run`, the
-    /// answer is its success again.
+    /// Id of this request, chosen by the caller. The request can then be repeated: if it has already started `run`, it
+    /// succeeds again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     /// Input of the run. If null or absent, the `input` of `stubs`, if they have one.
