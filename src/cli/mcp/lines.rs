@@ -35,7 +35,10 @@ const TOOLS: [LineTool; 4] = [
         about: "Repeats a request or a command until a condition holds, and returns the last answer. Survives the end \
                 of this conversation.",
         flags: PollArgs::augment_args,
-        make: |matches| oneliner::poll_file(&parsed(matches)?, max_checks()),
+        make: |matches| {
+            let args: PollArgs = parsed(matches)?;
+            oneliner::poll_file(&args, args.times.unwrap_or_else(max_checks))
+        },
     },
     LineTool {
         name: "paginate",
@@ -46,7 +49,7 @@ const TOOLS: [LineTool; 4] = [
             let Some(to) = args.to.to_str().filter(|_| args.to.is_absolute()) else {
                 return Err(String::from("`to` has to be an absolute path of a file"));
             };
-            oneliner::paginate_file(&args, to, max_checks())
+            oneliner::paginate_file(&args, to, args.times.unwrap_or_else(max_checks))
         },
     },
     LineTool {

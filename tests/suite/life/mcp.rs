@@ -620,6 +620,22 @@ fn a_line_joins_no_run_of_another_workflow() {
 }
 
 #[test]
+fn a_line_of_an_agent_has_the_maximum_that_it_names() {
+    let folder = Folder::new();
+    let mut agent = Agent::new(&folder, &["--allow-shell"]);
+    let line = json!({ "command": ["false"], "times": 2, "every": "10ms" });
+    let started = agent.get("poll", line);
+    let run = started["run"].as_str().unwrap();
+    let waited = json!({ "run": run, "seconds": 600 });
+    agent.call("wait_for_run", waited);
+    let history = folder.run(&["history", run, "-o", "json"]).left(0, &[]);
+    let history: Value = serde_json::from_str(&history.out).unwrap();
+    let iterations = history["iterations"].as_array().map(Vec::len);
+    assert_eq!(iterations, Some(2), "{history}");
+    agent.leave();
+}
+
+#[test]
 fn an_agent_reads_references_and_schemas() {
     let folder = Folder::new();
     let mut agent = Agent::new(&folder, &[]);
