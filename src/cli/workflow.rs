@@ -200,7 +200,7 @@ async fn delete(global: &Global, args: &DeleteArgs) -> Result<Exit, Failure> {
         async |client| client.remove_workflow(name).await,
         async |engine| {
             let remove = async {
-                match engine.remove_workflow(name)? {
+                match engine.remove_workflow(name, &PutIf::Always)? {
                     true => Ok(()),
                     false => Err(engine.inspector().no_workflow(name)),
                 }

@@ -190,9 +190,13 @@ impl Engine {
     /// Blocks.
     ///
     /// # Errors
-    /// Returns store errors.
-    pub fn remove_workflow(&self, name: &str) -> Result<bool, EngineError> {
+    /// Returns [`EngineError::WorkflowChanged`] if the workflow is not the one of `condition`, or store errors.
+    pub fn remove_workflow(&self, name: &str, condition: &PutIf) -> Result<bool, EngineError> {
         let mut compiled = self.launcher.compiled();
+        let Some(stored) = self.launcher.store.workflow(name)? else {
+            return Ok(false);
+        };
+        check_unchanged(name, Some(&stored), condition)?;
         compiled.remove(name);
         Ok(self.launcher.store.remove_workflow(name)?)
     }

@@ -359,6 +359,9 @@ async fn a_server_answers_for_its_values() {
         (412, &json!("2026-06-01")),
         "{response}"
     );
+    let stale = ask(Method::PUT, "/v1/state/sync/since?if_version=1", "full");
+    let (status, response) = answer(with(stale, &json!({ "value": "lost" }))).await;
+    assert_eq!(status, 412, "{response}");
     // The same over TCP.
     let remote = ["--server", &server.url, "--token-file", &token];
     let get = [&["state", "get", "sync", "since"][..], &remote].concat();

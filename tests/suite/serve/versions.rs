@@ -141,6 +141,15 @@ async fn a_workflow_is_put_only_in_place_of_the_known_one() {
     );
     let (status, problem) = put(&server, "gone", SLEEP, Some(("if-match", &tag))).await;
     assert_eq!((status, &problem["current"]), (412, &Value::Null));
+    let delete = |path: &'static str| server.ask(Method::DELETE, path);
+    let stale = delete("/v1/workflows/count").header("if-match", &tag);
+    assert_eq!(stale.send().await.unwrap().status(), 412);
+    let misplaced = delete("/v1/workflows/count?version=abcdef").send().await;
+    assert_eq!(misplaced.unwrap().status(), 400);
+    let all = json!({ "keep": 0 });
+    let (status, problem) = server.post("/v1/prune?dry_run=true", &all).await;
+    assert_eq!(status, 400, "{problem}");
+    assert_eq!(server.get("/v1/workflows/count").await.0, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5123,7 +5123,7 @@ export interface operations {
             query?: {
                 /** @description Whether the value belongs to guest workflows, which have values of their own: `false` by default. */
                 guest?: boolean;
-                /** @description Only for DELETE: delete the value only if it has this version. */
+                /** @description Only for PUT and DELETE: change the value only if it has this version. */
                 if_version?: number;
             };
             header?: never;
@@ -5171,7 +5171,7 @@ export interface operations {
             query?: {
                 /** @description Whether the value belongs to guest workflows, which have values of their own: `false` by default. */
                 guest?: boolean;
-                /** @description Only for DELETE: delete the value only if it has this version. */
+                /** @description Only for PUT and DELETE: change the value only if it has this version. */
                 if_version?: number;
             };
             header?: never;
@@ -5214,7 +5214,7 @@ export interface operations {
             query?: {
                 /** @description Whether the value belongs to guest workflows, which have values of their own: `false` by default. */
                 guest?: boolean;
-                /** @description Only for DELETE: delete the value only if it has this version. */
+                /** @description Only for PUT and DELETE: change the value only if it has this version. */
                 if_version?: number;
             };
             header?: never;
@@ -5444,16 +5444,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description Unknown workflow */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description 400 a parameter that cannot be used, 401 no token, 403 not allowed */
+            /** @description 404: unknown workflow; 412: it has another version than `If-Match` */
             "4XX": {
                 headers: {
                     [name: string]: unknown;

@@ -268,6 +268,33 @@ where
     }
 }
 
+/// The routes of the API on which a request that changes something has query parameters.
+const CHANGES_WITH_QUERY: [&str; 5] = [
+    "/v1/callbacks/{run}/{signal}",
+    "/v1/hooks/{workflow}",
+    "/v1/resume",
+    "/v1/state/{workflow}/{name}",
+    "/v1/validate",
+];
+
+/// Refuses query parameters of a request that changes something, if its route has none. A misplaced `dry_run` would be
+/// ignored otherwise.
+fn unknown_query(request: &Request, route: &str) -> Option<Problem> {
+    let query = request.uri().query().filter(|query| !query.is_empty())?;
+    let is_change = !matches!(*request.method(), Method::GET | Method::HEAD);
+    if !is_change || !route.starts_with("/v1/") || CHANGES_WITH_QUERY.contains(&route) {
+        return None;
+    }
+    // A value may be secret, and the detail is logged.
+    let names = query.split('&').filter_map(|pair| pair.split('=').next());
+    let names: Vec<&str> = names.collect();
+    let detail = format!(
+        "this request has no query parameter `{}`",
+        names.join("`, `")
+    );
+    Some(Problem::new(ErrorCode::BadRequest, detail))
+}
+
 /// Admits a request, or answers why it is refused.
 /// The control socket is accessible only to the operator, so its requests are not checked. Handlers receive the
 /// sender as `Extension<Actor>`.
@@ -293,6 +320,12 @@ pub(super) async fn guard(
             rule.access,
         ),
     };
+    let route = route.map(MatchedPath::as_str).unwrap_or_default();
+    let unknown = unknown_query(&request, route);
+    let admitted = admitted.and_then(|admitted| match unknown {
+        None => Ok(admitted),
+        Some(problem) => Err(problem),
+    });
     let mut response = match admitted {
         Ok(admitted) => {
             if let Some(name) = admitted.name() {

@@ -37,7 +37,7 @@ pub(super) struct StateQuery {
     /// Whether the value belongs to guest workflows, which have values of their own: `false` by default.
     #[serde(default, deserialize_with = "flag")]
     guest: bool,
-    /// Only for DELETE: delete the value only if it has this version.
+    /// Only for PUT and DELETE: change the value only if it has this version.
     if_version: Option<u64>,
 }
 
@@ -101,7 +101,11 @@ pub(super) async fn set(
             "send either `if_version` or `expect`",
         )
     };
-    let condition = given.condition().ok_or_else(both)?;
+    let condition = match (query.if_version, given.condition().ok_or_else(both)?) {
+        (None, condition) => condition,
+        (Some(version), StateCondition::Always) => StateCondition::Version(version),
+        (Some(_), _) => return Err(both()),
+    };
     let engine = Arc::clone(&app.engine);
     let written = blocking(move || {
         let value = Some(given.value);

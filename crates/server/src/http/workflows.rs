@@ -328,14 +328,16 @@ pub(super) async fn resume_schedule(
 #[utoipa::path(delete, path = "/v1/workflows/{name}", operation_id = "remove_workflow", tag = "workflows", params(("name" = String, Path, description = "Name of the workflow")),
     responses(
         (status = 204, description = "Deleted"),
-        (status = 404, description = "Unknown workflow", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "404: unknown workflow; 412: it has another version than `If-Match`", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn remove(
     State(app): State<Arc<App>>,
     PathParam(name): PathParam,
+    headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
+    let condition = condition(&headers)?;
     let engine = Arc::clone(&app.engine);
-    let removed = blocking(move || match engine.remove_workflow(&name)? {
+    let removed = blocking(move || match engine.remove_workflow(&name, &condition)? {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(engine.inspector().no_workflow(&name).into()),
     });
