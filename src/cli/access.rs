@@ -4,6 +4,7 @@
 use super::args::Global;
 use super::exit::Failure;
 use super::inputs;
+use super::output::Screen;
 use super::remote_engine;
 use std::path::Path;
 use std::time::Duration;
@@ -16,6 +17,42 @@ pub const RETRY_TIME: Duration = Duration::from_secs(5);
 
 /// The time between two attempts.
 pub const RETRY_EVERY: Duration = Duration::from_millis(20);
+
+/// How long a command that follows a run waits for a server that does not answer.
+const OUTAGE_TIME: Duration = Duration::from_secs(120);
+
+/// The time since which a server does not answer a command that follows a run.
+#[derive(Default)]
+pub struct Outage(Option<Instant>);
+
+impl Outage {
+    /// Returns the answer of a request. Returns `None` if the server does not answer and the request is to be repeated.
+    pub fn answer<T>(
+        &mut self,
+        screen: Screen,
+        answer: Result<T, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        match answer {
+            Err(Failure::Client(error))
+                if matches!(error, ClientError::Unreachable(_)) || error.is_gone() =>
+            {
+                if self.0.is_none() {
+                    screen.say("the server does not answer: reconnecting");
+                }
+                let since = *self.0.get_or_insert_with(Instant::now);
+                match since.elapsed() < OUTAGE_TIME {
+                    true => Ok(None),
+                    false => Err(Failure::Client(error)),
+                }
+            }
+            Err(failure) => Err(failure),
+            Ok(value) => {
+                self.0 = None;
+                Ok(Some(value))
+            }
+        }
+    }
+}
 
 pub enum OwnerOrStore<T> {
     /// The owner of the store, over its control socket.

@@ -1,6 +1,6 @@
 //! `windlass logs`: prints the events of a run, one per line, with `-f` as they happen.
 
-use super::access::remote;
+use super::access::{Outage, remote};
 use super::args::{Global, LogsArgs};
 use super::exit::{Exit, Failure};
 use super::format;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use windlass_engine::report::{HistoryFilter, NumberedEvent};
 use windlass_engine::{Notice, TerminalText, now};
-use windlass_server::client::Client;
+use windlass_server::client::{Client, ClientError};
 
 /// Number of events that are requested at a time.
 const PAGE: usize = 1_000;
@@ -26,11 +26,15 @@ const LINE: usize = 400;
 pub async fn logs(global: &Global, screen: Screen, args: &LogsArgs) -> Result<Exit, Failure> {
     let mut signals = Signals::new()?;
     let mut after = args.after;
+    let mut outage = Outage::default();
+    let mut is_followed = false;
     if args.follow
         && let Some(client) = owner(global).await?
-        && follow(&client, screen, args, &mut after, &mut signals).await?
     {
-        return Ok(Exit::Succeeded);
+        is_followed = true;
+        if follow(&client, screen, args, &mut after, &mut signals).await? {
+            return Ok(Exit::Succeeded);
+        }
     }
     loop {
         let filter = HistoryFilter {
@@ -40,7 +44,17 @@ pub async fn logs(global: &Global, screen: Screen, args: &LogsArgs) -> Result<Ex
             limit: Some(PAGE),
             ..HistoryFilter::default()
         };
-        let report = report(global, &args.run, &filter).await?;
+        let report = report(global, &args.run, &filter).await;
+        let report = match is_followed {
+            true => outage.answer(screen, report)?,
+            false => Some(report?),
+        };
+        let Some(report) = report else {
+            tokio::select! {
+                () = signals.next() => return Ok(Exit::Succeeded),
+                () = tokio::time::sleep(EVERY) => continue,
+            }
+        };
         for message in missing_parts(&report) {
             screen.say(message);
         }
@@ -118,6 +132,7 @@ async fn follow(
             Ok(Some(_)) => {}
             Ok(None) => return Ok(false),
             Err(error) if error.is_gone() => return Ok(false),
+            Err(ClientError::Unreachable(_)) => return Ok(false),
             Err(error) => return Err(error.into()),
         }
     }

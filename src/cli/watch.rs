@@ -1,5 +1,6 @@
 //! `--watch`: prints the same report again when it has changed.
 
+use super::access::Outage;
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen};
 use super::signals::Signals;
@@ -35,12 +36,15 @@ pub async fn show(
     }
     let redraw = format == Format::Table && std::io::stdout().is_terminal() && screen.live;
     let mut signals = Signals::new()?;
+    let mut outage = Outage::default();
     while !shown.last {
         tokio::select! {
             () = signals.next() => return Ok(Exit::Succeeded),
             () = tokio::time::sleep(EVERY) => {}
         }
-        let next = look().await?;
+        let Some(next) = outage.answer(screen, look().await)? else {
+            continue;
+        };
         if redraw {
             // Move the cursor to the top left, and clear the screen.
             let mut text = TerminalText::exact(String::from("\u{1b}[H\u{1b}[2J"));
