@@ -5,6 +5,7 @@ use crate::cli::policy::{EnvArgs, GuestArgs};
 use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use url::Url;
 
 /// `windlass serve`.
 #[derive(Debug, Args)]
@@ -32,10 +33,10 @@ pub struct ServeArgs {
     pub tls_key: Option<PathBuf>,
     /// Additional host name of the server, e.g. `loops.example.com` (`localhost` and IP addresses
     /// are always allowed)
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = host_name)]
     pub allow_host: Vec<String>,
     /// Allowed CORS origin, e.g. `https://board.example`
-    #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
+    #[arg(long, value_name = "ORIGIN", value_delimiter = ',', value_parser = origin)]
     pub allow_origin: Vec<String>,
     /// Format of the log on standard error
     #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
@@ -146,5 +147,28 @@ fn positive(text: &str) -> Result<usize, String> {
         Ok(0) => Err(String::from("at least 1")),
         Ok(number) => Ok(number),
         Err(_) => Err(String::from("a whole number from 1")),
+    }
+}
+
+/// Parses the name of a host as it is compared with the header `Host`.
+fn host_name(text: &str) -> Result<String, String> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    match !text.is_empty() && text.chars().all(is_name) {
+        true => Ok(text.to_owned()),
+        false => Err(String::from(
+            "a host name has no scheme and no port, e.g. loops.example.com",
+        )),
+    }
+}
+
+/// Parses an origin as browsers send it in the header `Origin` (RFC 6454, 6.2).
+fn origin(text: &str) -> Result<String, String> {
+    let example = "an origin is a scheme, a host and a port, e.g. https://board.example";
+    let url = Url::parse(text).map_err(|_| String::from(example))?;
+    let origin = url.origin().ascii_serialization();
+    match url.scheme() {
+        "http" | "https" if origin != text => Err(format!("write {origin}")),
+        _ if text.ends_with('/') || !text.contains("://") => Err(String::from(example)),
+        _ => Ok(text.to_owned()),
     }
 }

@@ -5,6 +5,27 @@ use reqwest::Method;
 use std::io::Read;
 use std::process::Stdio;
 
+#[test]
+fn a_name_or_an_origin_that_could_never_match_is_refused() {
+    for (flag, value, hint) in [
+        (
+            "--allow-origin",
+            "https://board.example/",
+            "write https://board.example",
+        ),
+        ("--allow-origin", "board", "e.g. https://board.example"),
+        ("--allow-host", "lo.example:7488", "no scheme and no port"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"));
+        command.args(["serve", "--listen", "127.0.0.1:0", flag, value, "--state"]);
+        let output = command.arg(dir.path()).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(hint), "{stderr}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_is_wanted_for_everything_but_health() {
     let dir = tempfile::tempdir().unwrap();
