@@ -60,6 +60,7 @@ pub async fn select_runs(
     screen: Screen,
     verb: BulkVerb,
     many: &ManyArgs,
+    of_items: bool,
 ) -> Result<Vec<String>, Failure> {
     let mut status = statuses(&many.status)?;
     let fits = |status: &RunStatus| match verb {
@@ -72,8 +73,8 @@ pub async fn select_runs(
         StatusFilter::SucceededWithFailures => !fits(&RunStatus::Succeeded),
         StatusFilter::Is(status) => !fits(status),
     });
-    // `retry --failed-items` accepts runs that succeeded.
-    if let Some(status) = unfitting.filter(|_| verb != BulkVerb::Retry) {
+    // Failed items of runs that succeeded can be retried.
+    if let Some(status) = unfitting.filter(|_| !of_items) {
         let words: Vec<&str> = fitting().map(RunStatus::as_str).collect();
         return Err(Failure::Usage(format!(
             "--status {}: this command changes only runs that are {}",
@@ -138,7 +139,7 @@ async fn run_bulk(
     verb: BulkVerb,
     args: &RunArg,
 ) -> Result<Exit, Failure> {
-    let runs = select_runs(global, screen, verb, &args.many).await?;
+    let runs = select_runs(global, screen, verb, &args.many, false).await?;
     if args.many.dry_run {
         return print_dry_run(screen, &runs, &args.output);
     }

@@ -11,7 +11,7 @@ use windlass_server::api::BulkVerb;
 /// Runs the command. If the run has already ended, its result is printed again.
 pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Result<Exit, Failure> {
     if args.many.is_some() {
-        let runs = select_runs(global, screen, BulkVerb::Resume, &args.many).await?;
+        let runs = select_runs(global, screen, BulkVerb::Resume, &args.many, false).await?;
         if args.many.dry_run || runs.is_empty() {
             return print_dry_run(screen, &runs, &args.owner.output);
         }

@@ -13,7 +13,12 @@ use windlass_server::api::BulkVerb;
 pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<Exit, Failure> {
     let runs = match &args.run {
         Some(run) => vec![run.clone()],
-        None => select_runs(global, screen, BulkVerb::Retry, &args.many).await?,
+        None => {
+            let from = args.from.as_deref().unwrap_or_default();
+            let of_items = args.failed_items || from.starts_with(FAILED_ITEMS);
+            let verb = BulkVerb::Retry;
+            select_runs(global, screen, verb, &args.many, of_items).await?
+        }
     };
     if args.many.dry_run || runs.is_empty() {
         return print_dry_run(screen, &runs, &args.owner.output);

@@ -273,6 +273,11 @@ impl Session {
         let Role::Owned { engine, .. } = &self.role else {
             return Ok(());
         };
+        if !runs.is_empty() {
+            self.setup.screen.say(
+                "note: the process that owned the store has ended; this process owns it now and executes the run",
+            );
+        }
         for run in runs {
             let status = engine.inspector().header(run)?.status;
             // A paused run stays paused.
