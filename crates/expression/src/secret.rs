@@ -204,10 +204,13 @@ struct Replacement {
     old: Range<usize>,
 }
 
-/// Returns true if the end of a text is in a `raw` block of Jinja.
-fn in_raw_block(text: &str) -> bool {
+/// Returns true if the end of a text is in a `raw` block of Jinja. `before`: whether its beginning is.
+fn ends_in_raw_block(text: &str, before: bool) -> bool {
     let begin = text.rfind("{% raw").max(text.rfind("{%- raw"));
-    begin > text.rfind("endraw")
+    match (begin, text.rfind("endraw")) {
+        (None, None) => before,
+        (begin, end) => begin > end,
+    }
 }
 
 impl SecretShorthand {
@@ -225,15 +228,17 @@ impl SecretShorthand {
         let mut out = String::with_capacity(text.len() + 16);
         let mut replacements = Vec::new();
         let mut rest = text;
+        let mut in_raw = false;
         while let Some((before, from)) = rest.split_once(START) {
             out.push_str(before);
+            in_raw = ends_in_raw_block(before, in_raw);
             let Some((name, after)) = from.split_once('}') else {
                 out.push_str(START);
                 rest = from;
-                continue;
+                break;
             };
             let put = match jinja {
-                true if in_raw_block(&out) => {
+                true if in_raw => {
                     format!("{{% endraw %}}{{{{ secrets.{name} }}}}{{% raw %}}")
                 }
                 true => format!("{{{{ secrets.{name} }}}}"),

@@ -2,6 +2,7 @@
 //! They are about code into which data is rendered, and about the `authentication` and `tls` of HTTP calls. The
 //! checks only report, and never change anything.
 
+use super::plain_text::between;
 use super::reader::{Reader, name_of};
 use windlass_expression::{Reference, Syntax, Template};
 use windlass_source::source::{Kind, Node};
@@ -93,13 +94,12 @@ pub(super) fn data_in_code(
 
 /// Finds the parts of a text between braces that a template would replace by data.
 fn pieces(reader: &Reader<'_>, text: &str) -> impl Iterator<Item = DataInCode> {
-    text.match_indices("{{")
-        .map(|(offset, _)| (offset, "}}"))
-        .chain(text.match_indices("{%").map(|(offset, _)| (offset, "%}")))
-        .filter_map(|(offset, end)| {
-            let rest = text.get(offset..)?;
-            let length = rest.find(end)? + end.len();
-            let piece = rest.get(..length)?;
+    between(text, "{{", "}}")
+        .map(|(offset, inside)| (offset, inside, "}}"))
+        .chain(between(text, "{%", "%}").map(|(offset, inside)| (offset, inside, "%}")))
+        .filter_map(|(offset, inside, end)| {
+            let length = inside.len() + 2 * end.len();
+            let piece = text.get(offset..offset + length)?;
             let references = match end {
                 "}}" => Template::parse_cached(piece, Syntax::Jinja, &reader.templates)
                     .ok()?

@@ -29,42 +29,56 @@ impl PlainText {
     }
 }
 
+/// Returns the parts of a text between `open` and `close`, each with the byte offset of `open`. Each part is as short as
+/// possible. The text is read once, because it may be large.
+pub(super) fn between<'t>(
+    text: &'t str,
+    open: &'t str,
+    close: &'t str,
+) -> impl Iterator<Item = (usize, &'t str)> {
+    let mut start = 0;
+    text.match_indices(close).filter_map(move |(end, _)| {
+        let part = text.get(start..end);
+        let begin = part.and_then(|part| part.rfind(open)).map(|at| start + at);
+        start = end + close.len();
+        Some((begin?, text.get(begin? + open.len()..end)?))
+    })
+}
+
 /// Finds `${SECRET:NAME}`, `${secrets.NAME}`, and `${secret:NAME` without its brace.
 fn misspelt_secrets(text: &str) -> Vec<PlainText> {
-    let mut found = Vec::new();
-    for (offset, _) in text.match_indices("${") {
-        let rest = text.get(offset + 2..).unwrap_or_default();
-        let word = rest.find([':', '.']).and_then(|end| rest.get(..end));
-        let Some(word) = word.filter(|word| {
-            word.eq_ignore_ascii_case("secret") || word.eq_ignore_ascii_case("secrets")
-        }) else {
-            continue;
-        };
-        let after = rest.get(word.len() + 1..).unwrap_or_default();
-        // A shell takes a part of a variable with `${secret:0:4}`.
-        if !after
-            .trim_start()
-            .starts_with(|first: char| first.is_alphabetic() || first == '_')
-        {
-            continue;
-        }
-        match after.split_once('}') {
-            Some(_) if rest.starts_with("secret:") => {}
-            Some((name, _)) => found.push(PlainText {
+    let mut found: Vec<PlainText> = between(text, "${", "}")
+        .filter(|(_, inside)| !inside.starts_with("secret:"))
+        .filter_map(|(offset, inside)| {
+            Some(PlainText {
                 offset,
-                length: word.len() + name.len() + 4,
-                message: only_secrets(rest.split('}').next().unwrap_or_default()),
-                hint: format!("write ${{secret:{}}}", name.trim()),
-            }),
-            None => found.push(PlainText {
-                offset,
-                length: word.len() + 3,
-                message: String::from("this secret is plain text: its closing `}` is missing"),
-                hint: String::from("write ${secret:NAME}"),
-            }),
-        }
+                length: inside.len() + 3,
+                message: only_secrets(inside),
+                hint: format!("write ${{secret:{}}}", misspelt_secret(inside)?.trim()),
+            })
+        })
+        .collect();
+    let open = text.rsplit('}').next().unwrap_or_default();
+    if let Some(at) = open.find("${secret:") {
+        found.push(PlainText {
+            offset: text.len() - open.len() + at,
+            length: "${secret:".len(),
+            message: String::from("this secret is plain text: its closing `}` is missing"),
+            hint: String::from("write ${secret:NAME}"),
+        });
     }
     found
+}
+
+/// Returns the name after `secret:`, `secrets:`, `secret.` or `secrets.` in any case.
+fn misspelt_secret(inside: &str) -> Option<&str> {
+    let (word, name) = inside.split_once([':', '.'])?;
+    let is_word = ["secret", "secrets"]
+        .iter()
+        .any(|known| word.eq_ignore_ascii_case(known));
+    // A shell takes a part of a variable with `${secret:0:4}`.
+    let begins = |first: char| first.is_alphabetic() || first == '_';
+    (is_word && name.trim_start().starts_with(begins)).then_some(name)
 }
 
 fn only_secrets(inside: &str) -> String {
@@ -107,9 +121,7 @@ fn missing_marker(text: &str) -> Option<PlainText> {
 /// Finds `${NAME}`, the form of shells, and `${inputs.n}`, the form of other tools.
 fn foreign_placeholders(text: &str, in_shell: bool) -> Vec<PlainText> {
     let mut found = Vec::new();
-    for (offset, _) in text.match_indices("${") {
-        let inside = text.get(offset + 2..).and_then(|rest| rest.split_once('}'));
-        let Some((inside, _)) = inside else { break };
+    for (offset, inside) in between(text, "${", "}") {
         if in_shell && !inside.contains('.') {
             continue;
         }
@@ -159,11 +171,7 @@ fn plain_braces(text: &str) -> Vec<PlainText> {
     if !is_wdl(text) {
         return found;
     }
-    for (offset, _) in text.match_indices("{{") {
-        let inside = text
-            .get(offset + 2..)
-            .and_then(|rest| rest.split_once("}}"));
-        let Some((inside, _)) = inside else { break };
+    for (offset, inside) in between(text, "{{", "}}") {
         // Other programs have braces, too, such as `{{.Names}}` of Docker.
         let root = inside
             .trim()

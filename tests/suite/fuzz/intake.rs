@@ -6,6 +6,7 @@ use crate::fuzz::checks;
 use crate::store::damage::{Dice, from_env};
 use crate::support::sized;
 use crate::support::this_test_binary;
+use serde_json::json;
 use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
@@ -500,6 +501,24 @@ fn bombs_are_refused_within_a_second_and_a_hundred_megabytes() {
         fs::write(&file, &text).unwrap();
         let code = soon(name, &["validate", file.to_str().unwrap()]);
         assert!(matches!(code, 2 | 3), "{name}: exit code {code}");
+    }
+}
+
+/// A text in which many parts begin and none ends is read once, not once for each beginning.
+#[test]
+fn a_text_of_many_beginnings_is_read_in_a_second() {
+    let place = tempfile::tempdir().unwrap();
+    for part in ["${", "${secret:a", "{{ a", "{% if a", "@{a"] {
+        for (action, end) in [("compose", ""), ("compose", "} }} @{1}"), ("shell", "}}")] {
+            let text = part.repeat(1 << 18) + end;
+            let inputs = json!({ "run": text, "x": text });
+            let file = json!({ "actions": { "a": { "type": action, "inputs": inputs } } });
+            let path = place.path().join("text.json");
+            fs::write(&path, file.to_string()).unwrap();
+            let what = format!("{action}, {part} … {end}");
+            let code = soon(&what, &["validate", path.to_str().unwrap()]);
+            assert!(matches!(code, 0 | 3), "{what}: exit code {code}");
+        }
     }
 }
 
