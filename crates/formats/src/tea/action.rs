@@ -287,10 +287,16 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// Reports keys that a question to a model does not accept.
-    pub(super) fn model_keys<'e>(&mut self, what: &str, entries: impl Iterator<Item = &'e Entry>) {
+    /// Reports keys that a question to a model does not accept. `own` are further keys that `what` accepts.
+    pub(super) fn model_keys<'e>(
+        &mut self,
+        what: &str,
+        own: &[&str],
+        entries: impl Iterator<Item = &'e Entry>,
+    ) {
         let known = MODEL.iter().chain([&MODEL_TIMEOUT]).map(|key| key.name);
-        let known: Vec<&str> = known.chain([PROVIDERS]).collect();
+        let known = known.chain([PROVIDERS]).chain(own.iter().copied());
+        let known: Vec<&str> = known.collect();
         for entry in entries {
             if entry.key == "deployment" {
                 self.ignored(
@@ -339,7 +345,7 @@ impl<'n> Tea<'_, 'n> {
         with: &[&'n Entry],
     ) -> Vec<(Template, Template)> {
         if matches!(name, "llm.call" | "ai") {
-            self.model_keys(&format!("`{name}`"), with.iter().copied());
+            self.model_keys(&format!("`{name}`"), &[], with.iter().copied());
         }
         let mut inputs: Vec<(Template, Template)> = Vec::with_capacity(with.len() + 1);
         for argument in with {
@@ -400,6 +406,8 @@ impl<'n> Tea<'_, 'n> {
     /// For the type `custom`, the file has code. For other types, an executor is called.
     fn evaluate_call(&mut self, named: &Entry, with: &[&'n Entry]) -> Option<Invocation> {
         let find = |key: &str| with.iter().copied().find(|entry| entry.key == key);
+        let what = "`reflection.evaluate`";
+        self.model_keys(what, &evaluate::EVALUATE, with.iter().copied());
         let kind = find("evaluator_type").or(find("type"));
         let data = find("data");
         let data = match data {

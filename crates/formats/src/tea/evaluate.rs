@@ -14,6 +14,20 @@ use windlass_source::source::Entry;
 /// The variable with an evaluation until it is recorded.
 pub(super) const EVALUATION: &str = "_windlass_evaluation";
 const HINT: &str = "for example evaluator: { type: schema, schema: { type: object } }";
+/// The keys that only an evaluator of the type `llm` has, in addition to those of a question to a model.
+const MODEL_EVALUATOR: [&str; 1] = ["examples"];
+/// The keys of `reflection.evaluate` in addition to those of a question to a model.
+pub(super) const EVALUATE: [&str; 9] = [
+    "data",
+    "evaluator_type",
+    "type",
+    "schema",
+    "schemas",
+    "coerce",
+    "examples",
+    "run",
+    "language",
+];
 const TYPES: [&str; 3] = ["schema", "llm", "custom"];
 
 pub(super) enum Evaluator {
@@ -57,14 +71,14 @@ impl<'n> Tea<'_, 'n> {
     pub(super) fn evaluator(&mut self, entry: &'n Entry) -> Option<Evaluator> {
         let mut fields = self.fields(&entry.value, "`evaluator`", HINT)?;
         let kind = fields.non_null(self, "type");
-        let run = fields.non_null(self, "run");
-        let language = fields.non_null(self, "language");
-        let timeout = fields.non_null(self, "timeout");
         let word = match kind {
             Some(kind) => self.text(kind, "schema, llm or custom")?,
             None => "schema",
         };
         if word == "custom" {
+            let run = fields.non_null(self, "run");
+            let language = fields.non_null(self, "language");
+            let timeout = fields.non_null(self, "timeout");
             let Some(run) = run else {
                 let message = "a custom evaluator needs `run`";
                 let hint = "for example run: \"return len(output) > 0\"";
@@ -88,12 +102,21 @@ impl<'n> Tea<'_, 'n> {
             self.unknown("unknown-value", message, span, word, TYPES);
             return None;
         }
-        let with: Vec<&'n Entry> = fields.rest().collect();
-        if word == "schema" && !with.iter().any(|entry| entry.key == "schema") {
-            let message = "a schema evaluator needs `schema`";
-            self.error("missing-key", entry.key_span, message, HINT);
-            return None;
-        }
+        let with: Vec<&'n Entry> = if word == "schema" {
+            let schema = fields.get("schema");
+            let with = [schema, fields.get("coerce")];
+            if schema.is_none() && !fields.has_misspelling_of("schema") {
+                let message = "a schema evaluator needs `schema`";
+                self.error("missing-key", entry.key_span, message, HINT);
+                return None;
+            }
+            fields.finish(self);
+            with.into_iter().flatten().collect()
+        } else {
+            let with: Vec<&'n Entry> = fields.rest().collect();
+            self.model_keys("`evaluator`", &MODEL_EVALUATOR, with.iter().copied());
+            with
+        };
         let mut inputs = self.inputs_of("reflection.evaluate", &with);
         inputs.push((text("evaluator_type"), text(word)));
         Some(Evaluator::Call {

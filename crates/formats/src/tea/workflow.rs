@@ -146,7 +146,7 @@ impl<'n> Tea<'_, 'n> {
         let find = |key: &str| entries.iter().find(|entry| entry.key == key);
         if let Some(llm) = find("llm") {
             let entries = llm.value.entries().unwrap_or_default();
-            self.model_keys("`settings.llm`", entries.iter());
+            self.model_keys("`settings.llm`", &[], entries.iter());
             for entry in entries {
                 let template = self.template(&entry.value);
                 self.llm.push((Name::from(entry.key.as_str()), template));
