@@ -57,6 +57,16 @@ impl Schema {
         })
     }
 
+    /// Checks that a schema is a valid schema of draft 7. References are not resolved.
+    ///
+    /// # Errors
+    /// The reason why the schema is not valid.
+    pub fn check_draft_7(source: &Value) -> Result<(), String> {
+        let schema = json(source)?;
+        let checked = jsonschema::draft7::meta::validate(&schema);
+        checked.map_err(|error| shortened(&error_text(&error, "the schema"), MAX_MESSAGE))
+    }
+
     /// Returns the schema as its author wrote it.
     #[must_use]
     pub fn source(&self) -> &Value {

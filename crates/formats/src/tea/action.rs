@@ -11,7 +11,7 @@ use crate::append::{self, TEA_FILES as FILES};
 use crate::checks;
 use crate::fields::Fields;
 use crate::vocabulary::model::{MODEL, MODEL_TIMEOUT};
-use windlass_expression::{Template, Value};
+use windlass_expression::{Schema, Template, Value};
 use windlass_model::hir::{Assignment, StepKind};
 use windlass_model::model::{ANSWER_ERRORS, Name};
 use windlass_source::diagnostic::nearest;
@@ -394,6 +394,14 @@ impl<'n> Tea<'_, 'n> {
                 let what = "data is rendered into the text of a command";
                 let span = argument.value.span;
                 self.warning("data-in-command", span, what, checks::DATA_IN_COMMAND);
+            }
+            ("data.validate" | "reflection.evaluate", "schema") => {
+                if let Some(schema) = value.as_constant().filter(|schema| !schema.is_null())
+                    && let Err(mistake) = Schema::check_draft_7(schema)
+                {
+                    let hint = "the schema is JSON Schema: { type: object, properties: { … } }";
+                    self.error("bad-schema", argument.value.span, mistake, hint);
+                }
             }
             ("http" | "http.get" | "http.post", "authentication") => {
                 checks::authentication(self, &argument.value);

@@ -147,8 +147,10 @@ impl<'n> Tea<'_, 'n> {
     ) -> Option<Vec<Step>> {
         let span = place.span;
         let judge = self.part(place, "evaluator");
+        let mut handler = Vec::new();
         let (label, call, value, failed) = match evaluator {
             Evaluator::Call { inputs, .. } => {
+                handler.push(self.unless_unrendered("evaluator", place)?);
                 let mut inputs = inputs;
                 inputs.push((text("data"), jinja(self, "{{ state.reflection_output }}")));
                 let then = vec![set(EVALUATION, builder::executor_result(), span)];
@@ -178,7 +180,7 @@ impl<'n> Tea<'_, 'n> {
             ),
         ]);
         let failed = vec![set(EVALUATION, error, span), forget_fault(span)];
-        let handler = vec![self.assigned(place, "evaluator_failed", failed)];
+        handler.push(self.assigned(place, "evaluator_failed", failed));
         let judge = builder::recording(anonymous_step(judge, label, call), &value);
         Some(vec![self.catch_step(place, "evaluation", judge, handler)])
     }

@@ -16,7 +16,7 @@ use crate::builder::{self, expression, jinja, only, text};
 use crate::reader::Reader;
 use windlass_expression::{Binding, Condition, Syntax, Template, Value};
 use windlass_model::hir::{Block, Loop, Step, StepKind};
-use windlass_model::model::{AssignOp, Name};
+use windlass_model::model::{AssignOp, Name, fault_kind};
 use windlass_source::source::{Entry, Kind, Span};
 
 const HINT: &str =
@@ -192,6 +192,7 @@ impl<'n> Tea<'_, 'n> {
         ];
         let handler = vec![
             self.unless_broken(place)?,
+            self.unless_unrendered("generator", place)?,
             self.assigned(place, "generator_failed", failed),
         ];
         let tried = self.catch_step(place, "generation", generate, handler);
@@ -215,17 +216,35 @@ impl<'n> Tea<'_, 'n> {
     fn unless_broken(&mut self, place: &SourcePosition) -> Option<Step> {
         let broken = "state._windlass_fault.code in ['ValueError', 'JSONDecodeError', \
                       'UnicodeDecodeError', 'UnicodeEncodeError']";
+        let raised = self.part(place, "broken");
+        let check = self.part(place, "generator_error");
+        self.raise_again("script", broken, raised, check)
+    }
+
+    /// Ends the run if a template of the generator or the evaluator could not be evaluated. TEA renders these templates
+    /// before the loop.
+    pub(super) fn unless_unrendered(&mut self, of: &str, place: &SourcePosition) -> Option<Step> {
+        let unrendered = format!("state._windlass_fault.kind == '{}'", fault_kind::EXPRESSION);
+        let raised = self.part(place, &format!("{of}_unrendered"));
+        let check = self.part(place, &format!("{of}_expression"));
+        self.raise_again(fault_kind::EXPRESSION, &unrendered, raised, check)
+    }
+
+    /// Makes the step that raises the fault again if a condition is true.
+    fn raise_again(
+        &self,
+        kind: &str,
+        wanted: &str,
+        raised: SourcePosition,
+        check: SourcePosition,
+    ) -> Option<Step> {
         let raise = StepKind::Raise {
-            kind: Name::from("script"),
+            kind: Name::from(kind),
             message: expression(self, "state._windlass_fault.message"),
         };
-        let raise = anonymous_step(self.part(place, "broken"), "raise", raise);
-        let check = builder::when(condition(self, broken)?, only(raise));
-        Some(anonymous_step(
-            self.part(place, "generator_error"),
-            "if",
-            check,
-        ))
+        let raise = anonymous_step(raised, "raise", raise);
+        let when = builder::when(condition(self, wanted)?, only(raise));
+        Some(anonymous_step(check, "if", when))
     }
 
     /// Adds the iteration to the history, and updates the best output. Of several outputs with the same score, the

@@ -5,11 +5,13 @@ use super::interrupt::INTERRUPTS;
 use crate::append;
 use crate::builder;
 use crate::environment;
-use windlass_expression::{Object, Template, Value};
+use crate::reader::Mention;
+use windlass_expression::{Object, Reference, Template, Value};
 use windlass_model::hir::{Outputs, Workflow};
 use windlass_model::model::{Dialect, Name};
 use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Kind, Node};
+use windlass_value::words;
 
 /// Keys that would change the result of a run, and that Windlass does not support.
 const UNSUPPORTED: [&str; 1] = ["imports"];
@@ -22,6 +24,8 @@ const EXTRACTION: [(&str, &str); 3] = [
 /// Default of `settings.max_steps`, the maximum number of nodes that a run enters (docs/reference/tea.md).
 const MAX_STEPS: u32 = 1000;
 pub(super) const PROVIDERS: &str = "shell_providers";
+/// The top-level names in templates.
+const ROOTS: [&str; 7] = words! { state variables data settings env secrets result };
 const SETTINGS: &str = "for example settings: { max_steps: 1000 }";
 
 impl<'n> Tea<'_, 'n> {
@@ -93,9 +97,26 @@ impl<'n> Tea<'_, 'n> {
             workflow.at_success = append::put(self, append::TEA_FILES).ok();
         }
         let mentions = std::mem::take(&mut self.mentions);
+        self.misspelt_roots(&mentions, &workflow.variables);
         workflow.environment = environment::reads(self, &mentions, node);
         workflow.scripts = std::mem::take(&mut self.scripts);
         workflow
+    }
+
+    /// Warns of top-level names that are similar to those of templates. They are read as keys of the state, which is
+    /// known only during a run.
+    fn misspelt_roots(&mut self, mentions: &[Mention], state: &[(Name, Template)]) {
+        for mention in mentions.iter().filter(|mention| !mention.is_optional) {
+            let Reference::Root(name) = &mention.reference else {
+                continue;
+            };
+            let is_known = ROOTS.contains(&&**name) || state.iter().any(|(key, _)| **key == **name);
+            if let Some(near) = nearest(name, ROOTS).filter(|_| !is_known) {
+                let what = format!("`{name}` is read as a key of the state");
+                let hint = format!("did you mean `{near}`?");
+                self.warning("unknown-name", mention.span, what, hint);
+            }
+        }
     }
 
     /// Reports a key that Windlass does not support, unless its value is empty.
