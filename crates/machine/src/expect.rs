@@ -6,7 +6,7 @@ use super::transition::CallHandler;
 use crate::program::ActionId;
 use windlass_expression::Value;
 use windlass_model::model::{Expect, Fault, Status, fault_kind};
-use windlass_value::{one_line, requested_wait, shortened};
+use windlass_value::{one_line, over_memory_json, requested_wait, shortened};
 
 /// Maximum length of the output that a fault quotes.
 const QUOTED: usize = 200;
@@ -21,7 +21,11 @@ impl CallHandler<'_, '_> {
         };
         let (output, started_at) = (record.output.clone(), record.started_at);
         let value = read.output_value(cursor, &output).revealed();
-        let body = value.get("body").unwrap_or(&value);
+        let key = match expect {
+            Expect::JsonContent => "content",
+            Expect::Json | Expect::That(_) | Expect::NotFailed(_) => "body",
+        };
+        let body = value.get(key).unwrap_or(&value);
         let unmet = match expect {
             Expect::Json => match body {
                 // An answer without content is accepted: it means that there is no result yet, or no new one.
@@ -30,6 +34,9 @@ impl CallHandler<'_, '_> {
                 Value::Null | Value::String(_) => Some(not_json_message(&value)),
                 _ => None,
             },
+            Expect::JsonContent => {
+                (!is_json_text(body)).then(|| String::from("answered no JSON object or list"))
+            }
             Expect::That(condition) => match read.holds(cursor, condition, false)? {
                 true => None,
                 false => Some(format!(
@@ -57,7 +64,7 @@ impl CallHandler<'_, '_> {
                 let message = format!("the operation failed: `{unmet}` is true of {of}");
                 Fault::new(fault_kind::OPERATION, message)
             }
-            Expect::Json | Expect::That(_) => {
+            Expect::Json | Expect::JsonContent | Expect::That(_) => {
                 let gave = match hidden {
                     true => String::new(),
                     false => format!(": {}", quoted(body)),
@@ -84,6 +91,16 @@ impl CallHandler<'_, '_> {
         )?;
         Err(fault.into())
     }
+}
+
+/// Returns true for the text of a JSON object or list.
+fn is_json_text(content: &Value) -> bool {
+    let text = content.as_str().unwrap_or_default();
+    over_memory_json(text.as_bytes()).is_none()
+        && matches!(
+            Value::from_json(text),
+            Ok(Value::Object(_) | Value::Array(_))
+        )
 }
 
 /// Returns true for the statuses 204, 205 and 304 (RFC 9110).

@@ -608,6 +608,23 @@ fn a_bad_200_is_retried() {
 }
 
 #[test]
+fn the_text_of_a_model_is_json() {
+    let folder = Folder::new();
+    let ask = |command: &str| {
+        let file = format!(
+            "actions: {{ a: {{ type: ai, prompt: hi, provider: shell, command: '{command}', expect: json, retry: {{ type: fixed, interval: 10ms, count: 2 }} }} }}\noutputs: \"@outputs('a').content\"\n"
+        );
+        folder.run(&["run", text(&folder.file("w.yaml", file))])
+    };
+    let ran = ask(r#"echo x >> tries; [ $(wc -l < tries) -lt 3 ] && echo Sure || echo "[1]""#);
+    assert_eq!(ran.left(0, &[]).out.trim(), r#""[1]""#);
+    for answer in ["Sure: {}", "5", "{"] {
+        let refused = format!("`a` answered no JSON object or list: {answer}");
+        ask(&format!("echo \"{answer}\"")).left(1, &[&refused]);
+    }
+}
+
+#[test]
 fn only_a_pending_answer_of_http_may_lack_json() {
     let folder = Folder::new();
     let action = "{ type: activity, activityType: look, input: 1, expect: json, retry: none }";

@@ -73,6 +73,9 @@ impl<F: Format> ActionReader<'_, F> {
             wants_json,
             has_retry: has_outer_retry || retry.is_some(),
         };
+        if wants_json && label == "ai" {
+            placed.step.expect = Some(Expect::JsonContent);
+        }
         let body = self.body(&mut act, label);
         self.check_name(&mut act, label);
         act.fields.finish(self);

@@ -192,7 +192,7 @@ impl State {
             Op::Sleep(Sleep::For(time)) => format!("sleep {}", duration_text(time)),
             Op::Sleep(Sleep::Until(time)) => format!("sleep until {}", template_text(time)),
             Op::AwaitSignal(awaited) => format!("await signal {}", awaited.name),
-            Op::Expect(_, Expect::Json) => String::from("expect json"),
+            Op::Expect(_, Expect::Json | Expect::JsonContent) => String::from("expect json"),
             Op::Expect(_, Expect::That(that)) => format!("expect {}", that.text()),
             Op::Expect(_, Expect::NotFailed(failed)) => format!("fail if {}", failed.text()),
             Op::Raise { kind, .. } => format!("raise {kind}"),

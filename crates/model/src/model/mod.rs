@@ -362,6 +362,8 @@ pub const FAILED_CANCEL: &str = "windlass.cancel.";
 pub enum Expect {
     /// The body of the output is JSON: an object, a list, a number or a boolean.
     Json,
+    /// The text in `content` of a model's answer is JSON: an object or a list.
+    JsonContent,
     /// This condition holds.
     That(Condition),
     /// This condition does not hold. It holds if a long operation has failed.
