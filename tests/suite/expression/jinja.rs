@@ -111,6 +111,7 @@ fn filters_and_methods() {
     );
     gives("{{ 'x' | center(3) }}", r#"" x ""#);
     gives("{{ 'a b c' | wordcount }}", "3");
+    gives("{{ \"it's a-b, \u{fc}_1\" | wordcount }}", "5");
     gives("{{ 'a' | default('z') }}", r#""a""#);
     gives("{{ '%s=%d' % ('a', 1) }}", r#""a=1""#);
     gives("{{ '%05.1f' | format(2.25) }}", r#""002.2""#);
@@ -124,6 +125,56 @@ fn filters_and_methods() {
     gives("x{{ 1e308 * 10 }}", r#""xinf""#);
     fails("{{ 1e308 * 10 }}", "infinity");
     fails("{{ {'a': 1e308 * 10} | tojson }}", "infinity");
+}
+
+#[test]
+fn the_first_of_equal_values_is_the_largest() {
+    gives("{{ ['a', 'A'] | max }}", r#""a""#);
+    gives("{{ ['A', 'a'] | max }}", r#""A""#);
+    gives("{{ [1, 1.0, 0] | max }}", "1");
+    gives("{{ [1.0, 1] | min }}", "1.0");
+    gives(
+        "{{ [{'s': 2, 'n': 1}, {'s': 2, 'n': 2}] | max(attribute='s') }}",
+        r#"{"s": 2, "n": 1}"#,
+    );
+    gives("{{ 'aAb' | max }}", r#""b""#);
+    gives("{{ {'a': 1, 'b': 0} | max }}", r#""b""#);
+    fails("{{ 5 | max }}", "not iterable");
+}
+
+#[test]
+fn queries_and_json_have_pythons_form() {
+    gives(
+        "{{ 'a b/c&~\u{e9}' | urlencode }}",
+        r#""a%20b/c%26~%C3%A9""#,
+    );
+    gives(
+        "{{ {'q': 'a b/c', 'n': none, 'f': 1.0, 'l': [1]} | urlencode }}",
+        r#""q=a+b%2Fc&n=None&f=1.0&l=%5B1%5D""#,
+    );
+    gives(
+        "{{ [['q', 'a+b'], (1, '')] | urlencode }}",
+        r#""q=a%2Bb&1=""#,
+    );
+    gives("{{ 5 | urlencode }}{{ [] | urlencode }}", r#""5""#);
+    fails("{{ [1] | urlencode }}", "not iterable");
+    fails("{{ [[1]] | urlencode }}", "needs pairs");
+    gives(
+        "{{ {'b': [1], 'a': \"'\"} | json(indent=2) }}",
+        r#""{\n  \"b\": [\n    1\n  ],\n  \"a\": \"'\"\n}""#,
+    );
+    gives(
+        "{{ {'b': 1, 'a': 2} | json(sort_keys=true, indent=none) }}",
+        r#""{\"a\": 2, \"b\": 1}""#,
+    );
+}
+
+#[test]
+fn no_list_is_changed_in_place() {
+    fails(
+        "{% set l = [1] %}{% set _ = l.append(2) %}{{ l }}",
+        "write `list + [x]`",
+    );
 }
 
 #[test]

@@ -8,6 +8,7 @@ use super::{object, session, text};
 use crate::over_memory_json;
 use minijinja::value::{Kwargs, Rest, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use ring::digest::{SHA256, digest};
 use std::sync::LazyLock;
 use windlass_value::hex;
@@ -15,10 +16,19 @@ use windlass_value::hex;
 /// minijinja's own filters, which the limited versions call.
 static BUILTIN: LazyLock<Environment<'static>> = LazyLock::new(Environment::new);
 
+/// The characters that are escaped in a query.
+const QUERY: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'.')
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'~');
+/// The characters that are escaped in other parts of a URL.
+const PATH: &AsciiSet = &QUERY.remove(b'/');
+
 pub(super) fn register(engine: &mut Environment<'static>) {
     minijinja_contrib::add_to_environment(engine);
     engine.add_filter("tojson", tojson);
-    engine.add_filter("json", |value: Value| python::json(&value, Json::default()));
+    engine.add_filter("json", json);
     engine.add_filter("fromjson", fromjson);
     engine.add_filter("sha256", |value: Value| {
         let text = python::str(&value)?;
@@ -44,7 +54,8 @@ pub(super) fn register(engine: &mut Environment<'static>) {
             ValueKind::Seq | ValueKind::String | ValueKind::Map
         )
     });
-    engine.add_filter("wordcount", |text: &str| text.split_whitespace().count());
+    engine.add_filter("wordcount", wordcount);
+    engine.add_filter("urlencode", urlencode);
     for name in ["replace", "join", "indent", "format", "batch", "slice"] {
         engine.add_filter(name, move |args: Rest<Value>, kwargs: Kwargs| {
             bounded(name, args, kwargs)
@@ -61,7 +72,13 @@ pub(super) fn register(engine: &mut Environment<'static>) {
         engine.add_filter(name, move |args: Rest<Value>, kwargs: Kwargs| {
             charge_list(args.first())?;
             check_order(name, ordered(&args, &kwargs)?)?;
-            call(name, args.0, kwargs)
+            let mut args = args.0;
+            // minijinja returns the last of several equal values, Jinja2 the first.
+            if let (true, Some(values)) = (name == "max", args.first_mut()) {
+                let items: Result<Vec<Value>, Error> = values.try_iter()?.checked().collect();
+                *values = items?.into_iter().rev().collect();
+            }
+            call(name, args, kwargs)
         });
     }
     engine.add_function("range", |state: &mut State<'_, '_>, args: Rest<Value>| {
@@ -120,12 +137,65 @@ fn tojson(value: Value, indent: Option<Value>, kwargs: Kwargs) -> Result<String,
         None => kwargs.get("indent")?,
     };
     kwargs.assert_all_used()?;
-    let indent = match indent {
-        None => None,
-        Some(given) if given.is_none() => None,
-        Some(given) => Some(usize::try_from(given)?.min(64)),
+    let style = Json {
+        html: true,
+        is_sorted: true,
+        indent: indent_of(indent)?,
     };
-    python::json(&value, Json { html: true, indent })
+    python::json(&value, style)
+}
+
+/// Implements `json`: `json.dumps` with its arguments `indent` and `sort_keys`.
+fn json(value: Value, kwargs: Kwargs) -> Result<String, Error> {
+    let is_sorted: Option<Value> = kwargs.get("sort_keys")?;
+    let style = Json {
+        html: false,
+        is_sorted: is_sorted.is_some_and(|sorted| sorted.is_true()),
+        indent: indent_of(kwargs.get("indent")?)?,
+    };
+    kwargs.assert_all_used()?;
+    python::json(&value, style)
+}
+
+fn indent_of(given: Option<Value>) -> Result<Option<usize>, Error> {
+    let given = given.filter(|given| !given.is_none());
+    given
+        .map(|given| Ok(usize::try_from(given)?.min(64)))
+        .transpose()
+}
+
+/// Counts the words of a text. As in Jinja2, a word has letters, digits and underscores.
+fn wordcount(value: Value) -> Result<usize, Error> {
+    let text = python::str(required_argument(Some(&value))?)?;
+    session::work(text.len() / 16)?;
+    let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    Ok(words.filter(|word| !word.is_empty()).count())
+}
+
+/// Escapes a text for a URL. A map or a list of pairs becomes a query.
+fn urlencode(value: Value) -> Result<String, Error> {
+    let escaped = |value: &Value, set: &'static AsciiSet| {
+        let text = python::str(required_argument(Some(value))?)?;
+        session::bytes(text.len().saturating_mul(3))?;
+        Ok::<_, Error>(utf8_percent_encode(&text, set).to_string())
+    };
+    let pairs = match value.kind() {
+        ValueKind::Map => call("items", vec![value], no_kwargs())?,
+        ValueKind::Seq | ValueKind::Iterable => value,
+        _ => return escaped(&value, PATH),
+    };
+    let mut query = Vec::new();
+    for pair in pairs.try_iter()?.checked() {
+        let pair = pair?;
+        let mut parts = pair.try_iter()?.checked();
+        let (Some(key), Some(value), None) = (parts.next(), parts.next(), parts.next()) else {
+            let message = "`urlencode` of a list needs pairs: [['key', 'value']]";
+            return Err(Error::new(ErrorKind::InvalidOperation, message));
+        };
+        let (key, value) = (escaped(&key?, QUERY)?, escaped(&value?, QUERY)?);
+        query.push(format!("{key}={value}").replace("%20", "+"));
+    }
+    Ok(query.join("&"))
 }
 
 /// Parses JSON text. As in TEA, text that is not JSON is returned unchanged.

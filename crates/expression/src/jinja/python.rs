@@ -139,8 +139,10 @@ pub fn quoted(text: &str) -> String {
 /// The style of JSON.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Json {
-    /// As the filter `tojson` writes JSON: `< > & '` are written as `\u003c` and so on, and keys are sorted.
+    /// As the filter `tojson` writes JSON: `< > & '` are written as `\u003c` and so on.
     pub html: bool,
+    /// Whether keys are sorted.
+    pub is_sorted: bool,
     /// Number of spaces for each level of nesting. `None` writes everything on one line.
     pub indent: Option<usize>,
 }
@@ -182,7 +184,7 @@ fn dump(out: &mut String, value: &Value, style: Json, depth: usize) -> Result<()
         ValueKind::Map => {
             let keys: Result<Vec<Value>, Error> = value.try_iter()?.checked().collect();
             let mut keys = keys?;
-            if style.html {
+            if style.is_sorted {
                 keys.sort();
             }
             out.push('{');
@@ -293,6 +295,7 @@ mod tests {
             &value,
             Json {
                 html: true,
+                is_sorted: true,
                 indent: None,
             },
         )
@@ -308,6 +311,7 @@ mod tests {
             &value,
             Json {
                 html: true,
+                is_sorted: true,
                 indent: Some(2),
             },
         )

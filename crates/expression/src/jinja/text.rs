@@ -3,6 +3,7 @@
 
 use minijinja::value::{Tuple, Value};
 use minijinja::{Error, ErrorKind};
+use windlass_value::words;
 
 fn invalid(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.into())
@@ -78,12 +79,22 @@ pub(super) fn method(text: &str, name: &str, args: &[Value]) -> Option<Result<Va
     })
 }
 
+/// The methods of Python that change a list.
+const CHANGES: [&str; 8] = words! { append extend insert pop remove clear sort reverse };
+
 /// Calls a method of a list that minijinja lacks.
 pub(super) fn list_method(
     list: &Value,
     name: &str,
     args: &[Value],
 ) -> Option<Result<Value, Error>> {
+    if CHANGES.contains(&name) {
+        let message = format!(
+            "a list has no `{name}`, because no list is changed in place: write `list + [x]`, and \
+             in a loop set a member of a `namespace`"
+        );
+        return Some(Err(invalid(message)));
+    }
     let ("index", Some(wanted)) = (name, args.first()) else {
         return None;
     };
