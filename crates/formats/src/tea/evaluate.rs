@@ -47,6 +47,9 @@ pub(super) enum Evaluator {
 
 /// The template that converts the value of custom code to an evaluation.
 const NORMAL: &str = "{{ \
+    {'valid': false, 'score': 0.0, 'suggestions': [], 'errors': [{'message': \
+      'Custom evaluator error: `valid` must be true or false, not ' ~ (result.valid | tojson)}]} \
+    if result is mapping and (result.get('valid') is string or result.get('valid') is iterable) else \
     ({'valid': result.get('valid', false), \
       'score': (result.score | trim | float) if result.score is string else \
                (result.get('score', 1.0 if result.get('valid') else 0.0) | float), \
