@@ -12,6 +12,7 @@ use windlass_source::source::{Entry, Kind, Node, Span};
 
 pub(super) const START: &str = "__start__";
 const END: &str = "__end__";
+const CONDITION: &str = "for example when: { type: expression, value: \"state.count < 3\" }";
 const EDGE: &str = "for example { from: __start__, to: work }";
 const GOTO: &str = "a node's name, or a list of { if: \"state.done\", to: name }";
 
@@ -239,7 +240,7 @@ impl<'n> Tea<'_, 'n> {
         when: Option<&Entry>,
     ) -> Option<Condition> {
         let Some(condition) = condition else {
-            return self.written_condition(when?);
+            return Some(self.written_condition(when?));
         };
         let flipped = match when.map(|when| &when.value.kind) {
             None => false,
@@ -252,7 +253,7 @@ impl<'n> Tea<'_, 'n> {
                 false
             }
         };
-        let condition = self.written_condition(condition)?;
+        let condition = self.written_condition(condition);
         Some(if flipped {
             condition.negated()
         } else {
@@ -260,15 +261,24 @@ impl<'n> Tea<'_, 'n> {
         })
     }
 
-    /// Reads a condition, or `{type: expression, value: condition}`.
-    fn written_condition(&mut self, entry: &Entry) -> Option<Condition> {
-        let inner = entry.value.entries().unwrap_or_default();
-        let find = |key: &str| inner.iter().find(|entry| entry.key == key);
-        let kind = find("type").and_then(|kind| kind.value.as_str());
-        match (kind, find("value")) {
-            (Some("expression"), Some(value)) => self.condition(value),
+    /// Reads a condition, or `{type: expression, value: condition}`. An invalid condition is never true: its edge is
+    /// not one without a condition.
+    fn written_condition(&mut self, entry: &Entry) -> Condition {
+        let condition = match entry.value.kind {
+            Kind::Object(_) => self.typed_condition(entry),
             _ => self.condition(entry),
-        }
+        };
+        condition.unwrap_or_else(Condition::never)
+    }
+
+    fn typed_condition(&mut self, entry: &Entry) -> Option<Condition> {
+        let mut fields = self.fields(&entry.value, "a condition", CONDITION)?;
+        let kind = fields.required(self, "type", entry.value.span, CONDITION);
+        let value = fields.required(self, "value", entry.value.span, CONDITION);
+        fields.finish(self);
+        let wrong = |word: &str| format!("`{word}` is not a valid type of condition");
+        self.choice(kind?, &[("expression", ())], wrong)?;
+        self.condition(value?)
     }
 
     /// Reads `goto`. Returns the edges that it becomes.
@@ -309,7 +319,9 @@ impl<'n> Tea<'_, 'n> {
 
     /// Reads the condition of a rule in `goto`. An empty text and the words false, 0, no and none are false.
     fn goto_condition(&mut self, entry: &Entry) -> Option<Condition> {
-        Some(self.condition(entry)?.truth_by_words())
+        let condition = self.condition(entry);
+        let condition = condition.unwrap_or_else(Condition::never);
+        Some(condition.truth_by_words())
     }
 
     fn entry(
