@@ -103,5 +103,11 @@ pub(super) fn scalar(key: &str, value: &Value) -> Result<Option<String>, Fault> 
 }
 
 pub(super) fn mismatch(key: &str, wanted: &str, value: &Value) -> Fault {
-    invalid(format!("`{key}` must be {wanted}, not {}", value.kind()))
+    match value {
+        // The number has the right type but is out of range, so the message shows it.
+        Value::Int(number) if wanted.contains("number") => {
+            invalid(format!("`{key}` must be {wanted}, not {number}"))
+        }
+        _ => invalid(format!("`{key}` must be {wanted}, not {}", value.kind())),
+    }
 }

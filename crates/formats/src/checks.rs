@@ -5,7 +5,8 @@
 use super::plain_text::between;
 use super::reader::{Reader, name_of};
 use windlass_expression::{Reference, Syntax, Template};
-use windlass_source::source::{Kind, Node};
+use windlass_model::model::{MODEL_PROVIDERS, MODEL_RETRIES};
+use windlass_source::source::{Entry, Kind, Node};
 
 /// A type of `authentication`: its name, its required keys and its optional keys.
 type AuthenticationKeys = (
@@ -46,6 +47,8 @@ const OF_AZURE: [&str; 1] = ["ClientCertificate"];
 /// The message for a command into which data is rendered.
 pub(super) const DATA_IN_COMMAND: &str = "a value could be read as code: pass it through \
     env: { NAME: \"…\" } and write \"$NAME\", or use command: [program, argument]";
+
+const MESSAGES: &str = "for example messages: [{ role: user, content: \"…\" }]";
 
 /// Where data is written into code.
 struct DataInCode {
@@ -178,6 +181,72 @@ pub(super) fn authentication(reader: &mut Reader<'_>, node: &Node) {
     }
     fields.allow(more);
     fields.finish(reader);
+}
+
+/// Reports an input of a question to a model that would make every question fail.
+pub(super) fn model_input(reader: &mut Reader<'_>, entry: &Entry) {
+    let node = &entry.value;
+    let text = node.as_str().map(str::trim);
+    let is_constant = |text: &str| {
+        let template = reader.parse(text);
+        // A secret of the workflow is not a template.
+        !text.contains("${") && template.is_ok_and(|template| template.as_constant().is_some())
+    };
+    if matches!(node.kind, Kind::Null) || !text.is_none_or(is_constant) {
+        return;
+    }
+    let what = format!("`{}`", entry.key);
+    match entry.key.as_str() {
+        "provider" => {
+            let known = MODEL_PROVIDERS.map(|provider| (provider, ()));
+            reader.choice(entry, &known, |word| format!("`{word}` is not a provider"));
+        }
+        "base_url" | "api_base" => {
+            let begins = |scheme: &str| {
+                let start = text.and_then(|text| text.get(..scheme.len()));
+                start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+            };
+            if !begins("http://") && !begins("https://") {
+                let hint = "for example base_url: \"http://localhost:8000/v1\"";
+                let what = format!("{what} must begin with http:// or https://");
+                reader.error("bad-value", node.span, what, hint);
+            }
+        }
+        "messages" => match &node.kind {
+            Kind::Array(messages) if messages.is_empty() => {
+                reader.error("bad-value", node.span, "`messages` is empty", MESSAGES);
+            }
+            Kind::Array(_) => {}
+            _ => reader.wrong_type(node, &what, "a list of messages", MESSAGES),
+        },
+        "temperature" => match &node.kind {
+            Kind::Int(_) | Kind::Float(_) => {}
+            _ if text.is_some_and(|text| text.parse::<f64>().is_ok()) => {}
+            _ => reader.wrong_type(node, &what, "a number", "for example temperature: 0.7"),
+        },
+        "timeout" => {
+            let seconds = match node.kind {
+                Kind::Int(_) | Kind::Float(_) => node.to_value().to_text().parse().ok(),
+                _ => text.and_then(|text| text.parse().ok()),
+            };
+            if !seconds.is_some_and(|seconds: f64| seconds >= 0.0) {
+                let wanted = "a number of seconds from 0";
+                reader.wrong_type(node, &what, wanted, "for example timeout: 30");
+            }
+        }
+        "max_retries" => {
+            let written = match node.kind {
+                Kind::Int(number) => Some(number),
+                _ => text.and_then(|text| text.parse().ok()),
+            };
+            if !written.is_some_and(|number| MODEL_RETRIES.contains(&number)) {
+                let (first, last) = (MODEL_RETRIES.start(), MODEL_RETRIES.end());
+                let wanted = format!("a whole number from {first} to {last}");
+                reader.wrong_type(node, &what, &wanted, "for example max_retries: 3");
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Reports a `tls` that would make every call fail.

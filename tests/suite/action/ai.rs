@@ -379,11 +379,11 @@ async fn inputs_that_cannot_be_used() {
         ),
         (
             json!({ "provider": "litellm", "prompt": "p" }),
-            "`provider` must be auto, openai, azure, ollama or shell, not \"litellm\"",
+            "`provider` must be one of auto, openai, azure, ollama, shell, not \"litellm\"",
         ),
         (
             json!({ "base_url": base, "model": "m", "prompt": "p", "max_retries": -1 }),
-            "`max_retries` must be a whole number from 0 to 20, not integer",
+            "`max_retries` must be a whole number from 0 to 20, not -1",
         ),
         (
             json!({ "base_url": base, "model": "m", "prompt": "p", "temperature": "hot" }),
@@ -399,7 +399,15 @@ async fn inputs_that_cannot_be_used() {
         ),
         (
             json!({ "base_url": "no url", "model": "m", "prompt": "p" }),
-            "`uri` is not a valid URL: relative URL without a base",
+            "`base_url` is not a valid URL: relative URL without a base",
+        ),
+        (
+            json!({ "api_base": "localhost:1/v1", "model": "m", "prompt": "p" }),
+            "`api_base` must begin with http:// or https://, not localhost:",
+        ),
+        (
+            json!({ "base_url": base, "model": "m", "messages": [] }),
+            "`messages` is empty",
         ),
     ];
     for (inputs, message) in cases {

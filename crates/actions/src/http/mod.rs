@@ -27,6 +27,8 @@ mod upload;
 
 pub(super) use client::Client;
 pub(super) use reply::Reply;
+#[cfg(feature = "llm")]
+pub(super) use request::parse_url;
 
 use super::inputs::{Inputs, invalid, is_accepted};
 use super::mask::Mask;

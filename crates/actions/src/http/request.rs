@@ -64,7 +64,7 @@ pub(super) fn address(request: &Request) -> Result<Url, Fault> {
     };
     let base = page_base(inputs, &uri, page)?;
     let next = base.join(page);
-    served(next.map_err(|error| invalid(format!("`page` is not a valid URL: {error}")))?)
+    served("page", next)
 }
 
 /// Returns the address of the page on which the address `page` was found. It is the base if `page` is relative (RFC
@@ -151,7 +151,7 @@ pub(super) fn post_json(
     body: &Value,
     request: &Request,
 ) -> Result<reqwest::Request, Fault> {
-    let url = parse_url(url)?;
+    let url = parse_url("uri", url)?;
     let mut call = reqwest::Request::new(Method::POST, url.clone());
     set_json(&mut call, body);
     sign_in(&mut call, &url)?;
@@ -166,7 +166,7 @@ fn operation(inputs: Inputs<'_>) -> Result<Option<Url>, Fault> {
         Some(Value::String(address)) if address.contains(MASK) => Err(invalid(
             "the address of the operation has a secret, which is not stored",
         )),
-        Some(Value::String(address)) => parse_url(address).map(Some),
+        Some(Value::String(address)) => parse_url("uri", address).map(Some),
         _ => Ok(None),
     }
 }
@@ -195,22 +195,24 @@ pub(super) fn method(inputs: Inputs<'_>) -> Result<Method, Fault> {
 
 fn uri(inputs: Inputs<'_>) -> Result<Url, Fault> {
     match (inputs.text("uri")?, inputs.get("url")) {
-        (Some(uri), _) => parse_url(uri),
+        (Some(uri), _) => parse_url("uri", uri),
         (None, Some(_)) => Err(invalid("`uri` is missing; it is not called `url`")),
         (None, None) => Err(invalid("`uri` is missing")),
     }
 }
 
-fn parse_url(text: &str) -> Result<Url, Fault> {
-    // The message omits the text, which may contain a password.
-    served(Url::parse(text).map_err(|error| invalid(format!("`uri` is not a valid URL: {error}")))?)
+/// Reads the URL of the input `key`.
+pub(crate) fn parse_url(key: &str, text: &str) -> Result<Url, Fault> {
+    served(key, Url::parse(text))
 }
 
-fn served(url: Url) -> Result<Url, Fault> {
+/// Checks the URL of the input `key`. The messages omit the URL, which may contain a password.
+fn served(key: &str, url: Result<Url, url::ParseError>) -> Result<Url, Fault> {
+    let url = url.map_err(|error| invalid(format!("`{key}` is not a valid URL: {error}")))?;
     match url.scheme() {
         "http" | "https" => Ok(url),
         scheme => Err(invalid(format!(
-            "`uri` must begin with http:// or https://, not {scheme}:"
+            "`{key}` must begin with http:// or https://, not {scheme}:"
         ))),
     }
 }

@@ -3,11 +3,12 @@
 
 use super::command::Command;
 use crate::execution_context::resolved;
+use crate::http::parse_url;
 use crate::inputs::{Inputs, invalid, mismatch, scalar};
 use std::io::Read;
 use std::time::Duration;
 use windlass_expression::{Object, Value};
-use windlass_model::model::{ANSWER_ERRORS, Fault, MODEL_OPTIONS};
+use windlass_model::model::{ANSWER_ERRORS, Fault, MODEL_OPTIONS, MODEL_PROVIDERS, MODEL_RETRIES};
 
 const NO_MODEL: &str = "`model` is missing: or set OPENAI_MODEL";
 const OPENAI: &str = "https://api.openai.com/v1";
@@ -19,9 +20,6 @@ const TEMPERATURE: f64 = 0.7;
 
 /// The default timeout of one answer, in seconds.
 const TIMEOUT: f64 = 300.0;
-
-/// Maximum number of retries within one attempt. A larger number in the inputs is an error.
-const MAX_RETRIES: i64 = 20;
 
 const MAX_KEY: u64 = 64 << 10;
 
@@ -71,9 +69,10 @@ impl Settings {
         let retries = match from.get("max_retries") {
             None => 0,
             Some(value) => whole(value)
-                .filter(|tries| (0..=MAX_RETRIES).contains(tries))
+                .filter(|tries| MODEL_RETRIES.contains(tries))
                 .ok_or_else(|| {
-                    let wanted = format!("a whole number from 0 to {MAX_RETRIES}");
+                    let (first, last) = (MODEL_RETRIES.start(), MODEL_RETRIES.end());
+                    let wanted = format!("a whole number from {first} to {last}");
                     mismatch("max_retries", &wanted, value)
                 })?,
         };
@@ -170,6 +169,7 @@ fn target(from: Inputs<'_>, named: Option<String>) -> Result<(Target, String), F
             let base = base.or_else(|| variable("OPENAI_BASE_URL"));
             let base = base.unwrap_or_else(|| OPENAI.to_owned());
             let base = base.trim_end_matches('/');
+            server(from, "OPENAI_BASE_URL", base)?;
             let model = bare("openai").or_else(|| variable("OPENAI_MODEL"));
             let model = Some(model.ok_or_else(no_model)?);
             let key = key(from, "OPENAI_API_KEY")?;
@@ -191,8 +191,7 @@ fn target(from: Inputs<'_>, named: Option<String>) -> Result<(Target, String), F
             let version = from.text("api_version")?.map(str::to_owned);
             let version = version.or_else(|| variable("OPENAI_API_VERSION"));
             let version = version.unwrap_or_else(|| AZURE_VERSION.to_owned());
-            let mut url = reqwest::Url::parse(&base)
-                .map_err(|error| invalid(format!("`api_base` is not a valid URL: {error}")))?;
+            let mut url = server(from, "AZURE_OPENAI_ENDPOINT", &base)?;
             if let Ok(mut path) = url.path_segments_mut() {
                 let parts = ["openai", "deployments", &deployment, "chat", "completions"];
                 path.pop_if_empty().extend(parts);
@@ -210,6 +209,7 @@ fn target(from: Inputs<'_>, named: Option<String>) -> Result<(Target, String), F
             let base = base.or_else(|| variable("OLLAMA_API_BASE"));
             let base = base.unwrap_or_else(|| OLLAMA.to_owned());
             let base = base.trim_end_matches('/');
+            server(from, "OLLAMA_API_BASE", base)?;
             let key = key(from, "OLLAMA_API_KEY")?;
             // Below `/v1`, Ollama supports OpenAI's protocol.
             let (protocol, url) = match (base.ends_with("/v1"), by_environment) {
@@ -227,9 +227,17 @@ fn target(from: Inputs<'_>, named: Option<String>) -> Result<(Target, String), F
             ))
         }
         other => Err(invalid(format!(
-            "`provider` must be auto, openai, azure, ollama or shell, not {other:?}"
+            "`provider` must be one of {}, not {other:?}",
+            MODEL_PROVIDERS.join(", ")
         ))),
     }
+}
+
+/// Reads the address of a server. Without a key in the inputs, it is the value of an environment variable.
+fn server(from: Inputs<'_>, name: &str, base: &str) -> Result<reqwest::Url, Fault> {
+    let mut keys = ["base_url", "api_base"].into_iter();
+    let key = keys.find(|key| from.get(key).is_some());
+    parse_url(key.unwrap_or(name), base)
 }
 
 fn only_azure_is_set() -> bool {
@@ -319,6 +327,7 @@ fn messages(from: Inputs<'_>) -> Result<Vec<Value>, Fault> {
             }
             all.extend(given.iter().cloned());
         }
+        (Some(Value::Array(_)), _) => return Err(invalid("`messages` is empty")),
         (Some(other), _) => return Err(mismatch("messages", "a list of messages", other)),
         (None, Some(prompt)) => all.push(message("user", prompt.to_text())),
         (None, None) => return Err(invalid("`prompt` or `messages` is missing")),

@@ -5,6 +5,7 @@ use super::action_fields::{ActionFields, Body};
 use super::{ActionReader, Format};
 use crate::TERMINAL_STATUSES;
 use crate::builder::text;
+use crate::checks;
 use crate::vocabulary::model::MODEL;
 use windlass_expression::{Template, Value};
 use windlass_model::hir::{StepKind, Wait};
@@ -64,11 +65,16 @@ impl<F: Format> ActionReader<'_, F> {
         let mut inputs = self.inputs(act, hint);
         let mut asks = false;
         for key in MODEL.iter().map(|key| key.name) {
-            let entry = inputs.pass(act, self, key);
-            asks |= entry.is_some() && matches!(key, "prompt" | "messages");
+            let Some(entry) = inputs.pass(act, self, key) else {
+                continue;
+            };
+            asks |= matches!(key, "prompt" | "messages");
+            checks::model_input(self, entry);
         }
         // Only under `inputs`: a `timeout` next to the type is the timeout of the action.
-        inputs.pass_under(self, "timeout");
+        if let Some(entry) = inputs.pass_under(self, "timeout") {
+            checks::model_input(self, entry);
+        }
         let fields = inputs.under.as_ref();
         let is_misspelled = |key| {
             act.fields.has_misspelling_of(key)

@@ -39,12 +39,11 @@ impl<'n> Inputs<'n> {
         &mut self,
         actions: &mut ActionReader<'_, F>,
         key: &'static str,
-    ) {
-        let entry = self.under.as_mut().and_then(|fields| fields.get(key));
-        if let Some(entry) = entry {
-            let template = actions.template(&entry.value);
-            self.members.push((text(key), template));
-        }
+    ) -> Option<&'n Entry> {
+        let entry = self.under.as_mut()?.get(key)?;
+        let template = actions.template(&entry.value);
+        self.members.push((text(key), template));
+        Some(entry)
     }
 
     /// Like `get`, but also passes the value to the executor, as a template.

@@ -403,6 +403,7 @@ impl<'n> Tea<'_, 'n> {
                     self.error("bad-schema", argument.value.span, mistake, hint);
                 }
             }
+            ("llm.call" | "ai" | "reflection.evaluate", _) => checks::model_input(self, argument),
             ("http" | "http.get" | "http.post", "authentication") => {
                 checks::authentication(self, &argument.value);
             }

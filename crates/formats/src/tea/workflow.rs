@@ -4,6 +4,7 @@ use super::Tea;
 use super::interrupt::INTERRUPTS;
 use crate::append;
 use crate::builder;
+use crate::checks;
 use crate::environment;
 use crate::reader::Mention;
 use windlass_expression::{Object, Reference, Template, Value};
@@ -170,6 +171,10 @@ impl<'n> Tea<'_, 'n> {
             self.model_keys("`settings.llm`", &[], entries.iter());
             for entry in entries {
                 let template = self.template(&entry.value);
+                // TEA has providers that Windlass does not have, and each action may name another one.
+                if entry.key != "provider" {
+                    checks::model_input(self, entry);
+                }
                 self.llm.push((Name::from(entry.key.as_str()), template));
             }
         }

@@ -27,8 +27,8 @@ pub use question::{ANSWERED_BY, AwaitedSignal, CHOICE, CallbackClaim, Form, Ques
 pub use rate::{HostRate, Rate, check_rate_name, is_host};
 pub use request::{
     ANSWER_ERRORS, ASYNC_PATTERN, BODY_FILE, CONNECTOR_HOST, EVENTS, Fault, HANDLER_NAMES,
-    IF_CHANGED, MODEL_OPTIONS, NOT_CONNECTED, OWN_KEYS, RATE, Request, SAVE_TO, WHOLE_STATE,
-    WORKFLOW, fault_kind, overrides_method,
+    IF_CHANGED, MODEL_OPTIONS, MODEL_PROVIDERS, MODEL_RETRIES, NOT_CONNECTED, OWN_KEYS, RATE,
+    Request, SAVE_TO, WHOLE_STATE, WORKFLOW, fault_kind, overrides_method,
 };
 pub use rules::{Rules, UnrunActionValue};
 pub use schedule::{Frequency, Missed, Overlap, Recurrence, Schedule, When};

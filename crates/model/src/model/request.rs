@@ -4,6 +4,7 @@ use super::{Name, Status, name_of_part};
 use bincode::{Decode, Encode};
 use serde::Serialize;
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 use windlass_expression::Value;
 use windlass_value::words;
 
@@ -33,6 +34,12 @@ pub const MODEL_OPTIONS: [&str; 17] = words! {
     frequency_penalty tools tool_choice reasoning_effort top_k n user logprobs top_logprobs
     logit_bias
 };
+
+/// The values of `provider` in a question to a model.
+pub const MODEL_PROVIDERS: [&str; 5] = words! { auto openai azure ollama shell };
+
+/// The number of retries of a question to a model within one attempt.
+pub const MODEL_RETRIES: RangeInclusive<i64> = 0..=20;
 
 /// A placeholder in the stored inputs of a script, at `globals.state`, for the whole state of the run.
 /// The store already has the state. Without the placeholder, it would store the state again with every script.
