@@ -75,6 +75,10 @@ pub(super) fn data_in_code(
     });
     let Some(found) = found else { return };
     let name = found.data.as_ref().and_then(name_of).unwrap_or("NAME");
+    let given = match found.data {
+        Some(Reference::Variable(_)) if reader.syntax == Syntax::Jinja => "variables",
+        _ => given,
+    };
     let read = match (language, &found.data) {
         ("python", Some(Reference::Environment(name))) => format!("os.environ.get(\"{name}\")"),
         ("python", _) => format!("{given}[\"{name}\"]"),
