@@ -51,6 +51,7 @@ pub(crate) const MODEL: &[Key] = &[
 ];
 
 /// The timeout of an answer. This key is valid only in `inputs` of an action.
-pub(crate) const MODEL_TIMEOUT: Key = key("timeout", Type::Any, "seconds for one answer; default 300");
+pub(crate) const MODEL_TIMEOUT: Key = key("timeout", Type::Any, "seconds for one answer; default 300")
+    .reference("seconds for one answer; default 300. In Loom files, `timeout` next to `type` is a duration, which limits the attempt as well");
 
 const SENT: &str = "sent unchanged";
