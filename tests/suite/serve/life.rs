@@ -273,3 +273,27 @@ async fn a_full_server_says_so() {
     }
     assert_eq!(server.post("/v1/runs", &body).await.0, 201);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_with_an_id_is_repeated_only_by_its_own_request() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let text = "actions: { a: { type: compose, inputs: 1 } }";
+    let start = async |run: Option<&str>, request_id: &str| {
+        let body = json!({ "text": text, "run": run, "request_id": request_id });
+        server.post("/v1/runs", &body).await
+    };
+    let (status, first) = start(Some("r"), "one").await;
+    assert_eq!((status, &first["labels"]), (201, &json!({})), "{first}");
+    server.end("r").await;
+    assert_eq!(start(Some("r"), "one").await.0, 200);
+    assert_eq!(start(Some("r"), "two").await.0, 409);
+    for (run, request_id) in [
+        (None, "one"),
+        (Some("s"), ""),
+        (Some("s"), &*"x".repeat(9_999)),
+    ] {
+        let (status, problem) = start(run, request_id).await;
+        assert_eq!(status, 400, "{problem}");
+    }
+}

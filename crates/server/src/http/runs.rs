@@ -102,6 +102,7 @@ pub(super) async fn start(
     app.check_accepts_work(caller)?;
     let key = key(&headers)?;
     check_labels(&start.labels).map_err(invalid_parameter)?;
+    check_request_id(start.request_id.as_deref(), start.run.as_deref())?;
     let workflow = workflow(&app, caller, &start, form).await?;
     let input = match (start.input, &start.stubs) {
         (Value::Null, Some(stubs)) => read_stubs(stubs)?.input.unwrap_or_default(),
@@ -158,9 +159,12 @@ async fn or_repeated(
             if error.code() == ErrorCode::RunExists
                 && app.engine.was_started_by(run, request_id).await? =>
         {
-            match app.engine.resume(run).await {
-                Err(error) if error.code() != ErrorCode::RunEnded => return Err(error.into()),
-                _ => {}
+            // A paused run stays paused.
+            if app.engine.inspector().header(run)?.status.is_progressing() {
+                match app.engine.resume(run).await {
+                    Err(error) if error.code() != ErrorCode::RunEnded => return Err(error.into()),
+                    _ => {}
+                }
             }
             Ok(Started {
                 run: run.into(),
@@ -169,6 +173,18 @@ async fn or_repeated(
         }
         other => Ok(other?),
     }
+}
+
+fn check_request_id(request_id: Option<&str>, run: Option<&str>) -> Result<(), Problem> {
+    let detail = match (request_id, run) {
+        (None, _) => return Ok(()),
+        (Some(_), None) => {
+            String::from("`request_id` needs `run`: without it, use an Idempotency-Key")
+        }
+        (Some(id), Some(_)) if (1..=MAX_KEY).contains(&id.len()) => return Ok(()),
+        (Some(_), Some(_)) => format!("`request_id` has 1 to {MAX_KEY} bytes"),
+    };
+    Err(Problem::new(ErrorCode::BadRequest, detail))
 }
 
 /// Creates the answer to a start.
@@ -704,6 +720,7 @@ pub(super) async fn retry(
     Optional(retry): Optional<RetryRun>,
 ) -> Result<Response, Problem> {
     app.check_accepts_work(caller)?;
+    check_request_id(retry.request_id.as_deref(), retry.run.as_deref())?;
     let id = retry.run.map(run_id).transpose()?;
     let request_id = retry.request_id.as_deref();
     let options = StartOptions {
