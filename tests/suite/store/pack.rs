@@ -112,7 +112,7 @@ fn a_pack_that_extends_beyond_the_head_is_split() {
     let dir = tempfile::tempdir().unwrap();
     let mut state = RunState::new("run".into(), hash(1));
     let mut go_on = |revisions: std::ops::Range<u64>| {
-        let store = open_store(dir.path()).unwrap();
+        let store = open_again(dir.path());
         for revision in revisions {
             let mut next = of(&mut state, revision);
             // The remaining head has no snapshot, because one of its time would have been deleted.
