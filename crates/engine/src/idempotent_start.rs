@@ -8,7 +8,7 @@ use std::time::Duration;
 use ulid::Ulid;
 use windlass_expression::Value;
 use windlass_model::model::{Name, sha256_of_parts};
-use windlass_store::StoreError;
+use windlass_store::{RunHeader, StoreError};
 use windlass_value::{first_chars, hex};
 
 /// The label of a run that was started with a key. It has a hash of the request.
@@ -97,14 +97,20 @@ impl Engine {
             return Ok(false);
         };
         for _ in 0..TRIES {
-            match self.inspector().header(run) {
-                Ok(header) => return Ok(header.labels.get(START_LABEL).is_some_and(|by| by == id)),
-                Err(EngineError::Store(StoreError::UnknownRun(_))) => {}
-                Err(error) => return Err(error),
+            if let Some(header) = self.known_header(run)? {
+                return Ok(header.labels.get(START_LABEL).is_some_and(|by| by == id));
             }
             tokio::time::sleep(PAUSE).await;
         }
         Ok(false)
+    }
+
+    fn known_header(&self, run: &str) -> Result<Option<RunHeader>, EngineError> {
+        match self.inspector().header(run) {
+            Ok(header) => Ok(Some(header)),
+            Err(EngineError::Store(StoreError::UnknownRun(_))) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Starts a run, or returns the run that an earlier equal request with this key started.
@@ -130,16 +136,15 @@ impl Engine {
         marked.insert(REQUEST_LABEL.to_owned(), request.clone());
         for _ in 0..TRIES {
             // Look up the run before starting one, so that it is found even if the engine can start no more runs.
-            match self.inspector().header(&id) {
-                Ok(header) if header.labels.get(REQUEST_LABEL) == Some(&request) => {
+            match self.known_header(&id)? {
+                Some(header) if header.labels.get(REQUEST_LABEL) == Some(&request) => {
                     return Ok(Started {
                         run: header.id,
                         fresh: false,
                     });
                 }
-                Ok(header) => return Err(EngineError::KeyReused(header.id)),
-                Err(EngineError::Store(StoreError::UnknownRun(_))) => {}
-                Err(error) => return Err(error),
+                Some(header) => return Err(EngineError::KeyReused(header.id)),
+                None => {}
             }
             let options = StartOptions {
                 id: Some(id.clone()),

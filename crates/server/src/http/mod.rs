@@ -29,6 +29,7 @@ mod schema;
 mod session;
 mod sessions;
 mod source;
+mod starts;
 mod state;
 mod store;
 mod tickets;
@@ -138,7 +139,7 @@ fn router(app: Arc<App>, further: Router<Arc<App>>) -> Router {
             post(workflows::resume_schedule),
         )
         .route("/v1/validate", post(workflows::validate))
-        .route("/v1/runs", get(runs::list).post(runs::start))
+        .route("/v1/runs", get(runs::list).post(starts::start))
         .route("/v1/runs/bulk", post(bulk::bulk))
         .route("/v1/runs/{run}", get(runs::status))
         .route("/v1/runs/{run}/result", get(runs::result))
@@ -159,7 +160,7 @@ fn router(app: Arc<App>, further: Router<Arc<App>>) -> Router {
         .route("/v1/runs/{run}/resume", post(runs::resume))
         .route("/v1/runs/{run}/cancel", post(runs::cancel))
         .route("/v1/runs/{run}/signal", post(runs::signal))
-        .route("/v1/runs/{run}/retry", post(runs::retry))
+        .route("/v1/runs/{run}/retry", post(starts::retry))
         .route("/v1/events", get(live::live))
         .route("/v1/audit", get(audit::list))
         .route("/v1/me", get(session::me))

@@ -3,7 +3,7 @@
 
 use super::{
     audit, bulk, callback, edits, events, graph, health, hook, iterations, language, live, runs,
-    session, state, store, workflows,
+    session, starts, state, store, workflows,
 };
 use axum::Json;
 use axum::http::header;
@@ -24,12 +24,12 @@ use utoipa::{Modify, OpenApi};
         workflows::list, workflows::put, workflows::get, workflows::remove, workflows::versions, workflows::schedule, workflows::times,
         workflows::pause_schedule, workflows::resume_schedule, workflows::validate,
         state::list, state::one, state::set, state::remove,
-        runs::list, runs::start, runs::status, runs::result, runs::history, iterations::export, runs::source, runs::places, runs::printed, runs::dump,
+        runs::list, starts::start, runs::status, runs::result, runs::history, iterations::export, runs::source, runs::places, runs::printed, runs::dump,
         graph::graph,
         language::complete, language::hover, language::symbols, language::test,
         iterations::loops, iterations::strip, iterations::list, iterations::one, iterations::difference,
         events::events, live::live,
-        runs::pause, runs::resume, runs::cancel, runs::signal, callback::question, callback::answer, hook::start, runs::retry, bulk::bulk,
+        runs::pause, runs::resume, runs::cancel, runs::signal, callback::question, callback::answer, hook::start, starts::retry, bulk::bulk,
         session::me, session::begin, session::end,
         store::resume, store::dump, store::prune, audit::list,
         edits::panel, edits::edit, edits::types, edits::stubs, edits::schedule, edits::attempt,
