@@ -229,6 +229,21 @@ impl<F: Format> ActionReader<'_, F> {
         variables
     }
 
+    /// Reports a name that does not exist. If the template checks whether it exists, this is only a warning.
+    fn missing_name(
+        &mut self,
+        code: &'static str,
+        span: Span,
+        what: String,
+        hint: String,
+        is_optional: bool,
+    ) {
+        match is_optional {
+            true => self.warning(code, span, what, hint),
+            false => self.error(code, span, what, hint),
+        }
+    }
+
     /// Reports a member of a loop in Jinja that does not exist.
     fn check_loop_member(&mut self, member: &str, span: Span, is_optional: bool) {
         if LOOP_MEMBERS.contains(&member) {
@@ -240,10 +255,7 @@ impl<F: Format> ActionReader<'_, F> {
         let hint = meant
             .or_else(|| did_you_mean(member, LOOP_MEMBERS))
             .unwrap_or_else(|| format!("its members are {}", LOOP_MEMBERS.join(", ")));
-        match is_optional {
-            true => self.warning("unknown-name", span, what, hint),
-            false => self.error("unknown-name", span, what, hint),
-        }
+        self.missing_name("unknown-name", span, what, hint, is_optional);
     }
 
     /// Reports a member of an action in Jinja that does not exist.
@@ -259,10 +271,7 @@ impl<F: Format> ActionReader<'_, F> {
                 ACTION_MEMBERS.join(", ")
             ),
         };
-        match is_optional {
-            true => self.warning("unknown-name", span, what, hint),
-            false => self.error("unknown-name", span, what, hint),
-        }
+        self.missing_name("unknown-name", span, what, hint, is_optional);
     }
 
     fn check_exists(
@@ -330,10 +339,7 @@ impl<F: Format> ActionReader<'_, F> {
         let hint = near.unwrap_or_else(|| {
             format!("templates read {}, and variables by name", ROOTS.join(", "))
         });
-        match optional {
-            true => self.warning("unknown-name", span, message, hint),
-            false => self.error("unknown-name", span, message, hint),
-        }
+        self.missing_name("unknown-name", span, message, hint, optional);
     }
 
     /// Reports a variable that nothing can set.
@@ -359,10 +365,7 @@ impl<F: Format> ActionReader<'_, F> {
             let hint = near.unwrap_or_else(|| {
                 String::from("set a value under `variables`, or set it with setVariable")
             });
-            match optional {
-                true => self.warning("unset-variable", span, message, hint),
-                false => self.error("unset-variable", span, message, hint),
-            }
+            self.missing_name("unset-variable", span, message, hint, optional);
         }
     }
 }
