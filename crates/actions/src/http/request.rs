@@ -274,9 +274,7 @@ fn headers(inputs: Inputs<'_>) -> Result<HeaderMap, Fault> {
 }
 
 fn set_body(call: &mut reqwest::Request, body: &Value) -> Result<(), Fault> {
-    let sent_as = call.headers().get(CONTENT_TYPE);
-    let sent_as = sent_as.and_then(|value| value.to_str().ok());
-    let sent_as = sent_as.unwrap_or_default().to_owned();
+    let sent_as = content_type(call).unwrap_or_default().to_owned();
     let is_sent_as = |kind: &str| {
         let begins = sent_as.get(..kind.len());
         begins.is_some_and(|begins| begins.eq_ignore_ascii_case(kind))
@@ -329,9 +327,7 @@ fn set_multipart(call: &mut reqwest::Request, body: &Value) -> Result<(), Fault>
     };
     let parts: Result<Vec<MultipartPart>, Fault> = items.iter().map(part).collect();
     let parts = parts?;
-    let sent_as = call.headers().get(CONTENT_TYPE);
-    let sent_as = sent_as.and_then(|value| value.to_str().ok());
-    let kind = sent_as.or(inputs.text("$content-type")?);
+    let kind = content_type(call).or(inputs.text("$content-type")?);
     let kind = kind.unwrap_or(MULTIPART_FORM).to_owned();
     set_parts(call, &kind, &parts)
 }
@@ -414,6 +410,10 @@ fn encoded(pairs: Vec<(&str, String)>) -> String {
     form_urlencoded::Serializer::new(String::new())
         .extend_pairs(pairs)
         .finish()
+}
+
+fn content_type(call: &reqwest::Request) -> Option<&str> {
+    call.headers().get(CONTENT_TYPE)?.to_str().ok()
 }
 
 fn default_type(call: &mut reqwest::Request, kind: &str) {
