@@ -18,6 +18,9 @@ pub const RETRY_TIME: Duration = Duration::from_secs(5);
 /// The time between two attempts.
 pub const RETRY_EVERY: Duration = Duration::from_millis(20);
 
+/// What a command says when a server does not answer, and it waits.
+pub const RECONNECTING: &str = "the server does not answer: reconnecting";
+
 /// How long a command that follows a run waits for a server that does not answer.
 const OUTAGE_TIME: Duration = Duration::from_secs(120);
 
@@ -33,11 +36,9 @@ impl Outage {
         answer: Result<T, Failure>,
     ) -> Result<Option<T>, Failure> {
         match answer {
-            Err(Failure::Client(error))
-                if matches!(error, ClientError::Unreachable(_)) || error.is_gone() =>
-            {
+            Err(Failure::Client(error)) if error.is_outage() => {
                 if self.0.is_none() {
-                    screen.say("the server does not answer: reconnecting");
+                    screen.say(RECONNECTING);
                 }
                 let since = *self.0.get_or_insert_with(Instant::now);
                 match since.elapsed() < OUTAGE_TIME {
@@ -215,7 +216,5 @@ async fn command_in<T>(
         return Ok(here(&open()?).await?);
     }
     // A server that restarts is available again soon, and these commands can be repeated.
-    let is_passing =
-        |error: &ClientError| error.is_gone() || matches!(error, ClientError::Unreachable(_));
-    answer(global, open, ask, here, is_passing).await
+    answer(global, open, ask, here, ClientError::is_outage).await
 }

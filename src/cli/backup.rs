@@ -13,11 +13,8 @@ pub async fn backup(global: &Global, args: &BackupArgs) -> Result<Exit, Failure>
     check_no_server(global, "backup")?;
     // The path is made absolute, because the owner may have another working directory.
     let dir = std::path::absolute(&args.dest).map_err(Failure::Machine)?;
-    if dir.starts_with(
-        std::path::absolute(&global.state)
-            .map_err(Failure::Machine)?
-            .join("store"),
-    ) {
+    let state = std::path::absolute(&global.state).map_err(Failure::Machine)?;
+    if dir.starts_with(state.join("store")) {
         return Err(Failure::Usage(format!(
             "{} is in the directory of the database, which can be replaced: choose another directory",
             dir.display()

@@ -74,7 +74,7 @@ pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<E
         return print_report(&report, screen, args);
     }
     let state = &global.state;
-    // Without --state, there is no store before the first run.
+    // The first run creates the default directory.
     if state != Path::new(STATE) && !state.is_dir() {
         return Err(EngineError::NoStore(state.clone()).into());
     }

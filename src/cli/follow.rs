@@ -2,6 +2,7 @@
 //! Progress and errors are written to standard error, events and results to standard output. A Unix signal stops the
 //! process, not a run.
 
+use super::access::RECONNECTING;
 use super::args::{EventArgs, Global, HandlerArgs, Output, OwnerArgs};
 use super::exit::{Exit, Failure};
 use super::format;
@@ -369,9 +370,7 @@ impl Following<'_> {
         unfinished.lost += 1;
         let remote = session.is_remote();
         if remote && unfinished.lost == REPORT_AFTER_LOSSES {
-            self.view
-                .screen
-                .say("the server does not answer: reconnecting");
+            self.view.screen.say(RECONNECTING);
         }
         if remote && unfinished.lost > MAX_LOST_REMOTE {
             let message = format!("the server is still unavailable; run {run} continues on it");

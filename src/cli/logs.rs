@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use windlass_engine::report::{HistoryFilter, NumberedEvent};
 use windlass_engine::{Notice, TerminalText, now};
-use windlass_server::client::{Client, ClientError};
+use windlass_server::client::Client;
 
 /// Number of events that are requested at a time.
 const PAGE: usize = 1_000;
@@ -131,8 +131,7 @@ async fn follow(
             Ok(Some(Notice::Finished { .. })) => return Ok(true),
             Ok(Some(_)) => {}
             Ok(None) => return Ok(false),
-            Err(error) if error.is_gone() => return Ok(false),
-            Err(ClientError::Unreachable(_)) => return Ok(false),
+            Err(error) if error.is_outage() => return Ok(false),
             Err(error) => return Err(error.into()),
         }
     }

@@ -2,6 +2,10 @@
 //! Either this process owns the store, or it has joined the owner (another process) and sends requests to it. If the
 //! owner ends, a process that has joined it becomes the owner, so that the runs continue.
 
+mod start;
+
+pub use start::{NewRun, Source};
+
 use super::access::{OwnerOrStore, RETRY_EVERY, RETRY_TIME, owner_or, remote};
 use super::args::{Global, HandlerArgs, LoadArgs, OwnerArgs};
 use super::exit::Failure;
@@ -10,7 +14,7 @@ use super::output::Screen;
 use super::policy::GuestArgs;
 use super::remote_engine;
 use super::signals::Signals;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,10 +24,9 @@ use tokio::time::Instant;
 use windlass_engine::report::{AwaitedRun, ListFilter, StatusFilter, StatusReport, list, status};
 use windlass_engine::{
     CONCURRENCY_LABEL, Engine, EngineError, ErrorCode, LoadOptions, Notice, Run, RunStatus,
-    StartOptions, StoreKind, Timestamp, Value, Workflow, new_id, now,
+    StoreKind, Workflow, now,
 };
 use windlass_server::ControlSocket;
-use windlass_server::api::{FileText, LocalStart, RetryRun, StartRun};
 use windlass_server::client::{Client, ClientError};
 
 /// Maximum time for effects in flight to end when this process exits.
@@ -141,23 +144,6 @@ enum Role {
         /// Limits the number of connections, because each followed run of another process uses one.
         connections: Arc<Semaphore>,
     },
-}
-
-/// The workflow of a new run.
-#[derive(Clone, Copy)]
-pub enum Source<'a> {
-    /// A workflow that this process has loaded.
-    Loaded(&'a Workflow),
-    /// The stored workflow with this name. It has the permissions with which it was stored.
-    Stored(&'a str),
-}
-
-pub struct NewRun<'a> {
-    pub id: &'a str,
-    pub source: Source<'a>,
-    pub input: &'a Value,
-    pub labels: &'a BTreeMap<String, String>,
-    pub scheduled_time: Option<Timestamp>,
 }
 
 impl Session {
@@ -351,67 +337,6 @@ impl Session {
         }
     }
 
-    /// Starts a run. The run's first step is durable when this returns.
-    pub async fn start(&mut self, new: &NewRun<'_>) -> Result<(), Failure> {
-        let request_id = new_id("start");
-        // Without an owner that could end, the request is sent once.
-        let stored_id = self.is_joined().then_some(&*request_id);
-        let request = self.start_request(new, &request_id);
-        let reply = self.send_request(async |client| client.start(&request).await);
-        let reply = reply.await?;
-        let mut options = StartOptions {
-            id: Some(new.id.to_owned()),
-            labels: new.labels.clone(),
-        };
-        if let Some(time) = new.scheduled_time {
-            let name = match new.source {
-                Source::Loaded(_) => None,
-                Source::Stored(name) => Some(name),
-            };
-            options = options.scheduled(name, time);
-        }
-        options = options.request_id(stored_id);
-        let handle = Mutex::new(None);
-        self.start_if_owner(new.id, &request_id, reply, async |engine| {
-            let stored;
-            let workflow = match new.source {
-                Source::Loaded(workflow) => workflow,
-                Source::Stored(name) => {
-                    let found = engine.workflow(name)?;
-                    stored = found.ok_or_else(|| engine.inspector().no_workflow(name))?;
-                    &*stored
-                }
-            };
-            let started = engine.start_with(workflow, new.input.clone(), options.clone());
-            let run = started.await?;
-            *handle.lock().unwrap_or_else(PoisonError::into_inner) = Some(run);
-            Ok(())
-        })
-        .await?;
-        let handle = handle.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let started = self.started.get_mut();
-        let started = started.unwrap_or_else(PoisonError::into_inner);
-        started.extend(handle.map(|run| (run.id().to_owned(), run)));
-        Ok(())
-    }
-
-    /// Retries the ended run `run`. The retry is a new run with the id `id`.
-    pub async fn retry(&mut self, run: &str, id: &str, from: Option<&str>) -> Result<(), Failure> {
-        let request_id = new_id("retry");
-        let request = RetryRun {
-            run: Some(id.to_owned()),
-            from: from.map(str::to_owned),
-            request_id: Some(request_id.clone()),
-        };
-        let reply = self.send_request(async |client| client.retry(run, &request).await);
-        let reply = reply.await?;
-        self.start_if_owner(id, &request_id, reply, async |engine| {
-            let options = StartOptions::default().id(id).request_id(Some(&request_id));
-            engine.retry(run, from, options).await.map(drop)
-        })
-        .await
-    }
-
     /// Returns the name of a run's workflow.
     pub async fn workflow_of(&mut self, run: &str) -> Result<String, Failure> {
         match self
@@ -438,70 +363,6 @@ impl Session {
             }
         };
         Ok(own == program && !status.is_final())
-    }
-
-    /// Starts the run by calling `start`, if this process is now the owner.
-    /// If an earlier owner has already started the run for this request, resumes it, so that it does not run twice.
-    async fn start_if_owner(
-        &mut self,
-        id: &str,
-        request_id: &str,
-        reply: OwnerReply<String>,
-        start: impl AsyncFn(&Engine) -> Result<(), EngineError>,
-    ) -> Result<(), Failure> {
-        let engine = match reply {
-            OwnerReply::Answered(_) => return Ok(()),
-            OwnerReply::Owned { engine } => engine,
-        };
-        match start(&engine).await {
-            Err(error)
-                if error.code() == ErrorCode::RunExists
-                    && engine.was_started_by(id, Some(request_id)).await? => {}
-            other => return Ok(other?),
-        }
-        self.resume(id).await
-    }
-
-    fn start_request(&self, new: &NewRun<'_>, request_id: &str) -> StartRun {
-        let request = StartRun {
-            run: Some(new.id.to_owned()),
-            request_id: Some(request_id.to_owned()),
-            input: new.input.clone(),
-            labels: new.labels.clone(),
-            scheduled_time: new.scheduled_time,
-            ..StartRun::default()
-        };
-        let workflow = match new.source {
-            Source::Loaded(workflow) => workflow,
-            Source::Stored(name) => {
-                return StartRun {
-                    workflow: Some(name.to_owned()),
-                    ..request
-                };
-            }
-        };
-        let options = &self.setup.options;
-        let mut files = workflow.bundle().files.iter();
-        let file = files.next();
-        let further = files.map(|file| FileText {
-            path: file.path.clone(),
-            text: file.text.clone(),
-        });
-        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        StartRun {
-            text: file.map(|file| file.text.clone()),
-            file: file.map(|file| file.path.clone()),
-            files: further.collect(),
-            dialect: options.dialect.map(|dialect| dialect.as_str().to_owned()),
-            local: Some(LocalStart {
-                max_count: options.max_count,
-                max_timeout_ms: options.max_timeout.map(millis),
-                handlers: options.handlers.clone(),
-                folder: options.folder.clone(),
-                guest: false,
-            }),
-            ..request
-        }
     }
 
     /// Resumes a run. Does nothing if the run has ended.
@@ -621,12 +482,7 @@ impl Session {
                 tokio::spawn(async move {
                     let permit = connections.acquire_owned().await;
                     let item = match follow_owner(&setup, &run, events, &feed).await {
-                        Err(error)
-                            if !error.is_gone()
-                                && !matches!(error, ClientError::Unreachable(_)) =>
-                        {
-                            FeedItem::Failed(error.into())
-                        }
+                        Err(error) if !error.is_outage() => FeedItem::Failed(error.into()),
                         _ => FeedItem::Lost,
                     };
                     if setup.server.is_some() && matches!(item, FeedItem::Lost) {

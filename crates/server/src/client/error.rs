@@ -49,6 +49,12 @@ impl ClientError {
         matches!(self, Self::Lost) || self.code() == Some(ErrorCode::Unavailable)
     }
 
+    /// Returns true if the same request may succeed later: the server does not answer, or is about to end.
+    #[must_use]
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Self::Unreachable(_)) || self.is_gone()
+    }
+
     /// Converts an error of the control socket.
     pub(super) fn of_socket(error: &reqwest::Error) -> Self {
         let mut source: Option<&(dyn Error + 'static)> = Some(error);
