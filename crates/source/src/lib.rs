@@ -1,8 +1,8 @@
 //! Workflow files as trees with positions, and diagnostics that point into them.
 //!
-//! [`source`] reads YAML and JSON under limits of size, depth and aliases, and records where each value is written.
-//! [`diagnostic`] describes the mistakes of an author, each with a code, a message, a position and a hint, and renders
-//! them for a terminal. All mistakes of a file are reported, not only the first.
+//! [`source`] reads YAML and JSON under limits of size, depth and aliases, and records where each value is written. It
+//! repairs a text that is being typed. [`diagnostic`] describes the mistakes of an author, each with a code, a message,
+//! a position and a hint, and renders them for a terminal. All mistakes of a file are reported, not only the first.
 //!
 //! The crate never interprets a key, and never opens a file.
 //!

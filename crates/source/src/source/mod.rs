@@ -14,6 +14,7 @@ mod lookahead;
 mod mistakes;
 mod notation;
 mod position;
+mod repair;
 mod tree;
 mod words;
 mod written;
@@ -22,6 +23,7 @@ mod yaml_1_1;
 
 pub use bundle::{Bundle, SourceFile};
 pub use position::{Lines, Position, TextEdit, TextRange, edited};
+pub use repair::read_repaired;
 pub use tree::{Entry, Kind, Node, Style, Text};
 pub use written::{Document, Form, WrittenEntry, WrittenText};
 

@@ -16,8 +16,41 @@ use std::ops::Range;
 
 /// Returns the value with its notation (`None` if the text has no value), and all mistakes.
 pub(super) fn parse(content: &str, file: u16, schema: Schema) -> (Option<ReadValue>, Vec<Mistake>) {
+    let Attempt {
+        value,
+        mut mistakes,
+        error,
+        open,
+    } = attempt(content, file, schema);
+    let Some(error) = error else {
+        return (value, mistakes);
+    };
+    let innermost = open.last().copied();
+    mistakes.push(explain(without_last_blanks(content), error, innermost));
+    (None, mistakes)
+}
+
+/// The result of reading a text up to its end, or up to the first error.
+pub(super) struct Attempt {
+    /// The value with its notation; `None` if the text has an error.
+    pub value: Option<ReadValue>,
+    /// The mistakes that are no reason to stop reading.
+    pub mistakes: Vec<Mistake>,
+    /// The error at which the reader stopped.
+    pub error: Option<Mistake>,
+    /// The positions and signs of the brackets that were open at the error, the innermost last.
+    pub open: Vec<(Span, char)>,
+}
+
+/// Reads a text until its end, or until its first error.
+pub(super) fn attempt(content: &str, file: u16, schema: Schema) -> Attempt {
     if let Some(mistake) = refused_character(content, file) {
-        return (None, vec![mistake]);
+        return Attempt {
+            value: None,
+            mistakes: Vec::new(),
+            error: Some(mistake),
+            open: Vec::new(),
+        };
     }
     let content = without_last_blanks(content);
     let mut reader = Reader {
@@ -39,22 +72,21 @@ pub(super) fn parse(content: &str, file: u16, schema: Schema) -> (Option<ReadVal
         true => reader.read(Parser::new_from_str(content), &lookahead),
         false => reader.read(Parser::new_from_iter(lookahead.chars()), &lookahead),
     };
-    let open = reader.open_bracket();
-    let mut mistakes = reader.mistakes;
-    match result {
-        Ok(()) => {
-            let start = Span {
-                file,
-                ..Span::START
-            };
-            let end = content.len();
-            let nothing = || ReadValue::scalar(start, Kind::Null, end..end, Style::Plain);
-            (Some(reader.root.unwrap_or_else(nothing)), mistakes)
-        }
-        Err(mistake) => {
-            mistakes.push(explain(content, mistake, open));
-            (None, mistakes)
-        }
+    let open = reader.open_brackets();
+    let value = result.is_ok().then(|| {
+        let start = Span {
+            file,
+            ..Span::START
+        };
+        let end = content.len();
+        let nothing = || ReadValue::scalar(start, Kind::Null, end..end, Style::Plain);
+        reader.root.unwrap_or_else(nothing)
+    });
+    Attempt {
+        value,
+        mistakes: reader.mistakes,
+        error: result.err(),
+        open,
     }
 }
 
@@ -173,11 +205,14 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the position and the sign of the innermost open bracket.
-    fn open_bracket(&self) -> Option<(Span, char)> {
-        let open = self.open.iter().rev().find(|open| open.flow)?;
-        let bracket = self.content.get(open.inside..)?.chars().next()?;
-        Some((open.span, bracket))
+    /// Returns the positions and the signs of the open brackets, the innermost last.
+    fn open_brackets(&self) -> Vec<(Span, char)> {
+        let open = self.open.iter().filter(|open| open.flow);
+        let signs = open.filter_map(|open| {
+            let bracket = self.content.get(open.inside..)?.chars().next()?;
+            Some((open.span, bracket))
+        });
+        signs.collect()
     }
 
     fn event(&mut self, event: Event<'_>, at: saphyr_parser::Span) -> Result<(), Mistake> {

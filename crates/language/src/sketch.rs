@@ -1,13 +1,15 @@
-//! A tolerant reader of YAML and JSON, which makes a tree of any text, even with mistakes.
-//! It uses indentation and brackets, and stores ranges of bytes instead of values. Other, strict readers report the
-//! mistakes.
-
-mod flow;
-mod reader;
-
-pub(super) use reader::read;
+//! The tree of a text with the ranges of its parts. A text with errors has one, too: the reader repairs what it cannot
+//! read, see [`read_repaired`].
 
 use std::ops::Range;
+pub(super) use windlass_source::source::Style;
+use windlass_source::source::{Form, WrittenEntry, WrittenText, read_repaired};
+
+/// Reads a text. If it has [`MARK`](super::MARK), this is where the text is being typed.
+pub(super) fn read(text: &str) -> SketchNode {
+    let typed = text.find(super::MARK);
+    SketchNode::of(&read_repaired(text, typed), text)
+}
 
 /// A part of the tree.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,14 +35,6 @@ pub(super) struct Scalar {
     pub style: Style,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
-    Plain,
-    Single,
-    Double,
-    Block,
-}
-
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Member {
     pub name: String,
@@ -53,13 +47,6 @@ pub(super) struct Member {
 }
 
 impl SketchNode {
-    fn nothing(at: usize) -> Self {
-        Self {
-            range: at..at,
-            kind: Kind::Nothing,
-        }
-    }
-
     pub fn members(&self) -> &[Member] {
         match &self.kind {
             Kind::Map(members) => members,
@@ -172,4 +159,71 @@ pub(super) fn locate(root: &SketchNode, at: usize) -> SketchLocation<'_> {
     }
     let at = LocationKind::Value(part);
     SketchLocation { path, at }
+}
+
+impl SketchNode {
+    fn of(written: &WrittenText, text: &str) -> Self {
+        let range = written.range.clone();
+        let kind = match &written.form {
+            Form::Scalar(_) | Form::Alias if range.is_empty() => Kind::Nothing,
+            Form::Scalar(style) => Kind::Text(Scalar::of(range.clone(), *style, text)),
+            Form::Alias => Kind::Text(Scalar::of(range.clone(), Style::Plain, text)),
+            Form::List { items, .. } => {
+                Kind::List(items.iter().map(|item| Self::of(item, text)).collect())
+            }
+            Form::Map { entries, .. } => {
+                let members = entries.iter().map(|entry| Member::of(entry, text));
+                Kind::Map(members.collect())
+            }
+        };
+        Self { range, kind }
+    }
+}
+
+impl Scalar {
+    /// Finds the text of a scalar after its anchor and tag, without its quotes.
+    fn of(range: Range<usize>, style: Style, text: &str) -> Self {
+        let written = text.get(range.clone()).unwrap_or_default();
+        let mut content = written;
+        while content.starts_with(['&', '!']) {
+            let (_, rest) = content.split_once([' ', '\n']).unwrap_or(("", ""));
+            content = rest.trim_start();
+        }
+        let start = range.end - content.len();
+        let quote = content
+            .chars()
+            .next()
+            .filter(|char| matches!(char, '"' | '\''));
+        let (inner, style) = match (style, quote) {
+            (Style::Block, _) => {
+                let header = content.find('\n').map_or(content.len(), |end| end + 1);
+                (start + header..range.end, Style::Block)
+            }
+            (_, Some(quote)) => {
+                let closed = content.len() > 1 && content.ends_with(quote);
+                let style = match quote {
+                    '"' => Style::Double,
+                    _ => Style::Single,
+                };
+                (start + 1..range.end - usize::from(closed), style)
+            }
+            _ => (start..range.end, Style::Plain),
+        };
+        Self { inner, style }
+    }
+}
+
+impl Member {
+    fn of(entry: &WrittenEntry, text: &str) -> Self {
+        let range = entry.key_range.clone();
+        let key = Scalar::of(range.clone(), Style::Plain, text);
+        let after = text.get(range.end..).unwrap_or_default();
+        Self {
+            name: text.get(key.inner.clone()).unwrap_or_default().to_owned(),
+            quoted: key.style != Style::Plain,
+            key: key.inner,
+            complete: after.trim_start_matches([' ', '\t']).starts_with(':'),
+            value: SketchNode::of(&entry.value, text),
+        }
+    }
 }
