@@ -183,6 +183,7 @@ pub async fn follow(
                 following.handle_signal(session, &mut items, signals).await?;
                 break;
             }
+            () = session.drain_for_server() => session.release().await,
             _ = store_check.tick() => session.check_present().await?,
             _ = tick.tick(), if live => following.progress.draw(now()),
             _ = waiting.tick(), if is_log => following.say_waiting(session).await,

@@ -1,6 +1,6 @@
 //! `windlass serve`: owns a store and executes its runs until it is stopped.
 
-use super::access::{OwnerOrStore, owner_or};
+use super::access::{OwnerOrStore, RETRY_EVERY, owner_or};
 use super::args::{ConsoleAccess, DurationArg, Global, LoadArgs, ServeArgs};
 use super::exit::{Exit, Failure};
 use super::inputs;
@@ -10,6 +10,7 @@ use super::signals::Signals;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_engine::{Engine, EngineError, Limits, LoadOptions, PruneFilter};
+use windlass_server::client::Client;
 use windlass_server::{Console, FurtherRoutes, Options, TlsFiles, Tokens};
 
 /// Interval of the checks for changes of runs that other processes execute (on Temporal).
@@ -73,30 +74,31 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
     let read = inputs::options(global, &load, &args.handlers)?;
     let mut signals = Signals::new()?;
     let mut has_warned = false;
-    let found = loop {
-        match owner_or(&global.state, || open(global, args, &read)).await {
-            Err(Failure::Engine(error)) if error.is_out_of_space() => {
-                if !has_warned {
-                    screen.warn(&format!("{error}: waiting for disk space"));
-                    has_warned = true;
+    let engine = loop {
+        let (reason, interval) = match owner_or(&global.state, || open(global, args, &read)).await {
+            Ok(OwnerOrStore::Here(engine)) => break Arc::new(engine),
+            Ok(OwnerOrStore::Owner(client)) => match client.request_release().await {
+                Ok(owner) if owner.releases => {
+                    let pid = owner.pid;
+                    let message = format!(
+                        "process {pid} took the store over, and releases it when its actions have ended"
+                    );
+                    (message, RETRY_EVERY)
                 }
+                Err(error) if error.is_gone() => continue,
+                _ => return Err(taken(global, &client)),
+            },
+            Err(Failure::Engine(error)) if error.is_out_of_space() => {
+                (format!("{error}: waiting for disk space"), CHECK_INTERVAL)
             }
-            found => break found?,
+            Err(failure) => return Err(failure),
+        };
+        if !std::mem::replace(&mut has_warned, true) {
+            screen.warn(&reason);
         }
         tokio::select! {
-            () = tokio::time::sleep(CHECK_INTERVAL) => {}
+            () = tokio::time::sleep(interval) => {}
             () = signals.next() => return Ok(Exit::Succeeded),
-        }
-    };
-    let engine = match found {
-        OwnerOrStore::Here(engine) => Arc::new(engine),
-        OwnerOrStore::Owner(client) => {
-            let pid = client.owner().map_or(0, |owner| owner.pid);
-            let message = format!(
-                "process {pid} owns the store in {}: stop it first",
-                global.state.display()
-            );
-            return Err(Failure::Taken(message));
         }
     };
     if global.engine.is_some() {
@@ -108,6 +110,14 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
     })
     .await?;
     Ok(Exit::Succeeded)
+}
+
+fn taken(global: &Global, client: &Client) -> Failure {
+    let pid = client.owner().map_or(0, |owner| owner.pid);
+    let state = global.state.display();
+    Failure::Taken(format!(
+        "process {pid} owns the store in {state}: stop it first"
+    ))
 }
 
 /// Returns the routes of the Model Context Protocol, for agents.

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use windlass_engine::report::{AwaitedRun, ListFilter, StatusFilter, StatusReport, list, status};
 use windlass_engine::{
@@ -130,6 +130,8 @@ pub struct Session {
     role: Role,
     /// Whether [`Session::drain`] was already called, and has waited for effects in flight.
     drained: bool,
+    /// Whether a server has requested the store that this process took over from another owner.
+    requested: watch::Sender<bool>,
     /// The runs that were started in this process and are not followed yet. Their followers receive everything from
     /// the first step.
     started: Mutex<HashMap<String, Run>>,
@@ -149,16 +151,23 @@ enum Role {
 impl Session {
     /// Joins the owner of the store. If the store has no owner, this process becomes the owner.
     pub async fn attach(setup: Setup) -> Result<Self, Failure> {
-        let role = Self::take_role(&setup, setup.create).await?;
+        let role = Self::take_role(&setup, setup.create, None).await?;
         Ok(Self {
             setup,
             role,
             drained: false,
+            requested: watch::Sender::new(false),
             started: Mutex::default(),
         })
     }
 
-    async fn take_role(setup: &Setup, create: bool) -> Result<Role, Failure> {
+    /// Joins the owner of the store, or becomes the owner. If a server may have the store before the end,
+    /// `requested` says whether one has requested it.
+    async fn take_role(
+        setup: &Setup,
+        create: bool,
+        requested: Option<watch::Sender<bool>>,
+    ) -> Result<Role, Failure> {
         if setup.server.is_some() {
             let connections = Arc::new(Semaphore::new(MAX_FOLLOWED));
             return Ok(Role::Joined { connections });
@@ -178,7 +187,7 @@ impl Session {
             OwnerOrStore::Here(engine) => Arc::new(engine),
         };
         // The socket is opened before anything else, so that other commands do not have to wait for it.
-        let socket = ControlSocket::open(&setup.state, Arc::clone(&engine));
+        let socket = ControlSocket::open(&setup.state, Arc::clone(&engine), requested);
         let socket = socket
             .inspect_err(|error| {
                 let message = format!("other commands cannot ask this process: {error}");
@@ -247,7 +256,10 @@ impl Session {
             return Ok(());
         }
         // The store is not created here, because a store that was removed must stay removed.
-        self.role = Self::take_role(&self.setup, false)
+        // The runs were started for another owner, with its environment. So a server that starts again gets them back.
+        self.requested = watch::Sender::new(false);
+        let requested = Some(self.requested.clone());
+        self.role = Self::take_role(&self.setup, false, requested)
             .await
             .map_err(|failure| match failure {
                 Failure::Engine(EngineError::NoStore(path)) => Failure::Taken(format!(
@@ -499,6 +511,34 @@ impl Session {
         Ok(())
     }
 
+    /// Waits until a server requests the store, and until the effects in flight have ended. Starts no more effects
+    /// meanwhile. Then [`Session::release`] must be called.
+    pub async fn drain_for_server(&self) {
+        // The result is ignored: the session has the sender, so the channel is open.
+        let _ = self.requested.subscribe().wait_for(|is| *is).await;
+        if let Role::Owned { engine, .. } = &self.role {
+            engine.drain().await;
+        }
+    }
+
+    /// Releases the store to the server that requested it. [`Session::renew`] then joins the server, or takes the store
+    /// over again if the server has ended.
+    pub async fn release(&mut self) {
+        self.requested = watch::Sender::new(false);
+        let connections = Arc::new(Semaphore::new(MAX_FOLLOWED));
+        let role = std::mem::replace(&mut self.role, Role::Joined { connections });
+        release(role).await;
+        let deadline = Instant::now() + RETRY_TIME;
+        while Instant::now() < deadline {
+            if self.setup.client().await.is_ok() {
+                let note = "note: a server has taken the store over, and executes the runs";
+                self.setup.screen.say(note);
+                return;
+            }
+            tokio::time::sleep(RETRY_EVERY).await;
+        }
+    }
+
     /// Starts no more effects, and waits for those in flight, at most for [`GRACE`] or until a Unix signal arrives. A
     /// second call does nothing.
     pub async fn drain(&mut self, signals: &mut Signals) {
@@ -510,13 +550,7 @@ impl Session {
     /// until they end or a Unix signal arrives.
     pub async fn close(mut self, signals: &mut Signals) {
         self.end_effects(EffectsEnd::Whenever, signals).await;
-        let Role::Owned { engine, socket } = self.role else {
-            return;
-        };
-        if let Some(socket) = socket {
-            socket.close().await;
-        }
-        engine.stop().await;
+        release(self.role).await;
     }
 
     async fn end_effects(&mut self, end: EffectsEnd, signals: &mut Signals) {
@@ -548,6 +582,17 @@ impl Session {
             }
         }
     }
+}
+
+/// Releases the store if this process owns it.
+async fn release(role: Role) {
+    let Role::Owned { engine, socket } = role else {
+        return;
+    };
+    if let Some(socket) = socket {
+        socket.close().await;
+    }
+    engine.stop().await;
 }
 
 /// When the wait for effects in flight ends, at the latest.

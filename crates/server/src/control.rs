@@ -5,7 +5,7 @@
 //! starts, a crash left this file behind, and it is replaced. A client to which no process answers there opens the
 //! store itself.
 
-use super::http::{App, Phase, Settings, serve_socket};
+use super::http::{App, Ownership, Phase, Settings, serve_socket};
 use crate::api::{SOCKET_NAME, StateDirectory};
 use std::fs::{self, Permissions};
 use std::io;
@@ -34,16 +34,22 @@ pub struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// Listens in a state directory, for a process that ends with its own runs.
+    /// Listens in a state directory, for a process that ends with its own runs. If a server may have the store before,
+    /// `requested` says whether one has requested it.
     /// Only the process that has opened the store may call this: a file at the socket's path is replaced, because
     /// only a crash can have left it.
     ///
     /// # Errors
     /// If no socket can be created in the directory, or if the socket's path is too long.
-    pub fn open(state: &Path, engine: Arc<Engine>) -> io::Result<Self> {
+    pub fn open(
+        state: &Path,
+        engine: Arc<Engine>,
+        requested: Option<watch::Sender<bool>>,
+    ) -> io::Result<Self> {
         let (phase, watched) = watch::channel(Phase::Ready);
+        let ownership = requested.map_or(Ownership::OwnRuns, Ownership::UntilRequested);
         let audit = AuditLog::open(state);
-        let app = App::new(engine, watched, Settings::default(), audit, false);
+        let app = App::new(engine, watched, Settings::default(), audit, ownership);
         let mut socket = Self::of(state, app)?;
         socket.phase = Some(phase);
         Ok(socket)

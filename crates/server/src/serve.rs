@@ -3,7 +3,9 @@
 //! receives a request to stop. Then it ends within the grace period. The command line handles signals and arguments.
 
 use super::control::ControlSocket;
-use super::http::{App, Console, FurtherRoutes, Phase, Sessions, Settings, Tokens, serve_tcp};
+use super::http::{
+    App, Console, FurtherRoutes, Ownership, Phase, Sessions, Settings, Tokens, serve_tcp,
+};
 use sd_notify::NotifyState;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -189,7 +191,13 @@ async fn run(
         tls: tls.is_some(),
     };
     let audit = AuditLog::open(state);
-    let app = App::new(Arc::clone(engine), watched, settings, audit, true);
+    let app = App::new(
+        Arc::clone(engine),
+        watched,
+        settings,
+        audit,
+        Ownership::Served,
+    );
     let again = Arc::clone(&app);
     let reloading = options
         .token_file

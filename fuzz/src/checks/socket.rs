@@ -86,7 +86,8 @@ impl Owner {
             .with_store(store)
             .expect("an engine");
         let engine = Arc::new(engine);
-        let socket = ControlSocket::open(place.path(), Arc::clone(&engine)).expect("a socket");
+        let socket =
+            ControlSocket::open(place.path(), Arc::clone(&engine), None).expect("a socket");
         drop(entered);
         Self {
             runtime,

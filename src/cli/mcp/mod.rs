@@ -129,11 +129,14 @@ pub async fn mcp(global: &Global, screen: Screen, args: &McpArgs) -> Result<Exit
     Ok(Exit::Succeeded)
 }
 
-/// If the owner ends, becomes the owner and resumes its runs.
+/// If the owner ends, becomes the owner and resumes its runs, until a server requests the store.
 /// If another process has become the owner by then, only connects to it.
 async fn take_over(session: &mut Session, lost: &Notify) {
     loop {
-        lost.notified().await;
+        tokio::select! {
+            () = lost.notified() => {}
+            () = session.drain_for_server() => session.release().await,
+        }
         // The error is ignored here: the next request has the same error and reports it.
         if session.renew(&[]).await.is_ok() && !session.is_joined() {
             let _ = session.resume_all(false).await;

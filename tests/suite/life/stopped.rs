@@ -6,6 +6,7 @@ use nix::sys::signal::Signal::{self, SIGHUP, SIGINT, SIGTERM};
 use serde_json::json;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
+use std::process::Stdio;
 
 const NAP: &str = "
 name: nap
@@ -139,6 +140,45 @@ fn a_command_that_ends_does_not_abort_the_action_of_another_one() {
     assert!(owner.child.wait().unwrap().success());
     joined.result();
     assert_eq!(lines(Path::new(&log), 1).len(), 1);
+}
+
+#[test]
+fn a_server_that_starts_again_gets_the_store_back() {
+    let place = Place::new();
+    let in_place = |name: &str| place.dir.path().join(name).display().to_string();
+    let (log, open, executor) = (in_place("log"), in_place("open"), in_place("executor"));
+    let text = format!(
+        "actions:\n  a: {{ type: shell, run: \"echo begun >> {log}; while [ ! -e {open} ]; do sleep 0.01; done\" }}\n  \
+         b: {{ type: shell, run: \"echo $PPID >> {executor}\" }}\n"
+    );
+    let file = place.file("two.yaml", &text);
+    let state = place.state();
+    let mut server = Start::new(&state).spawn();
+    let joined = place.follow(&["run", &file, "--id", "r"]);
+    lines(Path::new(&log), 1);
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    // The command takes the store over and repeats the action.
+    lines(Path::new(&log), 2);
+    let mut again = Start::new(&state)
+        .command()
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(again.stderr.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
+    let reason = said
+        .find(|line| line.contains("took the store over"))
+        .unwrap();
+    assert!(reason.contains(&joined.child.id().to_string()), "{reason}");
+    place.file("open", "");
+    assert!(said.any(|line| line.contains("ready at")));
+    joined.result();
+    assert_eq!(lines(Path::new(&log), 2).len(), 2);
+    assert_eq!(lines(Path::new(&executor), 1), [again.id().to_string()]);
+    again.kill().unwrap();
+    again.wait().unwrap();
 }
 
 #[test]

@@ -363,4 +363,7 @@ pub struct Owner {
     /// Whether the process is a server, which runs until it is stopped. Any other owner ends when its own runs have
     /// ended.
     pub serves: bool,
+    /// Whether the process releases the store to a server that requests it.
+    #[serde(default)]
+    pub releases: bool,
 }

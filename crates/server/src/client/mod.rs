@@ -350,6 +350,11 @@ impl Client {
         self.post("/v1/prune", &request).await
     }
 
+    /// Requests the owner to release its store to a server. It does so if [`Owner::releases`] is true.
+    pub async fn request_release(&self) -> Result<Owner, ClientError> {
+        self.post("/v1/owner/release", &()).await
+    }
+
     /// Requests the owner to copy its store into a directory, which must be an absolute path.
     pub async fn backup(&self, dir: &Path) -> Result<BackedUp, ClientError> {
         let dir = dir.display().to_string();

@@ -145,8 +145,18 @@ pub(crate) struct App {
     pub(super) unchecked: Refusals,
     /// The URL of the console, if the server has one.
     pub(super) console: Option<String>,
-    /// Whether the process is a server, which runs until it receives a request to stop.
-    pub(super) serves: bool,
+    pub(super) ownership: Ownership,
+}
+
+/// How long the process owns the store.
+#[derive(Clone)]
+pub(crate) enum Ownership {
+    /// Until it receives a request to stop: the process is a server.
+    Served,
+    /// Until its own runs have ended.
+    OwnRuns,
+    /// Until a server requests the store. The channel says whether one has.
+    UntilRequested(watch::Sender<bool>),
 }
 
 impl App {
@@ -155,7 +165,7 @@ impl App {
         phase: watch::Receiver<Phase>,
         settings: Settings,
         audit: AuditLog,
-        serves: bool,
+        ownership: Ownership,
     ) -> Arc<Self> {
         Arc::new(Self {
             metrics: Metrics::new(&engine),
@@ -172,7 +182,7 @@ impl App {
             guard: Guard::new(settings),
             engine,
             phase,
-            serves,
+            ownership,
         })
     }
 

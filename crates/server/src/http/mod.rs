@@ -38,7 +38,7 @@ mod token_file;
 mod ui;
 mod workflows;
 
-pub(super) use app::{App, Phase};
+pub(super) use app::{App, Ownership, Phase};
 pub use guard::Console;
 pub(super) use guard::Settings;
 pub use inner_api::InnerApi;
@@ -114,6 +114,7 @@ fn router(app: Arc<App>, further: Router<Arc<App>>) -> Router {
         .delete(workflows::remove);
     let local = Router::new()
         .route("/v1/owner", get(store::owner))
+        .route("/v1/owner/release", post(store::release))
         .route("/v1/backup", post(store::backup))
         .route("/v1/tickets", post(session::ticket))
         .route_layer(from_fn(listener::operator_only));

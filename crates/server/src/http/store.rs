@@ -1,6 +1,6 @@
 //! Requests for the store as a whole: recovering, dumping and pruning runs, the owner, backups.
 
-use super::app::{App, blocking};
+use super::app::{App, Ownership, blocking};
 use super::body::{Json, ValidatedQuery, page, requested_limit};
 use super::listener::Caller;
 use crate::api::{BackupTo, Owner, Problem, PruneRuns, Resumed};
@@ -139,8 +139,18 @@ pub(super) async fn owner(State(app): State<Arc<App>>) -> axum::Json<Owner> {
     axum::Json(Owner {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
-        serves: app.serves,
+        serves: matches!(app.ownership, Ownership::Served),
+        releases: matches!(app.ownership, Ownership::UntilRequested(_)),
     })
+}
+
+/// Requests the store for a server. An owner that releases the store does so when its actions have ended. Over the
+/// control socket only.
+pub(super) async fn release(app: State<Arc<App>>) -> axum::Json<Owner> {
+    if let Ownership::UntilRequested(requested) = &app.ownership {
+        requested.send_replace(true);
+    }
+    owner(app).await
 }
 
 /// Copies the store to another state directory. Over the control socket only.
