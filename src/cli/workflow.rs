@@ -18,7 +18,7 @@ use similar::TextDiff;
 use std::collections::BTreeSet;
 use std::path::Path;
 use windlass_engine::report::{VersionReport, WorkflowReport, WorkflowSummary};
-use windlass_engine::{Bundle, EngineError, PutIf};
+use windlass_engine::{Bundle, Dialect, EngineError, LoadOptions, PutIf, SourceFile, Workflow};
 use windlass_server::api::{FileText, WorkflowText};
 use windlass_value::first_chars;
 
@@ -167,9 +167,13 @@ async fn show(global: &Global, args: &ShowArgs) -> Result<Exit, Failure> {
 
 async fn start(global: &Global, screen: Screen, args: &StartArgs) -> Result<Exit, Failure> {
     let (name, given) = (&args.name, &args.input);
-    let input = inputs::inputs(given.input.as_deref(), &given.set, None)?;
-    let (id, labels) = inputs::id_and_labels(given, name)?;
     let setup = Setup::existing(global, screen, &args.owner)?;
+    let workflow = match given.set.is_empty() {
+        true => None,
+        false => stored_workflow(global, name, &setup.options).await,
+    };
+    let input = inputs::inputs(given.input.as_deref(), &given.set, workflow.as_ref())?;
+    let (id, labels) = inputs::id_and_labels(given, name)?;
     if given.detach {
         require_server(&setup).await?;
     }
@@ -191,6 +195,24 @@ async fn start(global: &Global, screen: Screen, args: &StartArgs) -> Result<Exit
     let exit = follow_or_leave(&mut session, global, screen, how, &new).await;
     session.close(&mut Signals::new()?).await;
     exit
+}
+
+/// Returns a stored workflow, which has the types of its inputs. Returns `None` if it cannot be loaded here, or does not
+/// exist: the start reports this.
+async fn stored_workflow(global: &Global, name: &str, options: &LoadOptions) -> Option<Workflow> {
+    let report = report(global, name, None).await.ok()?;
+    let files = report.files.into_iter().map(|file| SourceFile {
+        path: file.path,
+        text: file.text,
+    });
+    let bundle = Bundle {
+        files: files.collect(),
+    };
+    let options = LoadOptions {
+        dialect: Dialect::parse(&report.dialect),
+        ..options.clone()
+    };
+    windlass_engine::load_bundle(bundle, None, &options).ok()
 }
 
 async fn delete(global: &Global, args: &DeleteArgs) -> Result<Exit, Failure> {

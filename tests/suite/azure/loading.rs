@@ -619,4 +619,19 @@ async fn the_text_of_an_input_has_the_type_that_the_trigger_declares() {
         let expected = "input `n` must be an integer, not \"four\"";
         assert!(stderr.contains(expected), "{stderr}");
     }
+    // A stored definition has the same types.
+    let state = dir.path().join("state").display().to_string();
+    let put = windlass(strings(&[
+        "workflow", "put", "typed", &file, "--state", &state,
+    ]))
+    .await;
+    assert!(put.status.success(), "{put:?}");
+    let start = [
+        "workflow", "start", "typed", "-o", "json", "--state", &state, "-i",
+    ];
+    let started = windlass(strings(&[&start[..], &["n=4"]].concat())).await;
+    let output: Value = serde_json::from_slice(&started.stdout).unwrap();
+    assert_eq!(output["out"], json!({ "n": 4 }));
+    let refused = windlass(strings(&[&start[..], &["n=four"]].concat())).await;
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
 }
