@@ -28,7 +28,10 @@ pub enum EngineError {
     #[error("input `{0}` has no default and must be given{1}")]
     MissingInput(String, String),
     /// The caller's idempotency key was used for another run.
-    #[error("the idempotency key began run {0} with another input, other labels or another text")]
+    #[error(
+        "the idempotency key started run {0} with another input, other labels, another scheduled time or another \
+         text"
+    )]
     KeyReused(windlass_model::model::Name),
     /// Another run has the same key of `concurrency`.
     #[error(

@@ -1,7 +1,7 @@
 //! Starts runs for signed requests to a webhook. Each event has an idempotency key, so that a repeated event starts no
 //! second run.
 
-use super::{Engine, EngineError, Started, Workflow};
+use super::{Engine, EngineError, KeyedStart, Started, Workflow};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_actions::{check_webhook, signature_header};
@@ -139,8 +139,11 @@ impl Engine {
             |name: &str| declared.is_empty() || declared.iter().any(|input| *input.name == *name);
         let members = members.into_iter().filter(|(name, _)| is_input(name));
         let input: Object = members.map(|(name, value)| (name.into(), value)).collect();
-        let started = self.start_once(workflow, Value::object(input), key, BTreeMap::new(), None);
-        match started.await {
+        let input = Value::object(input);
+        // The key contains the saved name already.
+        let name = &workflow.program().name;
+        let start = KeyedStart::new(name, key, &input, BTreeMap::new(), None);
+        match self.start_once(workflow, input, &start).await {
             // This is a repetition, and not an error: the key identifies the delivery, and other headers of a
             // repetition may differ.
             Err(EngineError::KeyReused(run)) => Ok(Started { run, fresh: false }),

@@ -72,6 +72,35 @@ pub struct Started {
     pub fresh: bool,
 }
 
+/// A start with an idempotency key. Each workflow has its own keys: the same key starts another run of another workflow.
+/// A key is known for as long as its run is stored.
+#[derive(Clone, Debug)]
+pub struct KeyedStart {
+    run: String,
+    /// A hash of the request.
+    request: String,
+    labels: BTreeMap<String, String>,
+}
+
+impl KeyedStart {
+    /// Returns the start of the workflow with this name. Pass its `text` only if the request contained it. Without it, a
+    /// repeated request is still equal if the stored workflow was changed or deleted meanwhile.
+    #[must_use]
+    pub fn new(
+        workflow: &str,
+        key: &str,
+        input: &Value,
+        labels: BTreeMap<String, String>,
+        text: Option<&Bundle>,
+    ) -> Self {
+        Self {
+            run: keyed_id(workflow, key),
+            request: fingerprint(input, &labels, text),
+            labels,
+        }
+    }
+}
+
 impl StartOptions {
     /// Stores the id of the request with the run, so that [`Engine::was_started_by`] recognizes a repeated request.
     #[must_use]
@@ -113,42 +142,43 @@ impl Engine {
         }
     }
 
-    /// Starts a run, or returns the run that an earlier equal request with this key started.
-    ///
-    /// Each workflow has its own keys: the same key starts another run of another workflow. A key is known for as long
-    /// as its run is stored. Pass the workflow's `text` only if the request contained it. Without it, a repeated
-    /// request is still equal if the stored workflow was changed meanwhile.
+    /// Returns the run that an earlier equal request with this key started. `None` if no run with this key is stored.
     ///
     /// # Errors
-    /// Returns [`EngineError::KeyReused`] if the input, the labels or the `text` differ from those of the earlier
-    /// request, and the errors of [`Engine::start_with`].
+    /// Returns [`EngineError::KeyReused`] if the earlier request differs, and store errors.
+    pub fn keyed_run(&self, start: &KeyedStart) -> Result<Option<Started>, EngineError> {
+        match self.known_header(&start.run)? {
+            Some(header) if header.labels.get(REQUEST_LABEL) == Some(&start.request) => {
+                Ok(Some(Started {
+                    run: header.id,
+                    fresh: false,
+                }))
+            }
+            Some(header) => Err(EngineError::KeyReused(header.id)),
+            None => Ok(None),
+        }
+    }
+
+    /// Starts a run, or returns the run that an earlier equal request with this key started.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Engine::keyed_run`] and of [`Engine::start_with`].
     pub async fn start_once(
         &self,
         workflow: &Workflow,
         input: Value,
-        key: &str,
-        labels: BTreeMap<String, String>,
-        text: Option<&Bundle>,
+        start: &KeyedStart,
     ) -> Result<Started, EngineError> {
-        let id = keyed_id(&workflow.program().name, key);
-        let request = fingerprint(&input, &labels, text);
-        let mut marked = labels;
-        marked.insert(REQUEST_LABEL.to_owned(), request.clone());
         for _ in 0..TRIES {
             // Look up the run before starting one, so that it is found even if the engine can start no more runs.
-            match self.known_header(&id)? {
-                Some(header) if header.labels.get(REQUEST_LABEL) == Some(&request) => {
-                    return Ok(Started {
-                        run: header.id,
-                        fresh: false,
-                    });
-                }
-                Some(header) => return Err(EngineError::KeyReused(header.id)),
-                None => {}
+            if let Some(started) = self.keyed_run(start)? {
+                return Ok(started);
             }
+            let mut labels = start.labels.clone();
+            labels.insert(REQUEST_LABEL.to_owned(), start.request.clone());
             let options = StartOptions {
-                id: Some(id.clone()),
-                labels: marked.clone(),
+                id: Some(start.run.clone()),
+                labels,
             };
             match self.launch(workflow, input.clone(), options).await {
                 Ok(run) => return Ok(Started { run, fresh: true }),
@@ -159,7 +189,8 @@ impl Engine {
                 Err(error) => return Err(error),
             }
         }
-        Err(EngineError::Schedule(ScheduleError::Exists(Name::from(id))))
+        let run = Name::from(&*start.run);
+        Err(EngineError::Schedule(ScheduleError::Exists(run)))
     }
 }
 

@@ -85,6 +85,23 @@ async fn the_same_key_is_the_same_run() {
         let (status, started) = keyed(&server, "order-1", json!({ "workflow": "kept" })).await;
         assert_eq!(status, if count == "999" { 200 } else { 201 }, "{started}");
     }
+    // Each saved workflow has its own keys, also if the `name` in the files is the same.
+    let text = json!({ "text": COUNT.replace("count\n", "kept\n") });
+    let put = with(server.ask(Method::PUT, "/v1/workflows/other"), &text);
+    assert_eq!(answer(put).await.0, 201);
+    let ask = json!({ "workflow": "other" });
+    let (status, first) = keyed(&server, "order-1", ask.clone()).await;
+    assert_eq!(status, 201, "{first}");
+    // The key is known for as long as its run is stored.
+    let gone = server.ask(Method::DELETE, "/v1/workflows/other");
+    assert_eq!(answer(gone).await.0, 204);
+    let (status, again) = keyed(&server, "order-1", ask).await;
+    assert_eq!((status, &again["run"]), (200, &first["run"]), "{again}");
+    let later = json!({ "workflow": "other", "scheduled_time": "2026-11-01T06:00:00Z" });
+    let (status, problem) = keyed(&server, "order-1", later).await;
+    assert_eq!(status, 422, "{problem}");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("another scheduled time"), "{detail}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use windlass_engine::report::RunSummary;
 use windlass_engine::{
-    EngineError, ErrorCode, LoadOptions, Origin, StartOptions, Started, Stubs, Value, Workflow,
-    check_labels, check_run_id, new_id,
+    Bundle, EngineError, ErrorCode, KeyedStart, LoadOptions, Origin, StartOptions, Started, Stubs,
+    Value, Workflow, check_labels, check_run_id, new_id,
 };
 
 /// The body of a request that starts a run: a `StartRun`, or only a workflow.
@@ -70,47 +70,49 @@ pub(super) async fn start(
 ) -> Result<Response, Problem> {
     app.check_accepts_work(caller)?;
     let key = key(&headers)?;
+    if key.is_some() && start.run.is_some() {
+        let detail = "a run's id is a key itself: send either `run` or an Idempotency-Key";
+        return Err(Problem::new(ErrorCode::BadRequest, detail));
+    }
     check_labels(&start.labels).map_err(invalid_parameter)?;
     check_request_id(start.request_id.as_deref(), start.run.as_deref())?;
-    let workflow = workflow(&app, caller, &start, form).await?;
-    let input = match (start.input, &start.stubs) {
+    let input = match (&start.input, &start.stubs) {
         (Value::Null, Some(stubs)) => read_stubs(stubs)?.input.unwrap_or_default(),
-        (input, _) => input,
+        (input, _) => input.clone(),
     };
-    let scheduled = |options: StartOptions| match start.scheduled_time {
-        Some(time) => options.scheduled(start.workflow.as_deref(), time),
+    let saved_as = start.workflow.as_deref();
+    let options = StartOptions {
+        id: start.run.clone().map(run_id).transpose()?,
+        labels: start.labels.clone(),
+    };
+    let options = match start.scheduled_time {
+        Some(time) => options.scheduled(saved_as, time),
         None => options,
     };
-    let started = match (key, start.run) {
-        (Some(_), Some(_)) => {
-            let detail = "a run's id is a key itself: send either `run` or an Idempotency-Key";
-            return Err(Problem::new(ErrorCode::BadRequest, detail));
-        }
-        (Some(key), None) => {
-            let text = start.text.is_some().then(|| workflow.bundle());
-            let options = scheduled(StartOptions {
-                id: None,
-                labels: start.labels,
-            });
-            app.engine
-                .start_once(&workflow, input, &key, options.labels, text)
-                .await?
-        }
-        (None, id) => {
-            let id = match id {
-                Some(id) => run_id(id)?,
-                None => new_id(&workflow.program().name),
-            };
-            let request_id = start.request_id.as_deref();
-            let options = scheduled(StartOptions {
-                id: Some(id.clone()),
-                labels: start.labels,
-            });
-            let options = options.request_id(request_id);
-            let begun = app.engine.launch(&workflow, input, options).await;
-            let begun = begun.map(|run| Started { run, fresh: true });
-            or_repeated(&app, &id, request_id, begun).await?
-        }
+    let keyed = |name: &str, key: &str, text: Option<&Bundle>| {
+        KeyedStart::new(name, key, &input, options.labels.clone(), text)
+    };
+    let keyed_saved = key.as_deref().zip(saved_as);
+    let keyed_saved = keyed_saved.map(|(key, name)| keyed(name, key, None));
+    // Look up the run before the workflow: a repetition is equal even if the workflow was deleted meanwhile.
+    if let Some(keyed) = &keyed_saved
+        && let Some(earlier) = app.engine.keyed_run(keyed)?
+    {
+        return answer(&app, &earlier);
+    }
+    let workflow = workflow(&app, caller, &start, form).await?;
+    let started = if let Some(key) = key {
+        let name = &workflow.program().name;
+        let keyed = keyed_saved.unwrap_or_else(|| keyed(name, &key, Some(workflow.bundle())));
+        app.engine.start_once(&workflow, input, &keyed).await?
+    } else {
+        let id = options.id.clone();
+        let id = id.unwrap_or_else(|| new_id(&workflow.program().name));
+        let request_id = start.request_id.as_deref();
+        let options = options.id(id.clone()).request_id(request_id);
+        let begun = app.engine.launch(&workflow, input, options).await;
+        let begun = begun.map(|run| Started { run, fresh: true });
+        or_repeated(&app, &id, request_id, begun).await?
     };
     answer(&app, &started)
 }
