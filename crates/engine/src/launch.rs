@@ -3,7 +3,7 @@
 use super::load::Workflows;
 use super::turns::{CONCURRENCY_LABEL, Turns};
 use super::workflow::Workflow;
-use super::{EngineError, Inspector, RunBackend, StartOptions, called, new_id};
+use super::{EngineError, ErrorCode, Inspector, RunBackend, StartOptions, called, new_id};
 use crate::scheduler::{
     CallWorkflow, ChildCall, PARENT_LABEL, ScheduleError, Start, Update, Watcher, child_id, watch,
 };
@@ -274,10 +274,14 @@ impl Launcher {
                 Err(error) => Err(error),
             };
             match started {
-                Ok(_) | Err(EngineError::Schedule(ScheduleError::Exists(_))) => return Ok(()),
-                // The engine has no room or is stopping, or the store refuses writes.
+                Ok(_) => return Ok(()),
+                // The engine has no room or is stopping, the store refuses writes, or an earlier start of the run is
+                // being stored.
                 Err(EngineError::Schedule(
-                    ScheduleError::Busy | ScheduleError::Stopped | ScheduleError::Store(_),
+                    ScheduleError::Busy
+                    | ScheduleError::Stopped
+                    | ScheduleError::Store(_)
+                    | ScheduleError::Exists(_),
                 )) => tokio::time::sleep(PAUSE).await,
                 Err(error) => return Err(failed(format!("`{name}` was not started: {error}"))),
             }
@@ -320,14 +324,14 @@ impl CallWorkflow for Launcher {
             let launcher = Arc::downgrade(&self);
             // Drop this reference to the launcher, so that the wait does not keep the engine alive.
             drop(self);
-            let outcome = end_of(launcher, &call.child).await;
+            let outcome = end_of(launcher, &call.child).await?;
             called::result(&call.child, outcome)
         })
     }
 }
 
-/// Waits until a run has ended. Returns its outcome.
-async fn end_of(launcher: Weak<Launcher>, run: &Name) -> Outcome {
+/// Waits until a child run has ended. Returns its outcome, or a fault if the run was deleted.
+async fn end_of(launcher: Weak<Launcher>, run: &Name) -> Result<Outcome, Fault> {
     loop {
         let Some(this) = launcher.upgrade() else {
             // The engine is stopping. Never return: the next process repeats the call.
@@ -335,19 +339,27 @@ async fn end_of(launcher: Weak<Launcher>, run: &Name) -> Outcome {
         };
         let (watcher, mut updates) = watch();
         updates.only_end();
-        if let Ok(header) = this.runs.follow(run, watcher).await {
-            let ended = RunStatus::is_final(header.status).then(|| this.inspector.load(run));
-            if let Some(Ok(stored)) = ended
-                && let Some(outcome) = stored.state.outcome
-            {
-                return *outcome;
-            }
-            drop(this);
-            while let Some(update) = updates.next().await {
-                if let Update::Finished(outcome) = update {
-                    return outcome;
+        match this.runs.follow(run, watcher).await {
+            Ok(header) => {
+                let ended = RunStatus::is_final(header.status).then(|| this.inspector.load(run));
+                if let Some(Ok(stored)) = ended
+                    && let Some(outcome) = stored.state.outcome
+                {
+                    return Ok(*outcome);
+                }
+                drop(this);
+                while let Some(update) = updates.next().await {
+                    if let Update::Finished(outcome) = update {
+                        return Ok(outcome);
+                    }
                 }
             }
+            // Do not start the run again: its effects may have been executed.
+            Err(error) if error.code() == ErrorCode::UnknownRun => {
+                let message = format!("run {run} was deleted before its result was read");
+                return Err(Fault::new(fault_kind::WORKFLOW, message));
+            }
+            Err(_) => {}
         }
         tokio::time::sleep(PAUSE).await;
     }

@@ -1,8 +1,8 @@
 //! Prunes ended runs by age and by number, and the programs that no other run needs. Runs that have not ended are never
-//! pruned.
+//! pruned, and neither are their child runs: a run may not have read the result of its child yet.
 
 use super::report::StatusFilter;
-use super::scheduler::remove_old_rates;
+use super::scheduler::{PARENT_LABEL, remove_old_rates};
 use super::{Engine, EngineError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -134,7 +134,7 @@ pub fn chosen_to_prune(
     filter: &PruneFilter,
     now: Timestamp,
 ) -> Result<Vec<Name>, EngineError> {
-    let mut ended: BTreeMap<Name, Vec<(Timestamp, Name)>> = BTreeMap::new();
+    let mut ended: BTreeMap<Name, Vec<(Timestamp, RunHeader)>> = BTreeMap::new();
     let mut after: Option<Name> = None;
     loop {
         let page = store.list(after.as_deref(), PAGE)?;
@@ -142,8 +142,8 @@ pub fn chosen_to_prune(
         after = Some(last.id.clone());
         for header in page {
             if matches(&header, filter) {
-                let of = ended.entry(header.workflow).or_default();
-                of.push((header.updated_at, header.id));
+                let of = ended.entry(header.workflow.clone()).or_default();
+                of.push((header.updated_at, header));
             }
         }
     }
@@ -154,11 +154,26 @@ pub fn chosen_to_prune(
     let mut chosen = Vec::new();
     for (_, mut runs) in ended {
         // Sort the newest runs first.
-        runs.sort_by(|a, b| b.cmp(a));
-        let beyond = runs.into_iter().skip(filter.keep.unwrap_or(0));
-        chosen.extend(beyond.filter(|(at, _)| old(*at)).map(|(_, run)| run));
+        runs.sort_by(|a, b| (b.0, &b.1.id).cmp(&(a.0, &a.1.id)));
+        for (at, header) in runs.into_iter().skip(filter.keep.unwrap_or(0)) {
+            if old(at) && !has_unfinished_parent(store, &header)? {
+                chosen.push(header.id);
+            }
+        }
     }
     Ok(chosen)
+}
+
+/// Returns whether a run is the child of a run that is stored and has not ended.
+fn has_unfinished_parent(store: &dyn Store, header: &RunHeader) -> Result<bool, StoreError> {
+    let Some(parent) = header.labels.get(PARENT_LABEL) else {
+        return Ok(false);
+    };
+    match store.header(parent) {
+        Ok(parent) => Ok(!parent.status.is_final()),
+        Err(StoreError::UnknownRun(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 fn matches(header: &RunHeader, filter: &PruneFilter) -> bool {

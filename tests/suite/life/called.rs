@@ -189,6 +189,41 @@ fn a_cancel_without_a_process_cancels_the_child_too() {
 }
 
 #[test]
+fn a_child_is_not_pruned_before_its_parent_has_its_result() {
+    let folder = Folder::new();
+    let child = "
+name: effect
+actions:
+  approval: { type: waitForSignal, signal: go }
+  row: { type: appendFile, path: rows.txt, text: \"row\\n\" }
+";
+    folder.file("child.yaml", child);
+    folder.file(
+        "w.yaml",
+        "actions: { call: { type: workflow, workflow: child.yaml } }\n",
+    );
+    let mut run = folder.start(&["run", "w.yaml", "--id", "r"]);
+    let child = wait_for_child(&folder, "r", "Waiting");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    folder.run(&["signal", &child, "go"]).left(0, &[]);
+    folder.run(&["resume", &child]).left(0, &[]);
+    let prune = |dry: &[&str]| {
+        let args = [&["prune", "--keep", "0"], dry].concat();
+        folder.run(&args).left(0, &[]).out
+    };
+    for dry in [&["--dry-run"][..], &[]] {
+        let out = prune(dry);
+        assert!(out.starts_with("0 runs "), "{out}");
+    }
+    folder.run(&["resume", "r"]).left(0, &[]);
+    assert_eq!(children(&folder, "r").len(), 1);
+    assert_eq!(folder.lines("rows.txt"), 1);
+    let out = prune(&[]);
+    assert!(out.starts_with("2 runs "), "{out}");
+}
+
+#[test]
 fn a_child_that_fails_is_a_fault_and_each_attempt_is_a_run() {
     let folder = Folder::new();
     folder.file(
