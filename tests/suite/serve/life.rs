@@ -275,6 +275,18 @@ async fn a_full_server_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_child_starts_on_a_full_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Start::new(dir.path()).args(&["--max-runs", "1"]).spawn();
+    let child = json!({ "text": "actions: { a: { type: compose, inputs: 1 } }" });
+    let put = server.ask(reqwest::Method::PUT, "/v1/workflows/child");
+    assert_eq!(super::answer(super::with(put, &child)).await.0, 201);
+    let parent = "actions: { call: { type: workflow, workflow: child } }";
+    let run = server.begin(parent, json!(null)).await;
+    assert_eq!(server.end(&run).await["status"], "Succeeded");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_start_with_an_id_is_repeated_only_by_its_own_request() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());

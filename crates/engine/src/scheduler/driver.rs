@@ -337,7 +337,7 @@ impl Driver {
     // ── commands ────────────────────────────────────────────────────────────────────────────
 
     fn start(&mut self, start: Start, reply: Reply<()>) {
-        if let Some(error) = self.check_capacity() {
+        if let Some(error) = self.check_capacity(&start) {
             let _ = reply.send(Err(error));
             return;
         }
@@ -398,8 +398,9 @@ impl Driver {
         }
     }
 
-    /// Returns the reason if no run can be started now.
-    fn check_capacity(&self) -> Option<ScheduleError> {
+    /// Returns the reason if this run cannot be started now. A child run needs no room, because the runs in memory may
+    /// wait for it.
+    fn check_capacity(&self, start: &Start) -> Option<ScheduleError> {
         if self.commands_only {
             return Some(ScheduleError::Stopped);
         }
@@ -407,7 +408,8 @@ impl Driver {
             return Some(outage.error.clone());
         }
         let full = self.runs.len() >= self.limits.live_runs;
-        full.then_some(ScheduleError::Busy)
+        let needs_room = !start.labels.contains_key(PARENT_LABEL);
+        (full && needs_room).then_some(ScheduleError::Busy)
     }
 
     fn deliver(&mut self, run: &Name, event: Event, reply: Reply<RunStatus>) {
