@@ -423,7 +423,13 @@ fn doing_text(doing: &CurrentActivity, report: &StatusReport, place: &str) -> St
         });
     let mut name = name(doing);
     if let Some(child) = &doing.child {
-        name = format!("{name}  waits for run {child}");
+        let stopped = doing
+            .awaits_run
+            .as_ref()
+            .and_then(|awaited| awaited.stopped);
+        let stopped =
+            stopped.map_or_else(String::new, |stopped| format!(", which {}", stopped.text()));
+        name = format!("{name}  waits for run {child}{stopped}");
     }
     match doing.waits_for.as_str() {
         "delay" => parts.push(format!("next check {due}")),

@@ -17,7 +17,7 @@ use windlass_expression::Value;
 use windlass_machine::program::{Op, Program, ProgramHash};
 use windlass_machine::{Event, Outcome, RunStatus};
 use windlass_model::model::{Fault, Name, WORKFLOW, fault_kind};
-use windlass_store::{ProgramSource, RunHeader, Store, StoreError};
+use windlass_store::{ProgramSource, QUARANTINE_LABEL, RunHeader, Store, StoreError};
 
 /// Maximum depth of a run. The depth is the number of runs that wait for the run, directly or indirectly.
 pub(super) const MAX_DEPTH: usize = 16;
@@ -65,6 +65,8 @@ struct RunPage {
     has_key: bool,
     /// The unfinished child runs in the page that no parent waits for.
     orphans: Vec<Name>,
+    /// Number of parked runs in the page.
+    parked: usize,
 }
 
 impl Launcher {
@@ -180,7 +182,7 @@ impl Launcher {
     pub fn recover(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {
         let launcher = Arc::downgrade(self);
         async move {
-            let (mut after, mut has_keys) = (None, false);
+            let (mut after, mut has_keys, mut parked) = (None, false, 0);
             loop {
                 let (Some(this), from) = (launcher.upgrade(), after.take()) else {
                     return;
@@ -200,7 +202,11 @@ impl Launcher {
                     tracing::warn!(%error, "runs that wait for their turn are not known");
                 }
                 has_keys |= page.has_key;
+                parked += page.parked;
                 if page.last.is_none() {
+                    if parked > 0 {
+                        tracing::warn!(runs = parked, "parked runs do not continue: resume them");
+                    }
                     return;
                 }
                 after = page.last;
@@ -221,6 +227,9 @@ impl Launcher {
         Ok(RunPage {
             last: page.last().map(|header| header.id.clone()),
             has_key: unfinished().any(|header| header.labels.contains_key(CONCURRENCY_LABEL)),
+            parked: unfinished()
+                .filter(|header| header.labels.contains_key(QUARANTINE_LABEL))
+                .count(),
             orphans: orphans.map(|child| child.id.clone()).collect(),
         })
     }

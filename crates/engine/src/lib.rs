@@ -272,10 +272,11 @@ impl Engine {
         Ok(runs)
     }
 
-    /// Continues a run that is paused, or that a crash left. A running run is unchanged.
+    /// Continues a run that is paused, or that a crash left, and its child runs. A running run is unchanged.
     ///
     /// # Errors
-    /// Returns [`crate::scheduler::ScheduleError::Ended`] or store errors.
+    /// Returns [`crate::scheduler::ScheduleError::Ended`] or store errors, also of a child run. Then the others are
+    /// resumed nevertheless.
     pub async fn resume(&self, run: &str) -> Result<RunStatus, EngineError> {
         let status = self.launcher.runs.deliver(run, Event::Resumed).await?;
         if let Some(turns) = &self.launcher.turns
@@ -283,28 +284,29 @@ impl Engine {
         {
             turns.start_next_runs().await?;
         }
+        let mut resumed = Ok(status);
         for child in self.launcher.children_of(run)? {
-            // An error is ignored, because the child run may have ended.
-            let _ = Box::pin(self.resume(&child)).await;
+            resumed = resumed.and(unless_absent(Box::pin(self.resume(&child)).await, status));
         }
-        Ok(status)
+        resumed
     }
 
     /// Pauses a run and its child runs. Effects in flight may end. No new effect starts, and the run's clock stops.
     ///
     /// # Errors
-    /// Returns [`crate::scheduler::ScheduleError::Ended`] or store errors.
+    /// Returns [`crate::scheduler::ScheduleError::Ended`] or store errors, also of a child run. Then the others are
+    /// paused nevertheless.
     pub async fn pause(&self, run: &str) -> Result<RunStatus, EngineError> {
         let status = self
             .launcher
             .runs
             .deliver(run, Event::PauseRequested)
             .await?;
+        let mut paused = Ok(status);
         for child in self.launcher.children_of(run)? {
-            // An error is ignored, because the child run may have ended.
-            let _ = Box::pin(self.pause(&child)).await;
+            paused = paused.and(unless_absent(Box::pin(self.pause(&child)).await, status));
         }
-        Ok(status)
+        paused
     }
 
     /// Cancels a run and its child runs. Effects in flight are aborted. An operation may have a `cancel` request: then
@@ -516,6 +518,20 @@ fn is_dots(name: &str) -> bool {
 #[must_use]
 pub fn new_id(workflow: &str) -> String {
     format!("{}-{}", run_name(workflow), Ulid::generate())
+}
+
+/// Returns the outcome of a command to a child run. It is `status`, the status of the parent, if the child run has ended
+/// or has not started.
+fn unless_absent(
+    outcome: Result<RunStatus, EngineError>,
+    status: RunStatus,
+) -> Result<RunStatus, EngineError> {
+    match outcome {
+        Err(error) if !matches!(error.code(), ErrorCode::RunEnded | ErrorCode::UnknownRun) => {
+            Err(error)
+        }
+        _ => Ok(status),
+    }
 }
 
 /// Returns the part before the ULID of an id that Windlass made. `None` if a caller chose the id.

@@ -226,6 +226,17 @@ pub(super) fn awaited_run(
     Ok(first)
 }
 
+/// Returns a child run if it is paused or parked. `None` if it is not, or if it has not started.
+pub(super) fn stopped_child(inspector: &Inspector, child: &str) -> Option<AwaitedRun> {
+    let stopped = stop_of(inspector, &inspector.header(child).ok()?);
+    // The process that executes a run executes its child runs, too.
+    let stopped = stopped.filter(|stopped| *stopped != Stop::Left);
+    stopped.map(|stopped| AwaitedRun {
+        run: child.to_owned(),
+        stopped: Some(stopped),
+    })
+}
+
 /// Returns the reason if a run does not continue on its own. `None` if it continues.
 fn stop_of(inspector: &Inspector, header: &RunHeader) -> Option<Stop> {
     match header.status {

@@ -117,3 +117,74 @@ async fn a_run_that_lacks_something_is_ended_by_the_server_that_lacks_it() {
     assert_eq!(server.end(left).await["status"], "Succeeded");
     assert!(mark.exists());
 }
+
+/// Waits until a run has a child run. Returns the child's id.
+async fn child_of(server: &Server, run: &str) -> String {
+    let path = format!("/v1/runs?label=windlass.parent={run}");
+    loop {
+        let (_, listed) = server.get(&path).await;
+        if let Some(child) = listed["runs"][0]["run"].as_str() {
+            return child.to_owned();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_that_lacks_something_is_named_by_the_commands_to_its_parent() {
+    let place = Place::new();
+    let handlers = place.file("handlers.yaml", "mark: { command: [echo, '1'] }");
+    let server = Start::new(&place.state())
+        .args(&["--handlers", &handlers])
+        .spawn();
+    let child = "
+actions:
+  gate: { type: waitForSignal, signal: go }
+  made: { type: activity, inputs: { activityType: mark } }
+";
+    let put = server.ask(reqwest::Method::PUT, "/v1/workflows/child");
+    let put = crate::serve::with(put, &json!({ "text": child }));
+    assert_eq!(crate::serve::answer(put).await.0, 201);
+    let parent = "actions: { call: { type: workflow, workflow: child } }";
+    let run = server.begin(parent, json!(null)).await;
+    let child = child_of(&server, &run).await;
+    server.kill();
+
+    let server = Server::start(&place.state());
+    let command = |verb: &str| {
+        let path = format!("/v1/runs/{run}/{verb}");
+        let server = &server;
+        async move { server.post(&path, &json!({})).await }
+    };
+    // The child is paused although it cannot be loaded.
+    let (status, paused) = command("pause").await;
+    assert_eq!((status, &paused["status"]), (200, &json!("Paused")));
+    let (_, report) = server.get(&format!("/v1/runs/{child}")).await;
+    assert_eq!(report["status"], "Paused", "{report}");
+    let (status, problem) = command("resume").await;
+    assert_eq!(
+        (status, &problem["type"]),
+        (409, &json!("urn:windlass:not-loaded"))
+    );
+    assert!(problem.to_string().contains(&child), "{problem}");
+    let (_, report) = server.get(&format!("/v1/runs/{run}")).await;
+    let awaited = json!({ "run": child, "stopped": "paused" });
+    assert_eq!(report["doing"][0]["awaits_run"], awaited, "{report}");
+    let shown = place.run(&["status", &run]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(
+        shown.contains(&format!("waits for run {child}, which is paused")),
+        "{shown}"
+    );
+    assert!(server.stop().0.success());
+
+    let server = Start::new(&place.state())
+        .args(&["--handlers", &handlers])
+        .spawn();
+    server.log_until("parked runs do not continue");
+    let resume = format!("/v1/runs/{run}/resume");
+    assert_eq!(server.post(&resume, &json!({})).await.0, 200);
+    let signal = format!("/v1/runs/{child}/signal");
+    let signalled = server.post(&signal, &json!({ "name": "go" })).await;
+    assert_eq!(signalled.0, 200, "{signalled:?}");
+    assert_eq!(server.end(&run).await["status"], "Succeeded");
+}

@@ -114,7 +114,8 @@ pub struct CurrentActivity {
     /// Question that the signal answers. Absent if the signal has no form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<QuestionReport>,
-    /// Run with the same concurrency key whose end it waits for. Otherwise absent.
+    /// Run whose end it waits for: one with the same concurrency key, or a child run that is paused or parked. Otherwise
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaits_run: Option<AwaitedRun>,
     /// Number, from 1, of the attempt that runs or is waited for. Null if neither a call nor a retry is involved.
@@ -153,16 +154,26 @@ impl AwaitedRun {
     #[must_use]
     pub fn text(&self, resume: &str) -> String {
         let turn = "waits for its turn";
-        let why = match self.stopped {
-            None => return format!("{turn}: run {} has the same concurrency key", self.run),
-            Some(Stop::Paused) => "is paused",
-            Some(Stop::Parked) => "is parked",
-            Some(Stop::Left) => "is executed by no process",
+        let Some(stopped) = self.stopped else {
+            return format!("{turn}: run {} has the same concurrency key", self.run);
         };
         format!(
-            "{turn}: run {} has the same concurrency key and {why}; `{resume}` continues it",
-            self.run
+            "{turn}: run {} has the same concurrency key and {}; `{resume}` continues it",
+            self.run,
+            stopped.text()
         )
+    }
+}
+
+impl Stop {
+    /// Returns the reason as text for users, to follow the id of the run.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Paused => "is paused",
+            Self::Parked => "is parked",
+            Self::Left => "is executed by no process",
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use super::summary::{is_zero, shown_labels};
 use super::view::{RunView, shown};
 use super::{OutcomeReport, PauseReport};
 use crate::launch::calls_workflows;
-use crate::turns::awaited_run;
+use crate::turns::{awaited_run, stopped_child};
 use crate::{EngineError, Inspector};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -194,6 +194,11 @@ fn read(inspector: &Inspector, run: &str, at: Timestamp) -> Result<StatusReport,
     let is_turn = |doing: &&mut CurrentActivity| doing.signal.as_deref() == Some(TURN_SIGNAL);
     if let Some(turn) = doing.iter_mut().find(is_turn) {
         turn.awaits_run = awaited_run(inspector, header)?;
+    }
+    for doing in &mut doing {
+        if let Some(child) = &doing.child {
+            doing.awaits_run = stopped_child(inspector, child);
+        }
     }
     Ok(StatusReport {
         at,

@@ -419,9 +419,9 @@ impl Driver {
         }
         let brought = match (self.load_run(run), &event) {
             (
-                Err(ScheduleError::Unloadable { .. } | ScheduleError::Sealed(_)),
-                Event::CancelRequested,
-            ) => self.load_run_to_end(run),
+                Err(error @ (ScheduleError::Unloadable { .. } | ScheduleError::Sealed(_))),
+                Event::CancelRequested | Event::PauseRequested,
+            ) => self.load_run_to_stop(run, &event, &error),
             (brought, _) => brought,
         };
         match brought {

@@ -146,17 +146,25 @@ impl Driver {
         Ok(status)
     }
 
-    /// Loads a run only to end it, although this process lacks something that its workflow needs. The only requests
-    /// that start are those that cancel operations of the run. The program is not cached, so that a resume of another
-    /// run of this program still reports what is missing.
-    pub(super) fn load_run_to_end(&mut self, run: &Name) -> Result<RunStatus, ScheduleError> {
+    /// Loads a run only to cancel or to pause it, although this process lacks something that its workflow needs: `error`
+    /// says what. The only requests that start are those that cancel operations of the run. A paused run is parked. The
+    /// program is not cached, so that a resume of another run of this program still reports what is missing.
+    pub(super) fn load_run_to_stop(
+        &mut self,
+        run: &Name,
+        event: &Event,
+        error: &ScheduleError,
+    ) -> Result<RunStatus, ScheduleError> {
         let stored = self.store.load(run)?;
         let status = stored.state.status();
         let hash = stored.header.program;
         let source = self.store.program(hash)?;
         let loaded = load_program(run, || self.loader.load_to_end(hash, &source))?;
         let mut active = ActiveRun::from_stored(stored, loaded);
-        active.missing = self.loader.missing_to_cancel(&source);
+        active.missing = match event {
+            Event::PauseRequested => Some(error.to_string()),
+            _ => self.loader.missing_to_cancel(&source),
+        };
         active.header.labels.remove(QUARANTINE_LABEL);
         self.guests.stop_waiting(run);
         self.runs.insert(run.clone(), Box::new(active));
