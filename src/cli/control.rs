@@ -12,6 +12,7 @@ use super::next_commands::parked;
 use super::output::{self, Format, Screen, counted};
 use super::prompt;
 use super::status::report;
+use super::workflow::explain_no_runs;
 use serde_json::json;
 use std::collections::HashSet;
 use windlass_engine::report::{ListFilter, QuestionReport, StatusFilter};
@@ -93,6 +94,9 @@ pub async fn select_runs(
         ..ListFilter::default()
     };
     let listed = runs(global, &filter).await?;
+    if listed.runs.is_empty() {
+        explain_no_runs(global, screen, &filter.workflows).await;
+    }
     let mut selected: Vec<String> = listed.runs.into_iter().map(|row| row.summary.run).collect();
     if verb == BulkVerb::Retry {
         let retried = retried_runs(global, filter).await?;

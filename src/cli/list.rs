@@ -6,6 +6,7 @@ use super::exit::{Exit, Failure};
 use super::follow::target_flag;
 use super::output::{self, Format, Screen};
 use super::watch::{Shown, show};
+use super::workflow::explain_no_runs;
 use super::{format, inputs};
 use std::cell::Cell;
 use std::io::IsTerminal;
@@ -47,6 +48,9 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
         };
         if report.more > 0 && !args.watch.watch {
             screen.say(format!("and {} more: --limit all", report.more));
+        }
+        if report.runs.is_empty() && !args.watch.watch {
+            explain_no_runs(global, screen, &filter.workflows).await;
         }
         let left = report.unfinished;
         if alone.get() && left > 0 && !args.watch.watch {

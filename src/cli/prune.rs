@@ -8,6 +8,7 @@ use super::exit::{Exit, Failure};
 use super::inputs;
 use super::list::statuses;
 use super::output::{self, Format, Screen, counted};
+use super::workflow::explain_no_runs;
 use serde::Serialize;
 use windlass_engine::report::StatusFilter;
 use windlass_engine::{Compacted, PruneFilter, Pruned, RunStatus, compact, now};
@@ -48,6 +49,9 @@ pub async fn prune(global: &Global, screen: Screen, args: &PruneArgs) -> Result<
     } else {
         Pruned::default()
     };
+    if pruned.runs.is_empty() {
+        explain_no_runs(global, screen, &filter.workflows).await;
+    }
     let compacted = match args.compact {
         true => Some(compact(&global.state)?),
         false => None,

@@ -8,6 +8,7 @@ use super::args::{
 };
 use super::audit::audited;
 use super::exit::{Exit, Failure};
+use super::follow::quoted;
 use super::output::{self, Format, Screen, counted};
 use super::run::{FollowOptions, follow_or_leave, require_server};
 use super::session::{NewRun, Session, Setup, Source};
@@ -58,6 +59,7 @@ async fn put(global: &Global, screen: Screen, args: &PutArgs) -> Result<Exit, Fa
         let place = format!("line {}: {}", warning.line, warning.message);
         screen.warn(&place);
     });
+    say_name_of_runs(screen, &report);
     match args.output.output {
         Format::Table => {
             let how = if replaced { "updated" } else { "stored" };
@@ -66,6 +68,27 @@ async fn put(global: &Global, screen: Screen, args: &PutArgs) -> Result<Exit, Fa
         format => output::document(format, &report)?,
     }
     Ok(Exit::Succeeded)
+}
+
+/// Prints which name the runs of a saved workflow have, if it is not the saved name.
+fn say_name_of_runs(screen: Screen, report: &WorkflowReport) {
+    let WorkflowReport { name, title, .. } = report;
+    if name != title {
+        screen.say(format!(
+            "runs of the saved workflow `{name}` have the name in its file: `--workflow {}` selects them",
+            quoted(title)
+        ));
+    }
+}
+
+/// Explains why `--workflow` selects no run: it compares the names in the files, which may differ from the saved names.
+pub(super) async fn explain_no_runs(global: &Global, screen: Screen, workflows: &[String]) {
+    for name in workflows {
+        // An error is ignored: the name may be that of a workflow that was never saved.
+        if let Ok(report) = report(global, name, None).await {
+            say_name_of_runs(screen, &report);
+        }
+    }
 }
 
 /// Loads a workflow with all files that it names.

@@ -316,6 +316,16 @@ actions:
     );
     let ran = folder.run(&["run", "w.yaml", "--id", "r"]).left(0, &[]);
     assert!(ran.out.contains("Hello Oslo"), "{ran:?}");
+    // Its runs have the name in its file.
+    for command in [
+        &["list", "--workflow", "greet"][..],
+        &["prune", "--workflow", "greet", "--keep", "0"],
+        &["workflow", "put", "greet", "child.yaml"],
+    ] {
+        folder
+            .run(command)
+            .left(0, &["`greet`", "`--workflow child`"]);
+    }
 }
 
 #[test]
