@@ -42,6 +42,15 @@ pub enum EngineError {
         run: windlass_model::model::Name,
         key: String,
     },
+    /// A run that waits for the run to be started has the same key of `concurrency`.
+    #[error(
+        "run {run} waits for it and has the same concurrency key{}",
+        in_backticks(key)
+    )]
+    KeyOfCaller {
+        run: windlass_model::model::Name,
+        key: String,
+    },
     /// A run that cannot be retried because of its status.
     #[error(
         "run {run} is {}: only one that failed, timed out or was cancelled is started again",
@@ -205,7 +214,7 @@ impl EngineError {
             Self::Schedule(error) => of_schedule(error),
             Self::Input(_) | Self::MissingInput(..) => ErrorCode::RefusedInput,
             Self::KeyReused(_) => ErrorCode::KeyReused,
-            Self::SameKey { .. } => ErrorCode::SameKey,
+            Self::SameKey { .. } | Self::KeyOfCaller { .. } => ErrorCode::SameKey,
             Self::NotRetried { .. } => ErrorCode::NotRetried,
             Self::NoPlace { .. } => ErrorCode::NoPlace,
             Self::NoSignal { .. } => ErrorCode::NoSignal,

@@ -84,7 +84,7 @@ impl Launcher {
         let run = Name::from(id);
         let mut labels = options.labels;
         let permit = match &self.turns {
-            Some(turns) => turns.permit(workflow, &input).await?,
+            Some(turns) => turns.permit(workflow, &input, &labels).await?,
             None => {
                 refuse_on_temporal(&workflow.loaded.program)?;
                 None

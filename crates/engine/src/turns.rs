@@ -2,9 +2,10 @@
 //! input. If there are too many runs, a later run waits at its beginning for a signal, or is not started, or replaces
 //! the earliest ones. Runs get their turns in the order of their starts. Only a label and the signal are stored.
 
+use super::launch::MAX_DEPTH;
 use super::report::{AwaitedRun, Stop};
 use super::{EngineError, Inspector, RunBackend, Workflow};
-use crate::scheduler::now;
+use crate::scheduler::{PARENT_LABEL, now};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -75,14 +76,16 @@ impl Turns {
         }
     }
 
-    /// Decides whether a run may start. Returns `None` if its workflow has no `concurrency`.
+    /// Decides whether a run with these labels may start. Returns `None` if its workflow has no `concurrency`.
     ///
     /// # Errors
-    /// Returns an error if the key cannot be computed, or if another run has the key and the policy is `skip`.
+    /// Returns an error if the key cannot be computed, if another run has the key and the policy is `skip`, or if the
+    /// run would wait for a run that waits for it, or replace it.
     pub async fn permit(
         &self,
         workflow: &Workflow,
         input: &Value,
+        labels: &BTreeMap<String, String>,
     ) -> Result<Option<TurnPermit<'_>>, EngineError> {
         let program = &workflow.loaded.program;
         let Some(concurrency) = &program.concurrency else {
@@ -97,8 +100,23 @@ impl Turns {
         let earlier = unfinished(&self.inspector, Some(&label))?.remove(&label);
         let earlier = earlier.unwrap_or_default();
         // The number of earlier runs for which there is no room next to the new run. These are the earliest ones.
-        let surplus = (earlier.len() + 1).saturating_sub(concurrency.max as usize);
-        for (_, run) in earlier.into_iter().take(surplus) {
+        let max = concurrency.max as usize;
+        let surplus = (earlier.len() + 1).saturating_sub(max);
+        let earlier = earlier.into_iter().map(|(_, run)| run);
+        let waiting = self.waiting_for(labels);
+        let waits = |run: &Name| waiting.contains(run);
+        let caller = match concurrency.policy {
+            _ if surplus == 0 => None,
+            // The new run would never get its turn if each run that has a turn waits for it.
+            ConcurrencyPolicy::Queue if !earlier.clone().take(max).all(|run| waits(&run)) => None,
+            ConcurrencyPolicy::Queue => earlier.clone().next(),
+            ConcurrencyPolicy::Replace => earlier.clone().take(surplus).find(waits),
+            ConcurrencyPolicy::Skip => None,
+        };
+        if let Some(run) = caller {
+            return Err(EngineError::KeyOfCaller { run, key });
+        }
+        for run in earlier.take(surplus) {
             match concurrency.policy {
                 ConcurrencyPolicy::Queue => break,
                 ConcurrencyPolicy::Skip => return Err(EngineError::SameKey { run, key }),
@@ -109,6 +127,18 @@ impl Turns {
             label: (CONCURRENCY_LABEL.to_owned(), label),
             _starting: starting,
         }))
+    }
+
+    /// Returns the runs that wait for a run with these labels, directly or indirectly.
+    fn waiting_for(&self, labels: &BTreeMap<String, String>) -> Vec<Name> {
+        let mut waiting: Vec<Name> = Vec::new();
+        let mut parent = labels.get(PARENT_LABEL).cloned();
+        while let Some(run) = parent.filter(|_| waiting.len() <= MAX_DEPTH) {
+            let header = self.inspector.header(&run).ok();
+            waiting.push(Name::from(run));
+            parent = header.and_then(|header| header.labels.get(PARENT_LABEL).cloned());
+        }
+        waiting
     }
 
     /// Cancels a run that a later one replaces, unless it is being cancelled already.

@@ -263,6 +263,18 @@ fn a_recursion_ends_with_a_fault() {
         1,
         &["`again` was not started: 16 runs wait for each other already"],
     );
+    // It never waits for the turn of a run that waits for it.
+    for policy in ["queue", "replace"] {
+        let text = format!(
+            "concurrency: {policy}\nactions: {{ call: {{ type: workflow, workflow: again.yaml }} }}\n"
+        );
+        folder.file("again.yaml", text);
+        let ran = folder.run(&["run", "again.yaml", "--id", policy]);
+        let why = format!(
+            "`again.yaml` was not started: run {policy} waits for it and has the same concurrency key"
+        );
+        ran.left(1, &[&why]);
+    }
 }
 
 #[test]
