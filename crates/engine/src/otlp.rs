@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
-use windlass_model::model::trace_id;
+use windlass_model::model::{SpanSubject, trace_id};
 
 /// Maximum number of spans that wait for their request.
 const WAITING: usize = 8_192;
@@ -86,6 +86,12 @@ impl Exporter {
         let bad = |what: String| EngineError::Otlp(what);
         let url = reqwest::Url::parse(&target.url)
             .map_err(|error| bad(format!("{} is not a valid URL: {error}", target.url)))?;
+        // The parser of URLs would use the first part of the path as a missing host.
+        let host = target.url.split_once("://").map_or("", |(_, rest)| rest);
+        if !matches!(url.scheme(), "http" | "https") || host.starts_with('/') || host.is_empty() {
+            let what = "is not the URL of a collector (expected e.g. `http://127.0.0.1:4318`)";
+            return Err(bad(format!("{} {what}", target.url)));
+        }
         let mut headers = HeaderMap::new();
         for (name, text) in &target.headers {
             let name = HeaderName::try_from(name);
@@ -233,6 +239,9 @@ fn encoded(span: &TraceSpan) -> Value {
         None => json!({ "code": 1 }),
     };
     let parent = span.parent.as_ref().map(|parent| parent.id(run));
+    let links = span.caller.iter().map(
+        |caller| json!({ "traceId": trace_id(caller), "spanId": SpanSubject::Run.id(caller) }),
+    );
     json!({
         "traceId": trace_id(run),
         "spanId": span.of.id(run),
@@ -242,6 +251,7 @@ fn encoded(span: &TraceSpan) -> Value {
         "startTimeUnixNano": nanoseconds(span.started_at),
         "endTimeUnixNano": nanoseconds(span.ended_at.max(span.started_at)),
         "attributes": attributes,
+        "links": links.collect::<Vec<_>>(),
         "status": status,
     })
 }

@@ -222,11 +222,41 @@ async fn a_collector_that_hangs_or_is_gone_delays_no_run() {
         });
         assert!(ran.status.success(), "{ran:?}");
     }
-    let ran = traced(&place, &["run", &file], "nowhere").output().unwrap();
-    let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
-    assert_eq!(ran.status.code(), Some(2), "{stderr}");
-    assert!(
-        stderr.contains("nowhere/v1/traces is not a valid URL"),
-        "{stderr}"
+    for (endpoint, message) in [
+        ("nowhere", "nowhere/v1/traces is not a valid URL"),
+        ("ftp://x", "ftp://x/v1/traces is not the URL of a collector"),
+        ("http://", "http:/v1/traces is not the URL of a collector"),
+    ] {
+        let ran = traced(&place, &["run", &file], endpoint).output().unwrap();
+        let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(message), "{stderr}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_span_of_a_child_run_has_a_link_to_its_caller() {
+    let place = Place::new();
+    let (collector, spans) = collector().await;
+    place.file(
+        "child.yaml",
+        "name: child\nactions: { a: { type: compose, inputs: 1 } }\n",
     );
+    let file = place.file(
+        "caller.yaml",
+        "name: caller\nactions: { call: { type: workflow, workflow: child.yaml } }\n",
+    );
+    let ran = tokio::task::block_in_place(|| {
+        traced(&place, &["run", &file], &collector)
+            .output()
+            .unwrap()
+    });
+    assert!(ran.status.success(), "{ran:?}");
+    let spans = spans.lock().unwrap().clone();
+    let named = |name: &str| spans.iter().find(|span| span.name == name).unwrap();
+    let (caller, child) = (named("caller"), named("child"));
+    assert!(caller.links.is_empty());
+    assert_eq!(child.links.len(), 1);
+    assert_eq!(child.links[0].trace_id, caller.trace_id);
+    assert_eq!(child.links[0].span_id, caller.span_id);
 }

@@ -1,6 +1,7 @@
 //! The spans of a run, for tracing. A span is reported when the step that ended it is durable. No decision depends on
 //! spans.
 
+use super::children::PARENT_LABEL;
 use std::sync::Arc;
 use windlass_machine::program::{Program, ScopeKind};
 use windlass_machine::{Event, HistoryKind, RunState, printable};
@@ -15,6 +16,8 @@ pub struct TraceSpan {
     pub of: SpanSubject,
     /// The enclosing span.
     pub parent: Option<SpanSubject>,
+    /// The run that waits for this run, which has a trace of its own. Only for the span of a run.
+    pub caller: Option<Name>,
     /// The name of the run, iteration or action.
     pub name: String,
     pub started_at: Timestamp,
@@ -77,6 +80,7 @@ impl Traces {
                 run: header.id.clone(),
                 of: SpanSubject::Iteration(format!("{path}#{}", row.iteration)),
                 parent: Some(enclosing_span(&path, program)),
+                caller: None,
                 name: format!("{}#{}", row.path, row.iteration),
                 started_at: row.started_at,
                 ended_at: row.ended_at,
@@ -104,6 +108,10 @@ impl Traces {
                     run: header.id.clone(),
                     of: SpanSubject::Run,
                     parent: None,
+                    caller: header
+                        .labels
+                        .get(PARENT_LABEL)
+                        .map(|run| Name::from(&**run)),
                     name: header.workflow.to_string(),
                     started_at: header.started_at,
                     ended_at: event.at,
@@ -133,6 +141,7 @@ impl Attempts {
                     run: run.id.clone(),
                     of: SpanSubject::Attempt(request.key.clone(), request.attempt),
                     parent: Some(enclosing_span(place, program)),
+                    caller: None,
                     name: request.action.to_string(),
                     started_at: effect.requested_at,
                     ended_at: effect.requested_at,
