@@ -492,12 +492,27 @@ fn environment(loaded: &Loaded, labels: &BTreeMap<String, String>) -> Value {
     Value::from_pairs(set.chain(schedule::schedule_of(&loaded.program, labels)))
 }
 
+/// An id that no run may have, because the HTTP API has a path of this name.
+const RESERVED_ID: &str = "bulk";
+
+/// Checks an id of a run that a caller chose.
+///
+/// # Errors
+/// Returns [`EngineError::Input`].
+pub fn check_run_id(id: &str) -> Result<(), EngineError> {
+    if id == RESERVED_ID {
+        let message = format!("the id `{id}` is reserved for `/v1/runs/{id}` of the HTTP API");
+        return Err(EngineError::Input(message));
+    }
+    check_id(id)
+}
+
 /// Checks an id that a caller chose. An id must be usable as a key, as a part of a path and of a header, and as a word
 /// on a command line.
 ///
 /// # Errors
 /// Returns [`EngineError::Input`].
-pub fn check_run_id(id: &str) -> Result<(), EngineError> {
+pub fn check_id(id: &str) -> Result<(), EngineError> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:@+".contains(c);
     let length = (1..=MAX_RUN_ID).contains(&id.len());
     if length && !id.starts_with('-') && id.chars().all(fits) && !is_dots(id) {

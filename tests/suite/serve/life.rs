@@ -304,6 +304,8 @@ async fn a_start_with_an_id_is_repeated_only_by_its_own_request() {
         (None, "one"),
         (Some("s"), ""),
         (Some("s"), &*"x".repeat(9_999)),
+        // The path `/v1/runs/bulk` is not a run.
+        (Some("bulk"), "one"),
     ] {
         let (status, problem) = start(run, request_id).await;
         assert_eq!(status, 400, "{problem}");

@@ -22,7 +22,7 @@ use windlass_engine::report::{
 use windlass_engine::report::{PlacesReport, SourceReport, places as places_report};
 use windlass_engine::report::{dump as dump_report, history as history_report};
 use windlass_engine::report::{list as list_report, status as status_report};
-use windlass_engine::{Actor, EngineError, ErrorCode, RunStatus, Timestamp, check_run_id, now};
+use windlass_engine::{Actor, EngineError, ErrorCode, RunStatus, Timestamp, check_id, now};
 
 /// The default size of a page of runs.
 const PAGE: usize = 50;
@@ -436,7 +436,7 @@ pub(super) async fn signal(
     Json(signal): Json<Signal>,
 ) -> Result<axum::Json<RunState>, Problem> {
     if let Some(id) = &signal.id {
-        check_run_id(id).map_err(invalid_parameter)?;
+        check_id(id).map_err(invalid_parameter)?;
     }
     let signal = signal.sent_by(&actor.name);
     let status = app.engine.signal(&run, signal).await?;
