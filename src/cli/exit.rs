@@ -132,6 +132,7 @@ impl Failure {
     pub fn hint(&self) -> Option<String> {
         let of_store = match self {
             Self::Client(ClientError::Unreachable(why)) => Some(unreachable(why).to_owned()),
+            Self::Client(ClientError::Socket(_)) => Some(OTHER_USER.to_owned()),
             Self::Engine(EngineError::MissingInput(name, _)) => {
                 Some(format!("pass it with -i {name}=…"))
             }
@@ -174,6 +175,10 @@ fn unreachable(why: &str) -> &'static str {
     }
 }
 
+/// A hint about a store or a socket that this user cannot open.
+const OTHER_USER: &str = "--state must name a directory that this user can create and write; a store \
+                          belongs to the user who created it";
+
 fn advice(error: &StoreError) -> Option<&'static str> {
     Some(match error {
         StoreError::Locked { .. } => {
@@ -194,10 +199,7 @@ fn advice(error: &StoreError) -> Option<&'static str> {
             "nothing was acknowledged since: put the directory of --state back, then `windlass \
              resume` continues from its content"
         }
-        StoreError::Unopened { .. } => {
-            "--state must name a directory that this user can create and write; a store belongs to \
-             the user who created it"
-        }
+        StoreError::Unopened { .. } => OTHER_USER,
         StoreError::Io(error) => of_disk(error),
         StoreError::Failed { .. } => {
             "all acknowledged steps are safe: `windlass resume` continues from there"

@@ -117,7 +117,11 @@ pub struct AuditReport {
 pub fn audit(state: &Path, filter: &AuditFilter) -> Result<AuditReport, EngineError> {
     let mut read = Entries::default();
     for file in [OLD, FILE] {
-        read.add(&state.join(file)).map_err(failed)?;
+        let path = state.join(file);
+        read.add(&path).map_err(|error| StoreError::Unopened {
+            path: path.display().to_string(),
+            error,
+        })?;
     }
     let mut report = AuditReport::default();
     for entry in read.list.into_iter().rev() {

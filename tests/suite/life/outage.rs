@@ -400,7 +400,17 @@ async fn what_another_user_left_can_be_looked_at() {
     let live = other(&status).unwrap();
     let stderr = String::from_utf8_lossy(&live.stderr).into_owned();
     assert!(stderr.contains("control.sock cannot be used"), "{stderr}");
+    let socket = state.join("control.sock");
+    assert!(stderr.contains(socket.to_str().unwrap()), "{stderr}");
+    assert!(stderr.contains("hint: --state must name"), "{stderr}");
     server.kill();
+    let log = state.join("audit.jsonl");
+    let hidden = Command::new("chmod").arg("0600").arg(&log).status();
+    assert!(hidden.unwrap().success());
+    let audit = other(&["audit", "--state", state.to_str().unwrap()]).unwrap();
+    let stderr = String::from_utf8_lossy(&audit.stderr).into_owned();
+    assert!(stderr.contains("cannot be opened"), "{stderr}");
+    assert!(!stderr.contains("free disk space"), "{stderr}");
     let left = other(&status).unwrap();
     assert!(left.status.success(), "{left:?}");
     assert!(

@@ -21,6 +21,7 @@ use reqwest::redirect::Policy;
 use reqwest::{ClientBuilder, RequestBuilder, Response, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -132,6 +133,11 @@ impl Client {
                 return match ClientError::of_socket(&error) {
                     // No process listens, or it ended while the client connected.
                     ClientError::Lost => Ok(None),
+                    ClientError::Socket(error) => {
+                        let path = state.join(SOCKET_NAME);
+                        let what = format!("{error}: {}", path.display());
+                        Err(ClientError::Socket(io::Error::new(error.kind(), what)))
+                    }
                     error => Err(error),
                 };
             }
