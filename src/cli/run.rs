@@ -138,6 +138,9 @@ async fn begin(
     let mut warnings = workflow.warnings().clone();
     if session.is_joined() || global.engine.is_some() {
         warnings.forget(&ELSEWHERE);
+        if workflow.program().secure && encrypts(global).await {
+            warnings.forget(&["readable"]);
+        }
     } else {
         workflow.refuse("denied")?;
     }
@@ -202,6 +205,17 @@ pub(super) async fn follow_or_leave(
         say_awaited(session, &view, id).await;
     }
     follow(session, &[id.to_owned()], &view, &mut signals).await
+}
+
+/// Returns whether the process that executes the run encrypts secure values in its store, or whether that is not known.
+async fn encrypts(global: &Global) -> bool {
+    if global.server.is_some() {
+        return true;
+    }
+    // An error is ignored: the owner may have ended meanwhile.
+    let client = Client::for_state_dir(&global.state).await.ok().flatten();
+    let owner = client.as_ref().and_then(Client::owner);
+    owner.is_some_and(|owner| owner.encrypts)
 }
 
 /// Returns whether a path is the name of a stored workflow. It is checked only if there is no file at the path.

@@ -365,6 +365,12 @@ impl Engine {
         self.launcher.workflows.registry.callbacks()
     }
 
+    /// Returns whether secure values are encrypted in the store.
+    #[must_use]
+    pub fn encrypts_values(&self) -> bool {
+        self.launcher.workflows.sealed
+    }
+
     /// Returns a handle on an existing run. The handle receives the updates from now on, and the result.
     ///
     /// # Errors

@@ -380,6 +380,12 @@ async fn a_server_shows_no_secure_value() {
     let signal = format!("/v1/runs/{run}/signal");
     let (status, response) = server.post(&signal, &json!({ "name": "go" })).await;
     assert!(status < 300, "{response}");
+    // The key of the server matters, and not that of the command.
+    let file = place.file("secure.yaml", &workflow());
+    let begun = place.run(&["run", &file, "-i", &format!("base={base}"), "--detach"]);
+    let stderr = String::from_utf8_lossy(&begun.stderr).into_owned();
+    assert!(begun.status.success(), "{stderr}");
+    assert!(!stderr.contains("readable"), "{stderr}");
     let ended = server.end(&run).await;
     assert_clean("the end", ended.to_string().as_bytes());
     for path in ["", "/history", "/dump", "/iterations?loop=each"] {

@@ -366,4 +366,7 @@ pub struct Owner {
     /// Whether the process releases the store to a server that requests it.
     #[serde(default)]
     pub releases: bool,
+    /// Whether the process encrypts secure values in the store.
+    #[serde(default)]
+    pub encrypts: bool,
 }

@@ -141,6 +141,7 @@ pub(super) async fn owner(State(app): State<Arc<App>>) -> axum::Json<Owner> {
         pid: std::process::id(),
         serves: matches!(app.ownership, Ownership::Served),
         releases: matches!(app.ownership, Ownership::UntilRequested(_)),
+        encrypts: app.engine.encrypts_values(),
     })
 }
 
