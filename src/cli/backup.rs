@@ -60,7 +60,15 @@ pub async fn restore(global: &Global, args: &RestoreArgs) -> Result<Exit, Failur
             args.source.display()
         )));
     }
-    let copied = restored(&args.source, &global.state, args.replace)?;
+    let copied = match restored(&args.source, &global.state, args.replace) {
+        Err(EngineError::NoStore(source)) => {
+            return Err(Failure::Usage(format!(
+                "no store in {}: name the directory of a backup",
+                source.display()
+            )));
+        }
+        restored => restored?,
+    };
     print_result(args.output.output, &copied, "restored in")
 }
 

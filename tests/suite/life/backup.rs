@@ -158,6 +158,12 @@ fn a_copy_is_restored_and_replaces_only_what_is_named() {
     assert_eq!(damaged.status.code(), Some(8), "{damaged:?}");
     assert!(!nowhere.join("store").exists());
     let missing = at(&nowhere, &["restore", "/nowhere"]);
+    let stderr = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert!(
+        stderr.contains("name the directory of a backup"),
+        "{stderr}"
+    );
+    assert!(!stderr.contains("--state"), "{stderr}");
     assert_eq!(missing.status.code(), Some(2), "{missing:?}");
 }
 

@@ -136,9 +136,10 @@ pub(super) fn page(
     most: usize,
     caller: Caller,
 ) -> Result<usize, Problem> {
-    match requested {
-        Some(0) => Err(out_of_range("limit", 1, caller.at_most(most))),
-        requested => requested_limit("limit", requested, usual, most, caller),
+    let most = caller.at_most(most);
+    match requested.unwrap_or(usual) {
+        requested if (1..=most).contains(&requested) => Ok(requested),
+        _ => Err(out_of_range("limit", 1, most)),
     }
 }
 
