@@ -1,12 +1,14 @@
 //! `windlass retry`: starts unsuccessful runs again, as new runs, and follows them.
 
-use super::args::{Global, RetryArgs};
+use super::args::{Global, OwnerArgs, RetryArgs};
 use super::control::{print_dry_run, select_runs};
 use super::exit::{Exit, Failure};
 use super::follow::{View, follow_existing};
 use super::inputs;
-use super::output::Screen;
-use super::session::Session;
+use super::output::{self, Format, Screen};
+use super::run::require_server;
+use super::session::{Session, Setup};
+use super::signals::Signals;
 use windlass_engine::{FAILED_ITEMS, new_id};
 use windlass_server::api::BulkVerb;
 
@@ -41,5 +43,30 @@ pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<
         }
         Ok(ids)
     };
+    if args.detach {
+        return leave(global, screen, &args.owner, begin).await;
+    }
     follow_existing(global, screen, &args.owner, begin).await
+}
+
+/// Starts runs in the server that owns the store, prints their ids, and does not follow them.
+async fn leave(
+    global: &Global,
+    screen: Screen,
+    args: &OwnerArgs,
+    begin: impl AsyncFnOnce(&mut Session, &View) -> Result<Vec<String>, Failure>,
+) -> Result<Exit, Failure> {
+    let view = View::new(global, screen, &args.handlers, &args.events, &args.output);
+    let setup = Setup::existing(global, screen, args)?;
+    require_server(&setup).await?;
+    let mut session = Session::attach(setup).await?;
+    session.warn_ignored_flags(&args.handlers, false);
+    let begun = begin(&mut session, &view).await;
+    session.close(&mut Signals::new()?).await;
+    let runs = begun?;
+    match args.output.output {
+        Format::Table => output::print(runs.join("\n"))?,
+        format => output::list(format, &runs)?,
+    }
+    Ok(Exit::Succeeded)
 }

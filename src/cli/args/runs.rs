@@ -99,6 +99,9 @@ pub struct RetryArgs {
     /// Id of the new run (default: derived from the workflow's name)
     #[arg(long, value_name = "ID", requires = "run")]
     pub id: Option<String>,
+    /// Hand the new runs to the server that owns the store, print their ids and exit
+    #[arg(long)]
+    pub detach: bool,
     #[command(flatten)]
     pub owner: OwnerArgs,
 }

@@ -229,6 +229,11 @@ async fn what_ended_badly_is_started_once_more() {
     let (status, _) = server.post(&path, &json!({ "from": "nobody" })).await;
     assert_eq!(status, 409);
 
+    let left = ["retry", &failed, "--id", "left", "--detach"];
+    let left = super::windlass(dir.path(), &left);
+    assert_eq!(left.stdout, b"left\n", "{left:?}");
+    assert_eq!(server.end("left").await["status"], "Failed");
+
     // The same on the command line, with the server and without one.
     for stop in [false, true] {
         if stop {
