@@ -6,26 +6,20 @@ use super::builder::{call, object, text};
 use super::reader::Reader;
 use windlass_expression::{Condition, ParseError, Syntax, Template, Value};
 use windlass_model::hir::{Assignment, Call};
-use windlass_model::model::{AssignOp, Name};
+use windlass_model::model::{AssignOp, FILES_VARIABLE, Name};
 use windlass_source::source::{Entry, Kind, Span};
 
 pub(super) const EXECUTOR: &str = "appendFile";
 
 /// The name of the variable with the lengths of files, in Loom.
 pub(super) const LOOM_FILES: &str = "$files";
-/// The name of this variable in TEA.
-pub(super) const TEA_FILES: &str = "_files";
-
 /// The reason of the fault if another append to the file ran at the same time. It is short, because the fault quotes
 /// it.
 const AT_ONCE: &str = "appended at the same time as another";
 
 /// Makes the template that reads the variable with the run's files, as an input of the executor.
 pub(super) fn files(reader: &Reader<'_>, variable: &str) -> Result<Template, ParseError> {
-    jinja(
-        reader,
-        &format!("{{{{ {}.get('{variable}', {{}}) }}}}", root(variable)),
-    )
+    jinja(reader, &format!("{{{{ {} }}}}", lengths(variable)))
 }
 
 /// Reads whether a file is rewritten (`replace: true`), or keeps its content (`append: true`, the default).
@@ -92,7 +86,7 @@ pub(super) fn put(reader: &Reader<'_>, variable: &str) -> Result<Call, ParseErro
 /// Each is returned with the file that contains the new rows until the run has succeeded.
 #[must_use]
 pub fn replacements(variables: &Value) -> Vec<(String, String)> {
-    let files = [LOOM_FILES, TEA_FILES].map(|name| variables.get(name));
+    let files = [LOOM_FILES, FILES_VARIABLE].map(|name| variables.get(name));
     let files = files.into_iter().flatten().filter_map(Value::as_object);
     let replaced = files.flat_map(|files| {
         files.iter().filter_map(|(sibling, known)| {
@@ -122,8 +116,7 @@ pub(super) fn remember(
     variable: &str,
     span: Span,
 ) -> Result<Assignment, ParseError> {
-    let root = root(variable);
-    let last = format!("{{{{ {root}.get('{variable}', {{}}).get(result.get('file')) }}}}");
+    let last = format!("{{{{ {}.get(result.get('file')) }}}}", lengths(variable));
     let knew = jinja(reader, "{{ result.get('from') }}")?;
     let in_order = Template::call("equals", vec![jinja(reader, &last)?, knew])?;
     let reported = jinja(reader, "{{ result.get('files') }}")?;
@@ -133,12 +126,11 @@ pub(super) fn remember(
     Ok(set(variable, value, span))
 }
 
-/// Returns the name under which Jinja reads the run's variables.
-/// In Loom it differs from that in TEA, because in Loom `state` may be the values between runs.
-fn root(variable: &str) -> &'static str {
+/// Returns the expression for the run's files. In TEA, `state` is the state of a branch.
+fn lengths(variable: &str) -> String {
     match variable {
-        LOOM_FILES => "variables",
-        _ => "state",
+        FILES_VARIABLE => format!("({variable} | default({{}}))"),
+        _ => format!("variables.get('{variable}', {{}})"),
     }
 }
 

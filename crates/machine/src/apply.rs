@@ -75,15 +75,15 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> MachineResult {
             started_at,
             at,
         } => {
-            let variables = run.variables_of(*owner);
+            let variable = |name: &Name| run.variable_of(*owner, name);
             let output = match output {
                 // The record and the variable share the value; it is not copied.
                 Output::Variable(name) => {
-                    Output::Value(variables.get(name).cloned().unwrap_or_default())
+                    Output::Value(variable(name).cloned().unwrap_or_default())
                 }
                 Output::LastOf(name) => Output::Appended {
                     variable: name.clone(),
-                    more: last_of(variables.get(name)),
+                    more: last_of(variable(name)),
                 },
                 other => other.clone(),
             };

@@ -33,7 +33,7 @@ impl CallHandler<'_, '_> {
             attempt: read.view(cursor).current_attempt(),
             timeout_ms,
         };
-        let with_state = request.with_state(read.run.variables_of(cursor));
+        let with_state = request.with_state(&read.run.visible_variables(cursor));
         let pending = PendingEffect {
             cursor,
             action: state.action,

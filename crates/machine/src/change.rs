@@ -259,6 +259,18 @@ pub enum VariableChange {
     Removed(Name),
 }
 
+impl VariableChange {
+    /// Returns the name of the variable.
+    pub(super) fn name(&self) -> &Name {
+        match self {
+            Self::Set(name, _)
+            | Self::ElementAppended(name, _)
+            | Self::TextAppended(name, _)
+            | Self::Removed(name) => name,
+        }
+    }
+}
+
 impl Change {
     /// Returns true if each value in the change has at most about this many bytes.
     #[must_use]

@@ -299,10 +299,10 @@ impl Env for View<'_> {
         {
             return Some(value.clone());
         }
-        let map = self.variables().as_object()?;
-        if let Some(value) = map.get(name) {
+        if let Some(value) = self.run.variable_of(self.cursor, name) {
             return Some(value.clone());
         }
+        let map = self.variables().as_object()?;
         self.loop_variable(name).or_else(|| {
             let mut all = map.iter().filter(|_| !self.program.rules.case_sensitive);
             let same = all.find(|(key, _)| key.eq_ignore_ascii_case(name));
@@ -537,7 +537,7 @@ impl Env for View<'_> {
                 let state = names.filter_map(|name| Some((name.clone(), self.state(name)?)));
                 Some(Value::from_pairs(state))
             }
-            "state" | "variables" => Some(self.variables().clone()),
+            "state" | "variables" => Some(self.run.visible_variables(self.cursor)),
             LAST_RUN if self.program.last_run => Some(self.last_run()),
             "inputs" => Some(self.run.input.clone()),
             // In a format without this variable, `env` is the object of environment variables.
@@ -549,7 +549,7 @@ impl Env for View<'_> {
                 self.enclosing()
                     .map(|one| (Name::from(one.name()), self.loop_object(&one))),
             )),
-            _ => self.variables().get(name).cloned(),
+            _ => self.run.variable_of(self.cursor, name).cloned(),
         }
     }
 

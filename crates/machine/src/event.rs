@@ -379,7 +379,9 @@ impl RunState {
         let live = self.outcome.is_none() && self.paused.is_none();
         let starts = self.effects.iter().map(|(id, effect)| Effect::Start {
             id: *id,
-            request: effect.request.with_state(self.variables_of(effect.cursor)),
+            request: effect
+                .request
+                .with_state(&self.visible_variables(effect.cursor)),
         });
         let timers = self.timers.iter().map(|(id, timer)| Effect::Arm {
             id: *id,

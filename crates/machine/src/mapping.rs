@@ -69,7 +69,7 @@ impl<'r, 'a> Reader<'r, 'a> {
 
     /// Returns the value of an output. References are read from the variables and records that the cursor uses.
     pub fn output_value(self, cursor: CursorId, output: &Output) -> Value {
-        let variable = |name: &Name| self.run.variables_of(cursor).get(name);
+        let variable = |name: &Name| self.run.variable_of(cursor, name);
         match output {
             Output::Variable(name) => variable(name).cloned().unwrap_or_default(),
             Output::LastOf(name) => last_of(variable(name)),

@@ -7,12 +7,13 @@ use super::state::CursorId;
 use super::transition::VariableHandler;
 use std::sync::Arc;
 use windlass_expression::{Object, Value};
-use windlass_model::model::Name;
+use windlass_model::model::{Name, RUN_VARIABLES};
 
 impl VariableHandler<'_, '_> {
-    /// Sets a variable for each member of a map. If the value is not a map, does nothing.
+    /// Sets a variable for each member of a map, except [`RUN_VARIABLES`]. If the value is not a map, does nothing.
     pub fn merge_all(&mut self, cursor: CursorId, value: &Value) -> MachineResult {
-        members(value).try_for_each(|(name, value)| self.set(cursor, name, value))
+        let mut members = members(value).filter(|(name, _)| !is_of_run(name));
+        members.try_for_each(|(name, value)| self.set(cursor, name, value))
     }
 
     /// Replaces all variables by the members of a map. If the value is not a map, does nothing.
@@ -21,7 +22,7 @@ impl VariableHandler<'_, '_> {
             return Ok(());
         };
         let known = members(self.read().run.variables_of(cursor)).map(|(name, _)| name);
-        let gone = known.filter(|name| !map.contains_key(*name));
+        let gone = known.filter(|name| !map.contains_key(*name) && !is_of_run(name));
         let gone: Vec<Name> = gone.cloned().collect();
         for name in gone {
             self.change(cursor, VariableChange::Removed(name))?;
@@ -32,7 +33,8 @@ impl VariableHandler<'_, '_> {
     /// Removes the variables that a list names. Ignores elements that are not names, and a value that is not a list.
     pub fn remove_all(&mut self, cursor: CursorId, value: &Value) -> MachineResult {
         let names = value.as_array().map(Vec::as_slice).unwrap_or_default();
-        for name in names.iter().filter_map(Value::as_str) {
+        let names = names.iter().filter_map(Value::as_str);
+        for name in names.filter(|name| !is_of_run(name)) {
             let name = self.variable_key(cursor, &Name::from(name));
             if self.read().run.variables_of(cursor).get(&name).is_some() {
                 self.change(cursor, VariableChange::Removed(name))?;
@@ -69,6 +71,10 @@ impl VariableHandler<'_, '_> {
         let same = map.keys().find(|key| key.eq_ignore_ascii_case(name));
         same.unwrap_or(name).clone()
     }
+}
+
+fn is_of_run(name: &str) -> bool {
+    RUN_VARIABLES.contains(&name)
 }
 
 fn members(value: &Value) -> impl Iterator<Item = (&Name, &Value)> {

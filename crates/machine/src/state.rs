@@ -8,10 +8,11 @@ use crate::program::{ActionId, ProgramHash, ScopeId, StateId};
 use bincode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use windlass_expression::Value;
 use windlass_model::model::{
-    FAILED_ENDINGS, FAILURE, Fault, Name, RECEIVED_VARIABLE, Request, SIGNAL_IDS_VARIABLE, Status,
-    fault_kind,
+    FAILED_ENDINGS, FAILURE, Fault, Name, OWN_KEYS, RECEIVED_VARIABLE, RUN_VARIABLES, Request,
+    SIGNAL_IDS_VARIABLE, Status, fault_kind,
 };
 use windlass_value::time::Timestamp;
 
@@ -673,6 +674,33 @@ impl RunState {
         let branch = branch.and_then(|id| self.cursors.get(&id));
         let own = branch.and_then(|cursor| cursor.own_variables());
         own.unwrap_or(&self.variables)
+    }
+
+    /// Returns a variable that a cursor uses. [`RUN_VARIABLES`] are always those of the run.
+    pub(super) fn variable_of(&self, cursor: CursorId, name: &str) -> Option<&Value> {
+        let variables = match RUN_VARIABLES.contains(&name) {
+            true => &self.variables,
+            false => self.variables_of(cursor),
+        };
+        variables.get(name)
+    }
+
+    /// Returns the variables that expressions and scripts at a cursor read together, without those that only Windlass
+    /// uses.
+    #[must_use]
+    pub fn visible_variables(&self, cursor: CursorId) -> Value {
+        let mut variables = self.variables_of(cursor).clone();
+        if let Value::Object(map) = &mut variables {
+            let mut hidden = RUN_VARIABLES
+                .iter()
+                .filter(|name| name.starts_with(OWN_KEYS));
+            if hidden.any(|name| map.contains_key(*name)) {
+                Arc::make_mut(map).retain(|name, _| {
+                    !name.starts_with(OWN_KEYS) || !RUN_VARIABLES.contains(&&**name)
+                });
+            }
+        }
+        variables
     }
 
     /// Returns all loops that cursors are in: cursor by cursor, and for each cursor the outermost loop first.

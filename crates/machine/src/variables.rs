@@ -79,7 +79,7 @@ impl VariableHandler<'_, '_> {
     /// Returns the value of a variable. Returns `None` if it is null, or if it is missing and the format creates
     /// missing variables.
     fn non_null_value(&self, cursor: CursorId, name: &Name) -> Result<Option<&Value>, Fault> {
-        let value = self.read().run.variables_of(cursor).get(name);
+        let value = self.read().run.variable_of(cursor, name);
         if value.is_none() && !self.read().program.rules.creates_variables {
             let message = format!("variable `{name}` is not initialized");
             return Err(Fault::new(fault_kind::EXPRESSION, message));
@@ -128,7 +128,7 @@ impl VariableHandler<'_, '_> {
         if kind.accepts(&revealed) {
             return Ok(value);
         }
-        let is_first = self.read().run.variables_of(cursor).get(name).is_none();
+        let is_first = self.read().run.variable_of(cursor, name).is_none();
         let has_empty = matches!(kind, InputKind::String | InputKind::Array);
         if revealed.is_null() && (is_first || has_empty) {
             return Ok(kind.empty_value());

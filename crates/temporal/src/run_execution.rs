@@ -203,7 +203,8 @@ impl RunExecution {
     pub fn request(&self, id: EffectId) -> Option<Request> {
         let state = self.hosted.state();
         let effect = state.effects.get(&id)?;
-        Some(effect.request.with_state(state.variables_of(effect.cursor)))
+        let visible = state.visible_variables(effect.cursor);
+        Some(effect.request.with_state(&visible))
     }
 
     /// Returns the run's outcome if the run has ended.

@@ -304,6 +304,63 @@ async fn a_tea_loop_keeps_all_its_rows() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "1\n2\n3\n");
 }
 
+#[tokio::test]
+async fn tea_appends_after_branches_and_loops_that_appended() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("rows");
+    let append = |row: &str| format!("uses: appendFile, with: {{ path: {path:?}, row: {row} }}");
+    let text = format!(
+        "name: rows\n\
+         initial_state: {{ n: 0 }}\n\
+         nodes:\n\
+         \x20 - {{ name: first, {} }}\n\
+         \x20 - {{ name: left, {} }}\n\
+         \x20 - {{ name: right, uses: compose, with: {{ value: 1 }}, output: x }}\n\
+         \x20 - {{ name: join, fan_in: true, {} }}\n\
+         \x20 - {{ name: items, type: dynamic_parallel, items: [1], steps: [ {{ {} }} ], fan_in: joined }}\n\
+         \x20 - {{ name: joined, {} }}\n\
+         \x20 - name: reflect\n\
+         \x20   uses: reflection.loop\n\
+         \x20   with:\n\
+         \x20     generator: {{ action: appendFile, path: {path:?}, row: generated }}\n\
+         \x20     evaluator: {{ type: schema, schema: {{}} }}\n\
+         \x20   output: reflected\n\
+         \x20 - {{ name: correct, uses: retry.loop, output: corrected, with: {{ validate: data.validate, \
+         validate_args: {{ data: \"{{{{ state.n }}}}\", schema: {{ minimum: 1 }} }}, correct: fix }} }}\n\
+         \x20 - {{ name: last, {}, goto: __end__ }}\n\
+         \x20 - {{ name: fix, steps: [ {{ {} }}, {{ uses: setVariable, with: {{ name: n, value: 1 }} }} ] }}\n\
+         edges:\n\
+         \x20 - {{ from: first, to: left }}\n\
+         \x20 - {{ from: first, to: right }}\n\
+         \x20 - {{ from: left, to: join }}\n\
+         \x20 - {{ from: right, to: join }}\n",
+        append("first"),
+        append("left"),
+        append("joined"),
+        append("item"),
+        append("items"),
+        append("last"),
+        append("fixed"),
+    );
+    let engine = Engine::builder().in_memory().unwrap();
+    let workflow = engine.load_text("rows.yaml", &text).unwrap();
+    let run = engine.start(&workflow, Value::Null).await.unwrap();
+    run.result::<Value>().await.unwrap();
+    let rows = fs::read_to_string(&path).unwrap().replace('"', "");
+    let rows: Vec<&str> = rows.lines().collect();
+    let expected = "first left joined item items generated fixed last";
+    assert_eq!(rows.join(" "), expected);
+
+    let both = text.replace(
+        "uses: compose, with: { value: 1 }, output: x",
+        &append("right"),
+    );
+    let workflow = engine.load_text("both.yaml", &both).unwrap();
+    let run = engine.start(&workflow, Value::Null).await.unwrap();
+    let error = run.result::<Value>().await.unwrap_err().to_string();
+    assert!(error.contains("at the same time"), "{error}");
+}
+
 /// A backfill that replaces a file: it writes three rows and then runs `then`.
 fn backfill(path: &Path, then: &str) -> String {
     format!(

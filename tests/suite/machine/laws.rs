@@ -120,8 +120,8 @@ pub fn driver_holds_what_is_outstanding(
     for id in effects.keys() {
         let request = state.effects.get(id);
         let request = request.map(|effect| {
-            let variables = state.variables_of(effect.cursor);
-            effect.request.with_state(variables)
+            let variables = state.visible_variables(effect.cursor);
+            effect.request.with_state(&variables)
         });
         let request = request.unwrap_or_else(|| panic!("nothing waits for effect {id:?}"));
         held.push(Effect::Start { id: *id, request });

@@ -7,13 +7,13 @@ use super::pure_actions::PURE;
 use super::script::Language;
 use super::workflow::PROVIDERS;
 use super::{SourcePosition, Tea, builder, evaluate, unsupported};
-use crate::append::{self, TEA_FILES as FILES};
+use crate::append;
 use crate::checks;
 use crate::fields::Fields;
 use crate::vocabulary::model::{MODEL, MODEL_TIMEOUT};
 use windlass_expression::{Schema, Template, Value};
 use windlass_model::hir::{Assignment, StepKind};
-use windlass_model::model::{ANSWER_ERRORS, Name};
+use windlass_model::model::{ANSWER_ERRORS, FILES_VARIABLE as FILES, Name};
 use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Kind};
 

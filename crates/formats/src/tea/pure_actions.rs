@@ -8,7 +8,7 @@ use super::{SourcePosition, Tea, builder};
 use crate::{TABLES, TERMINAL_STATUSES};
 use windlass_expression::{Binding, Template, Value};
 use windlass_model::hir::{Assignment, StepKind, Wait};
-use windlass_model::model::{AssignOp, AwaitedSignal, Name};
+use windlass_model::model::{AssignOp, AwaitedSignal, MEMORY_VARIABLE, Name};
 use windlass_source::source::{Entry, Kind};
 
 pub(super) const PURE: [&str; 17] = [
@@ -30,9 +30,6 @@ pub(super) const PURE: [&str; 17] = [
     "memory.store",
     "memory.retrieve",
 ];
-
-/// The variable with the values that `memory.store` has stored.
-const MEMORY: &str = "_windlass_memory";
 
 impl<'n> Tea<'_, 'n> {
     pub(super) fn pure_action(
@@ -192,24 +189,21 @@ impl<'n> Tea<'_, 'n> {
             "'' if result.key is none else result.namespace | string ~ ' ' ~ result.key | string",
         );
         let nothing = "'key': none, 'error': 'Key is required'} if result.key is none else";
-        let memory = expression(self, &format!("state.get('{MEMORY}', {{}})"));
+        let memory = format!("({MEMORY_VARIABLE} | default({{}}))");
         let (result, store) = match name {
             "memory.store" => {
-                let stored = vec![memory, id, seen("result.value")];
+                let stored = vec![expression(self, &memory), id, seen("result.value")];
                 let stored = Template::call("setProperty", stored).ok()?;
                 let result = seen(&format!(
                     "{{'stored': false, {nothing} {{'stored': true, 'key': result.key | string, \
                      'namespace': result.namespace | string}}"
                 ));
-                (result, Some(set(MEMORY, stored, place.span)))
+                (result, Some(set(MEMORY_VARIABLE, stored, place.span)))
             }
             _ => {
                 let found = [(
                     Name::from("_found"),
-                    with_result(
-                        &id,
-                        expression(self, &format!("state.get('{MEMORY}', {{}}).get(result)")),
-                    ),
+                    with_result(&id, expression(self, &format!("{memory}.get(result)"))),
                 )];
                 let result = seen(&format!(
                     "{{'value': result.default, 'found': false, {nothing} \

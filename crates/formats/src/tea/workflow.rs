@@ -9,7 +9,7 @@ use crate::environment;
 use crate::reader::Mention;
 use windlass_expression::{Object, Reference, Template, Value};
 use windlass_model::hir::{Outputs, Workflow};
-use windlass_model::model::{Dialect, Name};
+use windlass_model::model::{Dialect, FILES_VARIABLE, Name};
 use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Kind, Node};
 use windlass_value::words;
@@ -95,7 +95,7 @@ impl<'n> Tea<'_, 'n> {
             workflow.body = self.nodes(nodes, edges, &workflow.name, max_steps);
         }
         if self.replaces {
-            workflow.at_success = append::put(self, append::TEA_FILES).ok();
+            workflow.at_success = append::put(self, FILES_VARIABLE).ok();
         }
         let mentions = std::mem::take(&mut self.mentions);
         self.misspelt_roots(&mentions, &workflow.variables);

@@ -11,7 +11,7 @@ use crate::state::{
     TimerPurpose, Wait,
 };
 use windlass_expression::Value;
-use windlass_model::model::{Name, RECEIVED_VARIABLE, Request, SIGNAL_IDS_VARIABLE};
+use windlass_model::model::{Name, RECEIVED_VARIABLE, RUN_VARIABLES, Request, SIGNAL_IDS_VARIABLE};
 use windlass_value::time::Timestamp;
 
 /// Maximum number of signal ids that a run stores. A few are enough, because senders repeat only their last signals.
@@ -49,7 +49,10 @@ impl TimerHandler<'_, '_> {
 impl VariableHandler<'_, '_> {
     /// Changes a variable that a cursor uses.
     pub fn change(&mut self, cursor: CursorId, change: VariableChange) -> MachineResult {
-        let owner = self.0.run.variable_owner(cursor);
+        let owner = match RUN_VARIABLES.contains(&&**change.name()) {
+            true => None,
+            false => self.0.run.variable_owner(cursor),
+        };
         self.0.emit(Change::VariableChanged { owner, change })
     }
 

@@ -346,6 +346,21 @@ pub const RECEIVED_VARIABLE: &str = "_windlass_received";
 /// The variable with the ids of the signals that a run received most recently.
 pub const SIGNAL_IDS_VARIABLE: &str = "_windlass_signals";
 
+/// The variable with the values that `memory.store` of The Edge Agent has stored.
+pub const MEMORY_VARIABLE: &str = "_windlass_memory";
+
+/// The variable with the lengths of the files that a workflow of The Edge Agent appended to.
+pub const FILES_VARIABLE: &str = "_files";
+
+/// Variables that belong to the run: isolated branches share them, and no operation on all variables changes them.
+/// Those with the prefix [`OWN_KEYS`] are not part of the state that expressions and scripts read.
+pub const RUN_VARIABLES: [&str; 4] = [
+    RECEIVED_VARIABLE,
+    SIGNAL_IDS_VARIABLE,
+    MEMORY_VARIABLE,
+    FILES_VARIABLE,
+];
+
 /// The action that writes a value of the workflow's state.
 pub const SET_STATE: &str = "setState";
 /// The action that reads a value of the workflow's state.
