@@ -118,10 +118,10 @@ pub(super) fn by_name(map: &Object, ports: &[Port]) -> Result<Object, String> {
 }
 
 fn takes_text(port: &Port) -> bool {
-    use super::PortKind::{Any, Boolean, Json, Number, String};
+    use super::PortKind::{Any, Boolean, Json, List, Number, String};
     match port.kind {
         String | Any => true,
-        Number | Boolean | Json => false,
+        Number | Boolean | Json | List => false,
     }
 }
 

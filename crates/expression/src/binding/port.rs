@@ -16,11 +16,14 @@ pub enum PortKind {
     Boolean,
     /// Any value. A text is parsed as JSON.
     Json,
+    /// Like `Json`, but an empty map becomes an empty list: an empty table of Lua may be either.
+    List,
     /// Any value, unchanged.
     Any,
 }
 
 impl PortKind {
+    /// The kinds that have a name of their own; `List` is `json` under other names.
     pub const ALL: [Self; 5] = [
         Self::String,
         Self::Number,
@@ -35,7 +38,7 @@ impl PortKind {
             Self::String => "string",
             Self::Number => "number",
             Self::Boolean => "boolean",
-            Self::Json => "json",
+            Self::Json | Self::List => "json",
             Self::Any => "any",
         }
     }
@@ -67,8 +70,9 @@ impl PortKind {
                 let is = |word: &str| text.eq_ignore_ascii_case(word);
                 (is("true") || is("false")).then(|| Value::Bool(is("true")))
             }
-            (Self::Json, Value::String(text)) => Value::from_json(text).ok(),
-            (Self::Json, other) => Some(other.clone()),
+            (Self::List, Value::Object(map)) if map.is_empty() => Some(Value::array(Vec::new())),
+            (Self::Json | Self::List, Value::String(text)) => Value::from_json(text).ok(),
+            (Self::Json | Self::List, other) => Some(other.clone()),
             (Self::Number | Self::Boolean, _) => None,
         }
     }
@@ -78,7 +82,7 @@ impl PortKind {
             Self::String => "text",
             Self::Number => "a number",
             Self::Boolean => "true or false",
-            Self::Json => "JSON",
+            Self::Json | Self::List => "JSON",
             Self::Any => "a value",
         }
     }

@@ -152,7 +152,10 @@ impl Canvas<'_> {
             self.error("unknown-port", span, what, hint);
             return None;
         };
-        if !matches!(socket.port.kind, PortKind::Json | PortKind::Any) {
+        if !matches!(
+            socket.port.kind,
+            PortKind::Json | PortKind::List | PortKind::Any
+        ) {
             let kind = socket.port.kind.as_str();
             let what = format!("{} is a {kind}: it never is a list", socket.port.shown);
             self.error("type-mismatch", span, what, "set its type to json");

@@ -215,7 +215,7 @@ impl Lowerer<'_, '_> {
             PortKind::String => InputKind::String,
             PortKind::Number => InputKind::Number,
             PortKind::Boolean => InputKind::Boolean,
-            PortKind::Json | PortKind::Any => InputKind::Any,
+            PortKind::Json | PortKind::List | PortKind::Any => InputKind::Any,
         };
         let default = match (default, required) {
             (Some(default), _) => Some(default.clone()),

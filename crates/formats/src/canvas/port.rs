@@ -16,9 +16,9 @@ const HINT: &str = "for example inputs: [{ name: task, type: string, required: t
 /// The names that graph editors have for some types.
 const OTHERS: [(&str, PortKind); 4] = [
     ("file", PortKind::String),
-    ("files", PortKind::Json),
+    ("files", PortKind::List),
     ("object", PortKind::Json),
-    ("array", PortKind::Json),
+    ("array", PortKind::List),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]

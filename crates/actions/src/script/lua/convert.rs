@@ -1,5 +1,6 @@
 //! Converts values to Lua and back. A table with the keys 1 to n becomes an array. Any other table becomes an object,
-//! so `{}` becomes an object. A whole number is returned as an integer (docs/reference/tea.md).
+//! so `{}` becomes an object. A table that was made from an empty array or one with null has a metatable, so that it
+//! becomes an array again. A whole number is returned as an integer (docs/reference/tea.md).
 
 use crate::script::MAX_OUTPUT;
 use mlua::Table;
@@ -9,6 +10,9 @@ use windlass_value::first_chars;
 
 /// Up to this number, a double represents every integer exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// The member of a table's metatable with the length of the array that the table was made from.
+const ARRAY_LENGTH: &str = "array_length";
 
 /// A value that JSON cannot represent.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +73,11 @@ pub(super) fn to_lua(lua: &State, value: &Value) -> LuaResult<LuaValue> {
             for (index, item) in (1_i64..).zip(items.iter()) {
                 table.raw_set(index, to_lua(lua, item)?)?;
             }
+            if items.last().is_none() || items.iter().any(Value::is_null) {
+                let metatable = lua.create_table()?;
+                metatable.raw_set(ARRAY_LENGTH, items.len())?;
+                table.set_metatable(Some(metatable))?;
+            }
             LuaValue::Table(table)
         }
         Value::Object(map) => {
@@ -125,6 +134,9 @@ impl Reader {
         if self.path.len() > MAX_RESULT_DEPTH {
             return Err(ConversionErrorKind::Deep);
         }
+        if let Some(items) = self.array_with_nulls(table)? {
+            return self.array(&items);
+        }
         let length = table.raw_len();
         let mut items = Vec::new();
         for index in 1..=length {
@@ -151,6 +163,31 @@ impl Reader {
             .zip(items)
             .map(|(index, item)| (LuaValue::Integer(index), item));
         self.object(numbered.chain(others).filter(|(_, item)| !item.is_nil()))
+    }
+
+    /// Returns the items of a table that was made from an empty array or one with null. The script may have changed
+    /// them. Returns `None` for any other table, and if the table has another key than the numbers from 1.
+    fn array_with_nulls(
+        &mut self,
+        table: &Table,
+    ) -> Result<Option<Vec<LuaValue>>, ConversionErrorKind> {
+        let length = table
+            .metatable()
+            .and_then(|own| own.raw_get::<usize>(ARRAY_LENGTH).ok());
+        let Some(mut length) = length else {
+            return Ok(None);
+        };
+        for pair in table.pairs::<LuaValue, LuaValue>() {
+            let (key, _) = pair.map_err(ConversionErrorKind::Unreadable)?;
+            match key.as_integer().map(usize::try_from) {
+                Some(Ok(index)) if index > 0 => length = length.max(index),
+                _ => return Ok(None),
+            }
+        }
+        self.spend(length.saturating_mul(8))?;
+        let items = (1..=length).map(|index| table.raw_get(index));
+        let items = items.collect::<Result<_, _>>();
+        items.map(Some).map_err(ConversionErrorKind::Unreadable)
     }
 
     fn array(&mut self, items: &[LuaValue]) -> Result<Value, ConversionErrorKind> {
