@@ -126,7 +126,7 @@ const TOOLS: &[ToolSpec] = tools! {
         "One iteration whole: inputs, outputs, variables, attempts."
         [RUN, ("path", Kind::Text, true, "the iteration's path: `poll#14` is the fifteenth of `poll`")]
     "get_history" READ_ONLY
-        "What happened to a run, event by event."
+        "What happened to a run, event by event, and the last iterations of its loops."
         [RUN, LIMIT, ("after", Kind::Number, false, "only events after this number")]
     "signal_run" WRITES
         "Sends a signal to a run; an early signal is stored."
@@ -405,8 +405,12 @@ pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
             run_request("/iteration", path.into_iter().collect())
         }
         "get_history" => {
-            let after = number("after").map(|after| ("after", after.to_string()));
-            run_request("/history", after.into_iter().chain([limit()]).collect())
+            let (limit, after) = (limit(), number("after"));
+            let mut query = vec![("events", "true".to_owned())];
+            query.push(("iterations", limit.1.clone()));
+            query.push(limit);
+            query.extend(after.map(|after| ("after", after.to_string())));
+            run_request("/history", query)
         }
         "signal_run" => {
             let payload = given.get("payload").cloned().unwrap_or_default();

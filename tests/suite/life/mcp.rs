@@ -909,6 +909,16 @@ fn an_agent_starts_watches_and_signals_loops() {
         json!({ "run": "five", "loop": "turn", "from": 3 }),
     );
     assert_eq!(rows["iterations"].as_array().unwrap().len(), 2, "{rows}");
+    let history = |agent: &mut Agent, after: u64| {
+        let arguments = json!({ "run": "five", "limit": 2, "after": after });
+        let report = agent.get("get_history", arguments);
+        assert_eq!(report["iterations"].as_array().unwrap().len(), 2);
+        let events = report["events"].as_array().unwrap().iter();
+        let numbers = events.map(|event| event["sequence"].as_u64().unwrap());
+        numbers.collect::<Vec<_>>()
+    };
+    assert_eq!(history(&mut agent, 0), [1, 2]);
+    assert_eq!(history(&mut agent, 2), [3, 4]);
     let one = agent.get("get_iteration", json!({ "run": "five", "path": "turn#4" }));
     assert_eq!(one["condition"], true, "{one}");
     let listed = agent.get("list_runs", json!({ "label": "by=agent" }));
