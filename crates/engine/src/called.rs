@@ -9,6 +9,8 @@ use std::path::Path;
 use windlass_expression::Value;
 use windlass_machine::Outcome;
 use windlass_model::hir;
+#[cfg(feature = "tea")]
+use windlass_model::model::Dialect;
 use windlass_model::model::{Fault, Name, Request, Status, WORKFLOW, fault_kind};
 use windlass_source::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use windlass_source::source::{Bundle, SourceFile};
@@ -75,6 +77,13 @@ fn part_of(bundle: &Bundle, file: u16) -> Option<(Bundle, Vec<u16>)> {
         files: vec![first.clone()],
     };
     let mut from = vec![file];
+    #[cfg(feature = "tea")]
+    if let Some(option) = bundle.named(windlass_formats::AUTO_CONTINUE)
+        && windlass_formats::detect_dialect(&part, None) == Some(Dialect::Tea)
+    {
+        part.files.extend(bundle.file(option).cloned());
+        from.push(option);
+    }
     loop {
         let before = part.files.len();
         for reference in windlass_formats::references(&part, None) {

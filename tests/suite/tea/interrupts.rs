@@ -61,8 +61,8 @@ async fn auto_continue_does_not_wait() {
     let end: Json = serde_json::from_slice(&run.stdout).unwrap();
     let expected = json!({ "draft": "one more", "done": "one more", "approved": null });
     assert_eq!(end, expected);
-    // No node can see that it does not wait.
-    let (_dir, file, state) = folder(
+    // No node can see that it does not wait. A subgraph does not wait either.
+    let (dir, file, state) = folder(
         "
 name: interrupts
 config: {interrupt_before: [second], interrupt_after: [second]}
@@ -71,8 +71,12 @@ nodes:
   - {name: second, run: \"return {'n': 1}\"}
   - {name: each, type: dynamic_parallel, items: [1], steps: [{run: \"return {'x': 1}\"}], fan_in: third}
   - {name: third, run: \"return {'all': [sorted(one.state) for one in parallel_results]}\"}
+  - {name: inner, type: dynamic_parallel, items: [1], subgraph: sub.yaml, fan_in: last}
+  - {name: last, run: \"return {'sub': parallel_results[0].state['sub']}\"}
 ",
     );
+    let sub = "name: sub\nnodes: [{name: only, interrupt: before, run: \"return {'sub': 2}\"}]\n";
+    std::fs::write(dir.path().join("sub.yaml"), sub).unwrap();
     let args = [
         "run",
         &file,
@@ -84,6 +88,7 @@ nodes:
     ];
     let run = output(windlass(&args)).await;
     let end: Json = serde_json::from_slice(&run.stdout).unwrap_or_else(|_| panic!("{run:?}"));
+    assert_eq!(end["sub"], 2, "{end}");
     assert_eq!(end["keys"], json!([]), "{end}");
     assert_eq!(
         end["all"],
