@@ -16,6 +16,15 @@ use windlass_engine::report::ListReport;
 /// Number of tasks on a page of `tasks/list`.
 const PAGE: u64 = 20;
 
+/// Further methods that the library reads, and whose parameters are required.
+const READ_BY_LIBRARY: [&str; 5] = [
+    "initialize",
+    "resources/read",
+    "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
+];
+
 /// Answers `tasks/list` or `tasks/result`.
 ///
 /// # Errors
@@ -33,6 +42,17 @@ pub async fn answer(
             let run = text("taskId").ok_or_else(|| invalid("`taskId` is missing".to_owned()))?;
             result(agent, run, context).await
         }
+        // The library passes a request here if it cannot read the request's parameters.
+        "tools/call" => {
+            let what = match text("name") {
+                Some(_) => "`arguments` has to be an object",
+                None => "`name` has to be the name of a tool, and `arguments` an object",
+            };
+            Err(invalid(what.to_owned()))
+        }
+        method if READ_BY_LIBRARY.contains(&method) => Err(invalid(format!(
+            "the parameters of `{method}` are not valid"
+        ))),
         method => {
             let code = rmcp::model::ErrorCode::METHOD_NOT_FOUND;
             Err(ErrorData::new(

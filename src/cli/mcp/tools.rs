@@ -14,6 +14,8 @@ use windlass_server::client::Method;
 enum Kind {
     Text,
     Number,
+    /// A number from 1.
+    Count,
     Object,
     Any,
 }
@@ -48,7 +50,7 @@ const STATUS: Argument = (
 );
 const LIMIT: Argument = (
     "limit",
-    Kind::Number,
+    Kind::Count,
     false,
     "maximum number of entries (20)",
 );
@@ -306,6 +308,7 @@ fn schema(arguments: &[Argument]) -> JsonObject {
         let described = match kind {
             Kind::Text => json!({ "type": "string", "description": about }),
             Kind::Number => json!({ "type": "integer", "minimum": 0, "description": about }),
+            Kind::Count => json!({ "type": "integer", "minimum": 1, "description": about }),
             Kind::Object => json!({ "type": "object", "description": about }),
             Kind::Any => json!({ "description": about }),
         };
@@ -444,6 +447,7 @@ fn check(arguments: &[Argument], given: &JsonObject) -> Result<(), String> {
             (None, _) => !needed,
             (Some(value), Kind::Text) => value.is_string(),
             (Some(value), Kind::Number) => value.is_u64(),
+            (Some(value), Kind::Count) => value.as_u64().is_some_and(|count| count > 0),
             (Some(value), Kind::Object) => value.is_object(),
             (Some(_), Kind::Any) => true,
         };
@@ -451,6 +455,7 @@ fn check(arguments: &[Argument], given: &JsonObject) -> Result<(), String> {
             let wanted = match kind {
                 Kind::Text => "a text",
                 Kind::Number => "a whole number",
+                Kind::Count => "a whole number from 1",
                 Kind::Object => "an object",
                 Kind::Any => "a value",
             };
@@ -478,6 +483,7 @@ fn start(mut given: JsonObject) -> Result<Json, String> {
     given.retain(|_, value| !value.is_null());
     let body = Json::Object(given);
     let checked: Result<StartRun, _> = serde_json::from_value(body.clone());
-    checked.map_err(|error| error.to_string())?;
+    // `check` has checked the types of the arguments, but not those of the labels.
+    checked.map_err(|error| format!("`labels` has to have texts: {error}"))?;
     Ok(body)
 }

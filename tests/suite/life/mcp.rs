@@ -1052,6 +1052,39 @@ fn what_is_no_message_ends_nothing() {
         failed && message.contains("`run` has to be a text"),
         "{message}"
     );
+    for (tool, arguments, expected) in [
+        (
+            "list_runs",
+            json!({ "limit": 0 }),
+            "`limit` has to be a whole number from 1",
+        ),
+        (
+            "start_run",
+            json!({ "text": COUNT, "labels": { "a": 1 } }),
+            "`labels` has to have texts",
+        ),
+    ] {
+        let (failed, message) = agent.call(tool, arguments);
+        assert!(failed && message.contains(expected), "{message}");
+    }
+    for (params, expected) in [
+        (
+            json!({ "name": "get_run", "arguments": "{}" }),
+            "`arguments`",
+        ),
+        (json!({ "arguments": {} }), "`name`"),
+    ] {
+        let request =
+            json!({ "jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": params });
+        agent.say(&request);
+        let mut message = agent.read();
+        while message["id"] != 99 {
+            message = agent.read();
+        }
+        assert_eq!(message["error"]["code"], -32602, "{message}");
+        let text = message["error"]["message"].as_str().unwrap();
+        assert!(text.contains(expected), "{text}");
+    }
     let (failed, message) = agent.call("no_such_tool", json!({}));
     assert!(
         failed && message.contains("unknown tool `no_such_tool`"),
