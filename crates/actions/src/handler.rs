@@ -9,7 +9,7 @@ use super::json;
 use super::mask::MASK;
 use super::process::{ProcessError, ProcessOutput, Processes, Spec};
 use super::shell::files;
-use super::stub::Stubs;
+use super::stub::{Stubs, stand_in};
 use super::{Attempt, Executor};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -147,6 +147,16 @@ impl Handlers {
     pub(super) fn instead_of_http(&self, request: &Request) -> Option<Result<Value, Fault>> {
         let answer = self.stubs.answer("Http", request)?;
         Some(answer.map_err(as_transient).and_then(as_reply))
+    }
+
+    /// Returns the result of a stub that replaces the effect of an action without a handler. The stub has the name of
+    /// the action or of its executor.
+    pub(super) fn instead_of_effect(&self, request: &Request) -> Option<Result<Value, Fault>> {
+        if Self::EXECUTORS.contains(&&*request.executor) {
+            return None;
+        }
+        let answer = self.stubs.next(&request.executor, request)?;
+        Some(stand_in(request, answer))
     }
 
     /// Returns the answer of the handler to this input. Without a handler, returns the answer of a stub.

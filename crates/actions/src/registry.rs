@@ -487,6 +487,8 @@ impl Registry {
             if let Some(signed) = signed {
                 return self.run_executor(&signed).await;
             }
+        } else if let Some(answer) = self.handlers.instead_of_effect(request) {
+            return answer;
         }
         self.run_executor(request).await
     }

@@ -105,10 +105,16 @@ impl Stubs {
     /// Returns the next answer for this handler, or `None` if it has no stub. After the end of a sequence, the last
     /// answer is repeated.
     pub(super) fn answer(&self, handler: &str, request: &Request) -> Option<Result<Value, Fault>> {
+        let answer = self.next(handler, request)?;
+        Some(answer_value(answer, fault_kind::HANDLER))
+    }
+
+    /// Returns the next answer as it is in the file of stubs.
+    pub(super) fn next(&self, handler: &str, request: &Request) -> Option<&StubAnswer> {
         let stub = self.stub(handler, &request.action)?;
         let last = stub.answers.len().checked_sub(1)?;
         let next = stub.answer_count.fetch_add(1, Ordering::Relaxed).min(last);
-        Some(answer_value(stub.answers.get(next)?, fault_kind::HANDLER))
+        stub.answers.get(next)
     }
 
     /// Returns the stub of the action. If there is no such stub, returns that of the handler, or else that of the

@@ -269,8 +269,8 @@ pub struct HandlerArgs {
     /// Command line for `sh` that prints a secret; the secret's name is its last word or `$1`
     #[arg(long, env = "WINDLASS_SECRETS_COMMAND", value_name = "LINE")]
     pub secret_command: Option<String>,
-    /// JSON or YAML file of stubs for unregistered handlers and connectors: a value, {error: …}, or
-    /// a list of these, by handler, connector/operation or action
+    /// JSON or YAML file of stubs for actions and unregistered handlers: a value, {error: …}, or a list
+    /// of these, by action, handler, connector/operation, or type such as `shell`
     #[arg(long, value_name = "FILE")]
     pub stub: Option<PathBuf>,
     /// Rate limit of the calls to a host, or of actions with this `rate`, over all runs of the store, e.g.

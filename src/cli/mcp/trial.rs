@@ -99,7 +99,12 @@ async fn test_workflow(given: &JsonObject) -> Result<String, String> {
     };
     let report = simulate(&workflow, &spec).await;
     let report = report.map_err(|error| error.to_string())?;
-    Ok(test::text(&report).to_string())
+    let warnings = test::unused_answers(&workflow).map(|warning| format!("warning: {warning}\n"));
+    Ok(format!(
+        "{}{}",
+        warnings.collect::<String>(),
+        test::text(&report)
+    ))
 }
 
 fn evaluate(given: &JsonObject) -> Result<String, String> {

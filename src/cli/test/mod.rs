@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use windlass_engine::{
     LoadOptions, SimulatedStep, SimulatedStepKind, SimulationReport, SimulationSpec, TerminalText,
-    simulate,
+    Workflow, simulate,
 };
 
 /// Maximum length of a value on a line, in characters.
@@ -41,7 +41,7 @@ pub async fn test(global: &Global, screen: Screen, args: &TestArgs) -> Result<Ex
     }
     let mut exit = Exit::Succeeded;
     for file in &args.files {
-        exit = exit.max(once(args, &options, file).await?);
+        exit = exit.max(once(screen, args, &options, file).await?);
     }
     Ok(exit)
 }
@@ -59,8 +59,14 @@ fn cases_of(file: &Path) -> Option<PathBuf> {
 }
 
 /// Simulates one run of a workflow. Reports what it did and what it would do next.
-async fn once(args: &TestArgs, options: &LoadOptions, file: &Path) -> Result<Exit, Failure> {
+async fn once(
+    screen: Screen,
+    args: &TestArgs,
+    options: &LoadOptions,
+    file: &Path,
+) -> Result<Exit, Failure> {
     let workflow = windlass_engine::load(file, options)?;
+    unused_answers(&workflow).for_each(|warning| screen.warn(&warning));
     let given = SimulationSpec {
         input: match inputs::stub_input(&args.handlers)? {
             Some(input) if args.input.is_none() && args.set.is_empty() => input,
@@ -83,6 +89,16 @@ async fn once(args: &TestArgs, options: &LoadOptions, file: &Path) -> Result<Exi
     Ok(match is_success {
         true => Exit::Succeeded,
         false => Exit::Failed,
+    })
+}
+
+/// Returns the warnings of stubs that no action uses, and whose names are similar to a name in the workflow.
+pub(super) fn unused_answers(workflow: &Workflow) -> impl Iterator<Item = String> {
+    let warnings = workflow.warnings().sorted().into_iter();
+    let unused = warnings.filter(|one| one.code == "unused-answer");
+    unused.map(|one| match &one.hint {
+        Some(hint) => format!("{}: {hint}", one.message),
+        None => one.message.clone(),
     })
 }
 
@@ -219,10 +235,8 @@ async fn play(
         let mut own = case.answers.iter();
         own.any(|(name, _)| message.contains(&format!("`{name}`")))
     };
-    let warnings = workflow.warnings().sorted().into_iter();
-    let unused = warnings.filter(|one| one.code == "unused-answer" && own(&one.message));
-    let unused = unused.map(|one| one.message.clone());
-    let unknown: Vec<String> = unused
+    let unknown: Vec<String> = unused_answers(&workflow)
+        .filter(|message| own(message))
         .chain(case.expect.unknown_names(workflow.program()))
         .collect();
     if !unknown.is_empty() {

@@ -677,8 +677,10 @@ outputs: \"@body('ask')\"
         !failed && message.contains("succeeded after 10s"),
         "{message}"
     );
-    let (failed, message) = agent.call("test_workflow", json!({ "text": text }));
+    let misspelt = json!({ "text": text, "stubs": { "aks": 1 } });
+    let (failed, message) = agent.call("test_workflow", misspelt);
     assert!(!failed && message.contains("stopped"), "{message}");
+    assert!(message.contains("did you mean `ask`?"), "{message}");
     let wrong = text.replace("doUntil", "doUntill");
     let (failed, message) = agent.call("test_workflow", json!({ "text": wrong }));
     assert!(failed && message.contains("doUntill"), "{message}");
