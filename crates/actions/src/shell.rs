@@ -102,12 +102,13 @@ fn text_of(value: &Value) -> Option<String> {
 }
 
 /// Converts a stub's answer to the result of a command. If the answer has one of the keys `exitCode`, `stdout`,
-/// `stderr` and `body`, it has these parts of the result. Any other answer is the body.
+/// `stderr` and `body`, it has these parts of the result. A text is the standard output, and any other answer the body.
 pub(super) fn as_command(answer: Value, request: &Request) -> Result<Value, Fault> {
     let parts = ["exitCode", "stdout", "stderr", "body"];
     let whole = parts.iter().any(|key| answer.get(key).is_some());
     let given = match whole {
         true => answer.as_object().cloned().unwrap_or_default(),
+        false if answer.as_str().is_some() => Object::from_iter([("stdout".into(), answer)]),
         false => Object::from_iter([("body".into(), answer)]),
     };
     let stdout = match (given.get("stdout"), given.get("body")) {

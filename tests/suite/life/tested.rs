@@ -289,10 +289,57 @@ cases:
       shell: { exitCode: 3, stdout: "[1]\n" }
       http: { b: 2 }
     expect: { output: [hi, { a: 1 }, { exitCode: 3, stdout: "[1]\n", stderr: "", body: [1] }, 200] }
+  - answers: { asked: hi, work: [1], http: 1, command: '{"a": 1}' }
+    expect: { output: [hi, 1, { exitCode: 0, stdout: '{"a": 1}', stderr: "", body: { a: 1 } }, 200] }
 "#,
     );
     let ran = folder.run(&["test", "w.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+#[test]
+fn a_run_with_stubs_has_no_effect_of_a_stubbed_action() {
+    let folder = Folder::new();
+    folder.file(
+        "tea.yaml",
+        r#"
+name: stubbed
+settings: { llm: { provider: openai, base_url: "http://127.0.0.1:1/v1", api_key: none, model: m } }
+nodes:
+  - name: each
+    type: while_loop
+    max_iterations: 2
+    condition: "state.get('n', 0) < 1"
+    body:
+      - { name: ask, uses: llm.call, with: { prompt: hello }, output: answer }
+      - { name: write, uses: shell, with: { run: "touch written" }, output: wrote }
+      - { name: count, run: "return {'n': 1}" }
+"#,
+    );
+    folder.file(
+        "canvas.json",
+        r#"{"name": "stubbed", "nodes": [{"id": "ask", "type": "agent", "data": {"runner": "openai", "model": "m",
+            "baseUrl": "http://127.0.0.1:1/v1", "apiKey": "none", "prompt": "x", "outputs": [{"name": "text"}]}}], "edges": []}"#,
+    );
+    folder.file(
+        "stubs.json",
+        r#"{"ask": "stubbed", "shell": {"stdout": "7"}}"#,
+    );
+    for (file, expected) in [
+        ("tea.yaml", &["\"stubbed\"", "\"body\": 7"][..]),
+        ("canvas.json", &["\"text\": \"stubbed\""]),
+    ] {
+        let ran = folder.run(&["run", file, "--stub", "stubs.json"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        for expected in expected {
+            assert!(ran.out.contains(expected), "{ran:?}");
+        }
+    }
+    assert!(!folder.path().join("written").exists());
+    folder.file("misspelt.json", r#"{"aks": "stubbed"}"#);
+    let tested = folder.run(&["test", "tea.yaml", "--stub", "misspelt.json"]);
+    let warning = "the answer for `aks` is given to no action: did you mean `ask`?";
+    assert!(tested.err.contains(warning), "{tested:?}");
 }
 
 #[test]
