@@ -96,9 +96,14 @@ impl ScopeHandler<'_, '_> {
             (&frame.kind, &scope.kind)
             && graph.steps >= *max_steps
         {
+            let name = &state.name;
+            let place = match graph.visits.contains_key(&read.run.cursor(cursor)?.at) {
+                true => format!("it is in a cycle through `{name}`"),
+                false => format!("the next is `{name}`"),
+            };
             let message = format!(
-                "the graph took {max_steps} steps without reaching its end; it is in a cycle through `{}`",
-                state.name
+                "the graph took {max_steps} steps without reaching its end, the maximum \
+                 (`max_steps`); {place}"
             );
             return Err(Fault::new(fault_kind::LIMIT, message).into());
         }

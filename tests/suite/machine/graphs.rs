@@ -56,8 +56,16 @@ fn a_graph_that_never_ends_is_stopped() {
     let played = of_graph(&[], graph("a", 9, nodes)).play();
     assert_eq!(
         played.error(),
-        "limit: the graph took 9 steps without reaching its end; it is in a cycle through `b`; action b; line 0"
+        "limit: the graph took 9 steps without reaching its end, the maximum (`max_steps`); it is in a cycle \
+         through `b`; action b; line 0"
     );
+    let nodes = vec![
+        node(set("a", "x", "1"), &[("@equals(1, 2)", "a"), ("", "b")]),
+        node(set("b", "x", "2"), &[("", "")]),
+    ];
+    let played = of_graph(&[], graph("a", 1, nodes)).play();
+    let error = played.error();
+    assert!(error.contains("(`max_steps`); the next is `b`;"), "{error}");
     assert_eq!(played.status(), RunStatus::Failed);
     // Exactly the maximum is permitted.
     let nodes = vec![
