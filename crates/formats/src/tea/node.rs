@@ -86,10 +86,19 @@ impl<'n> Tea<'_, 'n> {
         if place.in_body {
             // A node of this type needs `fan_in`, even in the body of a loop.
             let collects = node.get("type").and_then(Node::as_str) == Some(DYNAMIC_PARALLEL);
-            for key in ["goto", "fan_in", "interrupt"] {
+            for key in ["goto", "fan_in"] {
                 if let Some(entry) = fields.get(key).filter(|_| !collects || key != "fan_in") {
                     self.ignored(entry, "the nodes of a body run one after the other");
                 }
+            }
+            let interrupt = fields.get("interrupt");
+            let waits =
+                |entry: &&Entry| !matches!(entry.value.kind, Kind::Null | Kind::Bool(false));
+            if let Some(entry) = interrupt.filter(waits) {
+                let what = "a run does not wait at a node of a body";
+                let hint =
+                    "put `interrupt` on a node at the top level, or use `waitForSignal` here";
+                self.error("not-supported", entry.key_span, what, hint);
             }
         }
         for key in ["retry", "fallback"] {
