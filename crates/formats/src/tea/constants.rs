@@ -1,9 +1,10 @@
-//! Replaces `${name}` in the texts of nodes and edges by a constant of the file. This is done before anything is
+//! Replaces `${name}` in the texts of settings, nodes and edges by a constant of the file. This is done before anything is
 //! read.
-//! If the file has no constant of this name, the text stays unchanged.
+//! If the file has no constant of this name, the text stays unchanged. If it has one of a similar name, this is a warning.
 
-use windlass_source::diagnostic::{Diagnostic, Diagnostics};
-use windlass_source::source::{Entry, Kind, MAX_BYTES, Node};
+use crate::plain_text::between;
+use windlass_source::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
+use windlass_source::source::{Entry, Kind, MAX_BYTES, Node, Span};
 
 /// Returns the file with its constants inserted. The inserted text has at most the maximum size of a file.
 pub(super) fn replaced(workflow: &Node, diagnostics: &mut Diagnostics) -> Node {
@@ -18,15 +19,17 @@ pub(super) fn replaced(workflow: &Node, diagnostics: &mut Diagnostics) -> Node {
             .filter_map(|entry| Some((format!("${{{}}}", entry.key), word(&entry.value)?)))
             .collect(),
         left: MAX_BYTES,
+        misspelt: Vec::new(),
     };
     if let Kind::Object(entries) = &mut workflow.kind
         && !constants.known.is_empty()
     {
         let places = entries
             .iter_mut()
-            .filter(|entry| matches!(&*entry.key, "nodes" | "edges"));
-        places.for_each(|Entry { value, .. }| constants.put_in(value));
+            .filter(|entry| matches!(&*entry.key, "nodes" | "edges" | "settings"));
+        places.for_each(|Entry { value, .. }| constants.put_in(value, false));
     }
+    diagnostics.extend(std::mem::take(&mut constants.misspelt));
     if constants.left == 0 {
         let what = format!("the constants make more than {MAX_BYTES} bytes of this file");
         let hint = "read long ones as `{{ variables.name }}`: that copies nothing";
@@ -40,10 +43,17 @@ struct Constants {
     known: Vec<(String, String)>,
     /// Number of bytes that the replacements may still add. At 0, nothing more is replaced.
     left: usize,
+    /// Warnings of names that are similar to a constant's name.
+    misspelt: Vec<Diagnostic>,
 }
 
 impl Constants {
-    fn put_in(&mut self, node: &mut Node) {
+    /// Inserts the constants into the texts of a node. Code may have variables of its own in this notation, so their
+    /// names are not compared with those of constants.
+    fn put_in(&mut self, node: &mut Node, is_code: bool) {
+        if !is_code && let Kind::String(text) = &node.kind {
+            self.check_names(&text.text, node.span);
+        }
         match &mut node.kind {
             Kind::String(text) if text.text.contains("${") => {
                 for (name, word) in &self.known {
@@ -57,11 +67,26 @@ impl Constants {
                     }
                 }
             }
-            Kind::Array(items) => items.iter_mut().for_each(|item| self.put_in(item)),
-            Kind::Object(entries) => entries
-                .iter_mut()
-                .for_each(|entry| self.put_in(&mut entry.value)),
+            Kind::Array(items) => items.iter_mut().for_each(|item| self.put_in(item, is_code)),
+            Kind::Object(entries) => entries.iter_mut().for_each(|entry| {
+                let is_code = is_code || matches!(&*entry.key, "run" | "code" | "script");
+                self.put_in(&mut entry.value, is_code);
+            }),
             _ => {}
+        }
+    }
+
+    /// Warns of names in a text that no constant has, but that are similar to the name of one.
+    fn check_names(&mut self, text: &str, span: Span) {
+        let known = self.known.iter();
+        let known = known.filter_map(|(known, _)| known.strip_prefix("${")?.strip_suffix('}'));
+        for (_, name) in between(text, "${", "}") {
+            let is_known = known.clone().any(|known| known == name);
+            if !is_known && let Some(hint) = did_you_mean(name, known.clone()) {
+                let what = format!("no constant is called `{name}`, so this stays as it is");
+                let warning = Diagnostic::warning("unknown-name", span, what);
+                self.misspelt.push(warning.hint(hint));
+            }
         }
     }
 }
