@@ -86,6 +86,13 @@ pub(super) fn data_in_code(
         _ => format!("state({name}, Value)"),
     };
     let (what, hint) = match is_template {
+        true if matches!(found.data, Some(Reference::Secret(_))) => (
+            "a secret is rendered into the text of code",
+            String::from(
+                "the secret could be read as code, and code cannot read it itself: pass it to a \
+                 `shell` action through `env`",
+            ),
+        ),
         true => (
             "data is rendered into the text of code",
             format!("a value could be read as code: let the code read it itself, as {read}"),
