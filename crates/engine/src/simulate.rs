@@ -46,7 +46,7 @@ pub struct SimulationSpec {
     /// one is repeated.
     pub answers: Vec<(String, HandlerTarget)>,
     /// The signals that arrive at the beginning, before anything waits for them.
-    pub signals: Object,
+    pub signals: Vec<(Name, Value)>,
     /// The signals that arrive whenever something waits for them.
     pub awaited: Object,
     /// Values between runs before this run, by name. A value that is missing here has its initial value.
@@ -159,7 +159,7 @@ pub async fn simulate(
     let environment =
         state::simulated_start(&play.store, workflow, given, &labels.unwrap_or_default())?;
     play.events.push_back(Event::Started { input, environment });
-    for (name, payload) in given.signals.iter() {
+    for (name, payload) in &given.signals {
         let signal = Signal::new(name.clone(), payload.clone());
         if let Some(form) = workflow.program().form(name) {
             let accepted = form.accept(payload);

@@ -80,7 +80,7 @@ const TOOLS: &[ToolSpec] = tools! {
         [
             TEXT, FORMAT, ("inputs", Kind::Object, false, "its inputs by name"),
             ("stubs", Kind::Object, false, "by the name of an action, or `http`, `shell`: a body, {statusCode, body}, {exitCode, stdout}, {error: {kind, message}}, or a list with one for each call, of which the last repeats; `operation` asks as NAME.start, NAME.status, NAME.result"),
-            ("signals", Kind::Object, false, "the payloads of the signals that it waits for, by name"),
+            ("signals", Kind::Any, false, "the payloads of the signals that it waits for, by name; or a list of such objects, in order"),
             ("state", Kind::Object, false, "the `state` between runs as it is before, by name"),
             ("at", Kind::Text, false, "stop after this: `check`, `poll#14`, `poll#14/check`")
         ]

@@ -89,7 +89,7 @@ async fn test_workflow(given: &JsonObject) -> Result<String, String> {
     let spec = SimulationSpec {
         input,
         answers: stubs.handlers,
-        signals: map("signals")?,
+        signals: test::signals(given.get("signals").map(value).transpose()?.as_ref())?,
         awaited: stubs.signals,
         state: map("state")?,
         at: word("at"),

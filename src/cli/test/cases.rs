@@ -7,8 +7,8 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use windlass_engine::{
-    HandlerTarget, Object, SimulatedStep, SimulatedStepKind, SimulationReport, Stubs, Timestamp,
-    Value, name_of_part, parse_duration,
+    HandlerTarget, Name, Object, SimulatedStep, SimulatedStepKind, SimulationReport, Stubs,
+    Timestamp, Value, name_of_part, parse_duration,
 };
 use windlass_machine::program::Program;
 use windlass_value::{did_you_mean, words};
@@ -22,7 +22,7 @@ pub struct Case {
     pub name: String,
     pub input: Value,
     pub answers: Vec<(String, HandlerTarget)>,
-    pub signals: Object,
+    pub signals: Vec<(Name, Value)>,
     pub awaited: Object,
     pub state: Object,
     pub last_run: Value,
@@ -139,11 +139,7 @@ fn case(value: &Value, index: usize, file: &str) -> Result<Case, String> {
             .unwrap_or_default(),
         answers: stubs.handlers,
         awaited: stubs.signals,
-        signals: given
-            .get("signals")
-            .and_then(Value::as_object)
-            .cloned()
-            .unwrap_or_default(),
+        signals: signals(given.get("signals"))?,
         state: given
             .get("state")
             .and_then(Value::as_object)
@@ -156,6 +152,28 @@ fn case(value: &Value, index: usize, file: &str) -> Result<Case, String> {
         scheduled_time,
         expect: Expect(map(&expect, "`expect`", &EXPECTED)?.clone()),
     })
+}
+
+/// Reads the signals of a case, in the order in which they arrive: a map of payloads by name, or a list of such maps.
+///
+/// # Errors
+/// The value has another form.
+pub fn signals(given: Option<&Value>) -> Result<Vec<(Name, Value)>, String> {
+    let maps = match given {
+        None | Some(Value::Null) => &[],
+        Some(Value::Array(maps)) => maps.as_slice(),
+        Some(map) => std::slice::from_ref(map),
+    };
+    let mut signals = Vec::new();
+    for map in maps {
+        let wanted = "`signals` must be a map of payloads by name, or a list of such maps";
+        let map = map.as_object().ok_or(wanted)?;
+        signals.extend(
+            map.iter()
+                .map(|(name, payload)| (name.clone(), payload.clone())),
+        );
+    }
+    Ok(signals)
 }
 
 impl Expect {

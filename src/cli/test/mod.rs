@@ -9,6 +9,7 @@ use super::exit::{Exit, Failure};
 use super::format;
 use super::inputs;
 use super::output::{self, Format, Screen, counted};
+pub(super) use cases::signals;
 use cases::{Case, Outcome, suite};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -364,6 +364,16 @@ cases:
     );
     let ran = folder.run(&["test", "w.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
+    folder.file(
+        "twice.yaml",
+        "actions:\n  first: { type: waitForSignal, inputs: { signal: go } }\n  \
+         second: { type: waitForSignal, inputs: { signal: go } }\n\
+         outputs: [\"@body('first')\", \"@body('second')\"]\n",
+    );
+    let cases = "cases: [{ signals: [{ go: 1 }, { go: [2] }], expect: { output: [1, [2]] } }]\n";
+    folder.file("twice.test.yaml", cases);
+    let ran = folder.run(&["test", "twice.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
 }
 
 #[test]
