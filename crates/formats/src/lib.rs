@@ -103,6 +103,19 @@ impl Caps {
     }
 }
 
+/// Returns the keys that an action of The Edge Agent accepts in `with`, for editors. Returns none for an action whose
+/// keys are in the schema, and for an unknown action.
+#[must_use]
+pub fn argument_keys(action: &str) -> Vec<&'static str> {
+    #[cfg(feature = "tea")]
+    return tea::argument_keys(action);
+    #[cfg(not(feature = "tea"))]
+    {
+        let _ = action;
+        Vec::new()
+    }
+}
+
 /// Returns the JSON Schema of a format, for editors.
 /// Returns `None` for Logic Apps definitions, for which Azure has a schema.
 #[must_use]

@@ -323,7 +323,20 @@ edges:
         &["answer"],
     );
     offers(&tea.replace("to: T", "to: ‸"), &["again", "__end__"]);
-    spares(&tea.replace("to: T", "to: ‸"), &["step"]);
+    spares(&tea.replace("to: T", "to: ‸"), &["step", "__start__"]);
+    let from = tea.replace("from: draft", "from: ‸");
+    offers(&from, &["draft", "__start__"]);
+    spares(&from, &["__end__"]);
+    let with = |action: &str, with: &str| {
+        let text = tea.replace("uses: llm.call", &format!("uses: {action}"));
+        text.replace("with: { prompt: 'P' }", &format!("with:\n      {with}"))
+    };
+    offers(&with("llm.call", "prompt: x\n      ‸"), &["model"]);
+    spares(&with("llm.call", "prompt: x\n      ‸"), &["prompt", "url"]);
+    offers(&with("http_get", "‸"), &["url", "headers"]);
+    offers(&with("memory.store", "k‸"), &["key", "namespace"]);
+    offers(&with("retry.loop", "correct: ‸"), &["draft", "again"]);
+    spares(&with("retry.loop", "correct: ‸"), &["__end__"]);
     offers(
         &tea.replace("    max_iterations: 3\n", "    ‸\n"),
         &["max_iterations"],

@@ -95,6 +95,15 @@ const KNOWN_KEYS: [(&str, &str); 25] = [
     ("memory.retrieve", "key namespace default"),
 ];
 
+/// The keys of further actions, which other code checks.
+const OTHER_KEYS: [(&str, &str); 5] = [
+    ("http.get", "url params headers authentication"),
+    ("http.post", "url json data params headers authentication"),
+    ("activity", "activityType input"),
+    ("actor", "actorType input"),
+    ("notify", "message"),
+];
+
 /// One call of an executor that implements an action.
 pub(super) struct Invocation {
     pub executor: Name,
@@ -525,6 +534,25 @@ pub(super) fn action_names() -> impl Iterator<Item = &'static str> {
 
 pub(crate) fn all_names() -> impl Iterator<Item = &'static str> {
     action_names().chain(COMPOSED).chain(PURE)
+}
+
+/// Returns the keys of an action's `with`. Returns none for the loops, whose keys are in the schema, and for an unknown
+/// action.
+pub(crate) fn argument_keys(name: &str) -> Vec<&'static str> {
+    let name = canonical(name);
+    let of = |all: &[(&str, &'static str)]| {
+        let found = all.iter().find(|(action, _)| *action == name);
+        found.map(|(_, keys)| keys.split(' ').collect::<Vec<_>>())
+    };
+    match &*name {
+        "llm.call" | "ai" => {
+            let keys = MODEL.iter().chain([&MODEL_TIMEOUT]).map(|key| key.name);
+            keys.chain([PROVIDERS]).collect()
+        }
+        _ => of(&KNOWN_KEYS)
+            .or_else(|| of(&OTHER_KEYS))
+            .unwrap_or_default(),
+    }
 }
 
 /// Returns the main name of an action. TEA also accepts `actions.llm_call` and `llm_call` for `llm.call`.

@@ -25,7 +25,7 @@ mod while_loop;
 mod worker;
 mod workflow;
 
-pub(super) use action::all_names;
+pub(super) use action::{all_names, argument_keys};
 pub(super) use schemas::collect_files;
 
 pub use self::interrupt::AUTO_CONTINUE;

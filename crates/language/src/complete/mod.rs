@@ -270,6 +270,18 @@ impl CompletionRequest<'_> {
                 items.push(item.inserts(value, false));
             }
         }
+        if let (Dialect::Tea, Some((node, Step::Key(key)))) = (self.dialect, path.last())
+            && key == "with"
+        {
+            let mut action = ["uses", "action"].into_iter();
+            let action = action.find_map(|key| node.member_text(key, self.text));
+            let arguments = windlass_formats::argument_keys(action.unwrap_or_default());
+            let arguments = arguments.into_iter().filter(|name| here(name));
+            items.extend(arguments.map(|name| {
+                let item = CompletionItem::new(name, Is::Key);
+                item.inserts(insert(name), false)
+            }));
+        }
         let Some(schema) = self.schema else {
             return items;
         };
@@ -422,10 +434,14 @@ impl CompletionRequest<'_> {
                     "from" | "to" | "goto" | "entry_point" | "finish_point"
                 ) =>
             {
-                let nodes = names.actions.iter().filter(|node| node.parent.is_none());
-                let ends = ["__start__", "__end__"].map(|end| CompletionItem::new(end, Is::Value));
-                nodes.map(action_item).chain(ends).collect()
+                let end = match last {
+                    "from" | "entry_point" => "__start__",
+                    _ => "__end__",
+                };
+                let end = CompletionItem::new(end, Is::Value);
+                top_level(&names).chain([end]).collect()
             }
+            Dialect::Tea if last == "correct" => top_level(&names).collect(),
             Dialect::Canvas => self.references_of_canvas(&names, last, &keys, map),
             _ => Vec::new(),
         }
@@ -493,6 +509,12 @@ impl CompletionRequest<'_> {
             _ => Vec::new(),
         }
     }
+}
+
+/// Returns the nodes at the top level of an agent.
+fn top_level(names: &Names) -> impl Iterator<Item = CompletionItem> {
+    let nodes = names.actions.iter().filter(|node| node.parent.is_none());
+    nodes.map(action_item)
 }
 
 /// Returns the words that a schema accepts as a value.
