@@ -445,6 +445,9 @@ impl<'a> Reader<'a> {
         let is_error = loom || (nearest_key.is_some() && !azure);
         let meant = match nearest_key {
             Some(key) => format!("did you mean `{key}`?"),
+            None if entry.key == "true" && known.contains(&"on") => String::from(
+                "did you mean `on`? A library for YAML 1.1, such as PyYAML, writes it as `true`",
+            ),
             None => format!("known are: {}", known.join(", ")),
         };
         match is_error {

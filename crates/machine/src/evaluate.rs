@@ -157,7 +157,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         let whole = whole.and_then(|count| u64::try_from(count).ok());
         whole.ok_or_else(|| {
             let count = count.to_json();
-            let message = format!("the count of a loop must be a whole number, not {count}");
+            let message = format!("the count of a loop must be a whole number from 0, not {count}");
             Fault::new(fault_kind::EXPRESSION, message)
         })
     }

@@ -133,11 +133,11 @@ fn a_computed_count_beyond_the_cap_and_counts_that_are_none() {
     let count = |text: &str| polling("until", &format!("limit: {{ count: \"{text}\" }}"));
     assert_eq!(
         count("@sub(1, 2)").play().error(),
-        "expression: the count of a loop must be a whole number, not -1; action poll; line 4"
+        "expression: the count of a loop must be a whole number from 0, not -1; action poll; line 4"
     );
     assert_eq!(
         count("@concat('a')").play().error(),
-        "expression: the count of a loop must be a whole number, not \"a\"; action poll; line 4"
+        "expression: the count of a loop must be a whole number from 0, not \"a\"; action poll; line 4"
     );
     let mut case = count("@add(2, 2)");
     case.program.caps.count = 3;

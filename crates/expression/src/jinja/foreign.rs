@@ -24,6 +24,8 @@ pub(super) fn operator_hint(text: &str, offset: usize) -> Option<&'static str> {
     match () {
         () if begins("&&") => Some("write `and`"),
         () if begins("||") => Some("write `or`"),
+        () if begins("=<") => Some("write `<=`"),
+        () if begins("=>") => Some("write `>=`"),
         () if here.starts_with('=') => Some("`==` compares two values"),
         () if begins("??") => Some("write `a or b`, or the filter `default`"),
         () if begins("?.") => Some("write `a.b`, and the filter `default` for a missing member"),
