@@ -8,7 +8,9 @@ use serde::Serialize;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 use windlass_engine::report::{ActionRetry, LoopLimits, action_retries, loop_limits};
-use windlass_engine::{LoadError, LoadOptions, Object, Value, Workflow, shown_duration};
+use windlass_engine::{
+    LoadError, LoadOptions, Object, Value, Workflow, check_refused_scripts, shown_duration,
+};
 
 /// The result for one workflow of a file.
 #[derive(Serialize)]
@@ -98,7 +100,7 @@ fn check_all(screen: Screen, args: &ValidateArgs, options: &LoadOptions) -> Resu
         let several = match holds_several(path, &loaded) {
             true => each_workflow(path, options),
             false => {
-                let (one, code) = check(screen, args, path, None, loaded);
+                let (one, code) = check(screen, args, path, None, options, loaded);
                 exit = exit.max(code);
                 checked.push(one);
                 continue;
@@ -117,7 +119,7 @@ fn check_all(screen: Screen, args: &ValidateArgs, options: &LoadOptions) -> Resu
         for options in several {
             let name = options.workflow.clone();
             let loaded = windlass_engine::load(path, &options);
-            let (one, code) = check(screen, args, path, name, loaded);
+            let (one, code) = check(screen, args, path, name, &options, loaded);
             exit = exit.max(code);
             checked.push(one);
         }
@@ -162,6 +164,7 @@ fn check(
     args: &ValidateArgs,
     path: &Path,
     workflow: Option<String>,
+    options: &LoadOptions,
     loaded: Result<Workflow, LoadError>,
 ) -> (FileResult, Exit) {
     let (diagnostics, bundle, loops, retries) = match loaded {
@@ -172,9 +175,12 @@ fn check(
             action_retries(workflow.program()),
         ),
         Err(LoadError::Refused {
-            diagnostics,
+            mut diagnostics,
             bundle,
-        }) => (diagnostics, bundle, Vec::new(), Vec::new()),
+        }) => {
+            check_refused_scripts(&bundle, options.dialect, &mut diagnostics);
+            (diagnostics, bundle, Vec::new(), Vec::new())
+        }
         Err(error) => {
             let failure = Failure::from(error);
             screen.fail(&failure.to_string(), None);

@@ -84,7 +84,7 @@ pub use runs::{Extent, RunBackend, RunReader};
 pub use simulate::{SimulatedStep, SimulatedStepKind, SimulationReport, SimulationSpec, simulate};
 pub use state::StateCondition;
 pub use stubs::{Stubs, stubs, stubs_of, workflows_of};
-pub use workflow::Workflow;
+pub use workflow::{Workflow, check_refused_scripts};
 
 pub use crate::scheduler::{Limits, Metrics, OutputLine, ScheduleError, now};
 pub use windlass_actions::{

@@ -5,6 +5,7 @@ use crate::scheduler::Loaded;
 use std::sync::Arc;
 use windlass_actions::syntax_mistakes;
 use windlass_expression::{MAX_COMPUTED_DEPTH, Object, Value, excerpt};
+use windlass_formats::Caps;
 use windlass_machine::program::Program;
 use windlass_model::hir;
 use windlass_model::model::{Dialect, Input, InputKind};
@@ -41,23 +42,7 @@ impl Workflow {
     #[must_use]
     pub fn with_scripts(&self) -> Diagnostics {
         let mut found = self.warnings.clone();
-        for language in ["lua", "python", "prolog"] {
-            let scripts = self.scripts.iter();
-            let scripts: Vec<_> = scripts.filter(|one| one.executor == language).collect();
-            let codes: Vec<&str> = scripts.iter().map(|one| &*one.code).collect();
-            for (index, mistake) in syntax_mistakes(language, &codes) {
-                let Some(script) = scripts.get(index) else {
-                    continue;
-                };
-                // An interpreter reports an unexpected end of the script at the line after the last one, which does not
-                // exist.
-                let line = mistake.line.min(script.lines.len());
-                let span = script.lines.get(line.saturating_sub(1));
-                let span = span.copied().unwrap_or_default();
-                let hint = format!("line {line} of this script in {language}");
-                found.push(Diagnostic::error("bad-script", span, mistake.message).hint(hint));
-            }
-        }
+        check_syntax(&self.scripts, &mut found);
         found
     }
 
@@ -230,4 +215,34 @@ fn input_mistake(input: &Input, value: &Value, wanted: &str) -> String {
         input.name,
         excerpt(value)
     )
+}
+
+/// Reports the scripts with wrong syntax in the bundle of a workflow that was refused for other mistakes.
+pub fn check_refused_scripts(
+    bundle: &Bundle,
+    dialect: Option<Dialect>,
+    diagnostics: &mut Diagnostics,
+) {
+    let scripts = windlass_formats::scripts(bundle, dialect, &Caps::default());
+    check_syntax(&scripts, diagnostics);
+}
+
+fn check_syntax(scripts: &[hir::Script], diagnostics: &mut Diagnostics) {
+    for language in ["lua", "python", "prolog"] {
+        let scripts = scripts.iter();
+        let scripts: Vec<_> = scripts.filter(|one| one.executor == language).collect();
+        let codes: Vec<&str> = scripts.iter().map(|one| &*one.code).collect();
+        for (index, mistake) in syntax_mistakes(language, &codes) {
+            let Some(script) = scripts.get(index) else {
+                continue;
+            };
+            // An interpreter reports an unexpected end of the script at the line after the last one, which does not
+            // exist.
+            let line = mistake.line.min(script.lines.len());
+            let span = script.lines.get(line.saturating_sub(1));
+            let span = span.copied().unwrap_or_default();
+            let hint = format!("line {line} of this script in {language}");
+            diagnostics.push(Diagnostic::error("bad-script", span, mistake.message).hint(hint));
+        }
+    }
 }

@@ -56,7 +56,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use std::time::Duration;
 use windlass_expression::TableFormat;
-use windlass_model::hir::Workflow;
+use windlass_model::hir::{Script, Workflow};
 use windlass_model::model::{Dialect, Status};
 use windlass_source::diagnostic::{Diagnostic, Diagnostics, Severity, nearest};
 use windlass_source::source::{self, Bundle, Mistake, Node, SourceFile, Span};
@@ -245,7 +245,19 @@ pub fn read(
     dialect: Option<Dialect>,
     caps: &Caps,
 ) -> (Option<Workflow>, Diagnostics) {
-    read_bundle(bundle, dialect, caps, &mut MissingInputs::default())
+    let mut missing_inputs = MissingInputs::default();
+    let (workflow, diagnostics) = read_bundle(bundle, dialect, caps, &mut missing_inputs);
+    (workflow.filter(|_| !diagnostics.has_errors()), diagnostics)
+}
+
+/// Returns the scripts of a bundle, even if its workflow has errors.
+#[must_use]
+pub fn scripts(bundle: &Bundle, dialect: Option<Dialect>, caps: &Caps) -> Vec<Script> {
+    let mut missing_inputs = MissingInputs::default();
+    let (workflow, _) = read_bundle(bundle, dialect, caps, &mut missing_inputs);
+    workflow
+        .map(|workflow| workflow.scripts)
+        .unwrap_or_default()
 }
 
 /// Returns the inputs that the workflow of a bundle needs and that no file of the bundle provides.
@@ -379,7 +391,7 @@ fn read_bundle(
     if let Some(workflow) = &workflow {
         secrets::check(workflow, &mut diagnostics);
     }
-    (workflow.filter(|_| !diagnostics.has_errors()), diagnostics)
+    (workflow, diagnostics)
 }
 
 /// Reports the mistakes in a file's text.

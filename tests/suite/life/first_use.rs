@@ -558,6 +558,18 @@ nodes:
         );
         assert_eq!(printed.err.matches("error[").count(), 3, "{printed:?}");
     }
+    // Another mistake does not hide them.
+    folder.file(
+        "t.yaml",
+        text.replace("language: prolog", "language: prologue"),
+    );
+    let printed = folder.run(&["validate", "t.yaml"]);
+    assert_eq!(
+        printed.err.matches("error[bad-script]").count(),
+        2,
+        "{printed:?}"
+    );
+    assert!(printed.err.contains("prologue"), "{printed:?}");
     let text = r#"
 dialect: canvas
 nodes:
