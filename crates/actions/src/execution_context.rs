@@ -68,6 +68,12 @@ pub(super) fn holds_secret(bytes: &[u8]) -> bool {
     CURRENT.try_with(found).unwrap_or(false)
 }
 
+/// Returns true if the program has secrets, which are masked in outputs.
+pub(super) fn has_secrets() -> bool {
+    let found = |here: &ExecutionContext| here.secrets.iter().any(|mask| mask.has_secrets());
+    CURRENT.try_with(found).unwrap_or(false)
+}
+
 /// Returns the listener for the output of this task's command, or `None` if the output could contain a secret or a
 /// secure value.
 pub(super) fn listener() -> Option<Listener> {

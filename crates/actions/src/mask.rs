@@ -44,6 +44,10 @@ impl Mask {
         }
     }
 
+    pub fn has_secrets(&self) -> bool {
+        self.found.is_some()
+    }
+
     /// Returns true if the value contains a secret.
     pub fn changes(&self, value: &Value) -> bool {
         self.found.is_some() && self.value(value) != *value

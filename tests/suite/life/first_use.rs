@@ -72,6 +72,13 @@ impl Folder {
     pub fn run(&self, args: &[&str]) -> Printed {
         Printed::new(&self.command(args).output().unwrap())
     }
+
+    /// Runs the binary in the folder, with these environment variables.
+    pub fn run_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Printed {
+        let mut command = self.command(args);
+        command.envs(variables.iter().copied());
+        Printed::new(&command.output().unwrap())
+    }
 }
 
 /// What a command printed, and its exit code.

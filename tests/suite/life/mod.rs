@@ -36,6 +36,7 @@ mod lacking;
 mod limits;
 mod lua;
 mod many;
+mod masked;
 mod mcp;
 mod operation;
 mod operation_cancel;

@@ -10,6 +10,7 @@ mod event_parser;
 mod events;
 mod fault;
 mod links;
+mod masked;
 mod multipart;
 mod operation;
 mod partial;

@@ -43,7 +43,7 @@ pub(super) fn with_member(output: Value, key: &str, member: Option<Value>) -> Va
 
 /// Returns true if an address is equal to the address in an output. Secrets in the output are masked: a mask is equal
 /// to any text.
-fn is_same(known: &str, uri: &str) -> bool {
+pub(super) fn is_same(known: &str, uri: &str) -> bool {
     let mut parts = known.split(MASK);
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = uri.strip_prefix(first) else {

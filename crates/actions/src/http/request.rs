@@ -1,9 +1,9 @@
 //! Builds a request without credentials from the inputs of an action. It never sends anything.
 
+use super::masked;
 use super::multipart::{self, MultipartPart};
 use crate::execution_context::traceparent;
 use crate::inputs::{Inputs, invalid, scalar};
-use crate::mask::MASK;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use percent_encoding::percent_decode_str;
@@ -31,15 +31,16 @@ const MULTIPART_FORM: &str = "multipart/form-data";
 pub(super) fn first(request: &Request) -> Result<(reqwest::Request, bool), Fault> {
     let inputs = Inputs::of(request)?;
     let home = uri(inputs)?;
+    let own = with_queries(home.clone(), inputs)?;
+    masked::check(&own)?;
     if let Some(operation) = operation(inputs)? {
+        let operation = masked::unmasked("the address of the operation", operation, &own)?;
         return operation_request(&operation, &home, inputs);
     }
     if inputs.get("page").is_none() {
-        let mut call = from_inputs(&home, home.clone(), request)?;
-        add_queries(&mut call, inputs)?;
-        return Ok((call, true));
+        return Ok((from_inputs(&home, own, request)?, true));
     }
-    let page = address(request)?;
+    let page = masked::unmasked("the address of the next page", address(request)?, &own)?;
     if home.origin() == page.origin() {
         return Ok((from_inputs(&home, page, request)?, true));
     }
@@ -62,39 +63,18 @@ pub(super) fn address(request: &Request) -> Result<Url, Fault> {
     let Some(page) = inputs.text("page")? else {
         return Ok(uri);
     };
-    let base = page_base(inputs, &uri, page)?;
+    let base = page_base(inputs, &uri)?;
     let next = base.join(page);
     served("page", next)
 }
 
 /// Returns the address of the page on which the address `page` was found. It is the base if `page` is relative (RFC
 /// 3986, 5.1.3).
-fn page_base(inputs: Inputs<'_>, uri: &Url, page: &str) -> Result<Url, Fault> {
+fn page_base(inputs: Inputs<'_>, uri: &Url) -> Result<Url, Fault> {
     let Some(base) = inputs.text(PAGE_BASE)? else {
         return Ok(uri.clone());
     };
-    let base = Url::parse(base)
-        .map_err(|error| invalid(format!("`{PAGE_BASE}` is not a valid URL: {error}")))?;
-    let segments = |url: &Url| -> Vec<String> {
-        let segments = url.path_segments().into_iter().flatten();
-        segments.map(str::to_owned).collect()
-    };
-    let known = segments(&base);
-    let is_masked = |segment: &String| segment.contains(MASK);
-    if page.starts_with('/') || Url::parse(page).is_ok() || !known.iter().any(is_masked) {
-        return Ok(base);
-    }
-    // A secret in the path of the base is masked, because the base is from an output. If its path is otherwise the same
-    // as that of `uri`, the path of `uri` has the secret, so use `uri`.
-    let own = segments(uri);
-    let same = |(known, own): (&String, &String)| is_masked(known) || known == own;
-    if known.len() == own.len() && known.iter().zip(&own).all(same) {
-        return Ok(uri.clone());
-    }
-    Err(invalid(
-        "`page` is relative to an address with a secret in its path, which is not stored: \
-         send the secret in a header",
-    ))
+    Url::parse(base).map_err(|error| invalid(format!("`{PAGE_BASE}` is not a valid URL: {error}")))
 }
 
 /// Builds a request to an address of the server in the inputs.
@@ -163,9 +143,6 @@ pub(super) fn post_json(
 /// operation.
 fn operation(inputs: Inputs<'_>) -> Result<Option<Url>, Fault> {
     match inputs.get(ASYNC_PATTERN) {
-        Some(Value::String(address)) if address.contains(MASK) => Err(invalid(
-            "the address of the operation has a secret, which is not stored",
-        )),
         Some(Value::String(address)) => parse_url("uri", address).map(Some),
         _ => Ok(None),
     }
@@ -217,7 +194,8 @@ fn served(key: &str, url: Result<Url, url::ParseError>) -> Result<Url, Fault> {
     }
 }
 
-fn add_queries(call: &mut reqwest::Request, inputs: Inputs<'_>) -> Result<(), Fault> {
+/// Returns the address with the input `queries`.
+fn with_queries(mut url: Url, inputs: Inputs<'_>) -> Result<Url, Fault> {
     let mut pairs = Vec::new();
     for (name, value) in inputs.members("queries")? {
         pairs.extend(repeated("queries", name, value)?);
@@ -225,14 +203,13 @@ fn add_queries(call: &mut reqwest::Request, inputs: Inputs<'_>) -> Result<(), Fa
     if !pairs.is_empty() {
         // Encode a space as `%20`: unlike in a form, some servers do not read `+` as a space in a query.
         let added = encoded(pairs).replace('+', "%20");
-        let url = call.url_mut();
         let query = match url.query() {
             Some(query) if !query.is_empty() => format!("{query}&{added}"),
             _ => added,
         };
         url.set_query(Some(&query));
     }
-    Ok(())
+    Ok(url)
 }
 
 /// Returns pairs of a name and its value. A list makes one pair for each value, and null makes none.

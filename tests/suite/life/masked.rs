@@ -1,0 +1,146 @@
+//! Outputs in which a secret is masked, and what later requests and files make of them.
+
+use super::first_use::Folder;
+use super::paginate::serve;
+use serde_json::{Value, json};
+
+const SECRET: [(&str, &str); 1] = [("WINDLASS_SECRET_K", "sekret-abc123")];
+
+/// The answer for a page whose links repeat the key of the request. Each link is made by `link` from the number of the
+/// page.
+fn page(path: &str, link: impl Fn(usize) -> String) -> (Vec<(&'static str, String)>, Value) {
+    let number = path
+        .split_once("page=")
+        .map_or(1, |(_, rest)| rest.parse().unwrap());
+    let next = (number < 3).then(|| link(number + 1));
+    let header = next.iter().map(|next| format!("<{next}>; rel=\"next\""));
+    let header = header.map(|link| ("link", link)).collect();
+    let results = [json!({ "id": number })];
+    (header, json!({ "results": results, "next": next }))
+}
+
+#[test]
+fn a_secret_that_a_link_repeats_is_sent_again_to_its_server() {
+    let folder = Folder::new();
+    for (given, link, is_repeated) in [
+        (
+            "/items?api_key=${secret:K}",
+            "?api_key=sekret-abc123&page=",
+            true,
+        ),
+        (
+            "/items?api_key=${secret:K}",
+            "?a=b&api%5fkey=sekret%2Dabc123&page=",
+            true,
+        ),
+        (
+            "/v1/${secret:K}/items",
+            "/v1/sekret-abc123/list?page=",
+            true,
+        ),
+        ("/v1/${secret:K}/items", "other?page=", true),
+        // No part of the address of the line has the secret in this place.
+        (
+            "/items?api_key=${secret:K}",
+            "?token=sekret-abc123&page=",
+            false,
+        ),
+        ("/items?api_key=${secret:K}", "/sekret-abc123?page=", false),
+    ] {
+        let (base, requested) = serve(move |path| {
+            let (headers, body) = page(path, |number| format!("{link}{number}"));
+            (200, headers, body)
+        });
+        for next in ["body.next", "link"] {
+            requested.lock().unwrap().clear();
+            let url = format!("{base}{given}");
+            let line = [
+                "paginate",
+                &url,
+                "--next",
+                next,
+                "--items",
+                "body.results",
+                "--to",
+                "r",
+            ];
+            let ran = folder.run_with(&SECRET, &line);
+            let paths = requested.lock().unwrap().clone();
+            assert!(!paths.iter().any(|path| path.contains("***")), "{paths:?}");
+            if is_repeated {
+                ran.left(0, &[]);
+                assert_eq!(paths.len(), 3, "{paths:?}");
+                let decoded = paths.iter().map(|path| path.replace("%2D", "-"));
+                assert!(
+                    { decoded }.all(|path| path.contains("sekret-abc123")),
+                    "{paths:?}"
+                );
+            } else {
+                let ran = ran.left(1, &["the address of the next page has `", "${secret:NAME}"]);
+                assert!(!ran.err.contains("sekret"), "{ran:?}");
+                assert_eq!(paths.len(), 1, "{paths:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_masked_secret_is_not_sent_to_another_server() {
+    let folder = Folder::new();
+    let (other, stolen) = serve(|_| (200, vec![], json!({ "results": [], "next": null })));
+    let link = format!("{other}/items?api_key=***&page=");
+    let (base, _) = serve(move |path| {
+        let (headers, body) = page(path, |number| format!("{link}{number}"));
+        (200, headers, body)
+    });
+    let url = format!("{base}/items?api_key=${{secret:K}}");
+    let line = [
+        "paginate",
+        &url,
+        "--next",
+        "body.next",
+        "--items",
+        "body.results",
+        "--to",
+        "r",
+    ];
+    folder
+        .run_with(&SECRET, &line)
+        .left(1, &["only to the server of `uri`", &base]);
+    assert_eq!(stolen.lock().unwrap().len(), 0);
+}
+
+#[test]
+fn an_address_of_an_answer_is_used_in_a_file_as_in_a_line() {
+    let folder = Folder::new();
+    let (base, requested) = serve(|path| {
+        let (headers, body) = page(path, |number| {
+            format!("?api_key=sekret-abc123&page={number}")
+        });
+        (200, headers, body)
+    });
+    let workflow = |inputs: &str| {
+        format!(
+            r#"
+variables: {{ next: null }}
+actions:
+  first: {{ type: http, inputs: {{ uri: "{base}/items?api_key=${{secret:K}}" }} }}
+  second: {{ type: http, inputs: {{ {inputs} }} }}
+outputs: "@body('second').results[0].id"
+"#
+        )
+    };
+    let page = format!(
+        r#"uri: "{base}/items", queries: {{ api_key: "${{secret:K}}" }}, page: "{{{{ actions.first.outputs.body.next }}}}""#
+    );
+    folder.file("page.yaml", workflow(&page));
+    let ran = folder.run_with(&SECRET, &["run", "page.yaml"]).left(0, &[]);
+    assert_eq!(ran.out, "2\n");
+    let uri = format!(r#"uri: "{base}{{{{ actions.first.outputs.body.next }}}}""#);
+    folder.file("uri.yaml", workflow(&uri));
+    requested.lock().unwrap().clear();
+    folder
+        .run_with(&SECRET, &["run", "uri.yaml"])
+        .left(1, &["`uri` has `api_key=***`", "${secret:NAME}"]);
+    assert_eq!(requested.lock().unwrap().len(), 1);
+}
