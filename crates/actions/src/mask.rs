@@ -5,7 +5,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use regex::Regex;
 use std::ops::Range;
-use windlass_expression::{Value, map_texts};
+use std::sync::Arc;
+use windlass_expression::{Object, Secure, Value};
 use windlass_model::model::{Fault, Name};
 
 /// The text that replaces a secret in everything that is stored or shown.
@@ -18,39 +19,63 @@ const MIN_ENCODED: usize = 6;
 /// Maximum number of nested encodings that are searched, such as Base64 in Base64 in JSON.
 const LAYERS: u32 = 4;
 
+/// Minimum size in bytes of a secret that is also found inside of a longer word. A shorter secret, such as `admin`, is
+/// often a part of other words, such as `administrator`.
+pub(super) const MIN_PART: usize = 8;
+
 /// Finds and masks a set of secrets.
 #[derive(Debug)]
 pub struct Mask {
+    long: Patterns,
+    /// The patterns of secrets shorter than [`MIN_PART`]. They are not found in names of members, which are often such
+    /// short words.
+    short: Patterns,
+}
+
+#[derive(Debug, Default)]
+struct Patterns {
     found: Option<Regex>,
     /// A pattern of the secrets that are long enough to be found in Base64.
     encoded: Option<Regex>,
 }
 
+impl Patterns {
+    fn of(secrets: &[&str]) -> Self {
+        let long = secrets.iter().filter(|secret| secret.len() >= MIN_ENCODED);
+        Self {
+            encoded: any_of(long.flat_map(|secret| plain_forms(secret)).collect()),
+            found: any_of(secrets.iter().flat_map(|secret| forms(secret)).collect()),
+        }
+    }
+}
+
 impl Mask {
     pub fn of<'a>(secrets: impl Iterator<Item = &'a str>) -> Self {
-        let secrets: Vec<&str> = secrets.filter(|secret| !secret.is_empty()).collect();
-        let long = secrets.iter().filter(|secret| secret.len() >= MIN_ENCODED);
-        let long = long.map(|secret| (*secret).to_owned());
+        let secrets = secrets.filter(|secret| !secret.is_empty());
+        let (long, short): (Vec<&str>, Vec<&str>) = secrets.partition(|one| one.len() >= MIN_PART);
         Self {
-            encoded: any_of(long.collect()),
-            found: any_of(secrets.into_iter().flat_map(forms).collect()),
+            long: Patterns::of(&long),
+            short: Patterns::of(&short),
         }
     }
 
     pub fn everything() -> Self {
         Self {
-            found: Some(everything()),
-            encoded: None,
+            long: Patterns {
+                found: Some(everything()),
+                encoded: None,
+            },
+            short: Patterns::default(),
         }
     }
 
     pub fn has_secrets(&self) -> bool {
-        self.found.is_some()
+        self.long.found.is_some() || self.short.found.is_some()
     }
 
     /// Returns true if the value contains a secret.
     pub fn changes(&self, value: &Value) -> bool {
-        self.found.is_some() && self.value(value) != *value
+        self.has_secrets() && self.value(value) != *value
     }
 
     pub fn outcome(&self, outcome: Result<Value, Fault>) -> Result<Value, Fault> {
@@ -68,32 +93,32 @@ impl Mask {
     }
 
     fn value(&self, value: &Value) -> Value {
-        let masked = map_texts(value, &mut |text| self.text(text));
-        self.numbers(masked)
-    }
-
-    /// Masks a number if its digits are a secret.
-    fn numbers(&self, value: Value) -> Value {
         match value {
+            Value::String(text) => self.text(text).map_or_else(|| value.clone(), Value::text),
+            // A number is masked if its digits are a secret.
             Value::Int(_) | Value::Float(_) | Value::Decimal(_) => {
                 match self.text(&value.to_json()) {
                     Some(text) if text == MASK => Value::text(MASK),
-                    _ => value,
+                    _ => value.clone(),
                 }
             }
-            Value::Array(items) => Value::array(
-                items
-                    .iter()
-                    .map(|item| self.numbers(item.clone()))
-                    .collect(),
-            ),
-            Value::Object(members) => Value::object(
-                members
-                    .iter()
-                    .map(|(key, member)| (key.clone(), self.numbers(member.clone())))
-                    .collect(),
-            ),
-            other => other,
+            Value::Array(items) => {
+                Value::array(items.iter().map(|item| self.value(item)).collect())
+            }
+            Value::Object(members) => {
+                let mut masked = Object::with_capacity(members.len());
+                for (key, member) in members.iter() {
+                    let name = with_mask(key, found_places(key, &[&self.long]));
+                    let name = name.map_or_else(|| key.clone(), Into::into);
+                    masked.insert(name, self.value(member));
+                }
+                Value::object(masked)
+            }
+            Value::Secure(secure) => match &**secure {
+                Secure::Open(value) => Value::Secure(Arc::new(Secure::Open(self.value(value)))),
+                Secure::Sealed(_) => value.clone(),
+            },
+            _ => value.clone(),
         }
     }
 
@@ -102,40 +127,51 @@ impl Mask {
     }
 
     fn text(&self, text: &str) -> Option<String> {
-        let places = self.places(text);
-        if places.is_empty() {
-            return None;
-        }
-        let mut masked = String::with_capacity(text.len());
-        let mut at = 0;
-        for place in places {
-            masked.push_str(text.get(at..place.start).unwrap_or_default());
-            masked.push_str(MASK);
-            at = place.end;
-        }
-        masked.push_str(text.get(at..).unwrap_or_default());
-        Some(masked)
+        with_mask(text, self.places(text))
     }
 
-    /// Returns the positions of secrets in a text, in order and without overlap.
     fn places(&self, text: &str) -> Vec<Range<usize>> {
-        let Some(found) = &self.found else {
-            return Vec::new();
-        };
-        let mut all = Vec::new();
-        self.search(text.as_bytes(), found, LAYERS, &mut |place| all.push(place));
-        all.sort_by_key(|place| (place.start, place.end));
-        let mut places: Vec<Range<usize>> = Vec::with_capacity(all.len());
-        for place in all {
-            match places.last_mut() {
-                // The ranges overlap: the secret was found in the text and also in a decoded view of it.
-                Some(last) if place.start < last.end => last.end = last.end.max(place.end),
-                _ => places.push(place),
-            }
-        }
-        places
+        found_places(text, &[&self.long, &self.short])
     }
+}
 
+/// Returns the text with a mask at these positions, and `None` if there are no positions.
+fn with_mask(text: &str, places: Vec<Range<usize>>) -> Option<String> {
+    if places.is_empty() {
+        return None;
+    }
+    let mut masked = String::with_capacity(text.len());
+    let mut at = 0;
+    for place in places {
+        masked.push_str(text.get(at..place.start).unwrap_or_default());
+        masked.push_str(MASK);
+        at = place.end;
+    }
+    masked.push_str(text.get(at..).unwrap_or_default());
+    Some(masked)
+}
+
+/// Returns the positions of secrets in a text, in order and without overlap.
+fn found_places(text: &str, patterns: &[&Patterns]) -> Vec<Range<usize>> {
+    let mut all = Vec::new();
+    for one in patterns {
+        if let Some(found) = &one.found {
+            one.search(text.as_bytes(), found, LAYERS, &mut |place| all.push(place));
+        }
+    }
+    all.sort_by_key(|place| (place.start, place.end));
+    let mut places: Vec<Range<usize>> = Vec::with_capacity(all.len());
+    for place in all {
+        match places.last_mut() {
+            // The ranges overlap: the secret was found in the text and also in a decoded view of it.
+            Some(last) if place.start < last.end => last.end = last.end.max(place.end),
+            _ => places.push(place),
+        }
+    }
+    places
+}
+
+impl Patterns {
     /// Reports the positions of secrets, including those that are found only in a decoded view of the bytes.
     fn search(
         &self,
@@ -166,12 +202,12 @@ impl Mask {
     }
 }
 
-/// Builds a pattern that finds any of these texts.
-fn any_of(mut forms: Vec<String>) -> Option<Regex> {
+/// Builds a pattern that finds any of these forms.
+fn any_of(mut forms: Vec<Form>) -> Option<Regex> {
     // The longest text is first, because a shorter one may be part of it.
-    forms.sort_by(|a, b| (b.len(), b).cmp(&(a.len(), a)));
+    forms.sort_by(|a, b| (b.text.len(), b).cmp(&(a.text.len(), a)));
     forms.dedup();
-    let pattern: Vec<String> = forms.iter().map(|form| pattern(form)).collect();
+    let pattern: Vec<String> = forms.iter().map(Form::pattern).collect();
     let built = (!pattern.is_empty()).then(|| {
         regex::RegexBuilder::new(&pattern.join("|"))
             .size_limit(64 << 20)
@@ -190,11 +226,36 @@ fn everything() -> Regex {
     Regex::new("(?s).+").expect("a fixed pattern")
 }
 
-/// Returns the forms in which a secret may occur: as it is, in lower case as in a host name, and inside of Base64.
-fn forms(secret: &str) -> Vec<String> {
-    let mut all = vec![secret.to_owned()];
+/// A form in which a secret may occur.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Form {
+    text: String,
+    /// Whether the form is found only as a complete word.
+    is_word: bool,
+}
+
+impl Form {
+    fn pattern(&self) -> String {
+        let pattern = pattern(&self.text);
+        match self.is_word {
+            true => format!(r"\b{{start-half}}{pattern}\b{{end-half}}"),
+            false => pattern,
+        }
+    }
+}
+
+/// Returns a secret as it is, and in lower case as in a host name.
+fn plain_forms(secret: &str) -> Vec<Form> {
+    let lower = (secret.len() >= MIN_ENCODED).then(|| secret.to_lowercase());
+    let forms = [Some(secret.to_owned()), lower].into_iter().flatten();
+    let is_word = secret.len() < MIN_PART;
+    forms.map(|text| Form { text, is_word }).collect()
+}
+
+/// Returns the forms in which a secret may occur: the plain ones, and inside of Base64.
+fn forms(secret: &str) -> Vec<Form> {
+    let mut all = plain_forms(secret);
     if secret.len() >= MIN_ENCODED {
-        all.push(secret.to_lowercase());
         // If the secret is a part of longer bytes, such as `user:password`, it begins at one of three positions in a
         // group of three bytes, which Base64 encodes together. The letters at both ends depend on the bytes around the
         // secret, so they are not part of the form.
@@ -205,7 +266,10 @@ fn forms(secret: &str) -> Vec<String> {
                 let encoded = alphabet.encode(&bytes);
                 let from = (shift * 8).div_ceil(6);
                 let to = bytes.len() * 8 / 6;
-                all.extend(encoded.get(from..to).map(str::to_owned));
+                all.extend(encoded.get(from..to).map(|text| Form {
+                    text: text.to_owned(),
+                    is_word: false,
+                }));
             }
         }
     }
@@ -427,9 +491,20 @@ mod tests {
 
     #[test]
     fn numbers_and_names_of_members_are_masked_too() {
-        let value = Value::from_json(r#"{"1234": [1234, 12345, "1234"]}"#).unwrap();
-        let masked = mask("1234").value(&value);
-        assert_eq!(masked.to_json(), r#"{"***":["***",12345,"***"]}"#);
+        let value = Value::from_json(r#"{"12345678": [12345678, 123456789, "12345678"]}"#).unwrap();
+        let masked = mask("12345678").value(&value);
+        assert_eq!(masked.to_json(), r#"{"***":["***",123456789,"***"]}"#);
+    }
+
+    #[test]
+    fn a_short_secret_is_masked_only_as_a_word_of_a_value() {
+        let value = r#"{"admin": ["admin", "administrator", "k=admin&a=b", "%20admin", 1]}"#;
+        let masked = mask("admin").value(&Value::from_json(value).unwrap());
+        let expected = r#"{"admin":["***","administrator","k=***&a=b","%20***",1]}"#;
+        assert_eq!(masked.to_json(), expected);
+        let basic = STANDARD.encode("user:admin1");
+        let masked = mask("admin1").text(&format!("Basic {basic}")).unwrap();
+        assert!(!masked.contains(&basic), "{masked}");
     }
 
     #[test]

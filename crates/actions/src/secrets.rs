@@ -2,7 +2,7 @@
 //! they are removed from its result.
 
 use super::callback::Callbacks;
-use super::mask::Mask;
+use super::mask::{MIN_PART, Mask};
 use super::secret_command::SecretCommand;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -22,9 +22,6 @@ const VARIABLE: &str = "WINDLASS_SECRET_";
 
 /// The variable with the token for the server's API.
 const TOKEN: &str = "WINDLASS_TOKEN";
-
-/// Minimum length in bytes of a key that is masked in results, see [`is_hidden_key`].
-const MIN_KEY: usize = 8;
 
 const MAX_SECRET: u64 = 64 * 1024;
 
@@ -147,7 +144,7 @@ impl SecretSources {
 /// Returns true if an API key is masked in results. A short key is not: local servers accept any key, and a key such as
 /// `test` would occur in every answer.
 pub(super) fn is_hidden_key(key: &str) -> bool {
-    key.len() >= MIN_KEY
+    key.len() >= MIN_PART
 }
 
 /// Returns true if a name matches a pattern, in which a `*` matches any text.

@@ -48,7 +48,7 @@ pub use schema::Schema;
 #[cfg(feature = "schema")]
 pub use schema_work::{Documents, MAX_CHECKS_TO_LIST_ERRORS};
 pub use secret::{
-    SecretMark, callback_mark, callback_secret, environment_secret, is_secret_name, map_texts,
+    SecretMark, callback_mark, callback_secret, environment_secret, is_secret_name,
     mask_printed_marks, of_callback, of_environment, replace_secret_marks, secret_mark,
 };
 pub use template::{Syntax, Template, is_wdl};

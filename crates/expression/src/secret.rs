@@ -128,7 +128,7 @@ pub fn replace_secret_marks(value: &Value, with: &mut dyn FnMut(&str) -> Option<
 
 /// Changes the texts in a value, including the names of members.
 /// If `change` returns `None`, the text stays unchanged.
-pub fn map_texts(value: &Value, change: &mut dyn FnMut(&str) -> Option<String>) -> Value {
+fn map_texts(value: &Value, change: &mut dyn FnMut(&str) -> Option<String>) -> Value {
     match value {
         Value::String(text) => change(text).map_or_else(|| value.clone(), Value::text),
         Value::Array(items) => {

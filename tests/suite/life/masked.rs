@@ -144,3 +144,34 @@ outputs: "@body('second').results[0].id"
         .left(1, &["`uri` has `api_key=***`", "${secret:NAME}"]);
     assert_eq!(requested.lock().unwrap().len(), 1);
 }
+
+#[test]
+fn a_short_secret_changes_no_other_words_and_no_names() {
+    let folder = Folder::new();
+    let (base, _) = serve(|_| {
+        let row = json!({ "name": "administrator", "rows": "admin", "file": "names" });
+        (200, vec![], json!({ "items": [row], "next": null }))
+    });
+    for (secret, row) in [
+        ("admin", "administrator,***,names"),
+        ("name", "administrator,admin,names"),
+        ("rows", "administrator,admin,names"),
+        ("file", "administrator,admin,names"),
+    ] {
+        let line = [
+            "paginate",
+            &base,
+            "-H",
+            "x-user: ${secret:USER}",
+            "--items",
+            "body.items",
+            "--to",
+            "r.csv",
+        ];
+        let variables = [("WINDLASS_SECRET_USER", secret)];
+        let ran = folder.run_with(&variables, &line).left(0, &[]);
+        let result: Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(result["rows"], 1, "{ran:?}");
+        assert_eq!(folder.read("r.csv"), format!("name,rows,file\n{row}\n"));
+    }
+}
