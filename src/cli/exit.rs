@@ -43,6 +43,20 @@ impl Exit {
         }
     }
 
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Succeeded => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Invalid => 3,
+            Self::Count => 4,
+            Self::Timeout => 5,
+            Self::Cancelled => 6,
+            Self::Unfinished => 7,
+            Self::Store => 8,
+        }
+    }
+
     fn of_code(code: ErrorCode) -> Self {
         match code.exit_code() {
             2 => Self::Usage,
@@ -55,17 +69,7 @@ impl Exit {
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Succeeded => 0,
-            Exit::Failed => 1,
-            Exit::Usage => 2,
-            Exit::Invalid => 3,
-            Exit::Count => 4,
-            Exit::Timeout => 5,
-            Exit::Cancelled => 6,
-            Exit::Unfinished => 7,
-            Exit::Store => 8,
-        })
+        Self::from(exit.code())
     }
 }
 

@@ -10,7 +10,7 @@ use super::oneliner::{is_line, with_line_expressions};
 use super::output::{self, Format, Screen};
 use super::progress::Progress;
 use super::session::{Feed, FeedItem, FollowMode, Session, Setup};
-use super::signals::Signals;
+use super::signals::{Signals, while_writing};
 use super::status::{awaited_text, waiting_line};
 use serde_json::json;
 use std::borrow::Cow;
@@ -247,7 +247,8 @@ impl Following<'_> {
             }
             FeedItem::Notice(Notice::Event { sequence, event }) => {
                 unfinished.event = sequence;
-                output::print_exact(output::json(&event))
+                let text = output::json(&event);
+                while_writing(self.view.screen, || output::print_exact(text))
             }
             FeedItem::Notice(Notice::Printed { action, text, .. }) => {
                 self.printed(&action, text);
@@ -438,7 +439,7 @@ impl Following<'_> {
         if let Some(error) = &mut outcome.error {
             error.message = with_line_expressions(self.is_of_a_line(run), &error.message);
         }
-        self.print(run, &outcome)
+        while_writing(screen, || self.print(run, &outcome))
     }
 
     /// Prints the result of a run on standard output.

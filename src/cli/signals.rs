@@ -1,7 +1,8 @@
 //! Ctrl-C, SIGTERM and SIGHUP stop this process, but never a run.
 //! Before [`Signals`] is created, they end the process at once, as they do by default.
 
-use super::exit::Failure;
+use super::exit::{Exit, Failure};
+use super::output::Screen;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Receives these Unix signals after its creation.
@@ -38,6 +39,28 @@ impl Signals {
             _ = hangup => {}
         }
     }
+}
+
+/// Writes output, which can block for ever because its reader is slow. The second Unix signal meanwhile ends the
+/// process.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the thread of the caller is blocked while the task waits for signals"
+)]
+pub fn while_writing<T>(
+    screen: Screen,
+    write: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let mut signals = Signals::new()?;
+    let watch = tokio::spawn(async move {
+        signals.next().await;
+        screen.say("the output is still being written (again to leave at once)");
+        signals.next().await;
+        std::process::exit(Exit::Unfinished.code().into());
+    });
+    let written = write();
+    watch.abort();
+    written
 }
 
 /// Returns whether this process was started with SIGHUP ignored.

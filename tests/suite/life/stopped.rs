@@ -1,12 +1,14 @@
 //! A signal stops a process, not a run: another process continues the run, and only `pause` pauses it.
 
+use super::first_use::Folder;
+use super::paginate::serve;
 use super::process::{Following, Place};
 use crate::serve::{Server, Start};
 use nix::sys::signal::Signal::{self, SIGHUP, SIGINT, SIGTERM};
 use serde_json::json;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 const NAP: &str = "
 name: nap
@@ -24,7 +26,11 @@ fn exit_and_stderr(mut run: Following, signal: Signal) -> (Option<i32>, String) 
 }
 
 fn send(run: &Following, signal: Signal) {
-    let pid = i32::try_from(run.child.id()).unwrap();
+    send_to(&run.child, signal);
+}
+
+fn send_to(child: &Child, signal: Signal) {
+    let pid = i32::try_from(child.id()).unwrap();
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal).unwrap();
 }
 
@@ -312,4 +318,30 @@ async fn a_second_signal_ends_the_grace_of_a_server() {
     assert!(begun.elapsed().as_secs() < 300, "{stderr}");
     let status = place.json(&["status", "r", "-o", "json"]);
     assert_eq!(status["status"], "Running", "{status}");
+}
+
+#[test]
+fn the_second_signal_ends_a_process_whose_output_is_not_read() {
+    let folder = Folder::new();
+    let (base, _) = serve(|_| (200, vec![], json!({ "items": vec!["a row"; 20_000] })));
+    for line in [
+        ["paginate", &base, "--items", "body.items", "--to", "-"],
+        ["poll", "--url", &base, "--until", "body.items", "--id=p"],
+    ] {
+        let mut command = folder.command(&line);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // The pipe is smaller than the output, so the process is writing now.
+        let mut stdout = child.stdout.take().unwrap();
+        stdout.read_exact(&mut [0]).unwrap();
+        send_to(&child, SIGINT);
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut printed = stderr.lines().map(Result::unwrap);
+        assert!(printed.any(|line| line.contains("again to leave at once")));
+        send_to(&child, SIGTERM);
+        assert_eq!(child.wait().unwrap().code(), Some(7), "{line:?}");
+    }
+    // The rows were not printed completely, so they remain.
+    let rows = std::fs::read_dir(folder.path().join("state/rows")).unwrap();
+    assert_eq!(rows.count(), 2);
 }
