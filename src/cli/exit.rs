@@ -3,6 +3,7 @@
 
 use nix::errno::Errno;
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use windlass_engine::report::OutcomeReport;
 use windlass_engine::{EngineError, ErrorCode, LoadError, ScheduleError, Status, StoreError};
@@ -105,6 +106,13 @@ pub enum Failure {
     /// Standard output cannot be written. A closed pipe does not count as a failure.
     #[error("standard output cannot be written: {0}")]
     Output(#[source] io::Error),
+    /// Standard output cannot be written. The rows of a run that has succeeded are in a file.
+    #[error("standard output cannot be written: {error}")]
+    UnprintedRows {
+        #[source]
+        error: io::Error,
+        rows: PathBuf,
+    },
 }
 
 impl Failure {
@@ -140,6 +148,10 @@ impl Failure {
             Self::Engine(EngineError::MissingInput(name, _)) => {
                 Some(format!("pass it with -i {name}=…"))
             }
+            Self::UnprintedRows { rows, .. } => Some(format!(
+                "the run has succeeded: all rows are in {}",
+                rows.display()
+            )),
             Self::Engine(EngineError::Store(error)) => advice(error).map(str::to_owned),
             Self::Engine(EngineError::Schedule(ScheduleError::Store(error))) => {
                 advice(error).map(str::to_owned)

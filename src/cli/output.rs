@@ -166,11 +166,13 @@ pub fn print_plain(text: &str) -> Result<(), Failure> {
     written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
-/// Prints a file unchanged.
-pub fn print_file(path: &Path) -> Result<(), Failure> {
+/// Prints a file unchanged. Returns false if the reader closed the pipe before the end.
+pub fn print_file(path: &Path) -> Result<bool, Failure> {
     let mut file = std::fs::File::open(path).map_err(Failure::Machine)?;
     let mut out = std::io::stdout().lock();
-    written(std::io::copy(&mut file, &mut out).and_then(|_| out.flush()))
+    let copied = std::io::copy(&mut file, &mut out).and_then(|_| out.flush());
+    let is_closed = matches!(&copied, Err(error) if error.kind() == ErrorKind::BrokenPipe);
+    written(copied).map(|()| !is_closed)
 }
 
 /// Prints text for programs on standard output, unchanged.

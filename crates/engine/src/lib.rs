@@ -74,8 +74,8 @@ pub use load::{LoadOptions, load, load_bundle, load_text, read_file};
 pub use named::PutIf;
 #[cfg(feature = "http")]
 pub use otlp::OtlpTarget;
+pub use prune::{PRINTED_ROWS, ROWS, ROWS_LOCK, chosen_to_prune};
 pub use prune::{PruneFilter, Pruned};
-pub use prune::{ROWS, ROWS_LOCK, chosen_to_prune, run_of_rows};
 pub use retry::{FAILED_ITEMS, RETRY_LABEL};
 pub use run::{Run, RunFailure};
 pub use run_index::{RunIndex, RunIndexEntry};

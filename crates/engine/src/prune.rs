@@ -89,11 +89,15 @@ pub const ROWS: &str = "rows";
 /// Lock file in [`ROWS`]. Each process holds it until it has printed its rows.
 pub const ROWS_LOCK: &str = ".lock";
 
-/// Returns the run whose rows are in the file with this name in [`ROWS`].
+/// End of the name of an empty file in [`ROWS`]. It marks that the rows of the run were printed.
+/// No id of a run can have this end.
+pub const PRINTED_ROWS: &str = "~printed";
+
+/// Returns the run to which the file with this name in [`ROWS`] belongs.
 ///
 /// Until the run succeeds, the name is `RUN.RUN.new`.
-#[must_use]
-pub fn run_of_rows(file: &str) -> &str {
+fn run_of_rows(file: &str) -> &str {
+    let file = file.strip_suffix(PRINTED_ROWS).unwrap_or(file);
     let mut runs = file.match_indices('.').filter_map(|(at, _)| {
         let (run, rest) = file.split_at_checked(at)?;
         let rest = rest.strip_prefix('.')?.strip_prefix(run)?;

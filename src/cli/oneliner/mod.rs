@@ -400,7 +400,7 @@ async fn run_with_rows(
     let rows = prints_rows.then(|| StdoutRows::new(global)).transpose()?;
     let (exit, run) = run_file(global, screen, line, args, maximums).await?;
     if let (Exit::Succeeded, Some(run), Some(rows)) = (exit, &run, rows) {
-        rows.print(run)?;
+        rows.print(screen, run)?;
     }
     Ok((exit, run))
 }

@@ -1,16 +1,17 @@
 //! The rows (items or events) of `paginate` and `events` with `--to -`.
 //! A run stores its rows in a file of the state directory. The file is printed when the run has succeeded. The same
 //! command line may be executed by several processes at the same time. Each process prints the file, and the last one
-//! removes it.
+//! removes it. Rows that were not printed remain until the run is pruned.
 
 use super::file::literal;
 use crate::cli::args::Global;
 use crate::cli::exit::Failure;
-use crate::cli::output;
+use crate::cli::output::{self, Screen};
+use crate::cli::signals::while_writing;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
-use windlass_engine::{ROWS, ROWS_LOCK, run_of_rows};
+use windlass_engine::{PRINTED_ROWS, ROWS, ROWS_LOCK};
 
 /// The file with the rows of a command line, which are printed to standard output.
 pub(super) struct StdoutRows {
@@ -31,31 +32,42 @@ impl StdoutRows {
         Ok(Self { folder, lock })
     }
 
-    /// Prints the rows of a run. Removes them if no other process may still print them.
-    pub fn print(self, run: &str) -> Result<(), Failure> {
+    /// Prints the rows of a run. Removes them if all were printed, and no other process may still print them.
+    pub fn print(self, screen: Screen, run: &str) -> Result<(), Failure> {
         let rows = self.folder.join(run);
         // If none of the pages has rows, the file does not exist.
-        let printed = match rows.try_exists().map_err(Failure::Machine)? {
-            true => output::print_file(&rows),
-            false => Ok(()),
-        };
-        // The result is ignored: rows that remain are removed by the next command, or together with the run.
-        let _ = self.remove();
-        printed
+        if !rows.try_exists().map_err(Failure::Machine)? {
+            return Ok(());
+        }
+        match while_writing(screen, || output::print_file(&rows)) {
+            // The result is ignored: rows that remain are removed together with the run.
+            Ok(true) => drop(self.remove(run)),
+            Ok(false) => screen.say(format!(
+                "note: the output was closed before its end; all rows are in {}",
+                rows.display()
+            )),
+            Err(Failure::Output(error)) => return Err(Failure::UnprintedRows { error, rows }),
+            Err(failure) => return Err(failure),
+        }
+        Ok(())
     }
 
-    /// Removes the rows that were printed, unless another process holds the lock.
-    /// The rows of a run that did not succeed are retained.
-    fn remove(&self) -> io::Result<()> {
+    /// Removes the rows that were printed, unless another process holds the lock. Then the next process removes them.
+    fn remove(&self, run: &str) -> io::Result<()> {
+        fs::write(self.folder.join(format!("{run}{PRINTED_ROWS}")), "")?;
         self.lock.unlock()?;
         if self.lock.try_lock().is_err() {
             return Ok(());
         }
         for entry in fs::read_dir(&self.folder)? {
-            let name = entry?.file_name();
-            let is_whole = name.to_str().is_some_and(|name| run_of_rows(name) == name);
-            if is_whole && name != ROWS_LOCK {
-                fs::remove_file(self.folder.join(name))?;
+            let entry = entry?;
+            let name = entry.file_name();
+            if let Some(run) = name
+                .to_str()
+                .and_then(|name| name.strip_suffix(PRINTED_ROWS))
+            {
+                fs::remove_file(self.folder.join(run))?;
+                fs::remove_file(entry.path())?;
             }
         }
         Ok(())

@@ -715,16 +715,9 @@ fn the_same_line_prints_its_rows_in_each_process_that_runs_it() {
 }
 
 #[test]
-fn rows_that_are_not_printed_are_removed() {
+fn rows_that_are_not_printed_are_retained_with_their_run() {
     let folder = Folder::new();
-    let (base, _) = serve(|_| (200, vec![], json!({ "items": rows(0..5_000) })));
-    let full = std::fs::File::options()
-        .write(true)
-        .open("/dev/full")
-        .unwrap();
-    let printed = printing(&folder, &base, full.into());
-    let printed = printed.wait_with_output().unwrap();
-    assert!(!printed.status.success(), "{printed:?}");
+    let (base, _) = serve(|_| (200, vec![], json!({ "items": rows(0..20_000) })));
     let rows = folder.path().join("state/rows");
     let left = || {
         let left = std::fs::read_dir(&rows).unwrap();
@@ -733,15 +726,40 @@ fn rows_that_are_not_printed_are_removed() {
         left.sort_unstable();
         left
     };
-    assert_eq!(left(), [""; 0]);
-    // What a killed process left is removed with its run.
-    let listed = folder.run(&["list", "-o", "json"]).out;
-    let listed: Value = serde_json::from_str(&listed).unwrap();
-    let run = listed[0]["run"].as_str().unwrap().to_owned();
-    std::fs::write(rows.join(&run), "{}").unwrap();
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let (reader, closed) = std::io::pipe().unwrap();
+    drop(reader);
+    let outputs = [
+        (
+            full.unwrap().into(),
+            Some(1),
+            "error: standard output cannot be written",
+        ),
+        (
+            closed.into(),
+            Some(0),
+            "note: the output was closed before its end",
+        ),
+    ];
+    for (number, (out, code, what)) in (1..).zip(outputs) {
+        let printed = printing(&folder, &base, out).wait_with_output().unwrap();
+        assert_eq!(printed.status.code(), code, "{printed:?}");
+        let err = String::from_utf8_lossy(&printed.stderr).into_owned();
+        let runs = left();
+        assert_eq!(runs.len(), number, "{runs:?}");
+        let path = rows.join(&runs[number - 1]).display().to_string();
+        assert!(err.contains(what) && err.contains(&path), "{err}");
+        assert_eq!(std::fs::read_to_string(path).unwrap(), lines(0..20_000));
+    }
+    // A command that prints its rows removes only these.
+    let printed = printing(&folder, &base, Stdio::null());
+    assert!(printed.wait_with_output().unwrap().status.success());
+    let runs = left();
+    assert_eq!(runs.len(), 2, "{runs:?}");
     std::fs::write(rows.join("a.b.a.b.new"), "{}").unwrap();
-    folder.run(&["prune", "--keep", "1"]).left(0, &[]);
-    assert_eq!(left(), [run]);
+    std::fs::write(rows.join("a.b~printed"), "").unwrap();
+    folder.run(&["prune", "--keep", "3"]).left(0, &[]);
+    assert_eq!(left(), runs);
     folder.run(&["prune", "--keep", "0"]).left(0, &[]);
     assert_eq!(left(), [""; 0]);
 }
