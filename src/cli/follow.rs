@@ -489,7 +489,7 @@ impl Following<'_> {
         };
         let head = screen.tint("1;33", "paused");
         self.progress.say(head.and(format!(" {run}{why}")));
-        self.progress.say(format!("resume {}", self.resume(run)));
+        self.progress.say(format!("resume: {}", self.resume(run)));
         match self.view.format {
             Format::Table => Ok(()),
             _ if self.view.events => Ok(()),
@@ -501,8 +501,12 @@ impl Following<'_> {
         }
     }
 
+    /// Returns what resumes a run. Only the same command line also prints rows.
     fn resume(&self, run: &str) -> String {
-        self.command("resume", run) + &self.view.needs
+        match self.view.results {
+            true => self.command("resume", run) + &self.view.needs,
+            false => String::from("enter the same command line again, which prints the rows"),
+        }
     }
 
     fn command(&self, verb: &str, run: &str) -> String {
