@@ -6,6 +6,7 @@ use super::operation::STATUS_OUTPUTS;
 use super::pages::IS_PAGE;
 use crate::cli::args::{DurationArg, IntervalArg, PollArgs, RequestArgs, TryArgs};
 use serde_json::{Map, Value, json};
+use windlass_engine::report::ErrorReport;
 use windlass_engine::{Bundle, Diagnostics, TerminalText, format_duration, inexact_json};
 use windlass_expression::{Condition, Reference, Syntax};
 use windlass_source::diagnostic::Diagnostic;
@@ -223,6 +224,21 @@ const RETRYABLE: [&str; 5] = ["transient", "404", "409", "425", "expect"];
 
 /// All kinds of failures of a request or a command.
 const ANY: [&str; 6] = ["timeout", "connection", "4xx", "5xx", "shell", "expect"];
+
+/// Returns whether the file of `poll` or `try` retries an action that failed with this error, as long as attempts are
+/// left. Only a request in a loop is retried for some failures only.
+pub(super) fn is_retried(error: &ErrorReport) -> bool {
+    if error.action.as_deref() != Some("look") {
+        return false;
+    }
+    let status = error.code.as_deref().and_then(|code| code.parse().ok());
+    match (&*error.kind, status, &error.loop_path) {
+        ("connection" | "timeout" | "expect", _, _) => true,
+        ("http", Some(404 | 408 | 409 | 425 | 429 | 500..), Some(_)) => true,
+        ("http", Some(400_u16..), None) | ("shell", _, None) => true,
+        _ => false,
+    }
+}
 
 /// Makes the workflow file of `poll`.
 pub(super) fn poll_workflow(args: &PollArgs, times: u64) -> Result<Value, String> {

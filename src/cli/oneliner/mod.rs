@@ -28,7 +28,7 @@ use super::{history, inputs, status, yaml};
 use rows::StdoutRows;
 use std::collections::BTreeMap;
 use std::path::Path;
-use windlass_engine::report::{HistoryFilter, ListFilter, RunRow, list};
+use windlass_engine::report::{HistoryFilter, ListFilter, RunRow, StatusReport, list};
 use windlass_engine::{
     Bundle, Caps, Diagnostics, Dialect, EngineError, ErrorCode, HistoryKind, LoadError,
     LoadOptions, Value, Workflow, sha256,
@@ -62,28 +62,44 @@ pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Ex
         prints_result: true,
     };
     let (exit, run) = run_file(global, screen, &line, &args.quick, maximums).await?;
-    // A check that gets no answer is attempted again, so its action fails at the limit.
-    if let (Exit::Failed, Some(run), Some(times)) = (exit, run, args.times)
-        && has_used_attempts(global, screen, &run, times).await?
-    {
-        return Ok(Exit::Count);
+    match run {
+        Some(run) => exit_of_poll(global, screen, &run, exit).await,
+        None => Ok(exit),
     }
-    Ok(exit)
 }
 
-/// Returns whether the only action of a run has failed as often as `--times` allows, and says so.
-async fn has_used_attempts(
+/// Returns the exit code of a command that followed one run and ended with `exit`. If the run is of `poll`, and its
+/// checks failed as often as `--times` allows, this is [`Exit::Count`].
+pub(super) async fn exit_of_poll(
     global: &Global,
     screen: Screen,
     run: &str,
-    times: u64,
-) -> Result<bool, Failure> {
-    let is_used = last_attempt(global, run).await? == times;
-    if is_used {
-        let attempts = output::counted(times, "attempt");
-        screen.say(format!("note: {attempts} failed, the maximum (--times)"));
+    exit: Exit,
+) -> Result<Exit, Failure> {
+    if exit != Exit::Failed {
+        return Ok(exit);
     }
-    Ok(is_used)
+    let report = status::report(global, run).await?;
+    let has_used =
+        report.workflow.starts_with("poll-") && has_used_attempts(global, screen, &report).await?;
+    Ok(if has_used { Exit::Count } else { exit })
+}
+
+/// Returns whether the only action of a run has failed as often as `--times` allows, and says so. A failure that is
+/// retried ends the run only if no attempt is left.
+async fn has_used_attempts(
+    global: &Global,
+    screen: Screen,
+    report: &StatusReport,
+) -> Result<bool, Failure> {
+    let outcome = report.outcome.as_ref();
+    let error = outcome.and_then(|outcome| outcome.error.as_ref());
+    if !error.is_some_and(file::is_retried) {
+        return Ok(false);
+    }
+    let attempts = output::counted(last_attempt(global, &report.run).await?, "attempt");
+    screen.say(format!("note: {attempts} failed, the maximum (--times)"));
+    Ok(true)
 }
 
 pub async fn attempt(global: &Global, screen: Screen, args: &TryArgs) -> Result<Exit, Failure> {
@@ -99,7 +115,8 @@ pub async fn attempt(global: &Global, screen: Screen, args: &TryArgs) -> Result<
     };
     let (exit, run) = run_file(global, screen, &line, &args.quick, maximums).await?;
     if let (Exit::Failed, Some(run)) = (exit, run) {
-        has_used_attempts(global, screen, &run, args.times).await?;
+        let report = status::report(global, &run).await?;
+        has_used_attempts(global, screen, &report).await?;
     }
     Ok(exit)
 }

@@ -70,3 +70,4 @@ mod tested;
 mod triggers;
 mod turns;
 mod usage;
+mod used_attempts;
