@@ -4,6 +4,7 @@ use super::args::{Global, ResumeArgs};
 use super::control::{print_dry_run, select_runs};
 use super::exit::{Exit, Failure};
 use super::follow::{View, follow_existing, say_awaited};
+use super::oneliner::exit_of_poll;
 use super::output::Screen;
 use super::session::Session;
 use windlass_server::api::BulkVerb;
@@ -47,5 +48,9 @@ pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Resul
         }
         Ok(runs)
     };
-    follow_existing(global, screen, &args.owner, begin).await
+    let exit = follow_existing(global, screen, &args.owner, begin).await?;
+    match &args.run {
+        Some(run) => exit_of_poll(global, screen, run, exit).await,
+        None => Ok(exit),
+    }
 }

@@ -5,6 +5,7 @@ use super::control::{print_dry_run, select_runs};
 use super::exit::{Exit, Failure};
 use super::follow::{View, follow_existing};
 use super::inputs;
+use super::oneliner::exit_of_poll;
 use super::output::{self, Format, Screen};
 use super::run::require_server;
 use super::session::{Session, Setup};
@@ -29,6 +30,7 @@ pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<
         true => Some(FAILED_ITEMS),
         false => args.from.as_deref(),
     };
+    let mut begun = Vec::new();
     let begin = async |session: &mut Session, _: &View| {
         let place = from.map(|from| format!(" from {from}")).unwrap_or_default();
         let mut ids = Vec::new();
@@ -41,12 +43,17 @@ pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<
             screen.say(format!("run {id}, {run} once more{place}"));
             ids.push(id);
         }
+        begun.clone_from(&ids);
         Ok(ids)
     };
     if args.detach {
         return leave(global, screen, &args.owner, begin).await;
     }
-    follow_existing(global, screen, &args.owner, begin).await
+    let exit = follow_existing(global, screen, &args.owner, begin).await?;
+    match &*begun {
+        [run] => exit_of_poll(global, screen, run, exit).await,
+        _ => Ok(exit),
+    }
 }
 
 /// Starts runs in the server that owns the store, prints their ids, and does not follow them.

@@ -41,3 +41,23 @@ fn only_a_failure_that_is_retried_counts_as_a_used_attempt() {
         assert_eq!(ran.err.contains(NOTE), code == 4, "{ran:?}");
     }
 }
+
+#[test]
+fn resume_and_retry_exit_as_the_line_does() {
+    let folder = Folder::new();
+    let (base, _) = serve(|_| (404, vec![], json!({})));
+    for (number, more) in [vec![], vec!["--until", "body.done"]]
+        .into_iter()
+        .enumerate()
+    {
+        let id = format!("p{number}");
+        let mut line = vec![
+            "poll", "--url", &base, "--times", "2", "--every", "1ms", "--id", &id,
+        ];
+        line.extend(more);
+        folder.run(&line).left(4, &[NOTE]);
+        for verb in ["resume", "retry"] {
+            folder.run(&[verb, &id]).left(4, &[NOTE]);
+        }
+    }
+}
