@@ -345,3 +345,23 @@ fn the_second_signal_ends_a_process_whose_output_is_not_read() {
     let rows = std::fs::read_dir(folder.path().join("state/rows")).unwrap();
     assert_eq!(rows.count(), 2);
 }
+
+#[test]
+fn an_interrupted_line_that_prints_rows_recommends_itself() {
+    let folder = Folder::new();
+    let (requested, is_requested) = std::sync::mpsc::channel();
+    let (base, _) = serve(move |_| {
+        requested.send(()).unwrap();
+        (503, vec![], json!(null))
+    });
+    let line = ["paginate", &base, "--to", "-", "--id", "z"];
+    let mut command = folder.command(&line);
+    let child = command.stderr(Stdio::piped()).spawn().unwrap();
+    is_requested.recv().unwrap();
+    send_to(&child, SIGINT);
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(7), "{stderr}");
+    assert!(stderr.contains("the same command line again"), "{stderr}");
+    assert!(!stderr.contains("windlass resume"), "{stderr}");
+}
