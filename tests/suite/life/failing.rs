@@ -763,3 +763,21 @@ fn a_setting_that_keeps_a_call_from_its_server_is_named() {
     let stderr = String::from_utf8_lossy(&ran.stderr);
     assert!(stderr.contains("(HTTP_PROXY is set)"), "{stderr}");
 }
+
+#[test]
+fn a_misspelt_proxy_is_refused_and_not_ignored() {
+    let folder = Folder::new();
+    let (base, requested) = super::paginate::serve(|_| (200, vec![], json!({})));
+    let poll = ["poll", "--url", &base, "--times", "1"];
+    for (name, value) in [
+        ("HTTP_PROXY", "foo://u:hush@p:1"),
+        ("ALL_PROXY", "http//p:1"),
+    ] {
+        let ran = folder.run_with(&[(name, value)], &poll);
+        let ran = ran.left(1, &[&format!("{name} is not the address of a proxy")]);
+        assert!(!ran.err.contains("hush"), "{ran:?}");
+    }
+    assert_eq!(requested.lock().unwrap().len(), 0);
+    let direct = [("HTTP_PROXY", "foo://p:1"), ("NO_PROXY", "127.0.0.1")];
+    folder.run_with(&direct, &poll).left(0, &[]);
+}

@@ -4,6 +4,7 @@
 
 use super::egress;
 use super::fault::{connection_fault, shown};
+use super::proxy;
 use super::redirect;
 use super::reply::{Answer, Reply};
 use super::request;
@@ -107,9 +108,10 @@ impl Client {
         for hop in 0..=MAX_REDIRECTS {
             let url = call.url().clone();
             let trust = trust.filter(|_| url.origin() == home);
-            if self.public_only {
-                egress::check(&url)
-                    .map_err(|error| Fault::new(fault_kind::DENIED, error.to_string()))?;
+            match self.public_only {
+                true => egress::check(&url)
+                    .map_err(|error| Fault::new(fault_kind::DENIED, error.to_string()))?,
+                false => proxy::check(&url)?,
             }
             let method = call.method().clone();
             let again = call.try_clone();

@@ -1,6 +1,7 @@
 //! The fault of a call without a complete reply.
 
 use super::egress::DeniedAddress;
+use super::proxy;
 use reqwest::Url;
 use std::error::Error;
 use windlass_model::model::{Fault, NOT_CONNECTED, fault_kind};
@@ -58,11 +59,9 @@ fn setting(url: &Url, causes: &str) -> Option<String> {
         let file = value("SSL_CERT_FILE").filter(|file| std::fs::File::open(file).is_err())?;
         return Some(format!("SSL_CERT_FILE: {} cannot be read", file.display()));
     }
-    let names = match url.scheme() {
-        "https" => ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"],
-        _ => ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"],
-    };
-    let set = names.into_iter().find(|name| value(name).is_some())?;
+    let set = proxy::variables(url)
+        .into_iter()
+        .find(|name| value(name).is_some())?;
     Some(format!("{set} is set"))
 }
 

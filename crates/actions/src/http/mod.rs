@@ -15,6 +15,7 @@ mod multipart;
 mod operation;
 mod partial;
 mod previous;
+mod proxy;
 mod redirect;
 mod reply;
 mod request;
