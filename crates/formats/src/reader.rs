@@ -4,6 +4,7 @@
 
 use super::json_hint::as_json;
 use super::plain_text::{PlainText, is_path};
+use super::secrets::secret_in_condition;
 use std::rc::Rc;
 use std::time::Duration;
 use windlass_expression::{
@@ -362,10 +363,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reports a condition whose value is a text.
+    /// Reports a condition whose value is a text, or which has a `${secret:NAME}`.
     /// Returns a condition in its place, because without one the loop would be missing, and names of the loop would be
     /// reported, too.
     fn refuse_text_condition(&mut self, entry: &Entry, text: &str) -> Option<Condition> {
+        if let Some((place, message, hint)) = secret_in_condition(text) {
+            let span = self.place(&entry.value, place.start, place.len());
+            self.error("secret-outside", span, message, hint);
+            return Some(Condition::never());
+        }
         let span = entry.value.place(self.content, 0, text.len());
         match self.syntax {
             Syntax::Loom => {

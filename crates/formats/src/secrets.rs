@@ -2,6 +2,7 @@
 //! Only the inputs of actions may name secrets, because everything else is stored. The check only reports, and never
 //! changes anything.
 
+use std::ops::Range;
 use windlass_expression::{Condition, Reference, Template, is_secret_name, of_callback};
 use windlass_model::hir::{
     Assignment, Block, Call, ForEach, Graph, Loop, Outputs, Step, StepKind, Wait, Workflow,
@@ -189,11 +190,7 @@ impl Check<'_> {
                     "only what an action is given can hold such an address: use it in the `inputs` of \
                      http, shell, activity, …",
                 ),
-                Reference::Secret(name) => (
-                    format!("{what} reads the secret `{name}`, and would be stored"),
-                    "only what an action is given can hold a secret: use it in the `inputs` of \
-                     http, shell, activity, …",
-                ),
+                Reference::Secret(name) => (read_outside(what, &name), OUTSIDE_HINT),
                 Reference::Environment(name) if self.workflow.is_secret(&name) => (
                     format!("{what} reads `env.{name}`, which is a key, and would be stored"),
                     "what is called a key, or is used as one anywhere in the file, can only be \
@@ -205,4 +202,20 @@ impl Check<'_> {
                 .push(Diagnostic::error("secret-outside", span, message).hint(hint));
         }
     }
+}
+
+const OUTSIDE_HINT: &str = "only what an action is given can hold a secret: use it in the `inputs` of http, shell, activity, …";
+
+fn read_outside(what: &str, name: &str) -> String {
+    format!("{what} reads the secret `{name}`, and would be stored")
+}
+
+/// Returns the mistake of a condition with `${secret:NAME}`, and the range of this part. It would be compared as it is
+/// written.
+pub(super) fn secret_in_condition(text: &str) -> Option<(Range<usize>, String, &'static str)> {
+    const START: &str = "${secret:";
+    let start = text.find(START)?;
+    let (name, _) = text.get(start + START.len()..)?.split_once('}')?;
+    let end = start + START.len() + name.len() + 1;
+    Some((start..end, read_outside("a condition", name), OUTSIDE_HINT))
 }

@@ -175,3 +175,13 @@ fn a_short_secret_changes_no_other_words_and_no_names() {
         assert_eq!(folder.read("r.csv"), format!("name,rows,file\n{row}\n"));
     }
 }
+
+#[test]
+fn a_secret_in_a_condition_of_a_line_is_refused() {
+    let folder = Folder::new();
+    let until = "body.p == '${secret:K}'";
+    let poll = ["poll", "--url", "http://127.0.0.1:9/", "--until", until];
+    folder
+        .run_with(&SECRET, &poll)
+        .left(2, &["error[secret-outside]", "--until:1:12"]);
+}
