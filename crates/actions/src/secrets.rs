@@ -115,13 +115,16 @@ impl SecretSources {
         if !is_secret_name(name) {
             return Ok(None);
         }
+        // An empty secret would be sent, so it counts as missing, and the next source is read.
         for directory in &self.directories {
-            if let Some(found) = read(&directory.join(name))? {
+            let found = read(&directory.join(name))?;
+            if let Some(found) = found.filter(|found| !found.is_empty()) {
                 return Ok(Some(found));
             }
         }
         let variable = || std::env::var(format!("{VARIABLE}{name}")).ok();
         let found = self.environment.then(variable).flatten();
+        let found = found.filter(|found| !found.is_empty());
         let command = || self.command.as_ref()?.cached(name);
         Ok(found.or_else(command))
     }
@@ -131,8 +134,19 @@ impl SecretSources {
             return format!("the environment has no {variable}");
         }
         let files = self.directories.iter();
-        let files = files.map(|directory| directory.join(name).display().to_string());
-        let variable = self.environment.then(|| format!("${VARIABLE}{name}"));
+        let shown = |place: String, is_empty: bool| match is_empty {
+            true => format!("{place} (which is empty)"),
+            false => place,
+        };
+        let files = files.map(|directory| {
+            let file = directory.join(name);
+            shown(file.display().to_string(), file.is_file())
+        });
+        let variable = self.environment.then(|| {
+            let variable = format!("{VARIABLE}{name}");
+            let is_set = std::env::var_os(&variable).is_some_and(|value| value.is_empty());
+            shown(format!("${variable}"), is_set)
+        });
         let places: Vec<String> = files.chain(variable).collect();
         if places.is_empty() {
             return String::from("no source of secrets is given");

@@ -185,3 +185,24 @@ fn a_secret_in_a_condition_of_a_line_is_refused() {
         .run_with(&SECRET, &poll)
         .left(2, &["error[secret-outside]", "--until:1:12"]);
 }
+
+#[test]
+fn an_empty_secret_is_missing_and_hides_no_other_source() {
+    let folder = Folder::new();
+    let (base, requested) = serve(|_| (200, vec![], json!({})));
+    let url = format!("{base}/?k=${{secret:K}}");
+    let poll = ["poll", "--times", "1", "--url", &url];
+    let empty = [("WINDLASS_SECRET_K", "")];
+    let variable = "$WINDLASS_SECRET_K (which is empty)";
+    folder.run_with(&empty, &poll).left(1, &[variable]);
+    folder.file("K", "\n");
+    let secrets = ["poll", "--times", "1", "--secrets", ".", "--url", &url];
+    folder
+        .run_with(&empty, &secrets)
+        .left(1, &["K (which is empty), $WINDLASS_SECRET_K (which"]);
+    assert_eq!(requested.lock().unwrap().len(), 0);
+    let mut command = secrets.to_vec();
+    command.extend(["--secret-command", "echo full; :"]);
+    folder.run_with(&empty, &command).left(0, &[]);
+    assert_eq!(*requested.lock().unwrap(), ["/?k=full"]);
+}
