@@ -218,12 +218,18 @@ impl Session {
         }
     }
 
-    /// Says that commands and secrets are those of another process, if one executes the runs of this workflow here.
+    /// Says that the environment and the secrets are those of another process, if one executes the runs of this
+    /// workflow here. Requests read the proxy and the certificates from the environment.
     pub fn note_environment(&self, workflow: &Workflow) {
         let mut actions = workflow.program().actions.iter();
-        let has_commands = actions.any(|action| action.label.eq_ignore_ascii_case("shell"));
+        let reads = |label: &str| {
+            ["http", "shell"]
+                .iter()
+                .any(|it| label.eq_ignore_ascii_case(it))
+        };
+        let has_environment = actions.any(|action| reads(&action.label));
         let text = workflow.bundle().file(0).map_or("", |file| &file.text);
-        if (has_commands || text.contains("secret")) && self.is_joined() && !self.is_remote() {
+        if (has_environment || text.contains("secret")) && self.is_joined() && !self.is_remote() {
             self.setup.screen.say(
                 "note: another process owns the store and executes the run, with its own environment and secrets",
             );

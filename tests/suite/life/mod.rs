@@ -34,6 +34,7 @@ mod http_webhook;
 mod if_changed;
 mod lacking;
 mod limits;
+mod lines;
 mod lua;
 mod many;
 mod masked;
