@@ -243,6 +243,19 @@ pub(super) fn is_retried(error: &ErrorReport) -> bool {
 /// Makes the workflow file of `poll`.
 pub(super) fn poll_workflow(args: &PollArgs, times: u64) -> Result<Value, String> {
     let until = args.until.as_deref().map(to_file_expression);
+    if args.if_changed && args.request.data.is_some() {
+        return Err("`--if-changed` needs a GET, and `--data` makes it a POST".to_owned());
+    }
+    let flags = [
+        ("--header", !args.request.header.is_empty()),
+        ("--data", args.request.data.is_some()),
+    ];
+    let given = flags.iter().find(|(_, given)| *given);
+    if let (None, Some((flag, _))) = (&args.url, given) {
+        return Err(format!(
+            "`{flag}` needs `--url`: a command sends no request"
+        ));
+    }
     Ok(match (&args.url, until) {
         (None, until) => {
             let until = until.unwrap_or_else(|| format!("{LOOK_OUTPUTS}.exitCode == 0"));

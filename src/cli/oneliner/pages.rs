@@ -348,6 +348,12 @@ impl Paging {
         if args.param.as_ref().is_some_and(String::is_empty) {
             return Err("`--param` needs the name of a parameter of the query".to_owned());
         }
+        if next == NextPage::Link && args.param.is_some() {
+            return Err(
+                "`--param` needs `--next` page, offset or an expression: a link is the whole address"
+                    .to_owned(),
+            );
+        }
         let named = |name: &str| Some(args.param.clone().unwrap_or_else(|| name.to_owned()));
         let name = match next {
             NextPage::Link => None,
