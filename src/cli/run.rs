@@ -196,7 +196,11 @@ pub(super) async fn follow_or_leave(
     }
     let view = View::new(global, screen, how.handlers, how.events, how.output);
     let mut signals = Signals::new()?;
-    session.start(new).await?;
+    if let Err(failure) = session.start(new).await {
+        return Err(session
+            .failed_start(failure, new, "file", &view.target)
+            .await);
+    }
     let may_wait = match new.source {
         Source::Loaded(workflow) => workflow.program().concurrency.is_some(),
         Source::Stored(_) => true,

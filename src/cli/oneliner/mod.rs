@@ -513,7 +513,12 @@ async fn run_file(
                 // Another process with the same line has started this run meanwhile, and the run has ended. So
                 // another id is tried.
                 Err(failure) if own.is_none() && failure.code() == Some(ErrorCode::RunExists) => {}
-                exit => return Ok((exit?, Some(id))),
+                Err(failure) => {
+                    let new = new_run(&id, &workflow);
+                    let failed = session.failed_start(failure, &new, "line", &view.target);
+                    return Err(failed.await);
+                }
+                Ok(exit) => return Ok((exit, Some(id))),
             }
         }
     };
@@ -576,6 +581,17 @@ pub(super) fn next_run(prefix: &str, runs: &[RunRow]) -> (String, bool) {
     }
 }
 
+fn new_run<'a>(id: &'a str, workflow: &'a Workflow) -> NewRun<'a> {
+    static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
+    NewRun {
+        id,
+        source: Source::Loaded(workflow),
+        input: &Value::Null,
+        labels: &NO_LABELS,
+        scheduled_time: None,
+    }
+}
+
 async fn begin(
     session: &mut Session,
     view: &View,
@@ -584,13 +600,7 @@ async fn begin(
     workflow: &Workflow,
 ) -> Result<Exit, Failure> {
     let mut signals = Signals::new()?;
-    let new = NewRun {
-        id,
-        source: Source::Loaded(workflow),
-        input: &Value::Null,
-        labels: &BTreeMap::new(),
-        scheduled_time: None,
-    };
+    let new = new_run(id, workflow);
     let started = match is_unfinished {
         true => None,
         false => Some(session.start(&new).await),

@@ -29,6 +29,38 @@ pub struct NewRun<'a> {
 }
 
 impl Session {
+    /// Returns the failure of a start. If a run has the id already, it says whether that run has ended. `what` is the
+    /// part of the command line with the workflow.
+    pub async fn failed_start(
+        &self,
+        failure: Failure,
+        new: &NewRun<'_>,
+        what: &str,
+        target: &str,
+    ) -> Failure {
+        if failure.code() != Some(ErrorCode::RunExists) {
+            return failure;
+        }
+        let Some(report) = self.status(new.id).await else {
+            return failure;
+        };
+        let id = new.id;
+        Failure::Usage(match (report.status.is_final(), new.source) {
+            (true, _) => format!("{failure}, and it has ended: choose another --id"),
+            (false, Source::Loaded(workflow))
+                if workflow.program().hash.to_string() != report.program =>
+            {
+                format!(
+                    "{failure}: it is unfinished, and this {what} differs from its {what}; `windlass resume{target} \
+                     {id}` continues it, or choose another --id"
+                )
+            }
+            (false, _) => format!(
+                "{failure}: it is unfinished, and `windlass resume{target} {id}` continues it; or choose another --id"
+            ),
+        })
+    }
+
     /// Starts a run. The run's first step is durable when this returns.
     pub async fn start(&mut self, new: &NewRun<'_>) -> Result<(), Failure> {
         let request_id = self.request_id();

@@ -49,3 +49,33 @@ fn a_request_of_another_process_has_its_environment() {
     }
     server.stop();
 }
+
+#[test]
+fn a_used_id_is_refused_with_the_state_of_its_run() {
+    let folder = Folder::new();
+    let poll = |code: &str| ["poll", "--id", "j", "--", "sh", "-c", code].map(str::to_owned);
+    let slow = "touch began; while ! test -e go; do sleep 0.02; done";
+    let line = poll(slow);
+    let line: Vec<&str> = line.iter().map(String::as_str).collect();
+    let mut child = folder.start(&line);
+    folder.wait_for(|names| names.iter().any(|name| name == "began"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let other = poll("true");
+    let other: Vec<&str> = other.iter().map(String::as_str).collect();
+    let differs = "it is unfinished, and this line differs from its line; `windlass resume j`";
+    folder
+        .run(&other)
+        .left(2, &["there is a run j already", differs]);
+    let file = "actions: { a: { type: compose, inputs: 1 } }";
+    folder.file("w.yaml", file);
+    let differs = "it is unfinished, and this file differs from its file";
+    folder
+        .run(&["run", "w.yaml", "--id", "j"])
+        .left(2, &[differs]);
+    folder.file("go", "");
+    folder.run(&line).left(0, &[]);
+    folder
+        .run(&other)
+        .left(2, &["it has ended: choose another --id"]);
+}
