@@ -59,7 +59,7 @@ async fn serve_tls(certificate_file: &Path) -> String {
 }
 
 /// Runs [`a_caller`] in another process and expects it to pass.
-async fn call(url: &str, certificates: &Path, is_trusted: bool) {
+async fn call(url: &str, certificates: &Path, is_trusted: bool) -> String {
     let mut caller = support::this_test_binary("action::tls::a_caller");
     caller
         .env(URL, url)
@@ -71,6 +71,7 @@ async fn call(url: &str, certificates: &Path, is_trusted: bool) {
     let printed = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{printed}");
     assert!(printed.contains("1 passed"), "{printed}");
+    printed
 }
 
 #[tokio::test]
@@ -82,6 +83,11 @@ async fn certificates_of_the_machine_are_trusted_and_no_others() {
     serve_tls(&other).await;
     call(&url, &own, true).await;
     call(&url, &other, false).await;
+    let empty = folder.path().join("empty.pem");
+    std::fs::write(&empty, "no certificate").unwrap();
+    let printed = call(&url, &empty, false).await;
+    let problem = format!("SSL_CERT_FILE: {} has no certificate", empty.display());
+    assert!(printed.contains(&problem), "{printed}");
 }
 
 #[tokio::test]

@@ -56,13 +56,23 @@ pub(super) fn connection_fault(url: &Url, error: reqwest::Error, is_first: bool)
 fn setting(url: &Url, causes: &str) -> Option<String> {
     let value = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     if causes.contains("certificate") {
-        let file = value("SSL_CERT_FILE").filter(|file| std::fs::File::open(file).is_err())?;
-        return Some(format!("SSL_CERT_FILE: {} cannot be read", file.display()));
+        let file = value("SSL_CERT_FILE")?;
+        let problem = match std::fs::read(&file) {
+            Err(_) => "cannot be read",
+            Ok(text) if !has_certificate(&text) => "has no certificate (PEM)",
+            Ok(_) => return None,
+        };
+        return Some(format!("SSL_CERT_FILE: {} {problem}", file.display()));
     }
     let set = proxy::variables(url)
         .into_iter()
         .find(|name| value(name).is_some())?;
     Some(format!("{set} is set"))
+}
+
+fn has_certificate(text: &[u8]) -> bool {
+    const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
+    text.windows(BEGIN.len()).any(|part| part == BEGIN)
 }
 
 /// Lists the causes of an error (its sources). Each is listed once, because libraries often repeat a lower cause.
