@@ -59,7 +59,7 @@ pub use keys::MAX_RUN_ID;
 pub use kind::StoreKind;
 pub use memory::MemoryStore;
 pub use raw::{RawRow, raw_record};
-pub use repair::{dump_damaged, inspect_damaged, repair};
+pub use repair::{NOTHING_READABLE, dump_damaged, inspect_damaged, repair};
 pub use rows::{FORMAT, Retention};
 pub use sled::{SledStore, open_read_only};
 pub use state_key::StateKey;

@@ -20,6 +20,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use windlass_model::model::Name;
 
+/// The message of [`StoreError::Corrupt`] if a repair would recover nothing.
+pub const NOTHING_READABLE: &str = "nothing of it can be read";
+
 const ALONE: FlockArg = FlockArg::LockExclusiveNonblock;
 
 /// The result of a repair.
@@ -101,7 +104,7 @@ fn read<D: DiskKv>(path: &Path) -> Result<(Memory, IntegrityReport), StoreError>
         read.is_ok()
     });
     if rows.is_empty() {
-        return Err(corrupt("nothing of it can be read"));
+        return Err(corrupt(NOTHING_READABLE));
     }
     let name = path.display().to_string();
     let rows = Rows::fresh(Memory::of(rows, 0), Retention::default(), &name);

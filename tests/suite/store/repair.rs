@@ -583,3 +583,19 @@ fn a_store_that_another_one_replaces_is_never_lost() {
         }
     }
 }
+
+#[test]
+fn a_store_without_readable_parts_is_not_repaired_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("state");
+    let ran = crate::serve::windlass(&state, &["try", "--", "true"]);
+    assert!(ran.status.success(), "{ran:?}");
+    for file in files(&state) {
+        fs::write(file, "no record").unwrap();
+    }
+    let repaired = crate::serve::windlass(&state, &["doctor", "--repair"]);
+    let stderr = String::from_utf8_lossy(&repaired.stderr);
+    assert_eq!(repaired.status.code(), Some(8), "{stderr}");
+    assert!(stderr.contains("windlass restore --replace"), "{stderr}");
+    assert!(!stderr.contains("doctor --repair"), "{stderr}");
+}
