@@ -71,7 +71,7 @@ async fn call(url: &str, certificates: &Path, is_trusted: bool) -> String {
     let printed = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{printed}");
     assert!(printed.contains("1 passed"), "{printed}");
-    printed
+    printed.into_owned()
 }
 
 #[tokio::test]

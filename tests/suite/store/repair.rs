@@ -588,7 +588,9 @@ fn a_store_that_another_one_replaces_is_never_lost() {
 fn a_store_without_readable_parts_is_not_repaired_again() {
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
-    let ran = crate::serve::windlass(&state, &["try", "--", "true"]);
+    let file = dir.path().join("w.yaml");
+    fs::write(&file, "actions: { a: { type: compose, inputs: 1 } }").unwrap();
+    let ran = crate::serve::windlass(&state, &["run", file.to_str().unwrap()]);
     assert!(ran.status.success(), "{ran:?}");
     for file in files(&state) {
         fs::write(file, "no record").unwrap();
