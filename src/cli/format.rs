@@ -27,12 +27,12 @@ pub fn until(at: Timestamp, now: Timestamp) -> String {
         return String::from("now");
     }
     let left = at.since(now);
-    // The time is rounded up, so that an instant in the near future is not shown as `now`.
     let step = match left.as_millis() {
         0..1_000 => 100,
         _ => 1_000,
     };
-    let left = left.as_millis().div_ceil(step) * step;
+    // The time is rounded to the nearest step, but an instant in the near future is not shown as `now`.
+    let left = ((left.as_millis() + step / 2) / step).max(1) * step;
     let left = Duration::from_millis(u64::try_from(left).unwrap_or(u64::MAX));
     format!("in {}", self::duration(left))
 }
@@ -98,8 +98,10 @@ mod tests {
     #[test]
     fn times_are_relative_to_now() {
         let now = Timestamp(1_763_647_331_000);
-        assert_eq!(until(Timestamp(now.0 + 7_100), now), "in 8s");
-        assert_eq!(until(Timestamp(now.0 + 310), now), "in 400ms");
+        assert_eq!(until(Timestamp(now.0 + 7_500), now), "in 8s");
+        assert_eq!(until(Timestamp(now.0 + 1_100), now), "in 1s");
+        assert_eq!(until(Timestamp(now.0 + 101), now), "in 100ms");
+        assert_eq!(until(Timestamp(now.0 + 10), now), "in 100ms");
         assert_eq!(until(Timestamp(now.0 + 990), now), "in 1s");
         assert_eq!(until(now, now), "now");
         assert_eq!(ago(Timestamp(now.0 - 8_000), now), "8s ago");
