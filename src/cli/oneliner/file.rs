@@ -47,7 +47,8 @@ pub(in crate::cli) fn with_line_expressions(is_line: bool, message: &str) -> Str
         .replace(&format!("{LOOK_OUTPUTS}."), "")
         .replace(&format!("{STATUS_OUTPUTS}."), "")
         .replace("`rows` must be a list, not ", ITEMS_MUST_BE_A_LIST)
-        .replace("`page` must be a string, not ", NEXT_MUST_BE_AN_ADDRESS);
+        .replace("`page` must be a string, not ", NEXT_MUST_BE_AN_ADDRESS)
+        .replace(": `saveTo` writes it to a file", LARGER_BODY);
     without_next_number(&without_expected_page(&without_page_check(message)))
 }
 
@@ -98,6 +99,9 @@ const ITEMS_MUST_BE_A_LIST: &str =
 
 /// The beginning of a message that names `--next` instead of `page`.
 const NEXT_MUST_BE_AN_ADDRESS: &str = "`--next` must be the address of a page, or a value for `--param NAME`, and not a value of the type ";
+
+/// The end of a message about a body that is too large. A line cannot save it.
+const LARGER_BODY: &str = ": request less, or run a workflow file with `saveTo`";
 
 /// Renders the diagnostics of the generated file.
 /// If a diagnostic is in an expression of the line, its position is shown there. Otherwise it is shown in the file.
@@ -582,6 +586,9 @@ mod tests {
         );
         let shown = with_line_expressions(true, &message);
         assert_eq!(shown, "undefined value in `body.done`, or in `body.done`");
+        let large = "the body of http://h/ is larger than 16 MiB: `saveTo` writes it to a file";
+        let shown = with_line_expressions(true, large);
+        assert!(shown.ends_with("16 MiB: request less, or run a workflow file with `saveTo`"));
         assert_eq!(with_line_expressions(false, &message), message);
     }
 
