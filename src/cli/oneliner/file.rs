@@ -236,12 +236,13 @@ pub(super) fn is_retried(error: &ErrorReport) -> bool {
         return false;
     }
     let status = error.code.as_deref().and_then(|code| code.parse().ok());
-    match (&*error.kind, status, &error.loop_path) {
-        ("connection" | "timeout" | "expect", _, _) => true,
-        ("http", Some(404 | 408 | 409 | 425 | 429 | 500..), Some(_)) => true,
-        ("http", Some(400_u16..), None) | ("shell", _, None) => true,
-        _ => false,
-    }
+    matches!(
+        (&*error.kind, status, &error.loop_path),
+        ("connection" | "timeout" | "expect", _, _)
+            | ("http", Some(404 | 408 | 409 | 425 | 429 | 500..), Some(_))
+            | ("http", Some(400_u16..), None)
+            | ("shell", _, None)
+    )
 }
 
 /// Makes the workflow file of `poll`.
