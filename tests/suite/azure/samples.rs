@@ -45,23 +45,36 @@ fn accepted(query: &HashMap<String, String>) -> Response {
     (StatusCode::ACCEPTED, head).into_response()
 }
 
-async fn start(Query(query): Queries) -> Response {
+/// Counts a request, and returns the number of requests with this key.
+fn counted(polls: &Polls, key: String) -> u32 {
+    let mut all = polls.lock().unwrap();
+    let count = all.entry(key).or_default();
+    *count += 1;
+    *count
+}
+
+async fn start(State(polls): State<Polls>, Query(query): Queries) -> Response {
+    counted(&polls, format!("start of {}", query["key"]));
     accepted(&query)
 }
 
-/// Answers twice that the work is not done, and then with its result.
+/// Answers twice that the work is not done, and then with its result. The key `busy` gets a failure first.
 async fn status(State(polls): State<Polls>, Query(query): Queries) -> Response {
-    let polls = {
-        let mut all = polls.lock().unwrap();
-        let polls = all.entry(query["key"].clone()).or_default();
-        *polls += 1;
-        *polls
-    };
-    if polls < 3 {
-        return accepted(&query);
+    let key = &query["key"];
+    let count = counted(&polls, key.clone());
+    match count {
+        1 if key == "busy" => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        ..3 => accepted(&query),
+        _ => {
+            let end = StatusCode::from_u16(query["end"].parse().unwrap()).unwrap();
+            let starts = polls
+                .lock()
+                .unwrap()
+                .get(&format!("start of {key}"))
+                .copied();
+            (end, Json(json!({ "polls": count, "starts": starts }))).into_response()
+        }
     }
-    let end = StatusCode::from_u16(query["end"].parse().unwrap()).unwrap();
-    (end, Json(json!({ "polls": polls }))).into_response()
 }
 
 /// Runs the binary without blocking the server.

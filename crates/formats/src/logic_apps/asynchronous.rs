@@ -30,25 +30,28 @@ impl ActionReader<'_, LogicApps> {
         if option(act, "DisableAsyncPattern") {
             return None;
         }
-        let answer = || Template::binding(Binding::Outputs(name.clone()));
-        let operation = || answer().part("operation");
-        let [wait, poll] = ["wait", "poll"].map(|what| part_of(name, what));
-        for part in [&wait, &poll] {
+        let outputs = |of: &Name| Template::binding(Binding::Outputs(of.clone()));
+        let [operation, wait, poll] = ["operation", "wait", "poll"].map(|what| part_of(name, what));
+        for part in [&operation, &wait, &poll] {
             self.declare(part, act.span);
         }
 
         let follow = |value: Template| (text(ASYNC_PATTERN), value);
         let mut about = request.members.clone();
-        about.push(follow(operation().part("address")));
+        about.push(follow(outputs(&operation).part("address")));
         let start = Template::constant(Value::Bool(true));
         request.members.push(follow(start));
 
         let runs = "answer is mapping and answer.operation is mapping";
-        let names = [(Name::from("answer"), answer())];
+        let names = [(Name::from("answer"), outputs(name))];
         let runs = Template::binding(Binding::Scoped(Arc::from(names), expression(self, runs)));
         let runs = Condition::from_template(runs).unwrap_or_else(|_| Condition::never());
 
-        let sleep = StepKind::Wait(Sleep::For(operation().part("wait")));
+        // A failed request replaces the last answer, so each attempt of a request needs a copy of the address.
+        let copy = StepKind::Compose(outputs(name).part("operation"));
+        let mut copy = step(operation.clone(), "compose", copy, act.span);
+        copy.anonymous = true;
+        let sleep = StepKind::Wait(Sleep::For(outputs(&operation).part("wait")));
         let mut sleep = step(wait, "wait", sleep, act.span);
         sleep.anonymous = true;
         let ask = StepKind::Call(Call {
@@ -59,7 +62,7 @@ impl ActionReader<'_, LogicApps> {
         ask.is_repeat = true;
         ask.expect = expect;
         ask.retry.clone_from(&request.retry);
-        let body = Block::Sequence(vec![sleep, ask]);
+        let body = Block::Sequence(vec![copy, sleep, ask]);
         let asks = Loop {
             condition_text: String::from("the operation has ended"),
             timeout: Some(text(TIMEOUT)),
