@@ -257,7 +257,15 @@ impl<F: Format> ActionReader<'_, F> {
         let own = act.fields.non_null(self, "concurrency");
         let given = own.map(|entry| &entry.value).or(repetitions);
         if let Some(node) = given {
+            let is_sequential =
+                F::CONVENTIONS.nested_foreach_is_sequential && self.foreach_depth > 0;
             return match self.whole(node) {
+                Some(2..=MAX_CONCURRENCY) if is_sequential => {
+                    let what = "a foreach inside of another one runs one item at a time";
+                    let hint = "Logic Apps ignores this number, too: remove it";
+                    self.warning("not-supported", node.span, what, hint);
+                    1
+                }
                 Some(count @ 1..=MAX_CONCURRENCY) => u32::try_from(count).unwrap_or(1),
                 Some(_) => {
                     let what = "this many at a time is not possible";

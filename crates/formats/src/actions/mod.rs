@@ -89,6 +89,8 @@ pub(super) struct Conventions {
     pub accepts_any_schema: bool,
     /// What a failed item does to its foreach. `None` means that the action decides.
     pub foreach_on_error: Option<OnError>,
+    /// Whether a foreach inside of another one always runs one item at a time.
+    pub nested_foreach_is_sequential: bool,
     /// When an `until` loop checks its condition.
     pub until_test: Test,
     /// Whether a loop continues after an iteration that failed.

@@ -38,6 +38,19 @@ impl ActionReader<'_, LogicApps> {
         }
     }
 
+    /// Warns of a static result that is enabled: Logic Apps would not send the request.
+    pub(super) fn static_result(&mut self, configuration: Option<&Entry>) {
+        let result = configuration.and_then(|entry| member(entry, "staticResult"));
+        let options = result.and_then(|result| member(result, "staticResultOptions"));
+        let Some(options) = options else { return };
+        let given = options.value.as_str().unwrap_or_default();
+        if given.eq_ignore_ascii_case("Enabled") {
+            let what = "static results are not supported: the action is executed";
+            let hint = "`--stub FILE` answers an action without executing it";
+            self.warning("not-supported", options.key_span, what, hint);
+        }
+    }
+
     pub(super) fn known_options(&mut self, options: Option<&Entry>) {
         let Some(entry) = options else { return };
         let given = entry.value.as_str().unwrap_or_default().split(',');

@@ -106,6 +106,7 @@ impl Format for LogicApps {
         result_is_body: true,
         accepts_any_schema: true,
         foreach_on_error: Some(OnError::Finish),
+        nested_foreach_is_sequential: true,
         until_test: Test::After,
         loops_survive_failures: true,
         on_limit: OnLimit::Continue,
@@ -158,6 +159,7 @@ impl Format for LogicApps {
         fields.allow(&["kind", "correlation", "conversion"]);
         let configuration = fields.get("runtimeConfiguration");
         actions.known_configuration(configuration);
+        actions.static_result(configuration);
         actions.known_options(fields.get("operationOptions"));
         actions.secure_data(configuration, &step.name);
         if &*step.label != "http" {

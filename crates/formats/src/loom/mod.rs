@@ -63,6 +63,7 @@ impl Format for Loom {
         result_is_body: false,
         accepts_any_schema: false,
         foreach_on_error: None,
+        nested_foreach_is_sequential: false,
         until_test: Test::Before,
         loops_survive_failures: false,
         on_limit: OnLimit::Fail,
