@@ -19,16 +19,15 @@ const MIN_ENCODED: usize = 6;
 /// Maximum number of nested encodings that are searched, such as Base64 in Base64 in JSON.
 const LAYERS: u32 = 4;
 
-/// Minimum size in bytes of a secret that is also found inside of a longer word. A shorter secret, such as `admin`, is
-/// often a part of other words, such as `administrator`.
-pub(super) const MIN_PART: usize = 8;
+/// Minimum size in bytes of a secret that is not a usual word. A shorter one, such as `rows`, may be the name of a member
+/// that later steps read.
+pub(super) const MIN_UNUSUAL: usize = 8;
 
 /// Finds and masks a set of secrets.
 #[derive(Debug)]
 pub struct Mask {
     long: Patterns,
-    /// The patterns of secrets shorter than [`MIN_PART`]. They are not found in names of members, which are often such
-    /// short words.
+    /// The patterns of secrets shorter than [`MIN_UNUSUAL`]. They are not found in names of members.
     short: Patterns,
 }
 
@@ -52,7 +51,8 @@ impl Patterns {
 impl Mask {
     pub fn of<'a>(secrets: impl Iterator<Item = &'a str>) -> Self {
         let secrets = secrets.filter(|secret| !secret.is_empty());
-        let (long, short): (Vec<&str>, Vec<&str>) = secrets.partition(|one| one.len() >= MIN_PART);
+        let (long, short): (Vec<&str>, Vec<&str>) =
+            secrets.partition(|one| one.len() >= MIN_UNUSUAL);
         Self {
             long: Patterns::of(&long),
             short: Patterns::of(&short),
@@ -203,11 +203,11 @@ impl Patterns {
 }
 
 /// Builds a pattern that finds any of these forms.
-fn any_of(mut forms: Vec<Form>) -> Option<Regex> {
+fn any_of(mut forms: Vec<String>) -> Option<Regex> {
     // The longest text is first, because a shorter one may be part of it.
-    forms.sort_by(|a, b| (b.text.len(), b).cmp(&(a.text.len(), a)));
+    forms.sort_by(|a, b| (b.len(), b).cmp(&(a.len(), a)));
     forms.dedup();
-    let pattern: Vec<String> = forms.iter().map(Form::pattern).collect();
+    let pattern: Vec<String> = forms.iter().map(|form| pattern(form)).collect();
     let built = (!pattern.is_empty()).then(|| {
         regex::RegexBuilder::new(&pattern.join("|"))
             .size_limit(64 << 20)
@@ -226,34 +226,15 @@ fn everything() -> Regex {
     Regex::new("(?s).+").expect("a fixed pattern")
 }
 
-/// A form in which a secret may occur.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Form {
-    text: String,
-    /// Whether the form is found only as a complete word.
-    is_word: bool,
-}
-
-impl Form {
-    fn pattern(&self) -> String {
-        let pattern = pattern(&self.text);
-        match self.is_word {
-            true => format!(r"\b{{start-half}}{pattern}\b{{end-half}}"),
-            false => pattern,
-        }
-    }
-}
-
 /// Returns a secret as it is, and in lower case as in a host name.
-fn plain_forms(secret: &str) -> Vec<Form> {
+fn plain_forms(secret: &str) -> Vec<String> {
     let lower = (secret.len() >= MIN_ENCODED).then(|| secret.to_lowercase());
-    let forms = [Some(secret.to_owned()), lower].into_iter().flatten();
-    let is_word = secret.len() < MIN_PART;
-    forms.map(|text| Form { text, is_word }).collect()
+    let forms = [Some(secret.to_owned()), lower];
+    forms.into_iter().flatten().collect()
 }
 
 /// Returns the forms in which a secret may occur: the plain ones, and inside of Base64.
-fn forms(secret: &str) -> Vec<Form> {
+fn forms(secret: &str) -> Vec<String> {
     let mut all = plain_forms(secret);
     if secret.len() >= MIN_ENCODED {
         // If the secret is a part of longer bytes, such as `user:password`, it begins at one of three positions in a
@@ -266,10 +247,7 @@ fn forms(secret: &str) -> Vec<Form> {
                 let encoded = alphabet.encode(&bytes);
                 let from = (shift * 8).div_ceil(6);
                 let to = bytes.len() * 8 / 6;
-                all.extend(encoded.get(from..to).map(|text| Form {
-                    text: text.to_owned(),
-                    is_word: false,
-                }));
+                all.extend(encoded.get(from..to).map(str::to_owned));
             }
         }
     }
@@ -497,10 +475,10 @@ mod tests {
     }
 
     #[test]
-    fn a_short_secret_is_masked_only_as_a_word_of_a_value() {
+    fn a_short_secret_is_masked_in_values_and_not_in_names() {
         let value = r#"{"admin": ["admin", "administrator", "k=admin&a=b", "%20admin", 1]}"#;
         let masked = mask("admin").value(&Value::from_json(value).unwrap());
-        let expected = r#"{"admin":["***","administrator","k=***&a=b","%20***",1]}"#;
+        let expected = r#"{"admin":["***","***istrator","k=***&a=b","%20***",1]}"#;
         assert_eq!(masked.to_json(), expected);
         let basic = STANDARD.encode("user:admin1");
         let masked = mask("admin1").text(&format!("Basic {basic}")).unwrap();

@@ -2,7 +2,7 @@
 //! they are removed from its result.
 
 use super::callback::Callbacks;
-use super::mask::{MIN_PART, Mask};
+use super::mask::{MIN_UNUSUAL, Mask};
 use super::secret_command::SecretCommand;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -158,7 +158,7 @@ impl SecretSources {
 /// Returns true if an API key is masked in results. A short key is not: local servers accept any key, and a key such as
 /// `test` would occur in every answer.
 pub(super) fn is_hidden_key(key: &str) -> bool {
-    key.len() >= MIN_PART
+    key.len() >= MIN_UNUSUAL
 }
 
 /// Returns true if a name matches a pattern, in which a `*` matches any text.
