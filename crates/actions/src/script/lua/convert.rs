@@ -11,8 +11,8 @@ use windlass_value::first_chars;
 /// Up to this number, a double represents every integer exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The member of a table's metatable with the length of the array that the table was made from.
-const ARRAY_LENGTH: &str = "array_length";
+/// The member of a table's metatable that says that the table was made from an array.
+const IS_ARRAY: &str = "is_array";
 
 /// A value that JSON cannot represent.
 #[derive(Debug, thiserror::Error)]
@@ -75,7 +75,7 @@ pub(super) fn to_lua(lua: &State, value: &Value) -> LuaResult<LuaValue> {
             }
             if items.last().is_none() || items.iter().any(Value::is_null) {
                 let metatable = lua.create_table()?;
-                metatable.raw_set(ARRAY_LENGTH, items.len())?;
+                metatable.raw_set(IS_ARRAY, true)?;
                 table.set_metatable(Some(metatable))?;
             }
             LuaValue::Table(table)
@@ -165,18 +165,17 @@ impl Reader {
         self.object(numbered.chain(others).filter(|(_, item)| !item.is_nil()))
     }
 
-    /// Returns the items of a table that was made from an empty array or one with null. The script may have changed
-    /// them. Returns `None` for any other table, and if the table has another key than the numbers from 1.
+    /// Returns the items of a table that was made from an empty array or one with null, up to the last one that is not
+    /// nil: a script may have removed items, so nulls at the end are lost. Returns `None` for any other table, and if the table has another key than the numbers from 1.
     fn array_with_nulls(
         &mut self,
         table: &Table,
     ) -> Result<Option<Vec<LuaValue>>, ConversionErrorKind> {
-        let length = table
-            .metatable()
-            .and_then(|own| own.raw_get::<usize>(ARRAY_LENGTH).ok());
-        let Some(mut length) = length else {
+        let is_array = |own: Table| own.raw_get(IS_ARRAY).unwrap_or(false);
+        if !table.metatable().is_some_and(is_array) {
             return Ok(None);
-        };
+        }
+        let mut length = 0;
         for pair in table.pairs::<LuaValue, LuaValue>() {
             let (key, _) = pair.map_err(ConversionErrorKind::Unreadable)?;
             match key.as_integer().map(usize::try_from) {
