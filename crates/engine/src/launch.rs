@@ -5,7 +5,8 @@ use super::turns::{CONCURRENCY_LABEL, Turns};
 use super::workflow::Workflow;
 use super::{EngineError, ErrorCode, Inspector, RunBackend, StartOptions, called, new_id};
 use crate::scheduler::{
-    CallWorkflow, ChildCall, PARENT_LABEL, ScheduleError, Start, Update, Watcher, child_id, watch,
+    CallWorkflow, ChildCall, PARENT_LABEL, STUBS_LABEL, ScheduleError, Start, Update, Watcher,
+    child_id, watch,
 };
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, HashMap};
@@ -24,9 +25,6 @@ pub(super) const MAX_DEPTH: usize = 16;
 
 /// The label of a child run with its depth.
 pub(super) const DEPTH_LABEL: &str = "windlass.depth";
-
-/// The label of a run whose actions are answered from a file of stubs, instead of being carried out.
-const STUBS_LABEL: &str = "windlass.stubs";
 
 /// Wait between two tries to start a child run, while the engine has no room for it or the store refuses writes.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@ use super::{
     Engine, EngineError, REQUEST_LABEL, START_LABEL, StartOptions, Started, Workflow, new_id, now,
 };
 use crate::launch::DEPTH_LABEL;
-use crate::scheduler::{Loader, PARENT_LABEL, ScheduleError, Start};
+use crate::scheduler::{Loader, PARENT_LABEL, ScheduleError, Start, check_stubs};
 use crate::state::adopt_writes;
 use windlass_expression::holds_sealed;
 use windlass_machine::program::Program;
@@ -58,6 +58,7 @@ impl Engine {
             });
         }
         let workflow = self.workflow_of(&header)?;
+        check_stubs(&header, &workflow.loaded)?;
         let id = Name::from(options.id.unwrap_or_else(|| new_id(&header.workflow)));
         let mut labels = header.labels;
         // These belong to the request that started the retried run.

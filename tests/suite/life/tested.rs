@@ -298,6 +298,30 @@ cases:
 }
 
 #[test]
+fn a_run_with_stubs_does_not_continue_without_them() {
+    let folder = Folder::new();
+    folder.file(
+        "w.yaml",
+        "actions:\n  go: { type: waitForSignal, signal: go }\n  write: { type: shell, run: touch written }\n",
+    );
+    folder.file("stubs.json", r#"{"write": {"exitCode": 1}}"#);
+    let mut owner = folder.start(&["run", "w.yaml", "--id", "w", "--stub", "stubs.json"]);
+    while !folder.run(&["status", "w"]).out.contains("signal `go`") {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    let refused = folder.run(&["resume", "w"]);
+    refused.left(3, &["repeat --stub FILE"]);
+    let mut owner = folder.start(&["resume", "w", "--stub", "stubs.json"]);
+    folder.run(&["signal", "w", "go"]).left(0, &[]);
+    assert_eq!(owner.wait().unwrap().code(), Some(1));
+    let retried = folder.run(&["retry", "w"]);
+    retried.left(3, &["repeat --stub FILE"]);
+    assert!(!folder.path().join("written").exists());
+}
+
+#[test]
 fn a_run_with_stubs_has_no_effect_of_a_stubbed_action() {
     let folder = Folder::new();
     folder.file(

@@ -49,6 +49,7 @@ pub use manual::{ManualDriver, ReplyReceiver};
 pub use metrics::Metrics;
 pub use printed::{OutputLine, OutputLog};
 pub use rates::{RateLimitWait, Rates, remove_old_rates};
+pub use recovery::{STUBS_LABEL, check_stubs};
 pub use traces::{SpanSink, TraceSpan};
 pub use wait_registry::{Queued, WaitRegistry};
 pub use watch::{Update, Updates, Watcher, Watchers, watch};

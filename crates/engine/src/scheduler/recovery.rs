@@ -14,7 +14,7 @@ use windlass_expression::holds_sealed;
 use windlass_machine::program::ProgramHash;
 use windlass_machine::{Event, RunStatus};
 use windlass_model::model::Name;
-use windlass_store::{Placement, QUARANTINE_LABEL, StoreError};
+use windlass_store::{Placement, QUARANTINE_LABEL, RunHeader, StoreError};
 use windlass_value::time::Timestamp;
 
 /// Maximum number of due runs that are loaded at a time. It is limited because all other runs wait meanwhile.
@@ -31,6 +31,25 @@ const MAX_LOAD_ATTEMPTS: u32 = 3;
 
 /// Maximum length of the reason in the label of a parked run, in characters.
 const MAX_REASON_BYTES: usize = 500;
+
+/// The label of a run whose actions are answered from a file of stubs, instead of being carried out.
+pub const STUBS_LABEL: &str = "windlass.stubs";
+
+/// Refuses a run with stubs in a process without any: its actions would have their real effects.
+///
+/// # Errors
+/// Returns [`ScheduleError::Unloadable`].
+pub fn check_stubs(header: &RunHeader, loaded: &Loaded) -> Result<(), ScheduleError> {
+    match header.labels.contains_key(STUBS_LABEL) && !loaded.registry.has_stubs() {
+        true => Err(ScheduleError::Unloadable {
+            run: header.id.clone(),
+            reason: String::from(
+                "it was started with --stub, and its actions would have their real effects: repeat --stub FILE",
+            ),
+        }),
+        false => Ok(()),
+    }
+}
 
 /// Loads a program. A panic of the loader becomes an error of the run.
 fn load_program(
@@ -120,6 +139,7 @@ impl Driver {
             return Ok(status);
         }
         let loaded = self.program(run, stored.header.program)?;
+        check_stubs(&stored.header, &loaded)?;
         if loaded.program.secure && holds_sealed(&stored.state) {
             return Err(ScheduleError::Sealed(run.clone()));
         }
