@@ -81,7 +81,7 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
                 Ok(owner) if owner.releases => {
                     let pid = owner.pid;
                     let message = format!(
-                        "process {pid} took the store over, and releases it when its actions have ended"
+                        "process {pid} took the store over, and releases it when its actions have ended, or after 10 s"
                     );
                     (message, RETRY_EVERY)
                 }

@@ -32,6 +32,9 @@ use windlass_server::client::{Client, ClientError};
 /// Maximum time for effects in flight to end when this process exits.
 const GRACE: Duration = Duration::from_secs(3);
 
+/// Maximum time for effects in flight to end when a server requests the store. All runs stand still meanwhile.
+const RELEASE_TIME: Duration = Duration::from_secs(10);
+
 /// Time after which a server that does not answer is tried again.
 const RECONNECT_DELAY: Duration = Duration::from_millis(500);
 
@@ -517,13 +520,14 @@ impl Session {
         Ok(())
     }
 
-    /// Waits until a server requests the store, and until the effects in flight have ended. Starts no more effects
-    /// meanwhile. Then [`Session::release`] must be called.
+    /// Waits until a server requests the store, and until the effects in flight have ended, at most for
+    /// [`RELEASE_TIME`]. Starts no more effects meanwhile. Then [`Session::release`] must be called.
     pub async fn drain_for_server(&self) {
         // The result is ignored: the session has the sender, so the channel is open.
         let _ = self.requested.subscribe().wait_for(|is| *is).await;
         if let Role::Owned { engine, .. } = &self.role {
-            engine.drain().await;
+            // The result is ignored: the server repeats the effects that have not ended, with the same keys.
+            let _ = tokio::time::timeout(RELEASE_TIME, engine.drain()).await;
         }
     }
 
@@ -536,7 +540,8 @@ impl Session {
         release(role).await;
         let deadline = Instant::now() + RETRY_TIME;
         while Instant::now() < deadline {
-            if self.setup.client().await.is_ok() {
+            let owner = self.setup.client().await;
+            if owner.is_ok_and(|client| client.owner().is_some_and(|owner| owner.serves)) {
                 let note = "note: a server has taken the store over, and executes the runs";
                 self.setup.screen.say(note);
                 return;
