@@ -16,6 +16,8 @@ use std::ops::Range;
 
 /// Maximum number of bytes that are read to repair one text. It limits the number of repairs of a large text.
 const MAX_READ: usize = 16 * 1024 * 1024;
+/// Maximum number of lines before an error that are left out.
+const MAX_LEFT_OUT: usize = 4;
 /// Maximum number of times that a text is read.
 const MAX_REPAIRS: usize = 500;
 
@@ -265,13 +267,20 @@ impl<'t> RepairedLines<'t> {
         (without, attempt)
     }
 
-    /// Reads the text before the line at which the reader stopped, with all brackets closed.
+    /// Reads the text before the line at which the reader stopped, with all brackets closed. The error may be in one of
+    /// the lines before it: then these are left out, too.
     fn before(&self, stop: Stop, open: &[(Span, char)]) -> (Self, Attempt) {
         let mut before = self.clone();
-        before.lines.truncate(stop.0);
-        let last = before.lines.len().saturating_sub(1);
-        let closed = before.repaired(last, close_all, &closing_of_all(open));
-        let before = closed.unwrap_or(before);
+        for left_out in 0..MAX_LEFT_OUT {
+            before.lines.truncate(stop.0.saturating_sub(left_out));
+            let last = before.lines.len().saturating_sub(1);
+            let closed = before.repaired(last, close_all, &closing_of_all(open));
+            let closed = closed.unwrap_or_else(|| before.clone());
+            let attempt = closed.read();
+            if attempt.error.is_none() {
+                return (closed, attempt);
+            }
+        }
         let attempt = before.read();
         (before, attempt)
     }
@@ -393,6 +402,10 @@ mod tests {
         let broken = "a: [1\n- {{ x\n".repeat(20_000);
         let read = read_repaired(&broken, None);
         assert!(read.range.end <= broken.len());
+        let keys = (0..20_000).map(|key| format!("k{key}: 1\nhalf\n"));
+        let half = keys.collect::<String>();
+        let read = tree(&read_repaired(&half, None), &half);
+        assert!(read.starts_with("{k0=1 half=~ k1=1"), "{read}");
         let minified = format!("{{{}", "\"a\": 1 2, ".repeat(50_000));
         let read = read_repaired(&minified, Some(17));
         assert!(read.range.end <= minified.len());
