@@ -64,10 +64,7 @@ fn setting(url: &Url, causes: &str) -> Option<String> {
         };
         return Some(format!("SSL_CERT_FILE: {} {problem}", file.display()));
     }
-    let set = proxy::variables(url)
-        .into_iter()
-        .find(|name| value(name).is_some())?;
-    Some(format!("{set} is set"))
+    proxy::variable(url).map(|(name, _)| format!("{name} is set"))
 }
 
 fn has_certificate(text: &[u8]) -> bool {

@@ -7,24 +7,24 @@ use reqwest::Url;
 use std::env::var;
 use windlass_model::model::Fault;
 
-/// The schemes of proxies that the client library reads. It then refuses those of SOCKS by itself.
+/// The schemes of proxies that the client library reads. It has an error of its own for those of SOCKS.
 const SCHEMES: [&str; 6] = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"];
 
-/// Returns the environment variables that can name the proxy for an address. The first that is not empty is used.
-pub(super) fn variables(url: &Url) -> [&'static str; 4] {
-    match url.scheme() {
+/// Returns the environment variable that has the proxy for an address, and its value.
+pub(super) fn variable(url: &Url) -> Option<(&'static str, String)> {
+    let names = match url.scheme() {
         "https" => ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"],
         _ => ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"],
-    }
+    };
+    let mut set = names
+        .into_iter()
+        .filter_map(|name| Some((name, var(name).ok()?)));
+    set.find(|(_, value)| !value.is_empty())
 }
 
 /// Returns a fault if the variable with the proxy for an address is not the address of a proxy.
 pub(super) fn check(url: &Url) -> Result<(), Fault> {
-    let set = variables(url).into_iter().find_map(|name| {
-        let value = var(name).ok().filter(|value| !value.is_empty())?;
-        Some((name, value))
-    });
-    let Some((name, _)) = set.filter(|(_, value)| !is_proxy(value)) else {
+    let Some((name, _)) = variable(url).filter(|(_, value)| !is_proxy(value)) else {
         return Ok(());
     };
     let without = ["NO_PROXY", "no_proxy"];
@@ -56,7 +56,7 @@ mod tests {
     use super::is_proxy;
 
     #[test]
-    fn misspelt_addresses_are_no_proxies() {
+    fn misspelt_addresses_are_refused() {
         for value in [
             "proxy:3128",
             "user:p@proxy",
