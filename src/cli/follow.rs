@@ -123,15 +123,26 @@ pub async fn follow_existing(
     begin: impl AsyncFnOnce(&mut Session, &View) -> Result<Vec<String>, Failure>,
 ) -> Result<Exit, Failure> {
     let view = View::new(global, screen, &args.handlers, &args.events, &args.output);
-    let mut session = Session::attach(Setup::existing(global, screen, args)?).await?;
-    session.warn_ignored_flags(&args.handlers, false);
+    let setup = Setup::existing(global, screen, args)?;
+    in_session(setup, &args.handlers, async |session, signals| {
+        let runs = begin(session, &view).await?;
+        follow(session, &runs, &view, signals).await
+    })
+    .await
+}
+
+/// Works with existing runs in a session with the store, and closes the session.
+pub async fn in_session<T>(
+    setup: Setup,
+    handlers: &HandlerArgs,
+    work: impl AsyncFnOnce(&mut Session, &mut Signals) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let mut session = Session::attach(setup).await?;
+    session.warn_ignored_flags(handlers, false);
     let mut signals = Signals::new()?;
-    let exit = match begin(&mut session, &view).await {
-        Ok(runs) => follow(&mut session, &runs, &view, &mut signals).await,
-        Err(failure) => Err(failure),
-    };
+    let done = work(&mut session, &mut signals).await;
     session.close(&mut signals).await;
-    exit
+    done
 }
 
 /// If a run waits because its workflow limits the number of concurrent runs, prints which run must end first.

@@ -1,9 +1,9 @@
 //! `windlass retry`: starts unsuccessful runs again, as new runs, and follows them.
 
-use super::args::{Global, OwnerArgs, RetryArgs};
+use super::args::{Global, RetryArgs};
 use super::control::{print_dry_run, select_runs};
 use super::exit::{Exit, Failure};
-use super::follow::{View, follow_existing};
+use super::follow::{View, follow, in_session};
 use super::inputs;
 use super::oneliner::exit_of_poll;
 use super::output::{self, Format, Screen};
@@ -30,10 +30,21 @@ pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<
         true => Some(FAILED_ITEMS),
         false => args.from.as_deref(),
     };
-    let mut begun = Vec::new();
-    let begin = async |session: &mut Session, _: &View| {
-        let place = from.map(|from| format!(" from {from}")).unwrap_or_default();
-        let mut ids = Vec::new();
+    let place = from.map(|from| format!(" from {from}")).unwrap_or_default();
+    let owner = &args.owner;
+    let view = View::new(
+        global,
+        screen,
+        &owner.handlers,
+        &owner.events,
+        &owner.output,
+    );
+    let setup = Setup::existing(global, screen, owner)?;
+    if args.detach {
+        require_server(&setup).await?;
+    }
+    let work = async |session: &mut Session, signals: &mut Signals| {
+        let mut begun = Vec::new();
         for run in &runs {
             let id = match &args.id {
                 Some(id) => inputs::run_id(id)?,
@@ -41,39 +52,20 @@ pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<
             };
             session.retry(run, &id, from).await?;
             screen.say(format!("run {id}, {run} once more{place}"));
-            ids.push(id);
+            begun.push(id);
         }
-        begun.clone_from(&ids);
-        Ok(ids)
+        let exit = match args.detach {
+            true => Exit::Succeeded,
+            false => follow(session, &begun, &view, signals).await?,
+        };
+        Ok((begun, exit))
     };
-    if args.detach {
-        return leave(global, screen, &args.owner, begin).await;
+    let (begun, exit) = in_session(setup, &owner.handlers, work).await?;
+    match (&*begun, owner.output.output) {
+        (_, Format::Table) if args.detach => output::print(begun.join("\n"))?,
+        (_, format) if args.detach => output::list(format, &begun)?,
+        ([run], _) => return exit_of_poll(global, screen, run, exit).await,
+        _ => {}
     }
-    let exit = follow_existing(global, screen, &args.owner, begin).await?;
-    match &*begun {
-        [run] => exit_of_poll(global, screen, run, exit).await,
-        _ => Ok(exit),
-    }
-}
-
-/// Starts runs in the server that owns the store, prints their ids, and does not follow them.
-async fn leave(
-    global: &Global,
-    screen: Screen,
-    args: &OwnerArgs,
-    begin: impl AsyncFnOnce(&mut Session, &View) -> Result<Vec<String>, Failure>,
-) -> Result<Exit, Failure> {
-    let view = View::new(global, screen, &args.handlers, &args.events, &args.output);
-    let setup = Setup::existing(global, screen, args)?;
-    require_server(&setup).await?;
-    let mut session = Session::attach(setup).await?;
-    session.warn_ignored_flags(&args.handlers, false);
-    let begun = begin(&mut session, &view).await;
-    session.close(&mut Signals::new()?).await;
-    let runs = begun?;
-    match args.output.output {
-        Format::Table => output::print(runs.join("\n"))?,
-        format => output::list(format, &runs)?,
-    }
-    Ok(Exit::Succeeded)
+    Ok(exit)
 }
