@@ -691,13 +691,14 @@ impl RunState {
     pub fn visible_variables(&self, cursor: CursorId) -> Value {
         let mut variables = self.variables_of(cursor).clone();
         if let Value::Object(map) = &mut variables {
-            let mut hidden = RUN_VARIABLES
+            let own = RUN_VARIABLES
                 .iter()
                 .filter(|name| name.starts_with(OWN_KEYS));
-            if hidden.any(|name| map.contains_key(*name)) {
-                Arc::make_mut(map).retain(|name, _| {
-                    !name.starts_with(OWN_KEYS) || !RUN_VARIABLES.contains(&&**name)
-                });
+            for name in own {
+                // Only a map that has the variable is copied.
+                if map.contains_key(*name) {
+                    Arc::make_mut(map).shift_remove(*name);
+                }
             }
         }
         variables
