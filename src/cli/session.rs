@@ -32,7 +32,7 @@ use windlass_server::client::{Client, ClientError};
 /// Maximum time for effects in flight to end when this process exits.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Maximum time for effects in flight to end when a server requests the store. All runs stand still meanwhile.
+/// Maximum time for effects in flight to end when a server requests the store. No run makes progress in this time.
 const RELEASE_TIME: Duration = Duration::from_secs(10);
 
 /// Time after which a server that does not answer is tried again.
