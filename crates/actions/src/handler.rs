@@ -9,7 +9,7 @@ use super::json;
 use super::mask::MASK;
 use super::process::{ProcessError, ProcessOutput, Processes, Spec};
 use super::shell::files;
-use super::stub::{Stubs, stand_in};
+use super::stub::Stubs;
 use super::{Attempt, Executor};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,10 +57,6 @@ impl Handlers {
         }
     }
 
-    pub(super) fn has_stubs(&self) -> bool {
-        !self.stubs.is_empty()
-    }
-
     pub(super) fn add(&mut self, name: Name, target: HandlerTarget) {
         let target = match target {
             HandlerTarget::Command(argv) => Target::Command(argv),
@@ -100,18 +96,27 @@ impl Handlers {
         self.targets.keys().map(|name| &**name)
     }
 
-    /// Returns true if an action that needs this handler gets an answer: from the handler or from a stub.
-    pub(super) fn answers(&self, name: &str, action: &str) -> bool {
-        self.target(name).is_some() || self.stubs.has_stub(name, action)
+    /// Returns true if this handler is registered, or a stub has its name.
+    pub(super) fn answers(&self, name: &str) -> bool {
+        self.target(name).is_some() || self.stubs.has_stub(name, &[], name)
     }
 
-    /// Returns true if a stub answers the HTTP calls of this action.
-    pub(super) fn stubs_http(&self, action: &str) -> bool {
-        self.stubs.has_stub("Http", action)
+    pub(super) fn stubs(&self) -> &Stubs {
+        &self.stubs
     }
 
-    pub(super) fn stub_names(&self) -> impl Iterator<Item = &str> {
-        self.stubs.names()
+    pub(super) fn stubs_mut(&mut self) -> &mut Stubs {
+        &mut self.stubs
+    }
+
+    /// Returns the stubs if one of them answers this call. A registered handler has priority over a stub.
+    pub(super) fn stubs_for(&self, request: &Request) -> Option<&Stubs> {
+        let has_handler = || {
+            Self::EXECUTORS.contains(&&*request.executor)
+                && name_and_input(request)
+                    .is_ok_and(|(name, _)| self.target(self.resolve_name(name, request)).is_some())
+        };
+        (self.stubs.has_stub_for(request) && !has_handler()).then_some(&self.stubs)
     }
 
     async fn call(&self, request: &Request) -> Result<Value, Fault> {
@@ -129,37 +134,18 @@ impl Handlers {
     }
 
     /// Returns the name whose handler answers a request. A request may have several names: returns the first with a
-    /// handler. If none has a handler, returns the first with a stub, and if none has a stub, `name`.
+    /// handler, or `name` if none has a handler.
     fn resolve_name<'r>(&self, name: &'r str, request: &'r Request) -> &'r str {
         let others = request.inputs.get(HANDLER_NAMES).and_then(Value::as_array);
         let others = others.into_iter().flatten().filter_map(Value::as_str);
-        let names: Vec<&str> = [name].into_iter().chain(others).collect();
-        let registered = names.iter().find(|name| self.target(name).is_some());
-        let stubbed = || {
-            let mut names = names.iter();
-            names.find(|name| self.stubs.has_stub(name, &request.action))
-        };
-        registered.or_else(stubbed).copied().unwrap_or(name)
+        let mut names = [name].into_iter().chain(others);
+        names
+            .find(|name| self.target(name).is_some())
+            .unwrap_or(name)
     }
 
-    /// Returns a stub's answer, which replaces the answer of a server. The action's own stub has precedence over the
-    /// stub of all HTTP calls.
-    pub(super) fn instead_of_http(&self, request: &Request) -> Option<Result<Value, Fault>> {
-        let answer = self.stubs.answer("Http", request)?;
-        Some(answer.map_err(as_transient).and_then(as_reply))
-    }
-
-    /// Returns the result of a stub that replaces the effect of an action without a handler. The stub has the name of
-    /// the action or of its executor.
-    pub(super) fn instead_of_effect(&self, request: &Request) -> Option<Result<Value, Fault>> {
-        if Self::EXECUTORS.contains(&&*request.executor) {
-            return None;
-        }
-        let answer = self.stubs.next(&request.executor, request)?;
-        Some(stand_in(request, answer))
-    }
-
-    /// Returns the answer of the handler to this input. Without a handler, returns the answer of a stub.
+    /// Returns the answer of the handler to this input. Without a handler, returns the answer of the stub with its
+    /// name.
     pub(super) async fn ask(
         &self,
         name: &str,
@@ -167,7 +153,7 @@ impl Handlers {
         request: &Request,
     ) -> Result<Value, Fault> {
         match self.target(name) {
-            None => match self.stubs.answer(name, request) {
+            None => match self.stubs.answer_of_handler(name) {
                 Some(answer) => answer.map_err(as_transient),
                 None => Err(unknown("handler", name, self.names())),
             },

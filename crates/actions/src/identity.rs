@@ -27,7 +27,7 @@ pub(super) async fn signed(
     let Some(name) = IDENTITIES.into_iter().find(named) else {
         return Ok(None);
     };
-    if !handlers.answers(name, "") {
+    if !handlers.answers(name) {
         if has_secret(name, authentication) {
             return Ok(None);
         }

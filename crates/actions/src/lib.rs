@@ -70,7 +70,7 @@ pub use registry::{Registry, required_feature};
 pub use script::{interpreter, lua_worker, syntax_mistakes};
 pub use secrets::{SecretSources, fits_pattern};
 pub use state::SharedState;
-pub use stub::stand_in;
+pub use stub::Stubs;
 pub use webhook::{check_webhook, signature_header};
 
 use std::future::Future;

@@ -33,6 +33,7 @@ use super::secrets::{ResolvedSecrets, SecretSources, Secrets};
 use super::secure;
 use super::shell::Shell;
 use super::state::{SharedState, StateAction};
+use super::stub::Stubs;
 use super::untrusted;
 use super::{Attempt, Executor};
 use serde::Serialize;
@@ -177,6 +178,17 @@ impl Registry {
         layered
     }
 
+    /// Returns this registry for a workflow whose actions have these titles. A stub may be named by a title.
+    #[must_use]
+    pub fn with_titles<'a>(mut self, titles: impl Iterator<Item = (&'a Name, &'a str)>) -> Self {
+        if self.has_stubs() {
+            Arc::make_mut(&mut self.handlers)
+                .stubs_mut()
+                .add_titles(titles);
+        }
+        self
+    }
+
     /// Returns this registry for a workflow that calls each host at most at these rates.
     #[must_use]
     pub fn with_rates(&self, rates: &[HostRate]) -> Self {
@@ -265,7 +277,19 @@ impl Registry {
     /// Returns true if this registry has stubs: answers from a file that replace calls.
     #[must_use]
     pub fn has_stubs(&self) -> bool {
-        self.handlers.has_stubs()
+        !self.handlers.stubs().is_empty()
+    }
+
+    /// Returns the stubs, which answer calls whether or not a handler is registered.
+    #[must_use]
+    pub fn stubs(&self) -> &Stubs {
+        self.handlers.stubs()
+    }
+
+    /// Returns true if a stub answers this call, so that it has no effect.
+    #[must_use]
+    pub fn is_stubbed(&self, request: &Request) -> bool {
+        self.handlers.stubs_for(request).is_some()
     }
 
     /// Returns the callbacks: the addresses at which requests can send signals to a run.
@@ -357,22 +381,21 @@ impl Registry {
         own.chain(Handlers::EXECUTORS)
     }
 
-    /// Returns true if an action that needs this handler gets an answer: from the handler, or from a stub for the
-    /// handler or for the action.
+    /// Returns true if this handler is registered, or a stub has its name.
     #[must_use]
-    pub fn answers(&self, handler: &str, action: &str) -> bool {
-        self.handlers.answers(handler, action)
+    pub fn answers(&self, handler: &str) -> bool {
+        self.handlers.answers(handler)
     }
 
-    /// Returns true if a stub answers the HTTP calls of this action.
+    /// Returns true if a stub answers the calls of this action. `handlers` are the names of its handler, if it has one.
     #[must_use]
-    pub fn stubs_http(&self, action: &str) -> bool {
-        self.handlers.stubs_http(action)
+    pub fn has_stub(&self, executor: &str, handlers: &[&str], action: &str) -> bool {
+        self.handlers.stubs().has_stub(executor, handlers, action)
     }
 
-    /// Returns the names of the actions and handlers that have a stub.
+    /// Returns the names of all stubs.
     pub fn stub_names(&self) -> impl Iterator<Item = &str> {
-        self.handlers.stub_names()
+        self.handlers.stubs().names()
     }
 
     /// Returns the names of all handlers of activities and actors, sorted.
@@ -397,10 +420,16 @@ impl Registry {
         request: &Request,
         mut masks: Vec<Arc<Mask>>,
     ) -> Result<Value, Fault> {
+        if let Some(result) = self
+            .handlers
+            .stubs_for(request)
+            .and_then(|stubs| stubs.answer(request))
+        {
+            return result;
+        }
         let quiet = !masks.is_empty() || self.secure.contains(&request.action);
         self.secrets.fetch(request).await?;
-        let is_stubbed = &*request.executor == "http" && self.stubs_http(&request.action);
-        let opened = self.secrets.open(request, is_stubbed)?;
+        let opened = self.secrets.open(request)?;
         match opened {
             None => self.in_working_context(request, masks, quiet).await,
             Some(ResolvedSecrets { request, mask }) => {
@@ -429,6 +458,9 @@ impl Registry {
     /// Returns the host and port to which a request will be sent, if they are known before the attempt.
     #[must_use]
     pub fn host(&self, request: &Request) -> Option<Name> {
+        if self.is_stubbed(request) {
+            return None;
+        }
         let executor = self.executor(&request.executor)?;
         let url = match request.inputs.has_secure() {
             false => executor.destination(request),
@@ -479,16 +511,11 @@ impl Registry {
             return Err(Fault::new(fault_kind::DENIED, what));
         }
         if &*request.executor == "http" {
-            if let Some(answer) = self.handlers.instead_of_http(request) {
-                return answer;
-            }
             // Boxed, because otherwise the future of every attempt would contain the space for this future.
             let signed = Box::pin(identity::signed(&self.handlers, request)).await?;
             if let Some(signed) = signed {
                 return self.run_executor(&signed).await;
             }
-        } else if let Some(answer) = self.handlers.instead_of_effect(request) {
-            return answer;
         }
         self.run_executor(request).await
     }

@@ -25,9 +25,7 @@ impl Handlers {
         };
         let session = session(inputs)?;
         let content = match self.target(name) {
-            None if !self.answers(name, &request.action) => {
-                return Err(unknown("runner", name, self.names()));
-            }
+            None => return Err(unknown("runner", name, self.names())),
             Some(Target::Command(argv)) => {
                 let mut spec = Spec::new(with_session(argv, session.as_deref()), request);
                 spec.stdin = Some(prompt.as_bytes().to_vec());

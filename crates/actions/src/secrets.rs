@@ -14,9 +14,6 @@ use windlass_expression::{
 };
 use windlass_model::model::{CallbackClaim, Fault, Name, Request, fault_kind};
 
-/// The callback address in a request that is not sent, because a stub answers it.
-const NOT_CALLED: &str = "http://callback.invalid/";
-
 /// The prefix of environment variables that contain a secret.
 const VARIABLE: &str = "WINDLASS_SECRET_";
 
@@ -350,12 +347,8 @@ impl Secrets {
     }
 
     /// Replaces the placeholders in a request with the secrets. Also returns a mask for all secrets of the program.
-    /// Returns `None` if the program names no secret. If a stub answers the request, callback addresses need no server.
-    pub fn open(
-        &self,
-        request: &Request,
-        is_stubbed: bool,
-    ) -> Result<Option<ResolvedSecrets>, Fault> {
+    /// Returns `None` if the program names no secret.
+    pub fn open(&self, request: &Request) -> Result<Option<ResolvedSecrets>, Fault> {
         if self.uses.is_empty() {
             return Ok(None);
         }
@@ -408,7 +401,6 @@ impl Secrets {
                         addresses.push(address.clone());
                         Some(address)
                     }
-                    Err(_) if is_stubbed => Some(NOT_CALLED.to_owned()),
                     Err(why) => {
                         no_address = Some(why);
                         None

@@ -1,6 +1,7 @@
-//! Stubs: answers from a file for handlers that are not registered, so that a workflow can be tested without the
-//! systems that it calls. A handler always has priority over a stub.
+//! Stubs: answers from a file that replace the effects of actions, in `run` and in `test`. With them, a workflow can be
+//! tested without the systems that it calls.
 
+use super::append::simulate_append;
 use super::handler::{as_reply, as_transient, of_connector};
 use super::http::of_stub;
 use super::shell::as_command;
@@ -8,39 +9,29 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use windlass_expression::{Object, Value};
-use windlass_model::model::{Fault, Name, Request, StubAnswer, fault_kind};
+use windlass_model::model::{
+    Fault, HANDLER_NAMES, Name, Request, StubAnswer, WORKFLOW, fault_kind,
+};
 
-/// Converts an answer to a result. A failure without a kind gets the kind `usual`.
-fn answer_value(answer: &StubAnswer, usual: &str) -> Result<Value, Fault> {
-    match answer {
-        StubAnswer::Value(value) => Ok(value.clone()),
-        StubAnswer::Error {
-            kind,
-            code,
-            message,
-            output,
-        } => {
-            let mut fault = Fault::new(kind.as_deref().unwrap_or(usual), message.clone());
-            fault.code = code.as_deref().map(Name::from);
-            fault.output = output.clone();
-            Err(fault)
-        }
-    }
-}
-
-/// Returns the result of a call that is not carried out, because this answer replaces it.
+/// Returns the result of a call that is not carried out, because this answer replaces its effect.
 ///
 /// # Errors
-/// Returns the fault that the answer declares.
-pub fn stand_in(request: &Request, answer: &StubAnswer) -> Result<Value, Fault> {
-    let usual = match &*request.executor {
-        "http" => fault_kind::HTTP,
-        "shell" => fault_kind::SHELL,
-        "python" | "lua" | "prolog" => fault_kind::SCRIPT,
-        _ => fault_kind::HANDLER,
+/// Returns the fault that the answer declares, or that the effect would have with these inputs.
+fn stub_result(request: &Request, answer: &StubAnswer) -> Result<Value, Fault> {
+    let (usual, is_transient) = match &*request.executor {
+        "http" => (fault_kind::HTTP, true),
+        "shell" => (fault_kind::SHELL, true),
+        "python" | "lua" | "prolog" => (fault_kind::SCRIPT, true),
+        WORKFLOW => (fault_kind::WORKFLOW, false),
+        _ => (fault_kind::HANDLER, true),
     };
-    let value = answer_value(answer, usual).map_err(as_transient)?;
+    let value = answer_value(answer, usual).map_err(|fault| match is_transient {
+        true => as_transient(fault),
+        false => fault,
+    })?;
     match &*request.executor {
+        // An answer does not know the length of the file, so it replaces only the write.
+        "appendFile" => simulate_append(request),
         "http" => of_stub(as_reply(value), request),
         "connector" => of_connector(value),
         "shell" => as_command(value, request),
@@ -64,11 +55,31 @@ pub fn stand_in(request: &Request, answer: &StubAnswer) -> Result<Value, Fault> 
     }
 }
 
+/// Converts an answer to a result. A failure without a kind gets the kind `usual`.
+fn answer_value(answer: &StubAnswer, usual: &str) -> Result<Value, Fault> {
+    match answer {
+        StubAnswer::Value(value) => Ok(value.clone()),
+        StubAnswer::Error {
+            kind,
+            code,
+            message,
+            output,
+        } => {
+            let mut fault = Fault::new(kind.as_deref().unwrap_or(usual), message.clone());
+            fault.code = code.as_deref().map(Name::from);
+            fault.output = output.clone();
+            Err(fault)
+        }
+    }
+}
+
 /// The stubs by name. Clones share, for each stub, the position in its sequence of answers.
 #[derive(Clone, Default)]
-pub(super) struct Stubs {
+pub struct Stubs {
     /// The stubs, by their names in lower case.
     stubs: BTreeMap<String, Stub>,
+    /// The titles of the workflow's actions. A stub may have the title of an action as its name.
+    titles: BTreeMap<Name, Name>,
 }
 
 #[derive(Clone)]
@@ -93,8 +104,22 @@ impl Stubs {
         self.stubs.insert(name.to_lowercase(), stub);
     }
 
-    pub(super) fn has_stub(&self, handler: &str, action: &str) -> bool {
-        self.stub(handler, action).is_some()
+    /// Adds the titles of a workflow's actions, by action.
+    pub(super) fn add_titles<'a>(&mut self, titles: impl Iterator<Item = (&'a Name, &'a str)>) {
+        if !self.is_empty() {
+            let titles = titles.map(|(action, title)| (action.clone(), Name::from(title)));
+            self.titles.extend(titles);
+        }
+    }
+
+    /// Returns a copy whose sequences are at their first answers.
+    #[must_use]
+    pub fn restarted(&self) -> Self {
+        let mut restarted = self.clone();
+        for stub in restarted.stubs.values_mut() {
+            stub.answer_count = Arc::default();
+        }
+        restarted
     }
 
     /// Returns the names in their original case.
@@ -102,28 +127,70 @@ impl Stubs {
         self.stubs.values().map(|stub| &*stub.name)
     }
 
-    /// Returns the next answer for this handler, or `None` if it has no stub. After the end of a sequence, the last
-    /// answer is repeated.
-    pub(super) fn answer(&self, handler: &str, request: &Request) -> Option<Result<Value, Fault>> {
-        let answer = self.next(handler, request)?;
+    /// Returns true if a stub answers the calls of this action. `handlers` are the names of its handler.
+    pub(super) fn has_stub(&self, executor: &str, handlers: &[&str], action: &str) -> bool {
+        self.stub(executor, handlers, action).is_some()
+    }
+
+    /// Returns true if a stub answers this call.
+    pub(super) fn has_stub_for(&self, request: &Request) -> bool {
+        !self.is_empty() && self.stub_for(request).is_some()
+    }
+
+    /// Returns the result of the call with the next answer of its stub, or `None` if it has no stub. After the end of a
+    /// sequence, the last answer is repeated.
+    #[must_use]
+    pub fn answer(&self, request: &Request) -> Option<Result<Value, Fault>> {
+        if self.is_empty() {
+            return None;
+        }
+        let answer = self.stub_for(request)?.next()?;
+        Some(stub_result(request, answer))
+    }
+
+    /// Returns the next answer of the stub with the name of this handler.
+    pub(super) fn answer_of_handler(&self, handler: &str) -> Option<Result<Value, Fault>> {
+        let answer = self.stubs.get(&handler.to_lowercase())?.next()?;
         Some(answer_value(answer, fault_kind::HANDLER))
     }
 
-    /// Returns the next answer as it is in the file of stubs.
-    pub(super) fn next(&self, handler: &str, request: &Request) -> Option<&StubAnswer> {
-        let stub = self.stub(handler, &request.action)?;
-        let last = stub.answers.len().checked_sub(1)?;
-        let next = stub.answer_count.fetch_add(1, Ordering::Relaxed).min(last);
-        stub.answers.get(next)
+    fn stub_for(&self, request: &Request) -> Option<&Stub> {
+        let inputs = request.inputs.revealed();
+        let text = |key: &str| inputs.get(key).and_then(Value::as_str);
+        let own = text(&format!("{}Type", request.executor));
+        let others = inputs.get(HANDLER_NAMES).and_then(Value::as_array);
+        let others = others.filter(|_| own.is_some()).into_iter().flatten();
+        let handlers: Vec<&str> = own
+            .into_iter()
+            .chain(others.filter_map(Value::as_str))
+            .collect();
+        self.stub(&request.executor, &handlers, &request.action)
     }
 
-    /// Returns the stub of the action. If there is no such stub, returns that of the handler, or else that of the
-    /// handler's connector.
-    fn stub(&self, handler: &str, action: &str) -> Option<&Stub> {
-        let connector = handler.split_once('/').map(|(connector, _)| connector);
-        [Some(action), Some(handler), connector]
-            .into_iter()
-            .flatten()
-            .find_map(|name| self.stubs.get(&name.to_lowercase()))
+    /// Returns the stub of the action. If there is no such stub, returns that of the handler, of the handler's
+    /// connector, or of the executor.
+    fn stub(&self, executor: &str, handlers: &[&str], action: &str) -> Option<&Stub> {
+        // An `http` action with pages, and an `operation`, make their requests as `NAME.page`, `NAME.start`, ….
+        let author = action
+            .rsplit_once('.')
+            .filter(|_| executor == "http")
+            .map(|(author, _)| author);
+        let title = |action: &str| self.titles.get(action).map(|title| &**title);
+        let connectors = handlers.iter().filter_map(|name| name.split_once('/'));
+        let names = [Some(action), title(action), author, author.and_then(title)];
+        let names = names.into_iter().flatten();
+        let names = names.chain(handlers.iter().copied());
+        let names = names.chain(connectors.map(|(connector, _)| connector));
+        let mut names = names.chain([executor]);
+        names.find_map(|name| self.stubs.get(&name.to_lowercase()))
+    }
+}
+
+impl Stub {
+    /// Returns the next answer as it is in the file of stubs.
+    fn next(&self) -> Option<&StubAnswer> {
+        let last = self.answers.len().checked_sub(1)?;
+        let next = self.answer_count.fetch_add(1, Ordering::Relaxed).min(last);
+        self.answers.get(next)
     }
 }

@@ -312,6 +312,7 @@ impl Workflows {
                 bundle,
             });
         };
+        self.unused_stubs(&workflow, &mut diagnostics);
         self.check_called(&workflow, &bundle, &mut diagnostics);
         if diagnostics.has_errors() {
             return Err(LoadError::Refused {
@@ -356,12 +357,11 @@ impl Workflows {
         let (workflow, mut diagnostics) = windlass_formats::read(bundle, dialect, &self.caps);
         if let Some(workflow) = &workflow {
             self.missing_handlers(workflow, &mut diagnostics);
-            self.unused_answers(workflow, &mut diagnostics);
             self.missing_secrets(workflow, self.origin, &mut diagnostics);
             self.missing_server(workflow, &mut diagnostics);
             self.warn_unencrypted_values(workflow, &mut diagnostics);
             self.check_permissions(workflow, &mut diagnostics);
-            Self::missing_interpreters(workflow, &mut diagnostics);
+            self.missing_interpreters(workflow, &mut diagnostics);
         }
         (workflow, diagnostics)
     }
@@ -459,6 +459,9 @@ impl Workflows {
         let registry = self.registry.of(source.origin, source.dialect);
         let registry = registry.in_folder(source.folder.as_deref().map(Path::new));
         let registry = registry.with_handlers(&program.handlers);
+        let titled = program.actions.iter();
+        let titled = titled.filter_map(|action| Some((&action.name, action.title.as_deref()?)));
+        let registry = registry.with_titles(titled);
         let registry = match program.rates.is_empty() {
             true => registry,
             false => registry.with_rates(&program.rates),

@@ -4,8 +4,8 @@ use super::load::Workflows;
 use std::collections::BTreeSet;
 use windlass_actions::{IDENTITIES, Registry, has_secret, interpreter, required_feature};
 use windlass_expression::{of_callback, of_environment};
-use windlass_model::hir::{self, HandlerUse};
-use windlass_model::model::Origin;
+use windlass_model::hir::{self, Call, HandlerUse, Step};
+use windlass_model::model::{Origin, WORKFLOW};
 use windlass_source::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 
 /// Maximum number of missing handlers in a message.
@@ -18,11 +18,12 @@ impl Workflows {
     /// run could do half of its work before it needs the connector. All missing connectors are reported at once. Other
     /// handlers are only a warning, because another process may have them.
     pub(super) fn missing_handlers(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
-        let registry = self.registry.with_handlers(&workflow.handlers);
+        let registry = self.registry_of(workflow);
         let uses = workflow.handler_uses();
         let unanswered = |used: &&HandlerUse<'_>| {
-            let answered = |name| registry.answers(name, &used.step.name);
-            !used.names().any(answered)
+            let names: Vec<&str> = used.names().collect();
+            let is_stubbed = registry.has_stub(used.executor, &names, &used.step.name);
+            !is_stubbed && !names.into_iter().any(|name| registry.answers(name))
         };
         let (connectors, others): (Vec<_>, Vec<_>) = uses
             .iter()
@@ -61,28 +62,54 @@ impl Workflows {
         missing_tokens(&registry, workflow, diagnostics);
     }
 
-    /// Warns of stub answers (of `--stub`) that nothing uses and whose names are similar to a name in the workflow. The
-    /// action with the correct name would really be carried out. Answers with other names may be for other workflows.
-    pub(super) fn unused_answers(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+    /// Returns the registry for the workflow: with the handlers that it declares, and with the titles of its actions.
+    fn registry_of(&self, workflow: &hir::Workflow) -> Registry {
+        let calls = workflow.calls().into_iter();
+        let titled = calls.filter_map(|(step, _)| Some((&step.name, step.title.as_deref()?)));
+        let registry = self.registry.with_handlers(&workflow.handlers);
+        registry.with_titles(titled)
+    }
+
+    /// Warns of stubs (of `--stub`) that no action uses: the action that was meant would really be carried out.
+    pub(super) fn unused_stubs(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         let (calls, uses) = (workflow.calls(), workflow.handler_uses());
         let Some((first, _)) = calls.first() else {
             return;
         };
         let asking = calls.iter().flat_map(|(step, call)| {
-            let title = step.title.as_deref();
-            [Some(&*step.name), title, Some(&*call.executor)]
+            let (author, _) = step.name.rsplit_once('.').unwrap_or_default();
+            let title = step.title.as_deref().unwrap_or_default();
+            [&*step.name, author, title, &*call.executor]
         });
         let handlers = uses.iter().flat_map(HandlerUse::names);
         let handlers = handlers.flat_map(|name| [Some(name), name.split('/').next()]);
-        let known: BTreeSet<&str> = asking.chain(handlers).flatten().collect();
+        let known: BTreeSet<&str> = asking.chain(handlers.flatten()).chain(IDENTITIES).collect();
         let is_known = |name: &&str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
+        let (mut others, mut names) = (0, Vec::new());
         for name in self.registry.stub_names().filter(|name| !is_known(name)) {
-            let Some(hint) = did_you_mean(name, known.iter().copied()) else {
-                continue;
-            };
-            let message = format!("the answer for `{name}` is given to no action");
-            diagnostics.push(Diagnostic::warning("unused-answer", first.span, message).hint(hint));
+            match did_you_mean(name, known.iter().copied()) {
+                Some(hint) => {
+                    let message = format!("no action uses the stub `{name}`");
+                    let warning = Diagnostic::warning("unused-stub", first.span, message);
+                    diagnostics.push(warning.hint(hint));
+                }
+                None if names.len() < MAX_NAMED => names.push(format!("`{name}`")),
+                None => others += 1,
+            }
         }
+        // The other names may be those of actions in called workflows.
+        let calls_workflows = calls.iter().any(|(_, call)| &*call.executor == WORKFLOW);
+        if names.is_empty() || calls_workflows {
+            return;
+        }
+        let more = match others {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        let message = format!("no action uses the stubs {}{more}", names.join(", "));
+        let hint =
+            "a stub has the name of an action, of its handler or of its type, such as `http`";
+        diagnostics.push(Diagnostic::warning("unused-stub", first.span, message).hint(hint));
     }
 
     /// Returns what a run needs and this process does not have: the first missing thing, in words.
@@ -109,7 +136,11 @@ impl Workflows {
         origin: Origin,
         diagnostics: &mut Diagnostics,
     ) {
+        let registry = self.registry_of(workflow);
         for (step, call) in workflow.calls() {
+            if is_stubbed(&registry, step, call) {
+                continue;
+            }
             for name in workflow.secrets_of(call) {
                 let is_left = of_environment(&name)
                     .is_some_and(|variable| !call.inputs.needs_variable(variable));
@@ -150,12 +181,11 @@ impl Workflows {
         if self.registry.callbacks().has_server() {
             return;
         }
+        let registry = self.registry_of(workflow);
         for (step, call) in workflow.calls() {
             let secrets = workflow.secrets_of(call);
             let mut signals = secrets.iter().filter_map(|name| of_callback(name));
-            let is_stubbed = self.registry.stubs_http(&step.name)
-                || self.registry.answers(&call.executor, &step.name);
-            if signals.next().is_none() || is_stubbed {
+            if signals.next().is_none() || is_stubbed(&registry, step, call) {
                 continue;
             }
             let message = format!(
@@ -171,8 +201,16 @@ impl Workflows {
 
     /// Refuses actions that this build does not include, and scripts in a language that this machine cannot run. They
     /// are refused before a run starts, because the run could do half of its work before it reaches them.
-    pub(super) fn missing_interpreters(workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+    pub(super) fn missing_interpreters(
+        &self,
+        workflow: &hir::Workflow,
+        diagnostics: &mut Diagnostics,
+    ) {
+        let registry = self.registry_of(workflow);
         for (step, call) in workflow.calls() {
+            if is_stubbed(&registry, step, call) {
+                continue;
+            }
             if let Some(feature) = required_feature(&call.executor) {
                 let message = format!(
                     "this build of Windlass has no `{}`: feature `{feature}`",
@@ -186,6 +224,15 @@ impl Workflows {
                 diagnostics.push(diagnostic.hint(missing));
             }
         }
+    }
+}
+
+/// Returns true if a stub answers the calls of a step. Then it needs neither secrets nor an interpreter.
+fn is_stubbed(registry: &Registry, step: &Step, call: &Call) -> bool {
+    registry.has_stubs() && {
+        let used = HandlerUse::of(step, call);
+        let names: Vec<&str> = used.iter().flat_map(HandlerUse::names).collect();
+        registry.has_stub(&call.executor, &names, &step.name)
     }
 }
 
@@ -232,11 +279,11 @@ fn missing_tokens(registry: &Registry, workflow: &hir::Workflow, diagnostics: &m
         let calls = workflow.calls().into_iter();
         let steps: Vec<_> = calls
             .filter(|(step, call)| {
-                &*call.executor == "http" && signs_in(call) && !registry.stubs_http(&step.name)
+                &*call.executor == "http" && signs_in(call) && !is_stubbed(registry, step, call)
             })
             .map(|(step, _)| step)
             .collect();
-        let Some(first) = steps.first().filter(|_| !registry.answers(name, "")) else {
+        let Some(first) = steps.first().filter(|_| !registry.answers(name)) else {
             continue;
         };
         let named: Vec<&str> = steps

@@ -8,7 +8,7 @@ use crate::scheduler::ScheduleError;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use windlass_actions::{is_append_bookkeeping, simulate_append, stand_in};
+use windlass_actions::{Stubs, is_append_bookkeeping, simulate_append};
 use windlass_expression::{Object, Value};
 use windlass_machine::hosted::RunHost;
 use windlass_machine::{
@@ -16,8 +16,7 @@ use windlass_machine::{
     TimerPurpose, Transition, innermost_iteration,
 };
 use windlass_model::model::{
-    Fault, GET_STATE, HandlerTarget, Name, Request, SET_STATE, StubAnswer, fault_kind,
-    name_of_part, path_part,
+    Fault, GET_STATE, Name, Request, SET_STATE, fault_kind, name_of_part, path_part,
 };
 use windlass_store::{Commit, MemoryStore, Placement, Receipt, RunHeader, Store};
 use windlass_value::time::Timestamp;
@@ -42,9 +41,6 @@ const COMPUTE: [&str; 7] = [
 #[derive(Clone, Debug, Default)]
 pub struct SimulationSpec {
     pub input: Value,
-    /// Answers by action, handler, connector or executor: the answers are used one after the other, and then the last
-    /// one is repeated.
-    pub answers: Vec<(String, HandlerTarget)>,
     /// The signals that arrive at the beginning, before anything waits for them.
     pub signals: Vec<(Name, Value)>,
     /// The signals that arrive whenever something waits for them.
@@ -187,7 +183,7 @@ pub async fn simulate(
 struct Simulation<'a> {
     workflow: &'a Workflow,
     given: &'a SimulationSpec,
-    answers: StubAnswers,
+    stubs: Stubs,
     store: MemoryStore,
     hosted: RunHost,
     now: Timestamp,
@@ -211,7 +207,7 @@ impl<'a> Simulation<'a> {
         Self {
             workflow,
             given,
-            answers: StubAnswers::new(&given.answers),
+            stubs: workflow.loaded.registry.stubs().restarted(),
             store: MemoryStore::default(),
             hosted: RunHost::new(Name::from(RUN), program),
             now: given.now,
@@ -368,12 +364,10 @@ impl<'a> Simulation<'a> {
         let outcome = if lost {
             let fault = Fault::new(fault_kind::CONNECTION, "the connection was lost");
             Some(Err(fault.transient()))
-        } else if &*request.executor == "appendFile" {
-            let answer = self.answers.next(request, self.title(request));
-            let failed = answer.and_then(|answer| stand_in(request, &answer).err());
-            Some(failed.map_or_else(|| simulate_append(request), Err))
-        } else if let Some(answer) = self.answers.next(request, self.title(request)) {
-            Some(stand_in(request, &answer))
+        } else if let Some(result) = self.stubs.answer(request) {
+            Some(result)
+        } else if request.appends() {
+            Some(simulate_append(request))
         } else if matches!(&*request.executor, SET_STATE | GET_STATE) {
             let origin = self.workflow.source.origin;
             Some(state::execute(&self.store, origin, request, self.now))
@@ -550,38 +544,4 @@ impl<'a> Simulation<'a> {
 fn place_of(request: &Request) -> String {
     let place = request.key.split_once('/').map(|(_, place)| place);
     place.unwrap_or(&request.key).to_owned()
-}
-
-/// The stub answers by name, with the number of answers of each name that were used.
-struct StubAnswers(BTreeMap<String, (Vec<StubAnswer>, usize)>);
-
-impl StubAnswers {
-    fn new(given: &[(String, HandlerTarget)]) -> Self {
-        let stubs = given.iter().filter_map(|(name, target)| match target {
-            HandlerTarget::Stub(answers) => Some((name.to_lowercase(), (answers.clone(), 0))),
-            HandlerTarget::Command(_) | HandlerTarget::Url(_) => None,
-        });
-        Self(stubs.collect())
-    }
-
-    /// Returns the next answer for a call. `title` is the title of the call's action.
-    fn next(&mut self, request: &Request, title: Option<&str>) -> Option<StubAnswer> {
-        let handler = request.inputs.get(&format!("{}Type", request.executor));
-        let handler = handler.and_then(Value::as_str);
-        let connector = handler.and_then(|name| name.split_once('/'));
-        let names = [
-            Some(&*request.action),
-            title,
-            handler,
-            connector.map(|(connector, _)| connector),
-            Some(&*request.executor),
-        ];
-        let mut names = names.into_iter().flatten().map(str::to_lowercase);
-        let name = names.find(|name| self.0.contains_key(name))?;
-        let (answers, given) = self.0.get_mut(&name)?;
-        let last = answers.len().checked_sub(1)?;
-        let answer = answers.get((*given).min(last)).cloned();
-        *given += 1;
-        answer
-    }
 }

@@ -61,7 +61,7 @@ async fn test_workflow(given: &JsonObject) -> Result<String, String> {
     let options = LoadOptions {
         dialect,
         siblings: stubs.values,
-        handlers: stubs.handlers.clone(),
+        handlers: stubs.handlers,
         ..LoadOptions::default()
     };
     let text = word("text").unwrap_or_default();
@@ -88,7 +88,6 @@ async fn test_workflow(given: &JsonObject) -> Result<String, String> {
     };
     let spec = SimulationSpec {
         input,
-        answers: stubs.handlers,
         signals: test::signals(given.get("signals").map(value).transpose()?.as_ref())?,
         awaited: stubs.signals,
         state: map("state")?,
@@ -99,7 +98,7 @@ async fn test_workflow(given: &JsonObject) -> Result<String, String> {
     };
     let report = simulate(&workflow, &spec).await;
     let report = report.map_err(|error| error.to_string())?;
-    let warnings = test::unused_answers(&workflow).map(|warning| format!("warning: {warning}\n"));
+    let warnings = test::unused_stubs(&workflow).map(|warning| format!("warning: {warning}\n"));
     Ok(format!(
         "{}{}",
         warnings.collect::<String>(),

@@ -67,13 +67,12 @@ async fn once(
     file: &Path,
 ) -> Result<Exit, Failure> {
     let workflow = windlass_engine::load(file, options)?;
-    unused_answers(&workflow).for_each(|warning| screen.warn(&warning));
+    unused_stubs(&workflow).for_each(|warning| screen.warn(&warning));
     let given = SimulationSpec {
         input: match inputs::stub_input(&args.handlers)? {
             Some(input) if args.input.is_none() && args.set.is_empty() => input,
             _ => inputs::inputs(args.input.as_deref(), &args.set, Some(&workflow))?,
         },
-        answers: options.handlers.clone(),
         awaited: inputs::stub_signals(&args.handlers)?,
         at: args.at.clone(),
         attempt: args.attempt,
@@ -94,9 +93,9 @@ async fn once(
 }
 
 /// Returns the warnings of stubs that no action uses, and whose names are similar to a name in the workflow.
-pub(super) fn unused_answers(workflow: &Workflow) -> impl Iterator<Item = String> {
+pub(super) fn unused_stubs(workflow: &Workflow) -> impl Iterator<Item = String> {
     let warnings = workflow.warnings().sorted().into_iter();
-    let unused = warnings.filter(|one| one.code == "unused-answer");
+    let unused = warnings.filter(|one| one.code == "unused-stub");
     unused.map(|one| match &one.hint {
         Some(hint) => format!("{}: {hint}", one.message),
         None => one.message.clone(),
@@ -236,7 +235,7 @@ async fn play(
         let mut own = case.answers.iter();
         own.any(|(name, _)| message.contains(&format!("`{name}`")))
     };
-    let unknown: Vec<String> = unused_answers(&workflow)
+    let unknown: Vec<String> = unused_stubs(&workflow)
         .filter(|message| own(message))
         .chain(case.expect.unknown_names(workflow.program()))
         .collect();
@@ -245,7 +244,6 @@ async fn play(
     }
     let given = SimulationSpec {
         input: case.input.clone(),
-        answers: options.handlers,
         signals: case.signals.clone(),
         awaited: case.awaited.clone(),
         state: case.state.clone(),

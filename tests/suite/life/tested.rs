@@ -205,7 +205,7 @@ fn one_iteration_and_one_action_say_what_comes_next() {
         "{none:?}"
     );
     let slip = folder.run(&["validate", "poll.yaml", "--stub", "slip.yaml"]);
-    let message = "the answer for `chek` is given to no action";
+    let message = "no action uses the stub `chek`";
     assert!(slip.err.contains(message), "{slip:?}");
     let case = "workflow: poll.yaml\ncases: [{ name: slip, answers: { chek: 1 } }]\n";
     folder.file("slip.test.yaml", case);
@@ -365,8 +365,58 @@ nodes:
     assert!(!folder.path().join("written").exists());
     folder.file("misspelt.json", r#"{"aks": "stubbed"}"#);
     let tested = folder.run(&["test", "tea.yaml", "--stub", "misspelt.json"]);
-    let warning = "the answer for `aks` is given to no action: did you mean `ask`?";
+    let warning = "no action uses the stub `aks`: did you mean `ask`?";
     assert!(tested.err.contains(warning), "{tested:?}");
+}
+
+/// `run` and `test` find the same stub for each call, also for the parts of an action.
+#[test]
+fn a_stub_answers_in_a_run_as_in_a_test() {
+    let folder = Folder::new();
+    folder.file(
+        "child.yaml",
+        "actions: { touch: { type: shell, run: touch written } }\n",
+    );
+    folder.file(
+        "w.yaml",
+        r#"
+actions:
+  called: { type: workflow, workflow: child.yaml }
+  failed: { type: workflow, runAfter: { called: [Succeeded] }, workflow: child.yaml }
+  export:
+    type: operation
+    runAfter: { failed: [Failed] }
+    inputs: { uri: "http://127.0.0.1:1/exports", headers: { key: "${secret:NONE}" } }
+  append: { type: appendFile, runAfter: { export: [Succeeded] }, inputs: { path: written, rows: [1] } }
+outputs:
+  called: "@outputs('called')"
+  kind: "@actions('failed').error.kind"
+  export: "@outputs('export')"
+  rows: "@outputs('append')?['rows']"
+"#,
+    );
+    folder.file(
+        "stubs.yaml",
+        "called: { n: 3 }\nfailed: { error: no }\nappendFile: done\nexport: [{ statusCode: 202, headers: \
+         { location: /1 } }, { statusCode: 202 }, { body: { rows: 5 } }]\nnothing: 1\n",
+    );
+    let tested = folder.run(&["test", "w.yaml", "--stub", "stubs.yaml", "-o", "json"]);
+    let tested: serde_json::Value = serde_json::from_str(&tested.out).unwrap();
+    let ran = folder.run(&["run", "w.yaml", "--stub", "stubs.yaml", "-o", "json"]);
+    // The stub that this workflow does not use may be for its child.
+    assert!(!ran.err.contains("unused-stub"), "{ran:?}");
+    assert!(!ran.err.contains("missing-secret"), "{ran:?}");
+    let outputs: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(outputs, tested["output"], "{ran:?}");
+    assert_eq!(outputs["kind"], "workflow", "{ran:?}");
+    assert_eq!(outputs["called"]["n"], 3, "{ran:?}");
+    assert_eq!(outputs["export"]["body"]["rows"], 5, "{ran:?}");
+    assert!(!folder.path().join("written").exists());
+    let child = folder.run(&["validate", "child.yaml", "--stub", "stubs.yaml"]);
+    assert!(
+        child.err.contains("no action uses the stubs `"),
+        "{child:?}"
+    );
 }
 
 #[test]

@@ -231,7 +231,7 @@ impl Tasks {
         id: EffectId,
         request: Request,
     ) {
-        if request.calls_workflow() {
+        if request.calls_workflow() && !of.registry.is_stubbed(&request) {
             return self.call_workflow(on, &of, id, request);
         }
         let (run, workflow) = (of.run.clone(), of.workflow.clone());

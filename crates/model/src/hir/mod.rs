@@ -149,7 +149,19 @@ pub struct HandlerUse<'a> {
     pub step: &'a Step,
 }
 
-impl HandlerUse<'_> {
+impl<'a> HandlerUse<'a> {
+    /// Returns the handler that a call of a step needs, or `None` if the call needs none.
+    #[must_use]
+    pub fn of(step: &'a Step, call: &'a Call) -> Option<Self> {
+        let name = call.inputs.member(&format!("{}Type", call.executor))?;
+        Some(Self {
+            executor: &call.executor,
+            name,
+            others: others(call),
+            step,
+        })
+    }
+
     /// Returns `name`, then the alternative names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         [self.name]
@@ -169,16 +181,9 @@ impl Workflow {
     #[must_use]
     pub fn handler_uses(&self) -> Vec<HandlerUse<'_>> {
         let calls = self.calls().into_iter();
-        let used = calls.filter_map(|(step, call)| {
-            let name = call.inputs.member(&format!("{}Type", call.executor))?;
-            Some(HandlerUse {
-                executor: &call.executor,
-                name,
-                others: others(call),
-                step,
-            })
-        });
-        used.collect()
+        calls
+            .filter_map(|(step, call)| HandlerUse::of(step, call))
+            .collect()
     }
 
     /// Returns the calls of the workflow, at any depth, in the order of the file.
