@@ -6,9 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use windlass_engine::report::OutcomeReport;
-use windlass_engine::{
-    EngineError, ErrorCode, LoadError, NOTHING_READABLE, ScheduleError, Status, StoreError,
-};
+use windlass_engine::{EngineError, ErrorCode, LoadError, ScheduleError, Status, StoreError};
 use windlass_server::ServeError;
 use windlass_server::client::ClientError;
 
@@ -208,7 +206,7 @@ fn advice(error: &StoreError) -> Option<&'static str> {
             "remove --store and WINDLASS_STORE; `windlass migrate --to` migrates the store to \
              another database"
         }
-        StoreError::Corrupt { what } if what == NOTHING_READABLE => {
+        StoreError::Unreadable => {
             "`windlass restore --replace` restores a backup; without one, move the directory of \
              --state away, and the next run makes a new store"
         }

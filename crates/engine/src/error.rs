@@ -291,6 +291,7 @@ fn of_store(error: &StoreError) -> ErrorCode {
         | StoreError::OtherKind { .. }
         | StoreError::Unopened { .. }
         | StoreError::Corrupt { .. }
+        | StoreError::Unreadable
         | StoreError::Gone { .. }
         | StoreError::Io(_)
         | StoreError::Conflict { .. }

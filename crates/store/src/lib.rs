@@ -59,7 +59,7 @@ pub use keys::MAX_RUN_ID;
 pub use kind::StoreKind;
 pub use memory::MemoryStore;
 pub use raw::{RawRow, raw_record};
-pub use repair::{NOTHING_READABLE, dump_damaged, inspect_damaged, repair};
+pub use repair::{dump_damaged, inspect_damaged, repair};
 pub use rows::{FORMAT, Retention};
 pub use sled::{SledStore, open_read_only};
 pub use state_key::StateKey;
@@ -334,6 +334,9 @@ pub enum StoreError {
         /// The damaged record and its run, if known.
         what: String,
     },
+    /// The store is damaged, and a repair would recover nothing.
+    #[error("the store is damaged: nothing of it can be read")]
+    Unreadable,
     /// The store's files are not at the path where they were opened, so no commit can be acknowledged.
     #[error("the store is gone: {path} was deleted, replaced or hidden by a mount")]
     Gone {

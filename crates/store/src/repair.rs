@@ -20,9 +20,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use windlass_model::model::Name;
 
-/// The message of [`StoreError::Corrupt`] if a repair would recover nothing.
-pub const NOTHING_READABLE: &str = "nothing of it can be read";
-
 const ALONE: FlockArg = FlockArg::LockExclusiveNonblock;
 
 /// The result of a repair.
@@ -37,7 +34,7 @@ pub struct RepairResult {
 /// Makes a new store from the readable part of the store in a state directory.
 ///
 /// # Errors
-/// [`StoreError::Locked`] if a process owns the store, [`StoreError::Corrupt`] if nothing of it can be read,
+/// [`StoreError::Locked`] if a process owns the store, [`StoreError::Unreadable`] if nothing of it can be read,
 /// [`StoreError::Io`] if the disk has not enough space for the new store. After an error, the store is unchanged.
 pub fn repair(dir: &Path) -> Result<RepairResult, StoreError> {
     let path = dir.join(DIRECTORY);
@@ -104,7 +101,7 @@ fn read<D: DiskKv>(path: &Path) -> Result<(Memory, IntegrityReport), StoreError>
         read.is_ok()
     });
     if rows.is_empty() {
-        return Err(corrupt(NOTHING_READABLE));
+        return Err(StoreError::Unreadable);
     }
     let name = path.display().to_string();
     let rows = Rows::fresh(Memory::of(rows, 0), Retention::default(), &name);
