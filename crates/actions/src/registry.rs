@@ -434,7 +434,12 @@ impl Registry {
             None => self.in_working_context(request, masks, quiet).await,
             Some(ResolvedSecrets { request, mask }) => {
                 masks.push(Arc::clone(&mask));
-                mask.outcome(self.in_working_context(&request, masks, quiet).await)
+                let outcome = self.in_working_context(&request, masks, quiet).await;
+                // The output of an append has only what its inputs have. The next append opens its path.
+                match request.appends() && self.secrets.named_by(&request.action).is_empty() {
+                    true => outcome,
+                    false => mask.outcome(outcome),
+                }
             }
         }
     }

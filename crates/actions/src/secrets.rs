@@ -335,10 +335,14 @@ impl Secrets {
         self.callbacks.address(run, signal, claim)
     }
 
+    /// Returns the names of the secrets that an action uses.
+    pub fn named_by(&self, action: &Name) -> &[Name] {
+        self.uses.get(action).map_or(&[], Vec::as_slice)
+    }
+
     /// Runs the command for secrets that no other source has, so that [`Self::open`] finds them in the cache.
     pub async fn fetch(&self, request: &Request) -> Result<(), Fault> {
-        let own = self.uses.get(&request.action);
-        let own: &[Name] = own.map_or(&[], Vec::as_slice);
+        let own = self.named_by(&request.action);
         for name in own.iter().filter(|name| self.denied(name).is_none()) {
             let fetched = self.sources.run_command(name).await;
             fetched.map_err(|message| Fault::new(fault_kind::SECRET, message))?;
@@ -353,8 +357,7 @@ impl Secrets {
             return Ok(None);
         }
         let fault = |message: String| Fault::new(fault_kind::SECRET, message);
-        let own = self.uses.get(&request.action);
-        let own: &[Name] = own.map_or(&[], Vec::as_slice);
+        let own = self.named_by(&request.action);
         let mut values = BTreeMap::new();
         let all: BTreeSet<&Name> = self.uses.values().flatten().collect();
         for name in all.into_iter().filter(|name| of_callback(name).is_none()) {

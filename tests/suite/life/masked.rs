@@ -206,3 +206,31 @@ fn an_empty_secret_is_missing_and_hides_no_other_source() {
     folder.run_with(&empty, &command).left(0, &[]);
     assert_eq!(*requested.lock().unwrap(), ["/?k=full"]);
 }
+
+/// The output of an append is the path that the next append opens.
+#[test]
+fn a_secret_may_be_a_word_of_the_path_of_the_rows() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path().join("sekret-abc123")).unwrap();
+    let (base, _) = serve(|path| {
+        let (headers, body) = page(path, |number| format!("/items?page={number}"));
+        (200, headers, body)
+    });
+    let url = format!("{base}/items");
+    let line = [
+        "paginate",
+        &url,
+        "-H",
+        "key: ${secret:K}",
+        "--next",
+        "body.next",
+        "--items",
+        "body.results",
+        "--to",
+        "sekret-abc123/rows.csv",
+    ];
+    let ran = folder.run_with(&SECRET, &line);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let rows = std::fs::read_to_string(folder.path().join("sekret-abc123/rows.csv")).unwrap();
+    assert_eq!(rows, "id\n1\n2\n3\n");
+}
