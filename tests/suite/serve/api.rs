@@ -646,6 +646,7 @@ async fn runs_are_found_by_text_and_time_and_counted_by_kind() {
     };
     assert_eq!(ids("text=BLUE").await.0, "one");
     assert_eq!(ids("text=tw").await.0, "two");
+    assert_eq!(ids("text=team%3DBlue%20").await.0, "one");
     assert_eq!(ids("text=othe").await.0, "three");
     let (_, list) = ids("").await;
     assert!(list.get("facets").is_none());

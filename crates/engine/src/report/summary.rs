@@ -158,11 +158,20 @@ impl ListFilter {
     }
 }
 
-/// Returns whether the id, the workflow or a label of a run contains this text, which is in lower case.
+/// Returns whether the id, the workflow or a label (`NAME=TEXT`) of a run contains this text, which is in lower case.
 fn names(entry: &RunIndexEntry, text: &str) -> bool {
     let labels = entry.labels().iter();
-    let labels = labels.filter(|(name, _)| !HIDDEN_LABELS.contains(&&***name));
-    let labels = labels.flat_map(|(name, text)| [name.as_str(), text]);
+    let mut labels = labels.filter(|(name, _)| !HIDDEN_LABELS.contains(&&***name));
+    if text.contains('=')
+        && labels
+            .clone()
+            .any(|(name, label)| has(&format!("{name}={label}"), text))
+    {
+        return true;
+    }
+    let labels = labels
+        .by_ref()
+        .flat_map(|(name, text)| [name.as_str(), text]);
     let mut names = labels.chain([&*entry.id, &**entry.workflow()]);
     names.any(|name| has(name, text))
 }
@@ -279,7 +288,8 @@ fn choose(
     filter: &ListFilter,
     behind: Option<&PageCursor>,
 ) -> (ListReport, Vec<Name>) {
-    let text = filter.text.as_deref().map(str::to_lowercase);
+    let text = filter.text.as_deref();
+    let text = text.map(|text| text.trim().to_lowercase());
     let limit = filter.limit.unwrap_or(usize::MAX);
     let mut report = ListReport {
         facets: filter.facets.then(Facets::default),

@@ -564,3 +564,22 @@ fn the_smallest_of_each_type_loads() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
+
+#[test]
+fn a_panel_has_one_field_for_each_key_at_the_place_that_the_file_uses() {
+    for (keys, title) in [
+        ("choices: [go]", "/actions/ask/title"),
+        ("inputs: { choices: [go] }", "/actions/ask/inputs/title"),
+        ("signal: go", "/actions/ask/title"),
+    ] {
+        let text = format!("actions:\n  ask: {{ type: waitForSignal, {keys} }}\n");
+        let bundle = Bundle::single("w.yaml", &text);
+        let panel = panel(&bundle, None, "ask", None).unwrap();
+        let fields = panel.sections.iter().flat_map(|section| &section.fields);
+        let titles: Vec<&str> = fields
+            .filter(|field| field.label == "title")
+            .map(|field| &*field.pointer)
+            .collect();
+        assert_eq!(titles, [title], "{keys}");
+    }
+}

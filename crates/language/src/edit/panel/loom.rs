@@ -6,7 +6,7 @@ use crate::edit::fields::Field;
 use crate::edit::fields::FieldKind::{Choice, Code, Condition, Duration, Expression, Number};
 use crate::schema::root;
 use regex::Regex;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use windlass_engine::Dialect;
 
 impl View<'_> {
@@ -153,22 +153,46 @@ impl View<'_> {
             "branches",
         ];
         let own = self.own.as_object();
-        let fields = self.by_schema(schema, rule, own, "", &skipped);
         let under = rule.and_then(|rule| rule.get("inputs"));
         let under = under
             .map(|under| object_of(schema, under))
             .and_then(|under| under.get("properties"));
-        let inputs = match self.own.get("inputs") {
+        let inputs = self.own.get("inputs");
+        let (beside, below) = twice(own, inputs, rule, under);
+        let inputs = match inputs {
             Some(Value::Object(inputs)) => {
-                self.by_schema(schema, under, Some(inputs), "/inputs", &[])
+                self.by_schema(schema, under, Some(inputs), "/inputs", &beside)
             }
-            None if under.is_some() => self.by_schema(schema, under, None, "/inputs", &[]),
+            None if under.is_some() => self.by_schema(schema, under, None, "/inputs", &beside),
             _ => vec![self.field("inputs", "Inputs", Code, "/inputs")],
         };
+        let skipped: Vec<&str> = skipped.into_iter().chain(below).collect();
+        let fields = self.by_schema(schema, rule, own, "", &skipped);
         vec![
             section("Inputs", inputs),
             section("Action", fields),
             section("Retry", self.retry()),
         ]
     }
+}
+
+/// Returns the keys that an action may have next to `type` and under `inputs`, so that each has one field: those that
+/// belong next to `type`, then those that belong under `inputs`. A key belongs to the place where the file has it. If
+/// the file does not have it, it belongs to the other keys of the action.
+fn twice<'r>(
+    own: Option<&Map<String, Value>>,
+    inputs: Option<&Value>,
+    rule: Option<&'r Value>,
+    under: Option<&Value>,
+) -> (Vec<&'r str>, Vec<&'r str>) {
+    let in_own = |key: &str| own.is_some_and(|own| own.contains_key(key));
+    let in_inputs = |key: &str| inputs.is_some_and(|inputs| inputs.get(key).is_some());
+    let rules = rule.and_then(Value::as_object).into_iter().flatten();
+    let keys = rules.map(|(key, _)| key.as_str());
+    let both: Vec<&str> = keys
+        .filter(|key| under.is_some_and(|under| under.get(key).is_some()))
+        .collect();
+    let is_beside = both.iter().any(|key| in_own(key));
+    both.into_iter()
+        .partition(|key| in_own(key) || (is_beside && !in_inputs(key)))
 }
