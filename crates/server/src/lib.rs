@@ -6,7 +6,7 @@
 //!
 //! The most important types: [`Options`], [`ServeError`], [`ControlSocket`], [`api::Problem`], [`client::ClientError`].
 //!
-//! Test it alone with `cargo test -p windlass-server`.
+//! Test it alone with `cargo test --test suite -- serve::`.
 
 pub mod api;
 pub mod client;

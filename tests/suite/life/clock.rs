@@ -4,6 +4,7 @@
 use super::process::{Following, Place};
 use crate::serve::Start;
 use futures_util::future::join_all;
+use reqwest::Method;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::Command;
@@ -44,12 +45,17 @@ impl Clock {
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = self.place.command(args);
+        self.fake(&mut command);
+        command
+    }
+
+    /// Makes the command use the clock of this place.
+    fn fake(&self, command: &mut Command) {
         command
             .env("LD_PRELOAD", library())
             .env("FAKETIME_TIMESTAMP_FILE", self.file())
             .env("FAKETIME_NO_CACHE", "1")
             .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
-        command
     }
 
     fn follow(&self, args: &[&str]) -> Following {
@@ -120,6 +126,24 @@ fn a_run_without_a_terminal_says_each_minute_what_it_waits_for() {
         .filter(|line| line.starts_with("run r  nap (wait)  until in "))
         .collect();
     assert_eq!(lines.len(), 2, "{stderr}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_of_a_browser_ends_after_thirty_days() {
+    let clock = Clock::new();
+    let state = clock.place.state();
+    let server = Start::new(&state)
+        .token("token")
+        .spawn_with(|command| clock.fake(command));
+    let session = server.ask(Method::POST, "/v1/session");
+    let session = session.bearer_auth("token").send().await.unwrap();
+    let cookie = session.headers()["set-cookie"].to_str().unwrap();
+    let cookie = cookie.split(';').next().unwrap();
+    for (offset, wanted) in [("+2591900s", 200), ("+2592100s", 401)] {
+        clock.set(offset);
+        let call = server.ask(Method::GET, "/v1/me").header("cookie", cookie);
+        assert_eq!(call.send().await.unwrap().status(), wanted, "{offset}");
+    }
 }
 
 #[tokio::test]

@@ -117,7 +117,14 @@ async fn a_view_token_reads_and_a_cookie_replaces_a_token() {
     let (status, _) = answer(forged.header("origin", "http://evil.test")).await;
     assert_eq!(status, 403);
     let (name, value) = cookies[0].0.split_once('=').unwrap();
+    // The first letters of the value are the random id and the start time.
+    let forged = |at: usize| {
+        let new = if &value[at..=at] == "A" { "B" } else { "A" };
+        format!("{name}={}{new}{}", &value[..at], &value[at + 1..])
+    };
     let wrong = [
+        forged(0),
+        forged(27),
         String::from("windlass="),
         format!("{name}="),
         format!("{name}=AAAA"),
@@ -164,12 +171,31 @@ async fn a_view_token_reads_and_a_cookie_replaces_a_token() {
     let message = refused(&["--view-token-file", "x"]);
     assert!(message.contains("NAME ROLE TOKEN"), "{message}");
     let file = dir.path().join("wrong");
-    std::fs::write(&file, "alice admin one\nbob secret view\n").unwrap();
-    let message = refused(&["--token-file", file.to_str().unwrap()]);
-    assert!(
-        message.contains("line 2") && !message.contains("secret"),
-        "{message}"
-    );
+    // A message about a file of tokens contains no token.
+    for (text, line) in [
+        ("", ""),
+        ("# none\n", ""),
+        ("secret more\n", "line 1"),
+        ("alice secret admin\n", "line 1"),
+        ("al/ice view secret\n", "line 1"),
+        ("alice view sécret\n", "line 1"),
+        ("alice admin one\nbob secret view\n", "line 2"),
+        ("alice view secret\nbob view secret\n", "line 2"),
+        ("alice view secret\nalice view other\n", "line 2"),
+        ("alice view secret\nother\n", "line 2"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let message = refused(&["--token-file", file.to_str().unwrap()]);
+        assert!(
+            message.contains(line) && !message.contains("secret") && !message.contains("other"),
+            "{text}: {message}"
+        );
+    }
+    std::fs::write(&file, " only\n").unwrap();
+    let server = Start::new(&state).args(&["--token-file", file.to_str().unwrap()]);
+    let server = server.spawn();
+    let me = server.ask(Method::GET, "/v1/me").bearer_auth("only");
+    assert_eq!(answer(me).await.1["name"], "admin");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -162,36 +162,3 @@ fn read_text(path: &Path) -> Result<String, String> {
         _ => Err(format!("it has more than {MAX_FILE} bytes")),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_message_about_a_token_file_contains_no_token() {
-        for text in [
-            "",
-            "# none\n",
-            "secret more\n",
-            "alice secret admin\n",
-            "alice owner secret\n",
-            "al/ice view secret\n",
-            "alice view sécret\n",
-            "alice view secret\nbob view secret\n",
-            "alice view secret\nalice view other\n",
-            "alice view secret\nother\n",
-        ] {
-            let why = Tokens::parse(text).unwrap_err();
-            assert!(!why.contains("secret") && !why.contains("other"), "{why}");
-        }
-        let text = "# people\nalice  admin one\n\nbob view two\n";
-        let tokens = Tokens::parse(text).unwrap();
-        let found = |token| tokens.find(token).map(|token| (&*token.name, token.access));
-        assert_eq!(found("one"), Some(("alice", Access::Admin)));
-        assert_eq!(found("two"), Some(("bob", Access::View)));
-        assert_eq!(found("tw"), None);
-        assert!(!format!("{tokens:?}").contains("one"));
-        let only = Tokens::parse(" only\n").unwrap();
-        assert_eq!(only.find("only").map(|token| &*token.name), Some("admin"));
-    }
-}
