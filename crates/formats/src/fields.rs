@@ -93,7 +93,14 @@ impl<'n> Fields<'n> {
             self.requested.push(key);
             if !self.has_misspelling_of(key) {
                 let what = format!("{} needs `{key}`", self.what);
-                reader.error("missing-key", span, what, hint);
+                let inputs = self.entries.iter().find(|entry| entry.key == "inputs");
+                match inputs.filter(|inputs| inputs.value.get(key).is_some()) {
+                    Some(inputs) => {
+                        let hint = format!("move `{key}` out of `inputs`, next to `type`");
+                        reader.error("missing-key", inputs.key_span, what, &hint);
+                    }
+                    None => reader.error("missing-key", span, what, hint),
+                }
             }
             return None;
         }
