@@ -122,7 +122,7 @@ pub enum SimulatedStepKind {
     /// The run waited.
     Wait {
         /// The purpose: `delay`, `retry` or `sleep`.
-        why: TimerPurpose,
+        why: &'static str,
         /// The duration in milliseconds.
         ms: u64,
     },
@@ -396,12 +396,24 @@ impl<'a> Simulation<'a> {
             return;
         }
         let (why, cursor) = (timer.purpose, timer.cursor);
-        let around = innermost_iteration(self.hosted.program(), self.hosted.state(), cursor);
+        let (program, run) = (self.hosted.program(), self.hosted.state());
+        let around = innermost_iteration(program, run, cursor);
+        let mut place = around.map_or_else(String::new, |(path, index)| format!("{path}#{index}"));
+        if let TimerPurpose::Sleep | TimerPurpose::SleepSince(_) = why
+            && let Some(at) = run.cursors.get(&cursor).map(|cursor| cursor.at)
+            && let Some(state) = program.state(at)
+        {
+            let separator = if place.is_empty() { "" } else { "/" };
+            place = format!("{place}{separator}{}", path_part(&state.name));
+        }
         let ms = u64::try_from(due_at.since(self.now).as_millis()).unwrap_or(u64::MAX);
         self.add(SimulatedStep {
             at_ms: self.at_ms(),
-            place: around.map_or_else(String::new, |(path, index)| format!("{path}#{index}")),
-            what: SimulatedStepKind::Wait { why, ms },
+            place,
+            what: SimulatedStepKind::Wait {
+                why: why.as_str(),
+                ms,
+            },
         });
     }
 

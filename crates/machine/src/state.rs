@@ -409,6 +409,19 @@ pub enum TimerPurpose {
     SleepSince(Timestamp),
 }
 
+impl TimerPurpose {
+    /// Returns the word that is used in outputs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Delay => "delay",
+            Self::Retry => "retry",
+            Self::Sleep | Self::SleepSince(_) => "sleep",
+            Self::Deadline(_) => "deadline",
+        }
+    }
+}
+
 /// Why a run is paused.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, Serialize)]
 #[serde(rename_all = "snake_case")]

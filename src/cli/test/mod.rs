@@ -160,8 +160,7 @@ fn line(out: &mut TerminalText, before: &str, step: &SimulatedStep) {
         }
         SimulatedStepKind::Wait { why, ms } => {
             let length = format::duration(Duration::from_millis(*ms));
-            let why = serde_json::to_value(why).unwrap_or_default();
-            writeln!(out, "waits {length} ({})", why.as_str().unwrap_or_default())
+            writeln!(out, "waits {length} ({why})")
         }
         SimulatedStepKind::Check { condition } => writeln!(out, "condition {condition}"),
         SimulatedStepKind::Loop { reason } => writeln!(out, "ends: {}", output::line(reason)),

@@ -442,6 +442,17 @@ cases:
     let ran = folder.run(&["test", "w.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     folder.file(
+        "naps.yaml",
+        "actions: { each: { type: foreach, foreach: [1], actions: { nap: { type: wait, inputs: 5s } } } }\n",
+    );
+    let ran = folder.run(&["test", "naps.yaml"]);
+    let words: Vec<&str> = ran.out.split_whitespace().take(5).collect();
+    assert_eq!(
+        words,
+        ["+0s", "each#0/nap", "waits", "5s", "(sleep)"],
+        "{ran:?}"
+    );
+    folder.file(
         "twice.yaml",
         "actions:\n  first: { type: waitForSignal, inputs: { signal: go } }\n  \
          second: { type: waitForSignal, inputs: { signal: go } }\n\

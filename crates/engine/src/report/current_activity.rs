@@ -358,20 +358,13 @@ fn waits(
         }
         Wait::Timer(timer) => {
             let timer = view.state().timers.get(timer)?;
-            let waits_for = match timer.purpose {
-                TimerPurpose::Delay => "delay",
-                TimerPurpose::Retry => "retry",
-                TimerPurpose::Sleep | TimerPurpose::SleepSince(_) | TimerPurpose::Deadline(_) => {
-                    "sleep"
-                }
-            };
             let tried = retried_action(view, id);
             let (action, kind) = match timer.purpose {
                 TimerPurpose::Retry => tried.unwrap_or((place.action, place.kind)),
                 _ => (place.action, place.kind),
             };
             CurrentActivity {
-                waits_for: word(waits_for),
+                waits_for: word(timer.purpose.as_str()),
                 due_at: Some(timer.due_at),
                 attempt: place.attempt.map(|attempt| match timer.purpose {
                     TimerPurpose::Retry => attempt.saturating_add(1),
