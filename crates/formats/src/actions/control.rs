@@ -6,7 +6,7 @@ use crate::builder::nothing;
 use windlass_expression::{Template, Value};
 use windlass_model::hir::{Block, ForEach, StepKind};
 use windlass_model::model::{Name, OnError};
-use windlass_source::source::{Entry, Kind};
+use windlass_source::source::{Entry, Kind, Node};
 
 /// Maximum number of items of a foreach that run at the same time.
 const MAX_CONCURRENCY: i64 = 10_000;
@@ -40,7 +40,7 @@ impl<F: Format> ActionReader<'_, F> {
             _ => self.body_actions(act),
         };
         let otherwise = match act.fields.non_null(self, "else") {
-            Some(entry) => self.else_actions(entry, &act.name),
+            Some(entry) => self.else_actions(entry, &act.name, &format!("{}.else", act.name)),
             None => nothing(),
         };
         let timeout = self.step_timeout(act);
@@ -54,17 +54,30 @@ impl<F: Format> ActionReader<'_, F> {
         }
     }
 
-    fn else_actions(&mut self, entry: &Entry, name: &Name) -> Block {
-        let actions = entry.value.get_any_case("actions");
-        let empty = actions.is_none_or(|actions| matches!(actions.kind, Kind::Null));
-        let empty = match actions.and_then(|actions| actions.entries()) {
-            Some(entries) => entries.is_empty(),
-            None => empty && F::CONVENTIONS.allows_empty_blocks,
-        };
-        if empty {
-            return nothing();
+    /// Reads the actions of `else` or `default`. `name` is the name of the enclosing action. `made` is the name of one
+    /// action without a key.
+    fn else_actions(&mut self, entry: &Entry, name: &Name, made: &str) -> Block {
+        if !F::CONVENTIONS.allows_empty_blocks {
+            let actions = entry.value.get("actions");
+            return match actions.and_then(Node::entries) {
+                Some([]) => nothing(),
+                _ => self.action_or_actions(entry, made),
+            };
         }
-        self.action_or_actions(entry, &format!("{name}.else"))
+        let hint = "for example else: { actions: { … } }".replacen("else", &entry.key, 1);
+        let what = format!("`{}` of `{name}`", entry.key);
+        let Some(mut fields) = self.fields(&entry.value, &what, &hint) else {
+            return nothing();
+        };
+        let actions = fields.get("actions");
+        if actions.is_none() && fields.rest().next().is_some() {
+            fields.required(self, "actions", entry.key_span, &hint);
+        }
+        fields.finish(self);
+        match actions.map(|actions| (actions, actions.value.entries())) {
+            None | Some((_, Some([]))) => nothing(),
+            Some((actions, _)) => self.actions(actions),
+        }
     }
 
     pub(super) fn switch(&mut self, act: &mut ActionFields<'_>) -> Body {
@@ -100,7 +113,9 @@ impl<F: Format> ActionReader<'_, F> {
             }
         }
         let default = match act.fields.non_null(self, "default") {
-            Some(entry) => self.else_actions(entry, &Name::from(format!("{}.default", act.name))),
+            Some(entry) => {
+                self.else_actions(entry, &act.name, &format!("{}.default.else", act.name))
+            }
             None => nothing(),
         };
         let timeout = self.step_timeout(act);
