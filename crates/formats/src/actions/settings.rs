@@ -3,8 +3,9 @@
 //! selected workflow. The keys in a file show which of these it contains.
 
 use super::{ActionReader, Format};
+use chrono::DateTime;
 use std::collections::{BTreeMap, BTreeSet};
-use windlass_expression::Value;
+use windlass_expression::{Context, Value};
 use windlass_source::source::{Entry, Kind, Node, Span};
 
 /// The start of a call that reads an app setting, in lower case.
@@ -166,8 +167,8 @@ fn argument(call: &str) -> Option<(&str, &str)> {
 
 impl<F: Format> ActionReader<'_, F> {
     /// Replaces the calls that read app settings by the values of the settings.
-    /// In a definition, a value becomes a string literal of an expression. In a plain value (`bare`), the value
-    /// itself is inserted.
+    /// In a definition, a value becomes a string literal of an expression. In the value of a parameter (`bare`), the
+    /// expression is then computed.
     pub(crate) fn with_settings(
         &mut self,
         node: &Node,
@@ -211,31 +212,41 @@ impl<F: Format> ActionReader<'_, F> {
         let mut out = String::new();
         let mut rest = text;
         while let Some((before, call)) = split_call(rest) {
-            let Some((name, mut after)) = argument(call) else {
+            let Some((name, after)) = argument(call) else {
                 break;
             };
             let value = settings.setting(name).unwrap_or_else(|| {
                 self.missing_setting(name, span);
                 ""
             });
-            let whole = before.strip_suffix("@{").zip(after.strip_prefix('}'));
-            let start = out.is_empty() && before == "@" && after.is_empty();
-            match (bare, whole) {
-                (true, Some((before, behind))) => {
-                    out.push_str(before);
-                    out.push_str(value);
-                    after = behind;
-                }
-                (true, None) if start => out.push_str(value),
-                _ => {
-                    out.push_str(before);
-                    out.push_str(&format!("'{}'", value.replace('\'', "''")));
-                }
-            }
+            out.push_str(before);
+            out.push_str(&format!("'{}'", value.replace('\'', "''")));
             rest = after;
         }
         out.push_str(rest);
-        Node::made(Value::text(out), span)
+        let value = match bare {
+            true => self.computed_value(&out, span),
+            false => Value::text(out),
+        };
+        Node::made(value, span)
+    }
+
+    /// Computes the value of a parameter from a text whose app settings are replaced.
+    fn computed_value(&mut self, text: &str, span: Span) -> Value {
+        let mode = Value::from_pairs([("mode", Value::text("azure"))]);
+        let none = Context::new(&mode, DateTime::UNIX_EPOCH, 0).ok();
+        let computed = self.parse(text).map_err(|error| error.message);
+        let computed = computed.and_then(|template| match (template.as_constant(), none) {
+            (Some(value), _) => Ok(value.clone()),
+            (None, Some(context)) => template.eval(&context).map_err(|error| error.message),
+            (None, None) => Ok(Value::Null),
+        });
+        computed.unwrap_or_else(|why| {
+            let what = format!("the value of the parameter cannot be computed: {why}");
+            let hint = "it can read app settings, and nothing else";
+            self.error("bad-expression", span, what, hint);
+            Value::Null
+        })
     }
 
     fn missing_setting(&mut self, name: &str, span: Span) {

@@ -8,7 +8,7 @@ use crate::actions::{ConnectionKind, Settings, last_path_segment};
 use crate::arm::{self, workflow_resource};
 use windlass_model::hir::{Block, Workflow};
 use windlass_model::model::Name;
-use windlass_source::source::Node;
+use windlass_source::source::{Entry, Kind, Node};
 
 /// A definition, and what is next to it in its wrapper, such as the values of its parameters.
 struct DefinitionParts<'n> {
@@ -74,7 +74,7 @@ impl ActionReader<'_, LogicApps> {
         }
         self.connect(&found);
         self.format.is_flow = found.is_flow;
-        let with_settings = self.with_settings(found.definition, settings, false);
+        let with_settings = self.with_settings_in_definition(found.definition, settings);
         let found = DefinitionParts {
             definition: &with_settings,
             ..found
@@ -118,6 +118,25 @@ impl ActionReader<'_, LogicApps> {
             self.definition_outputs(entry, workflow);
         }
         fields.finish(self);
+    }
+
+    /// Replaces the app settings that a definition reads, except in its parameters, whose values are computed.
+    fn with_settings_in_definition(&mut self, definition: &Node, settings: &Settings<'_>) -> Node {
+        let Some(entries) = definition.entries() else {
+            return definition.clone();
+        };
+        let entries = entries.iter().map(|entry| match entry {
+            declared if declared.key.eq_ignore_ascii_case("parameters") => entry.clone(),
+            _ => Entry {
+                value: self.with_settings(&entry.value, settings, false),
+                ..entry.clone()
+            },
+        });
+        let kind = Kind::Object(entries.collect());
+        Node {
+            kind,
+            ..definition.clone()
+        }
     }
 
     /// Records the targets of the connections that are next to a definition.
