@@ -17,6 +17,11 @@ fn is_secure(declared: &Entry) -> bool {
     kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("secure"))
 }
 
+/// Returns true for a key of a file of parameters that is not a parameter.
+fn is_head(key: &str) -> bool {
+    ["$schema", "contentVersion"].contains(&key)
+}
+
 impl<F: Format> ActionReader<'_, F> {
     /// Reads `outputs: {name: {type, value}}`.
     pub(crate) fn definition_outputs(&mut self, entry: &Entry, workflow: &mut Workflow) {
@@ -101,40 +106,55 @@ impl<F: Format> ActionReader<'_, F> {
             let mut entries = entries.iter();
             entries.any(|entry| entry.key.eq_ignore_ascii_case(name))
         };
-        for (values, _) in &settings.parameters {
+        for (values, strict) in &settings.parameters {
+            let declares = !strict && !deployed;
             for given in values.entries().unwrap_or_default() {
-                let known = found
+                let is_known = found
                     .iter()
                     .any(|(name, _)| name.eq_ignore_ascii_case(&given.key));
-                if let Some(value) = given.value.get_any_case("value").filter(|_| !known) {
-                    let value = self.with_settings(value, settings, true);
-                    let value = match is_secure(given) {
-                        true => value.to_value().secure(),
-                        false => value.to_value(),
-                    };
+                if !is_known && let Some(value) = self.undeclared(given, settings, declares) {
                     found.push((Name::from(given.key.as_str()), value));
                 }
             }
         }
-        let files = settings
-            .parameters
-            .iter()
-            .filter(|(_, strict)| *strict && !deployed);
-        for values in files.map(|(values, _)| *values).chain(nearby) {
+        let files = settings.parameters.iter().filter(|_| !deployed).copied();
+        for (values, strict) in files.chain(nearby.map(|values| (values, true))) {
             for given in values.entries().unwrap_or_default() {
-                let own = ["$schema", "contentVersion"].contains(&given.key.as_str());
-                if !is_declared(&given.key) && !own {
-                    let what = format!("unknown parameter `{}` of the definition", given.key);
-                    let names = entries.iter().map(|entry| entry.key.as_str());
-                    let hint = did_you_mean(&given.key, names)
-                        .unwrap_or_else(|| String::from("the value is not used"));
-                    self.warning("unknown-parameter", given.key_span, what, hint);
-                } else if !own {
-                    self.check_member(given);
+                if is_head(&given.key) {
+                    continue;
                 }
+                if is_declared(&given.key) || !strict {
+                    self.check_member(given);
+                    continue;
+                }
+                let what = format!("unknown parameter `{}` of the definition", given.key);
+                let names = entries.iter().map(|entry| entry.key.as_str());
+                let hint = did_you_mean(&given.key, names)
+                    .unwrap_or_else(|| String::from("the value is not used"));
+                self.warning("unknown-parameter", given.key_span, what, hint);
             }
         }
         found
+    }
+
+    /// Returns the value of a parameter that only a file next to the definition has. If the file declares parameters
+    /// and forgot the value, which is reported elsewhere, returns null.
+    fn undeclared(
+        &mut self,
+        given: &Entry,
+        settings: &Settings<'_>,
+        declares: bool,
+    ) -> Option<Value> {
+        let Some(value) = given.value.get_any_case("value") else {
+            let is_forgotten = given.value.get_any_case("reference").is_none();
+            return (declares && is_forgotten && !is_head(&given.key)).then_some(Value::Null);
+        };
+        let value = self.with_settings(value, settings, true);
+        self.check_parameter(given, &value);
+        Some(match is_secure(given) {
+            true => value.to_value().secure(),
+            false => value.to_value(),
+        })
     }
 
     /// Warns once if secure parameters have values: outputs hide these values, but the stored file contains them.
