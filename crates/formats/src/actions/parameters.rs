@@ -1,7 +1,7 @@
 //! The parameters and outputs of a Logic Apps definition. A Loom file may have the form of a definition, too.
 
 use super::settings::Settings;
-use super::{ActionReader, Format, places};
+use super::{ActionReader, Format, member, places};
 use crate::arm::parameter_stand_in;
 use windlass_expression::{Object, Template, Value};
 use windlass_model::hir::{Outputs, Workflow};
@@ -11,6 +11,18 @@ use windlass_source::source::{Entry, Kind, Node};
 
 /// The parameters that a deployment sets for every definition.
 pub(crate) const DEPLOYED_PARAMETERS: [&str; 2] = ["$connections", "$authentication"];
+
+/// The types of parameters (Logic Apps reference, "Parameters").
+const TYPES: [(&str, ()); 8] = [
+    ("String", ()),
+    ("SecureString", ()),
+    ("Int", ()),
+    ("Float", ()),
+    ("Bool", ()),
+    ("Array", ()),
+    ("Object", ()),
+    ("SecureObject", ()),
+];
 
 fn is_secure(declared: &Entry) -> bool {
     let kind = declared.value.get_any_case("type").and_then(Node::as_str);
@@ -58,6 +70,7 @@ impl<F: Format> ActionReader<'_, F> {
         let mut found = Vec::new();
         let mut secure: Vec<&Entry> = Vec::new();
         for entry in entries {
+            self.check_declaration(entry);
             let file = settings.parameter(&entry.key);
             let given = nearby.and_then(|values| {
                 let value = values.get_any_case(&entry.key)?;
@@ -149,6 +162,9 @@ impl<F: Format> ActionReader<'_, F> {
             let is_forgotten = given.value.get_any_case("reference").is_none();
             return (declares && is_forgotten && !is_head(&given.key)).then_some(Value::Null);
         };
+        if let Some(kind) = member(given, "type") {
+            self.parameter_type(given, kind);
+        }
         let value = self.with_settings(value, settings, true);
         self.check_parameter(given, &value);
         Some(match is_secure(given) {
@@ -188,6 +204,35 @@ impl<F: Format> ActionReader<'_, F> {
         let value = parameter_stand_in(&declared.key, &declared.value);
         self.missing_inputs
             .parameter(&mut self.reader, &declared.key, declared.key_span, value);
+    }
+
+    /// Reports unknown keys and an unknown type in the declaration of a parameter.
+    fn check_declaration(&mut self, declared: &Entry) {
+        if declared.value.entries().is_none() {
+            return;
+        }
+        let what = format!("the parameter `{}`", declared.key);
+        let Some(mut fields) = self.fields(&declared.value, &what, "") else {
+            return;
+        };
+        fields.allow(&[
+            "defaultValue",
+            "value",
+            "allowedValues",
+            "description",
+            "metadata",
+        ]);
+        let kind = fields.get("type");
+        fields.finish(self);
+        if let Some(kind) = kind {
+            self.parameter_type(declared, kind);
+        }
+    }
+
+    fn parameter_type(&mut self, declared: &Entry, kind: &Entry) {
+        self.choice_as("unknown-type", kind, &TYPES, |text| {
+            format!("unknown type `{text}` of the parameter `{}`", declared.key)
+        });
     }
 
     fn check_parameter(&mut self, declared: &Entry, value: &Node) {
