@@ -25,6 +25,28 @@ impl Reader<'_> {
     }
 }
 
+impl Reader<'_> {
+    /// Warns of misspelt keys in a map in which Azure has many keys without an effect here. `used` are the keys that
+    /// have an effect, and `further` are other keys that are similar to them.
+    pub(super) fn misspelt_keys(
+        &mut self,
+        node: &Node,
+        what: &str,
+        used: &[&str],
+        further: &[&str],
+    ) {
+        for entry in node.entries().unwrap_or_default() {
+            let is = |known: &&str| known.eq_ignore_ascii_case(&entry.key);
+            if used.iter().chain(further).any(is) {
+                continue;
+            }
+            if let Some(near) = nearest(&entry.key, used.iter().copied()) {
+                self.unknown_key(what, entry, Some(near), used);
+            }
+        }
+    }
+}
+
 /// A map that is being read. The reader requests every key that it knows; `finish` reports all others.
 pub struct Fields<'n> {
     what: String,

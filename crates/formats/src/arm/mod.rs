@@ -23,9 +23,15 @@ use names::{Frame, null};
 use values::declared;
 use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{Entry, Kind, Node, Span};
+use windlass_value::words;
 
 const WORKFLOW: &str = "Microsoft.Logic/workflows";
 const DEPLOYMENT: &str = "Microsoft.Resources/deployments";
+
+/// The keys of a resource that have an effect here.
+const USED_KEYS: [&str; 8] = words! {
+    type name location kind condition copy properties resources
+};
 
 /// A workflow of a template, with its name and its resource as a deployment would create it.
 struct Candidate {
@@ -184,6 +190,12 @@ impl Deployment<'_, '_> {
         if !self.is_within(resource.span) {
             return false;
         }
+        self.reader.misspelt_keys(
+            resource,
+            "a resource",
+            &USED_KEYS,
+            &["plan", "sku", "scope"],
+        );
         match self.is_deployed(resource) {
             Some(true) => {}
             Some(false) => return true,

@@ -8,7 +8,17 @@ use crate::actions::{ConnectionKind, Settings, last_path_segment};
 use crate::arm::{self, workflow_resource};
 use windlass_model::hir::{Block, Workflow};
 use windlass_model::model::Name;
+use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Kind, Node};
+use windlass_value::words;
+
+/// The keys around a definition that have an effect here.
+const USED_KEYS: [&str; 9] = words! {
+    definition parameters connectionReferences properties type name displayName location kind
+};
+
+/// The kinds of workflows of Standard apps.
+const KINDS: [&str; 2] = ["Stateful", "Stateless"];
 
 /// A definition, and what is next to it in its wrapper, such as the values of its parameters.
 struct DefinitionParts<'n> {
@@ -68,7 +78,9 @@ impl ActionReader<'_, LogicApps> {
         deployed: bool,
         workflow: &mut Workflow,
     ) {
-        let found = find(node);
+        let Some(found) = self.definition_parts(node, deployed) else {
+            return;
+        };
         if let Some(name) = found.name {
             workflow.name = Name::from(name);
         }
@@ -118,6 +130,48 @@ impl ActionReader<'_, LogicApps> {
             self.definition_outputs(entry, workflow);
         }
         fields.finish(self);
+    }
+
+    /// Finds the definition in its wrapper. Reports misspelt keys of the wrapper.
+    fn definition_parts<'n>(
+        &mut self,
+        node: &'n Node,
+        deployed: bool,
+    ) -> Option<DefinitionParts<'n>> {
+        let inner = node.get("properties").unwrap_or(node);
+        let is_wrapped = inner.get("definition").is_some();
+        if deployed && !is_wrapped {
+            let what = "the workflow of this template has no `definition`";
+            let keys = inner.entries().unwrap_or_default().iter();
+            let is_near = |entry: &&Entry| nearest(&entry.key, ["definition"]).is_some();
+            let (span, hint) = match keys.clone().find(is_near) {
+                Some(near) => (near.key_span, "did you mean `definition`?"),
+                None => (inner.span, "write it as `definition` in `properties`"),
+            };
+            self.error("missing-key", span, what, hint);
+            return None;
+        }
+        if is_wrapped {
+            for node in [Some(node), node.get("properties")].into_iter().flatten() {
+                self.misspelt_keys(node, "the wrapper of the definition", &USED_KEYS, &[]);
+                if let Some(kind) = node.get_any_case("kind") {
+                    self.misspelt_kind(kind);
+                }
+            }
+        }
+        Some(find(node))
+    }
+
+    /// Warns of a misspelt kind of a workflow. Azure has kinds that are not known here.
+    fn misspelt_kind(&mut self, kind: &Node) {
+        let word = kind.as_str().unwrap_or_default();
+        if let Some(near) = nearest(word, KINDS)
+            && !near.eq_ignore_ascii_case(word)
+        {
+            let what = format!("unknown kind `{word}` of a workflow");
+            let hint = format!("did you mean `{near}`?");
+            self.warning("unknown-value", kind.span, what, hint);
+        }
     }
 
     /// Replaces the app settings that a definition reads, except in its parameters, whose values are computed.
