@@ -17,7 +17,12 @@ const SECURE_DATA: &str = "for example secureData: { properties: [inputs, output
 
 impl ActionReader<'_, LogicApps> {
     /// Reports unknown keys. Without the report, a misspelt key would silently change how the action runs.
-    pub(super) fn known_configuration(&mut self, configuration: Option<&Entry>) {
+    /// `counts` are the keys of `concurrency`, which a Foreach and a trigger have.
+    pub(super) fn known_configuration(
+        &mut self,
+        configuration: Option<&Entry>,
+        counts: &[&'static str],
+    ) {
         let Some(entry) = configuration else { return };
         let known = [
             "concurrency",
@@ -27,7 +32,9 @@ impl ActionReader<'_, LogicApps> {
             "staticResult",
         ];
         let data = member(entry, "secureData").map(|data| (data, &["properties"][..]));
-        for (part, known) in [(entry, &known[..])].into_iter().chain(data) {
+        let concurrency = member(entry, "concurrency").map(|part| (part, counts));
+        let parts = [Some((entry, &known[..])), data, concurrency];
+        for (part, known) in parts.into_iter().flatten() {
             let what = format!("`{}`", part.key);
             if part.value.entries().is_some()
                 && let Some(mut fields) = self.fields(&part.value, &what, SECURE_DATA)

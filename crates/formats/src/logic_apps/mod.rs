@@ -158,7 +158,7 @@ impl Format for LogicApps {
     fn common_keys(actions: &mut ActionReader<'_, Self>, fields: &mut Fields<'_>, step: &mut Step) {
         fields.allow(&["kind", "correlation", "conversion"]);
         let configuration = fields.get("runtimeConfiguration");
-        actions.known_configuration(configuration);
+        actions.known_configuration(configuration, &["repetitions"]);
         actions.static_result(configuration);
         actions.known_options(fields.get("operationOptions"));
         actions.secure_data(configuration, &step.name);

@@ -14,6 +14,7 @@ use windlass_model::model::{
 };
 use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Node};
+use windlass_value::words;
 
 /// The code of a run that ends because a condition of its trigger does not hold.
 const CODE: &str = "TriggerConditionNotMet";
@@ -79,6 +80,12 @@ const TYPES: [&str; 14] = [
     "SlidingWindow",
 ];
 
+/// The keys of a trigger that have no effect here.
+const OTHER_KEYS: [&str; 10] = words! {
+    kind inputs recurrence description metadata correlation splitOnConfiguration evaluatedRecurrence
+    trackedProperties runAfter
+};
+
 impl ActionReader<'_, LogicApps> {
     /// Reads the first trigger. A run begins as if this trigger had fired.
     /// Returns a step that cancels the run if the trigger would not have fired.
@@ -135,6 +142,7 @@ impl ActionReader<'_, LogicApps> {
             self.warning("not-supported", entry.key_span, what, hint);
         }
         let configuration = fields.get("runtimeConfiguration");
+        self.known_configuration(configuration, &["runs", "maximumWaitingRuns"]);
         if let Some(data) = configuration.and_then(|entry| member(entry, "secureData")) {
             let what = "`secureData` of a trigger hides nothing here: its input lies readable in \
                         the store";
@@ -152,6 +160,19 @@ impl ActionReader<'_, LogicApps> {
             let computed = self.computed_recurrence(entry, &workflow.parameters)?;
             self.recurrence(&computed)
         });
+        if label.is_some_and(|label| label.eq_ignore_ascii_case("Request"))
+            && let Some(inputs) = fields.get("inputs")
+        {
+            let what = format!("`inputs` of `{}`", first.key);
+            self.misspelt_keys(
+                &inputs.value,
+                &what,
+                &["schema", "method", "relativePath"],
+                &[],
+            );
+        }
+        fields.allow(&OTHER_KEYS);
+        fields.finish(self);
         workflow.schedule = recurrence.map(|recurrence| Schedule {
             when: When::Recurrence(recurrence),
             overlap: match names_option(options, "SingleInstance") {
