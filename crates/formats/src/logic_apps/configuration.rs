@@ -4,7 +4,7 @@ use super::LogicApps;
 use crate::actions::{ActionReader, member};
 use windlass_model::model::Name;
 use windlass_source::diagnostic::did_you_mean;
-use windlass_source::source::Entry;
+use windlass_source::source::{Entry, Kind};
 use windlass_value::words;
 
 /// The valid values of `operationOptions`.
@@ -33,6 +33,13 @@ impl ActionReader<'_, LogicApps> {
         ];
         let data = member(entry, "secureData").map(|data| (data, &["properties"][..]));
         let concurrency = member(entry, "concurrency").map(|part| (part, counts));
+        if let Some((part, [key, ..])) = concurrency
+            && part.value.entries().is_none()
+            && !matches!(part.value.kind, Kind::Null)
+        {
+            let hint = format!("for example concurrency: {{ {key}: 1 }}");
+            self.wrong_type(&part.value, "`concurrency`", "a map", hint);
+        }
         let parts = [Some((entry, &known[..])), data, concurrency];
         for (part, known) in parts.into_iter().flatten() {
             let what = format!("`{}`", part.key);
