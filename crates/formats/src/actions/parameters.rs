@@ -37,21 +37,51 @@ fn is_head(key: &str) -> bool {
 impl<F: Format> ActionReader<'_, F> {
     /// Reads `outputs: {name: {type, value}}`.
     pub(crate) fn definition_outputs(&mut self, entry: &Entry, workflow: &mut Workflow) {
-        let members: Vec<(Template, Template)> = entry
-            .value
-            .entries()
-            .unwrap_or_default()
-            .iter()
-            .map(|entry| {
-                let name = Template::constant(Value::text(entry.key.as_str()));
-                let value = entry.value.get_any_case("value").unwrap_or(&entry.value);
-                (name, self.template(value))
-            })
-            .collect();
+        let outputs = entry.value.entries().unwrap_or_default();
+        let members = outputs.iter().map(|output| {
+            let name = Template::constant(Value::text(output.key.as_str()));
+            let value = self.output_value(output);
+            (name, self.template(value))
+        });
+        let members: Vec<(Template, Template)> = members.collect();
         if !members.is_empty() {
             workflow.outputs = Outputs::Template(Template::object(members));
             workflow.places.outputs = places(entry);
         }
+    }
+
+    /// Returns the value of an output, `{type, value}`. Reports its mistakes. Anything else is the value itself.
+    fn output_value<'n>(&mut self, output: &'n Entry) -> &'n Node {
+        if !["type", "value"]
+            .iter()
+            .any(|key| member(output, key).is_some())
+        {
+            return &output.value;
+        }
+        let what = format!("the output `{}`", output.key);
+        let hint = "for example outputs: { sum: { type: Int, value: \"@variables('sum')\" } }";
+        let Some(mut fields) = self.fields(&output.value, &what, hint) else {
+            return &output.value;
+        };
+        fields.allow(&["description", "metadata"]);
+        if let Some(kind) = fields.get("type")
+            && let Some(word) = kind.value.as_str()
+            && !TYPES
+                .iter()
+                .any(|(known, ())| known.eq_ignore_ascii_case(word))
+        {
+            let what = format!("unknown type `{word}` of {what}");
+            let known = TYPES.map(|(known, ())| known);
+            let hint = did_you_mean(word, known)
+                .unwrap_or_else(|| format!("known are: {}", known.join(", ")));
+            self.warning("unknown-type", kind.value.span, what, hint);
+        }
+        let value = fields.get("value");
+        if value.is_none() {
+            fields.required(self, "value", output.key_span, hint);
+        }
+        fields.finish(self);
+        value.map_or(&output.value, |value| &value.value)
     }
 
     /// Returns the value of every parameter.
