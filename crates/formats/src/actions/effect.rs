@@ -9,7 +9,7 @@ use crate::checks;
 use crate::vocabulary::model::MODEL;
 use windlass_expression::{Template, Value};
 use windlass_model::hir::{StepKind, Wait};
-use windlass_model::model::{RATE, Status};
+use windlass_model::model::{Dialect, RATE, Status};
 use windlass_source::source::{Entry, Kind};
 
 impl<F: Format> ActionReader<'_, F> {
@@ -175,7 +175,7 @@ impl<F: Format> ActionReader<'_, F> {
         let status = inputs.get(act, self, "runStatus");
         let error = inputs
             .get(act, self, "runError")
-            .map(|entry| self.template(&entry.value));
+            .map(|entry| self.run_error(entry, hint));
         inputs.finish(self);
         let status = match status {
             Some(entry) => self.run_status(entry),
@@ -185,6 +185,22 @@ impl<F: Format> ActionReader<'_, F> {
             }
         };
         StepKind::Terminate { status, error }
+    }
+
+    /// Reads `runError`. In a definition it is a map of `code` and `message`, or an expression.
+    fn run_error(&mut self, entry: &Entry, hint: &str) -> Template {
+        if F::CONVENTIONS.dialect != Dialect::Azure || self.is_computed(&entry.value) {
+            return self.template(&entry.value);
+        }
+        let mut members = Vec::new();
+        if let Some(mut fields) = self.fields(&entry.value, "`runError`", hint) {
+            for key in ["code", "message"] {
+                let member = fields.get(key);
+                members.extend(member.map(|member| (text(key), self.template(&member.value))));
+            }
+            fields.finish(self);
+        }
+        Template::object(members)
     }
 
     fn run_status(&mut self, entry: &Entry) -> Status {
