@@ -101,10 +101,17 @@ impl WorkflowContext {
             Some(SourceFile { text, ..file })
         }));
         let files = [self.app_settings.as_ref(), local.as_ref()];
-        let files = files.into_iter().flatten().filter_map(&mut read);
-        let mut values: Vec<(String, String)> = files
-            .flat_map(|file| windlass_formats::settings_of(&file, &wanted))
-            .collect();
+        let files: Vec<_> = files.into_iter().flatten().filter_map(&mut read).collect();
+        let mut values: Vec<(String, String)> = Vec::new();
+        for file in files {
+            let mut found = windlass_formats::settings_of(&file, &wanted);
+            found.retain(|(name, _)| !values.iter().any(|(known, _)| known == name));
+            if let (true, Some((name, _))) = (windlass_formats::is_encrypted(&file), found.first())
+            {
+                mistakes.push(encrypted(name));
+            }
+            values.extend(found);
+        }
         let allowed = wanted.iter().filter(|name| may_read(name));
         values.extend(allowed.filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))));
         let mut first = BTreeSet::new();
@@ -119,6 +126,13 @@ impl WorkflowContext {
         }
         mistakes
     }
+}
+
+/// Makes the mistake that a file has the app setting `name` in encrypted form.
+fn encrypted(name: &str) -> Diagnostic {
+    let what = format!("the app setting `{name}` is encrypted: its file has `IsEncrypted: true`");
+    let hint = "decrypt the file with `func settings decrypt`";
+    Diagnostic::error("missing-setting", Span::START, what).hint(hint)
 }
 
 /// Returns the parent of a workflow's folder. The parent is computed from the path and not from the file system,

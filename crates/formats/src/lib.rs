@@ -324,6 +324,13 @@ pub fn settings_of(node: &Node, names: &BTreeSet<String>) -> Vec<(String, String
     names.iter().filter_map(value).collect()
 }
 
+/// Returns true if a file in the form of local.settings.json has encrypted values.
+#[must_use]
+pub fn is_encrypted(node: &Node) -> bool {
+    let flag = node.get_any_case("IsEncrypted").map(Node::to_value);
+    flag == Some(true.into())
+}
+
 /// Parses the files next to a definition. The flag is true if a file is for this definition alone. It is false for a
 /// file of the whole app, whose path leads out of the workflow's folder or ends with `)`.
 fn sibling_files(bundle: &Bundle, diagnostics: &mut Diagnostics) -> Vec<(Node, bool)> {
