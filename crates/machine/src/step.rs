@@ -8,8 +8,19 @@ use super::state::{CursorId, EffectId, RunError, TimerPurpose, Wait};
 use super::transition::{Next, StepHandler};
 use crate::program::{Op, State};
 use windlass_expression::Value;
-use windlass_model::model::Fault;
+use windlass_model::model::{Fault, fault_kind};
 use windlass_value::time::Timestamp;
+
+/// Returns a fault if a response has a status that is not an HTTP status.
+fn check_status(response: &Value) -> Result<(), Fault> {
+    let status = response.get("statusCode").unwrap_or(&Value::Null);
+    let is_valid = |status: i64| (100..=599).contains(&status);
+    if status.is_null() || status.as_whole().is_some_and(is_valid) {
+        return Ok(());
+    }
+    let message = "`statusCode` of a response must be a whole number from 100 to 599";
+    Err(Fault::new(fault_kind::INPUT, message))
+}
 
 impl StepHandler<'_, '_> {
     /// Executes the operation of a ready cursor. If a fault was deferred at the cursor, raises this fault instead.
@@ -97,7 +108,9 @@ impl StepHandler<'_, '_> {
             }
             Op::Respond(template) => {
                 let read = self.read();
-                let value = read.seal_if_secure(state, read.eval(cursor, template)?);
+                let value = read.eval(cursor, template)?;
+                check_status(&value)?;
+                let value = read.seal_if_secure(state, value);
                 // Only the first response counts: it is the one that the caller receives.
                 if read.run.response.is_none() {
                     self.ends().respond(value.clone())?;
