@@ -191,8 +191,13 @@ impl ActionReader<'_, LogicApps> {
 
     /// Reads `concurrency.runs` of a trigger: further runs wait (Logic Apps reference, "Change trigger concurrency").
     fn trigger_concurrency(&mut self, configuration: &Entry) -> Option<Concurrency> {
-        let runs = member(configuration, "concurrency")?;
-        let runs = member(runs, "runs")?;
+        let concurrency = member(configuration, "concurrency")?;
+        if let Some(waiting) = member(concurrency, "maximumWaitingRuns") {
+            let what = "`maximumWaitingRuns` has no effect: any number of runs waits";
+            let hint = "Azure refuses further runs, here they are accepted";
+            self.warning("not-supported", waiting.key_span, what, hint);
+        }
+        let runs = member(concurrency, "runs")?;
         let max = self
             .whole(&runs.value)
             .and_then(|runs| u32::try_from(runs).ok());
