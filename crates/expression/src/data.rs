@@ -325,6 +325,12 @@ fn rows(
             }
         }
         None => {
+            if let Some(other) = items.iter().find(|item| item.as_object().is_none()) {
+                return Err(wrong(format!(
+                    "the items of a table without `columns` must be objects, not {}",
+                    other.kind()
+                )));
+            }
             let none = Object::new();
             let first = items.first().and_then(Value::as_object).unwrap_or(&none);
             rows.push(first.keys().map(|key| key.to_string()).collect());
