@@ -179,28 +179,49 @@ impl<F: Format> ActionReader<'_, F> {
         })
     }
 
-    /// Refuses constants that the type of their variable does not accept, in the actions that set a variable.
+    /// Refuses actions that set a variable to a constant that its type does not accept, and actions that count or
+    /// append to a variable of another type.
     pub(super) fn check_set_types(&mut self, workflow: &Workflow) {
         for step in workflow.steps() {
             let StepKind::Assign(assign) = &step.kind else {
                 continue;
             };
-            if !step.label.eq_ignore_ascii_case("setVariable") {
+            if step.label.eq_ignore_ascii_case("initializeVariable") {
                 continue;
             }
             for assignment in &assign.assignments {
                 let name = &assignment.variable;
                 let mut types = workflow.types.iter();
                 let declared = types.find(|(typed, _)| typed.eq_ignore_ascii_case(name));
-                if let (Some((_, kind)), Some(value)) = (declared, assignment.value.as_constant())
+                let Some((_, kind)) = declared else { continue };
+                let (wanted, step, is) = (kind.described(), &step.name, assignment);
+                if let Some(needed) = needed_type(is.op, *kind) {
+                    let what = format!("`{step}` needs {needed}, and `{name}` must be {wanted}");
+                    let hint = "its InitializeVariable says so: use SetVariable, or another type";
+                    self.error("wrong-type", is.span, what, hint);
+                } else if let (AssignOp::Set, Some(value)) = (is.op, is.value.as_constant())
                     && !(value.is_null() || kind.accepts(&value.revealed()))
                 {
-                    let wanted = kind.described();
-                    let what = format!("`{}` sets `{name}`, which must be {wanted}", step.name);
+                    let what = format!("`{step}` sets `{name}`, which must be {wanted}");
                     let hint = "its InitializeVariable says so: set a value of this type";
-                    self.error("wrong-type", assignment.span, what, hint);
+                    self.error("wrong-type", is.span, what, hint);
                 }
             }
         }
     }
+}
+
+/// Returns what the variable of an action must be, if the variable has another type.
+fn needed_type(op: AssignOp, kind: InputKind) -> Option<&'static str> {
+    let (kinds, needed): (&[InputKind], &str) = match op {
+        AssignOp::Increment | AssignOp::Decrement => {
+            (&[InputKind::Integer, InputKind::Number], "a number")
+        }
+        AssignOp::AppendToArray => (&[InputKind::Array], InputKind::Array.described()),
+        AssignOp::AppendToString => (&[InputKind::String], InputKind::String.described()),
+        AssignOp::Set | AssignOp::MergeAll | AssignOp::ReplaceAll | AssignOp::RemoveAll => {
+            return None;
+        }
+    };
+    (!kinds.contains(&kind)).then_some(needed)
 }
