@@ -11,6 +11,7 @@ use crate::missing::MissingInputs;
 use crate::reader::Reader;
 use std::collections::BTreeMap;
 use windlass_expression::{Budget, MAX_WORK, Object, Value};
+use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{Entry, Kind, MAX_NODES, Node, Span};
 
 /// Maximum depth of references from one template, variable or function to another.
@@ -27,6 +28,8 @@ pub(super) enum NoValue {
     /// The text is not a valid expression.
     Text(String),
     Reason(String),
+    /// A name is unknown. The second text is the hint about the name that was probably meant.
+    Unknown(String, Option<String>),
 }
 
 impl From<String> for NoValue {
@@ -85,7 +88,7 @@ impl Deployment<'_, '_> {
         let fits = self.nodes <= 4 * MAX_NODES;
         if !fits {
             self.seen.misses += 1;
-            self.report_once(span, "the template", "it grows too large".into());
+            self.report_once(span, "the template", "it grows too large".into(), None);
         }
         fits
     }
@@ -249,19 +252,28 @@ impl Deployment<'_, '_> {
             }
             Err(NoValue::Reason(why)) => {
                 self.seen.misses += 1;
-                self.report_once(node.span, &format!("[{expression}]"), why);
+                self.report_once(node.span, &format!("[{expression}]"), why, None);
+                null(node.span)
+            }
+            Err(NoValue::Unknown(why, hint)) => {
+                self.seen.misses += 1;
+                self.report_once(node.span, &format!("[{expression}]"), why, hint);
                 null(node.span)
             }
         }
     }
 
-    fn report_once(&mut self, span: Span, expression: &str, why: String) {
+    fn report_once(&mut self, span: Span, expression: &str, why: String, hint: Option<String>) {
         if self.reported.iter().any(|known| known == expression) {
             return;
         }
         self.reported.push(expression.to_owned());
         let what = format!("the deployment expression `{expression}` has no value here: {why}");
-        let hint = "deploy the template and export the definition, or write the value instead";
+        let hint = hint.unwrap_or_else(|| {
+            String::from(
+                "deploy the template and export the definition, or write the value instead",
+            )
+        });
         self.reader.error("arm-expression", span, what, hint);
     }
 
@@ -355,8 +367,8 @@ impl Deployment<'_, '_> {
                 return self.eval(chosen);
             }
             ("copyindex", given) => return self.copy_index(given),
-            ("reference" | "listcallbackurl", _) => return Ok(call(name, Vec::new())?),
-            (list, _) if list.starts_with("list") => return Ok(call(name, Vec::new())?),
+            ("reference" | "listcallbackurl", _) => return call(name, Vec::new()),
+            (list, _) if list.starts_with("list") => return call(name, Vec::new()),
             _ => {}
         }
         let before = self.seen;
@@ -378,7 +390,7 @@ impl Deployment<'_, '_> {
         if !seen.is_uncertain() {
             check_kinds(name, &lower, &values)?;
         }
-        Ok(call(name, values)?)
+        call(name, values)
     }
 
     /// Charges the budget for a value that is read or computed.
@@ -465,7 +477,9 @@ impl Deployment<'_, '_> {
         let slots = self.frames.last_mut().map(of);
         let Some(slot) = slots.and_then(|slots| slots.get_mut(&key)) else {
             let why = format!("unknown {what} `{name}` in the template");
-            return Err(NoValue::Reason(why));
+            let slots = self.frames.last_mut().map(of);
+            let hint = slots.and_then(|slots| did_you_mean(name, slots.keys()));
+            return Err(NoValue::Unknown(why, hint));
         };
         let written = match slot {
             Slot::Known(node, seen) => {

@@ -3,10 +3,12 @@
 //! which is a constant.
 
 use super::collections;
+use super::compute::{NoValue, Outcome};
 use super::time::{self, formatted};
 use std::sync::Arc;
-use windlass_expression::{Context, Object, Template, Value};
+use windlass_expression::{Context, Object, Template, Value, wdl_functions};
 use windlass_model::model::sha256_of_parts;
+use windlass_source::diagnostic::did_you_mean;
 use windlass_value::{hex, words};
 
 /// The key of an object that is the stand-in for a value of unknown type.
@@ -27,6 +29,15 @@ const SHARED: [&str; 50] = words! {
     last lastindexof length less lessorequals max min mod mul not or range replace skip split
     startswith string sub substring take tolower toupper trim union uricomponent
     uricomponenttostring
+};
+
+/// The names of the functions that WDL does not have, or not with the same arguments.
+const OWN: [&str; 48] = words! {
+    base64ToJson concat copyIndex createObject dateTimeAdd dateTimeFromEpoch dateTimeToEpoch deployment environment
+    extensionResourceId false filter flatten format guid if indexFromEnd items lambdaVariables listCallbackUrl listKeys
+    managementGroup managementGroupResourceId map newGuid null objectKeys padLeft parameters pickZones providers reduce
+    reference resourceGroup resourceId shallowMerge sort subscription subscriptionResourceId tenant tenantResourceId
+    toObject true tryGet uniqueString uri utcNow variables
 };
 
 /// Which part of a function's result is a stand-in.
@@ -69,7 +80,7 @@ pub(super) fn function_name(name: &str) -> String {
 }
 
 /// Calls a function. The error says why it has no value.
-pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
+pub(super) fn call(name: &str, arguments: Vec<Value>) -> Outcome<Value> {
     let lower = function_name(name);
     let arguments: Vec<Value> = arguments.into_iter().map(resolve_stand_in).collect();
     if let Some(value) = collections::call(name, &lower, &arguments)? {
@@ -133,7 +144,13 @@ pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
         "reference" | "providers" => stand_in(name),
         list if list.starts_with("list") => stand_in(name),
         shared_name if SHARED.contains(&shared_name) => shared(&lower, arguments)?,
-        _ => return Err(format!("unknown deployment function `{name}`")),
+        _ => {
+            let why = format!("unknown deployment function `{name}`");
+            let shared = wdl_functions().iter().map(|function| function.name);
+            let shared = shared.filter(|name| SHARED.contains(&&*name.to_ascii_lowercase()));
+            let hint = did_you_mean(name, OWN.into_iter().chain(shared));
+            return Err(NoValue::Unknown(why, hint));
+        }
     })
 }
 
