@@ -60,6 +60,8 @@ pub(super) struct Deployment<'d, 'a> {
     pub(super) seen: ValueOrigins,
     /// The expressions that were already reported.
     reported: Vec<String>,
+    /// The condition of the last workflow that is not deployed, because the condition is false.
+    pub(super) undeployed: Option<Span>,
 }
 
 impl<'d, 'a> Deployment<'d, 'a> {
@@ -77,6 +79,7 @@ impl<'d, 'a> Deployment<'d, 'a> {
             has_stand_in_name: false,
             seen: ValueOrigins::default(),
             reported: Vec::new(),
+            undeployed: None,
         }
     }
 }

@@ -53,6 +53,7 @@ pub(crate) fn workflow(
     template.enter(node, given);
     let mut found = Vec::new();
     template.collect(node, &mut found);
+    let undeployed = template.undeployed;
     let mut names: Vec<String> = Vec::new();
     for name in found.iter().filter_map(|one| one.name.clone()) {
         if !names.iter().any(|known| known.eq_ignore_ascii_case(&name)) {
@@ -78,9 +79,19 @@ pub(crate) fn workflow(
     }
     match (found.len(), names.len()) {
         (0, _) => {
-            let what = "this ARM template holds no workflow";
-            let hint = "it must hold a resource of type Microsoft.Logic/workflows";
-            reader.error("no-workflow", node.span, what, hint);
+            let (span, what, hint) = match undeployed {
+                Some(condition) => (
+                    condition,
+                    "this ARM template deploys no workflow: the `condition` of its workflow is false",
+                    "the condition can read parameters: set them with --parameters FILE",
+                ),
+                None => (
+                    node.span,
+                    "this ARM template holds no workflow",
+                    "it must hold a resource of type Microsoft.Logic/workflows",
+                ),
+            };
+            reader.error("no-workflow", span, what, hint);
             None
         }
         (1, _) | (_, 1) => found.pop().map(|only| only.resource),
@@ -198,7 +209,11 @@ impl Deployment<'_, '_> {
         );
         match self.is_deployed(resource) {
             Some(true) => {}
-            Some(false) => return true,
+            Some(false) => {
+                let condition = resource.get_any_case("condition");
+                self.undeployed = condition.map(|condition| condition.span);
+                return true;
+            }
             None => return false,
         }
         if is_type(resource, WORKFLOW) {
