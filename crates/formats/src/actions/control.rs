@@ -271,7 +271,8 @@ impl<F: Format> ActionReader<'_, F> {
         });
         let own = act.fields.non_null(self, "concurrency");
         let given = own.map(|entry| &entry.value).or(repetitions);
-        if let Some(node) = given {
+        if let Some(node) = given.map(|node| self.with_parameters(node)) {
+            let node = &node;
             let is_sequential =
                 F::CONVENTIONS.nested_foreach_is_sequential && self.foreach_depth > 0;
             return match self.whole(node) {
@@ -289,8 +290,17 @@ impl<F: Format> ActionReader<'_, F> {
                     1
                 }
                 None => {
-                    let hint = "how many items at a time: for example concurrency: 5";
-                    self.wrong_type(node, "`concurrency`", "a whole number", hint);
+                    let (what, hint) = match repetitions {
+                        Some(_) => (
+                            "`repetitions`",
+                            "a number such as 5, or only `@parameters('NAME')`",
+                        ),
+                        None => (
+                            "`concurrency`",
+                            "how many items at a time: for example concurrency: 5",
+                        ),
+                    };
+                    self.wrong_type(node, what, "a whole number", hint);
                     1
                 }
             };

@@ -245,6 +245,8 @@ pub(super) struct ActionReader<'a, F> {
     pub is_fragment: bool,
     /// The names of the values that the workflow stores between its runs, and their initial values.
     state: Vec<(Name, Value)>,
+    /// The values of the parameters of a definition.
+    pub parameters: Vec<(Name, Value)>,
     /// The declared types of variables.
     types: Vec<(Name, InputKind)>,
     /// The names of all variables, in lower case. They are complete only at the end of the file.
@@ -309,6 +311,7 @@ impl<'a, F: Format> ActionReader<'a, F> {
             declared_variables: Vec::new(),
             is_fragment: false,
             state: Vec::new(),
+            parameters: Vec::new(),
             types: Vec::new(),
             variable_names: BTreeSet::new(),
             conditions: BTreeMap::new(),

@@ -24,6 +24,19 @@ const TYPES: [(&str, ()); 8] = [
     ("SecureObject", ()),
 ];
 
+/// Returns the name in `@parameters('NAME')` or `@{parameters('NAME')}`, if the text is nothing else.
+fn parameter_in(text: &str) -> Option<&str> {
+    const START: &str = "parameters('";
+    let inner = text.trim().strip_prefix('@')?;
+    let bare = inner
+        .strip_prefix('{')
+        .and_then(|inner| inner.strip_suffix('}'));
+    let inner = bare.unwrap_or(inner).trim();
+    let start = inner.get(..START.len())?;
+    let name = inner.get(START.len()..)?.strip_suffix("')")?;
+    (start.eq_ignore_ascii_case(START) && !name.contains('\'')).then_some(name)
+}
+
 fn is_secure(declared: &Entry) -> bool {
     let kind = declared.value.get_any_case("type").and_then(Node::as_str);
     kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("secure"))
@@ -201,6 +214,45 @@ impl<F: Format> ActionReader<'_, F> {
             true => value.to_value().secure(),
             false => value.to_value(),
         })
+    }
+
+    /// Replaces each text that is only a parameter of the definition by the value of the parameter, which is a
+    /// constant. Used for values that must be constants.
+    pub(crate) fn with_parameters(&self, node: &Node) -> Node {
+        let kind = match &node.kind {
+            Kind::String(text) => {
+                let value = parameter_in(&text.text).and_then(|name| self.parameter_value(name));
+                return value.map_or_else(
+                    || node.clone(),
+                    |value| Node::made(value.clone(), node.span),
+                );
+            }
+            Kind::Array(items) => Kind::Array(
+                items
+                    .iter()
+                    .map(|item| self.with_parameters(item))
+                    .collect(),
+            ),
+            Kind::Object(entries) => {
+                let entries = entries.iter().map(|entry| Entry {
+                    value: self.with_parameters(&entry.value),
+                    ..entry.clone()
+                });
+                Kind::Object(entries.collect())
+            }
+            other => other.clone(),
+        };
+        Node {
+            kind,
+            ..node.clone()
+        }
+    }
+
+    /// Returns the value of a parameter. Returns `None` if the value is unknown or secure.
+    fn parameter_value(&self, name: &str) -> Option<&Value> {
+        let mut known = self.parameters.iter();
+        let (_, value) = known.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+        (!matches!(value, Value::Null | Value::Secure(_))).then_some(value)
     }
 
     /// Warns once if secure parameters have values: outputs hide these values, but the stored file contains them.

@@ -132,6 +132,10 @@ impl<F: Format> ActionReader<'_, F> {
 
     /// Reads a policy. Returns `None` if the policy is `none` or invalid.
     pub(crate) fn retry_policy(&mut self, entry: &Entry) -> Option<RetryPolicy> {
+        let entry = &Entry {
+            value: self.with_parameters(&entry.value),
+            ..entry.clone()
+        };
         let word = entry.value.as_str();
         if F::CONVENTIONS.has_extended_policies
             && word.is_some_and(|word| word.trim().eq_ignore_ascii_case("none"))
@@ -285,7 +289,10 @@ impl<F: Format> ActionReader<'_, F> {
             };
             if duration.known.is_none() {
                 let what = format!("`{key}` of a retry policy cannot be an expression");
-                let hint = "write a duration, such as 5s";
+                let hint = match F::CONVENTIONS.is_deployed {
+                    true => "write a duration such as PT5S, or only `@parameters('NAME')`",
+                    false => "write a duration, such as 5s",
+                };
                 self.error("not-constant", entry.value.span, what, hint);
             }
             found = duration.known;

@@ -109,6 +109,7 @@ impl ActionReader<'_, LogicApps> {
         ]);
         let declared = fields.get("parameters");
         workflow.parameters = self.parameters(declared, found.values, settings, deployed);
+        self.parameters.clone_from(&workflow.parameters);
         let mut guard = None;
         if let Some(entry) = fields.get("triggers") {
             let name = &*workflow.name;

@@ -199,7 +199,7 @@ impl ActionReader<'_, LogicApps> {
         }
         let runs = member(concurrency, "runs")?;
         let max = self
-            .whole(&runs.value)
+            .whole(&self.with_parameters(&runs.value))
             .and_then(|runs| u32::try_from(runs).ok());
         let Some(max @ 1..=100) = max else {
             let hint = "for example concurrency: { runs: 1 }";
