@@ -82,7 +82,7 @@ impl WorkflowContext {
         };
         let parameters = of_app("parameters.json");
         let connections = of_app("connections.json");
-        let local = of_app("local.settings.json");
+        let local = of_app("local.settings.json").map(|file| shown_in(app.as_deref(), file));
         let mut read = |file: &SourceFile| {
             let node = windlass_formats::read_sibling_object(file);
             node.map_err(|mistake| mistakes.push(mistake)).ok()
@@ -125,6 +125,16 @@ impl WorkflowContext {
             bundle.files.push(SourceFile { path, text });
         }
         mistakes
+    }
+}
+
+/// Returns a file of a Standard app that is not stored, with a path for messages.
+fn shown_in(app: Option<&Path>, file: SourceFile) -> SourceFile {
+    let name = file.path.trim_start_matches("../");
+    let path = app.map(|app| app.join(name).display().to_string());
+    match path {
+        Some(path) => SourceFile { path, ..file },
+        None => file,
     }
 }
 

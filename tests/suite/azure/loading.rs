@@ -344,6 +344,27 @@ async fn missing_parts_of_a_template_are_reported_once_and_written_as_stubs() {
 }
 
 #[tokio::test]
+async fn the_files_of_a_standard_app_are_named_by_their_path() {
+    let dir = tempfile::tempdir().unwrap();
+    let reads =
+        json!({ "Read": { "type": "Compose", "inputs": "@appsetting('KEY')", "runAfter": {} } });
+    let content = json!({ "definition": definition(&reads), "kind": "Stateful" });
+    file(dir.path(), "app/W/workflow.json", &content);
+    let app = dir.path().join("app");
+    for name in ["parameters.json", "local.settings.json"] {
+        std::fs::write(app.join(name), "{ \"a\": {} \"b\" }").unwrap();
+        let ran = windlass(strings(&["validate", app.to_str().unwrap()])).await;
+        let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
+        let path = app.join(name).display().to_string();
+        assert!(
+            stderr.contains(&path) && !stderr.contains("../"),
+            "{stderr}"
+        );
+        std::fs::write(app.join(name), "{ \"Values\": { \"KEY\": \"v\" } }").unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_standard_app_brings_parameters_connections_and_settings() {
     let dir = tempfile::tempdir().unwrap();
     let app = dir.path().join("app");

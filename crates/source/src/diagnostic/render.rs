@@ -17,7 +17,7 @@ pub(super) fn render(diagnostic: &Diagnostic, bundle: &Bundle, colour: bool) -> 
     };
     let span = diagnostic.span;
     let file = bundle.file(span.file);
-    let path = file.map_or("-", |file| file.path.as_str());
+    let path = bundle.shown_path(span.file).unwrap_or("-".into());
     let mut out = paint(tint, &format!("{word}[{}]", diagnostic.code)).and(": ");
     out.push(&paint("1", &one_line(&diagnostic.message)));
     let number = span.line.to_string();
@@ -25,7 +25,7 @@ pub(super) fn render(diagnostic: &Diagnostic, bundle: &Bundle, colour: bool) -> 
     let bar = paint("34", "|");
     let _ = write!(out, "\n{margin}");
     out.push(&paint("34", "-->"));
-    let _ = writeln!(out, " {}:{}:{}", one_line(path), span.line, span.column);
+    let _ = writeln!(out, " {}:{}:{}", one_line(&path), span.line, span.column);
     let index = usize::try_from(span.line.saturating_sub(1)).unwrap_or(usize::MAX);
     if let Some(line) = file.and_then(|file| file.content().lines().nth(index)) {
         let column = usize::try_from(span.column.saturating_sub(1)).unwrap_or(usize::MAX);

@@ -1,5 +1,6 @@
 //! The files of one program, and how they refer to each other. Nothing here touches the file system.
 
+use std::borrow::Cow;
 use std::path::{Component, Path};
 
 /// The byte order mark, which some editors put before a text.
@@ -50,6 +51,23 @@ impl Bundle {
     #[must_use]
     pub fn file(&self, file: u16) -> Option<&SourceFile> {
         self.files.get(usize::from(file))
+    }
+
+    /// Returns the path of a file for messages. The parameters of a Standard app are next to the workflow's folder.
+    #[must_use]
+    pub fn shown_path(&self, file: u16) -> Option<Cow<'_, str>> {
+        let path = &*self.file(file)?.path;
+        let workflow = self.file(0)?;
+        let folder = Path::new(&workflow.path).parent();
+        let folder = folder.filter(|folder| folder.file_name().is_some());
+        Some(
+            match (path.strip_prefix("../"), folder.and_then(Path::parent)) {
+                (Some(name @ "parameters.json"), Some(app)) => {
+                    Cow::Owned(app.join(name).display().to_string())
+                }
+                _ => Cow::Borrowed(path),
+            },
+        )
     }
 
     /// Finds a file by its path from the workflow's folder. This is the workflow itself, or a file that is named in the
