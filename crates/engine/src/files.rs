@@ -170,7 +170,8 @@ fn read_sibling(app: &Path, name: &str) -> Result<Option<SourceFile>, Diagnostic
     }
 }
 
-/// Returns the path of a workflow in a Standard app's folder: the chosen one, or the only one.
+/// Returns the path of a workflow in a Standard app's folder: the chosen one, or the only one. The folder may also be
+/// that of one workflow.
 pub(super) fn app_workflow(app: &Path, chosen: Option<&str>) -> Result<PathBuf, LoadError> {
     let refused = |message: String| LoadError::Unreadable {
         path: app.display().to_string(),
@@ -179,6 +180,7 @@ pub(super) fn app_workflow(app: &Path, chosen: Option<&str>) -> Result<PathBuf, 
     let names = app_workflows(app);
     let path = |name: &String| app.join(name).join(WORKFLOW);
     match (chosen, names.as_slice()) {
+        (None, []) if app.join(WORKFLOW).is_file() => Ok(app.join(WORKFLOW)),
         (_, []) => Err(refused(format!(
             "it is a folder without any NAME/{WORKFLOW}"
         ))),

@@ -344,7 +344,7 @@ async fn missing_parts_of_a_template_are_reported_once_and_written_as_stubs() {
 }
 
 #[tokio::test]
-async fn the_files_of_a_standard_app_are_named_by_their_path() {
+async fn the_files_of_a_standard_app_are_named_by_their_path_and_its_workflow_by_its_folder() {
     let dir = tempfile::tempdir().unwrap();
     let reads =
         json!({ "Read": { "type": "Compose", "inputs": "@appsetting('KEY')", "runAfter": {} } });
@@ -362,6 +362,9 @@ async fn the_files_of_a_standard_app_are_named_by_their_path() {
         );
         std::fs::write(app.join(name), "{ \"Values\": { \"KEY\": \"v\" } }").unwrap();
     }
+    std::fs::remove_file(app.join("parameters.json")).unwrap();
+    let ran = windlass(strings(&["validate", app.join("W").to_str().unwrap()])).await;
+    assert!(ran.status.success(), "{ran:?}");
 }
 
 #[tokio::test]
