@@ -47,6 +47,10 @@ pub(crate) fn parse_at(
     Ok((expr, parser.at))
 }
 
+/// The function that reads an app setting. Its calls are replaced before a text is parsed, except calls with a computed
+/// name.
+const APP_SETTING: &str = "appsetting";
+
 fn unknown(name: &str) -> String {
     format!("unknown function `{name}`")
 }
@@ -57,6 +61,15 @@ fn instead_of(name: &str) -> String {
         .map(|name| format!("did you mean `{name}`?"))
         .or_else(|| did_you_mean(name, functions::names()))
         .unwrap_or_else(|| "docs/reference/expressions.md lists the functions".into())
+}
+
+/// Returns a hint for an unknown function in a Logic Apps definition.
+fn instead_in_definition(name: &str) -> String {
+    match did_you_mean(name, [APP_SETTING]) {
+        Some(_) if name.eq_ignore_ascii_case(APP_SETTING) => "write @appsetting('NAME')".into(),
+        Some(hint) => hint,
+        None => instead_of(name),
+    }
 }
 
 struct Parser<'t> {
@@ -281,6 +294,9 @@ impl<'t> Parser<'t> {
         let place = self.place(start);
         let why = match function {
             Some(function) => function.arity_error(arguments.len()),
+            None if name.eq_ignore_ascii_case(APP_SETTING) => Some(format!(
+                "`{APP_SETTING}` needs the name of an app setting as one constant text"
+            )),
             None => Some(unknown(name)),
         };
         let node = match (function, why) {
@@ -293,7 +309,7 @@ impl<'t> Parser<'t> {
                 name: name.to_owned(),
                 arguments,
                 why: why.unwrap_or_default(),
-                hint: function.is_none().then(|| instead_of(name)),
+                hint: function.is_none().then(|| instead_in_definition(name)),
             })),
         };
         Ok(Expr { node, place })
