@@ -228,7 +228,10 @@ async fn inputs_that_cannot_be_used_name_the_key() {
             "`uri` is missing; it is not called `url`",
         ),
         (json!({ "uri": 5 }), "`uri` must be a string, not integer"),
-        (json!({ "uri": "/a" }), "`uri` is not a valid URL"),
+        (
+            json!({ "uri": "/a?key=b" }),
+            "`uri` is not a valid URL: relative URL without a base: `/a`",
+        ),
         (
             json!({ "uri": "ftp://x" }),
             "`uri` must begin with http:// or https://, not ftp:",

@@ -2,7 +2,7 @@
 
 use super::masked;
 use super::multipart::{self, MultipartPart};
-use crate::execution_context::traceparent;
+use crate::execution_context::{holds_secret, traceparent};
 use crate::inputs::{Inputs, invalid, scalar};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -15,6 +15,7 @@ use reqwest::{Method, Url};
 use url::form_urlencoded;
 use windlass_expression::Value;
 use windlass_model::model::{ASYNC_PATTERN, BODY_FILE, Fault, Request};
+use windlass_value::first_chars;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -178,12 +179,24 @@ fn uri(inputs: Inputs<'_>) -> Result<Url, Fault> {
     }
 }
 
-/// Reads the URL of the input `key`.
+/// Reads the URL of the input `key`. If the URL is relative, the message has its path.
 pub(crate) fn parse_url(key: &str, text: &str) -> Result<Url, Fault> {
-    served(key, Url::parse(text))
+    const SHOWN: usize = 60;
+    let url = Url::parse(text);
+    let path = text.split(['?', '#']).next().unwrap_or_default();
+    let is_public = !path.contains('@') && !holds_secret(text.as_bytes());
+    if let Err(error @ url::ParseError::RelativeUrlWithoutBase) = url
+        && is_public
+    {
+        let shown = first_chars(path, SHOWN);
+        return Err(invalid(format!(
+            "`{key}` is not a valid URL: {error}: `{shown}`"
+        )));
+    }
+    served(key, url)
 }
 
-/// Checks the URL of the input `key`. The messages omit the URL, which may contain a password.
+/// Checks the URL of the input `key`. The messages omit an absolute URL, which may contain a password.
 fn served(key: &str, url: Result<Url, url::ParseError>) -> Result<Url, Fault> {
     let url = url.map_err(|error| invalid(format!("`{key}` is not a valid URL: {error}")))?;
     match url.scheme() {
