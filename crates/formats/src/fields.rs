@@ -173,6 +173,12 @@ impl<'n> Fields<'n> {
         self.entries = &[];
     }
 
+    /// Returns the entries of these keys that were read.
+    pub fn read_entries(&self, keys: &[&str]) -> impl Iterator<Item = &'n Entry> {
+        let entries = self.entries.iter().filter(|entry| self.is_known(entry));
+        entries.filter(|entry| keys.contains(&&*entry.key))
+    }
+
     /// Returns the entries that were not read.
     pub fn rest(&self) -> impl Iterator<Item = &'n Entry> {
         self.entries.iter().filter(|entry| !self.is_known(entry))

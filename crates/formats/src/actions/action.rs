@@ -78,6 +78,7 @@ impl<F: Format> ActionReader<'_, F> {
         }
         let body = self.body(&mut act, label);
         self.check_name(&mut act, label);
+        F::check_keys(self, &act.fields);
         act.fields.finish(self);
         placed.step.kind = body.kind;
         placed.step.timeout = body.timeout;

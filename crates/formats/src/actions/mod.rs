@@ -142,6 +142,9 @@ pub(super) trait Format: Sized {
     /// Reads the keys that only this format has, in actions of all types.
     fn common_keys(actions: &mut ActionReader<'_, Self>, fields: &mut Fields<'_>, step: &mut Step);
 
+    /// Checks the keys of an action that were read.
+    fn check_keys(_actions: &mut ActionReader<'_, Self>, _fields: &Fields<'_>) {}
+
     /// Reads an action of a type that only this format has.
     fn own_action(
         actions: &mut ActionReader<'_, Self>,

@@ -43,6 +43,11 @@ const LOOM_TYPES: [&str; 14] = words! {
     setState getState
 };
 
+/// The keys of actions that Logic Apps does not have.
+const LOOM_KEYS: [&str; 10] = words! {
+    retry break_when continue_when timeout delay on_missing on_limit page on_repeat concurrency
+};
+
 /// Reads a definition. The workflow is valid only if no error was reported.
 /// `siblings` are the trees of the files next to the definition. The flag is true if a file is for this definition
 /// alone.
@@ -164,6 +169,18 @@ impl Format for LogicApps {
         actions.secure_data(configuration, &step.name);
         if &*step.label != "http" {
             actions.pagination(configuration);
+        }
+    }
+
+    fn check_keys(actions: &mut ActionReader<'_, Self>, fields: &Fields<'_>) {
+        for entry in fields.read_entries(&LOOM_KEYS) {
+            let what = format!("the key `{}` of Loom", entry.key);
+            let hint = match &*entry.key {
+                "retry" => "to deploy it, write a `retryPolicy` in `inputs`",
+                "concurrency" => "to deploy it, write it in `runtimeConfiguration`",
+                _ => "to deploy it, remove the key",
+            };
+            actions.no_deploy(&what, entry.key_span, hint);
         }
     }
 
