@@ -151,11 +151,18 @@ impl<F: Format> ActionReader<'_, F> {
     }
 
     fn wait_until(&mut self, entry: &Entry) -> StepKind {
-        let node = entry
-            .value
-            .get_any_case("timestamp")
-            .unwrap_or(&entry.value);
         let hint = "an instant such as 2026-11-20T14:00:00Z, or an expression that returns one";
+        let mut node = &entry.value;
+        if matches!(node.kind, Kind::Object(_))
+            && let Some(mut fields) = self.fields(node, "`until`", hint)
+        {
+            let instant = fields.required(self, "timestamp", entry.key_span, hint);
+            fields.finish(self);
+            let Some(instant) = instant else {
+                return StepKind::Nothing;
+            };
+            node = &instant.value;
+        }
         if node.as_str().is_none() {
             self.wrong_type(node, "`until`", "an instant", hint);
             return StepKind::Nothing;
