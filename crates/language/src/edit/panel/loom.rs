@@ -158,15 +158,15 @@ impl View<'_> {
             .map(|under| object_of(schema, under))
             .and_then(|under| under.get("properties"));
         let inputs = self.own.get("inputs");
-        let (beside, below) = twice(own, inputs, rule, under);
+        let (direct, nested) = split_keys(own, inputs, rule, under);
         let inputs = match inputs {
             Some(Value::Object(inputs)) => {
-                self.by_schema(schema, under, Some(inputs), "/inputs", &beside)
+                self.by_schema(schema, under, Some(inputs), "/inputs", &direct)
             }
-            None if under.is_some() => self.by_schema(schema, under, None, "/inputs", &beside),
+            None if under.is_some() => self.by_schema(schema, under, None, "/inputs", &direct),
             _ => vec![self.field("inputs", "Inputs", Code, "/inputs")],
         };
-        let skipped: Vec<&str> = skipped.into_iter().chain(below).collect();
+        let skipped: Vec<&str> = skipped.into_iter().chain(nested).collect();
         let fields = self.by_schema(schema, rule, own, "", &skipped);
         vec![
             section("Inputs", inputs),
@@ -179,7 +179,7 @@ impl View<'_> {
 /// Returns the keys that an action may have next to `type` and under `inputs`, so that each has one field: those that
 /// belong next to `type`, then those that belong under `inputs`. A key belongs to the place where the file has it. If
 /// the file does not have it, it belongs to the other keys of the action.
-fn twice<'r>(
+fn split_keys<'r>(
     own: Option<&Map<String, Value>>,
     inputs: Option<&Value>,
     rule: Option<&'r Value>,
@@ -192,7 +192,7 @@ fn twice<'r>(
     let both: Vec<&str> = keys
         .filter(|key| under.is_some_and(|under| under.get(key).is_some()))
         .collect();
-    let is_beside = both.iter().any(|key| in_own(key));
+    let is_direct = both.iter().any(|key| in_own(key));
     both.into_iter()
-        .partition(|key| in_own(key) || (is_beside && !in_inputs(key)))
+        .partition(|key| in_own(key) || (is_direct && !in_inputs(key)))
 }
