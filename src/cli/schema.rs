@@ -13,8 +13,7 @@ pub fn schema(args: &SchemaArgs) -> Result<Exit, Failure> {
             Ok(Exit::Succeeded)
         }
         None => Err(Failure::Usage(String::from(
-            "Logic Apps definitions name their own schema under `$schema`, and editors use it: \
-             https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#",
+            "this build of Windlass does not have the format",
         ))),
     }
 }

@@ -116,12 +116,13 @@ pub fn argument_keys(action: &str) -> Vec<&'static str> {
     }
 }
 
-/// Returns the JSON Schema of a format, for editors.
-/// Returns `None` for Logic Apps definitions, for which Azure has a schema.
+/// Returns the JSON Schema of a format, for editors. Returns `None` for a format that this build does not have.
 #[must_use]
 pub fn json_schema(dialect: Dialect) -> Option<&'static str> {
     static LOOM: LazyLock<String> =
         LazyLock::new(|| vocabulary::schema::text(&vocabulary::loom::schema()));
+    static AZURE: LazyLock<String> =
+        LazyLock::new(|| vocabulary::schema::text(&vocabulary::azure::schema()));
     #[cfg(feature = "tea")]
     static TEA: LazyLock<String> = LazyLock::new(|| {
         let actions: Vec<&str> = tea::all_names().collect();
@@ -140,7 +141,7 @@ pub fn json_schema(dialect: Dialect) -> Option<&'static str> {
         Dialect::Tea => None,
         #[cfg(not(feature = "canvas"))]
         Dialect::Canvas => None,
-        Dialect::Azure => None,
+        Dialect::Azure => Some(&AZURE),
     }
 }
 

@@ -51,7 +51,7 @@ pub struct Format {
 
 impl From<Dialect> for Format {
     fn from(dialect: Dialect) -> Self {
-        let schema = schema::root(dialect);
+        let schema = Some(schema::root(dialect));
         Self { dialect, schema }
     }
 }

@@ -16,19 +16,19 @@ fn parsed(text: Option<&str>) -> Value {
     parsed.and_then(Result::ok).unwrap_or_default()
 }
 
+static AZURE: LazyLock<Value> = LazyLock::new(|| parsed(json_schema(Dialect::Azure)));
 static LOOM: LazyLock<Value> = LazyLock::new(|| parsed(json_schema(Dialect::Loom)));
 static TEA: LazyLock<Value> = LazyLock::new(|| parsed(json_schema(Dialect::Tea)));
 static CANVAS: LazyLock<Value> = LazyLock::new(|| parsed(json_schema(Dialect::Canvas)));
 static PATTERNS: LazyLock<Mutex<HashMap<String, Option<Regex>>>> = LazyLock::new(Mutex::default);
 
 /// Returns the schema of a format.
-/// Returns `None` for Logic Apps definitions, whose actions differ from those of Loom.
-pub(super) fn root(dialect: Dialect) -> Option<Rule> {
+pub(super) fn root(dialect: Dialect) -> Rule {
     match dialect {
-        Dialect::Loom => Some(&LOOM),
-        Dialect::Tea => Some(&TEA),
-        Dialect::Canvas => Some(&CANVAS),
-        Dialect::Azure => None,
+        Dialect::Loom => &LOOM,
+        Dialect::Tea => &TEA,
+        Dialect::Canvas => &CANVAS,
+        Dialect::Azure => &AZURE,
     }
 }
 

@@ -104,7 +104,7 @@ pub struct EvalArgs {
 /// `windlass schema`.
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
-    /// Format: loom, tea or canvas. Azure definitions name their own schema under `$schema`
+    /// Format: loom, azure, tea or canvas
     #[arg(env = "WINDLASS_FORMAT", value_name = "FORMAT", default_value = "loom")]
     pub format: String,
 }

@@ -81,7 +81,7 @@ const PAGES: [Page; 17] = [
 ];
 
 /// The formats for which there is a JSON Schema.
-const SCHEMAS: [Dialect; 3] = [Dialect::Loom, Dialect::Tea, Dialect::Canvas];
+const SCHEMAS: [Dialect; 4] = [Dialect::Loom, Dialect::Azure, Dialect::Tea, Dialect::Canvas];
 
 /// Returns the page of a format, for `workflow_reference`.
 pub fn reference(format: &str) -> Option<&'static Page> {

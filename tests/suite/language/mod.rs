@@ -542,3 +542,52 @@ fn every_function_has_a_signature_and_an_example() {
         }
     }
 }
+
+/// Definitions of Logic Apps have keys and types of their own, and are JSON.
+#[test]
+fn a_definition_is_completed() {
+    let file = |action: &str| format!("{{\"definition\":{{\"actions\":{{{action}}}}}}}");
+    for (action, wanted) in [
+        (
+            r#""A":{"‸"}"#,
+            &["type", "runAfter", "runtimeConfiguration"][..],
+        ),
+        (r#""A":{"type":"‸"}"#, &["Http", "Foreach", "ApiConnection"]),
+        (
+            r#""A":{"type":"Http","inputs":{"‸"}}"#,
+            &["method", "uri", "retryPolicy"],
+        ),
+        (
+            r#""A":{"type":"until","limit":{"‸"}}"#,
+            &["count", "timeout"],
+        ),
+        (
+            r#""B":{},"A":{"type":"Http","runAfter":{"B":["‸"]}}"#,
+            &["Succeeded", "TimedOut"],
+        ),
+        (
+            r#""A":{"type":"If","else":{"actions":{"B":{"type":"‸"}}}}"#,
+            &["Compose"],
+        ),
+    ] {
+        offers(&file(action), wanted);
+    }
+    spares(
+        &file(r#""A":{"type":"Http","‸"}"#),
+        &["retry", "break_when"],
+    );
+    offers(
+        "{\"definition\":{\"‸\"}}",
+        &["triggers", "parameters", "outputs"],
+    );
+    let text = "{\"definition\":{\"actions\":{\n‸\n}}}";
+    let new = "{\n\"${1:Compose}\": {\n  \"type\": \"Compose\",\n  \"inputs\": $2\n}\n}";
+    assert!(
+        taken(text, "Compose").contains(new),
+        "{}",
+        taken(text, "Compose")
+    );
+    let (bundle, at, _) = marked(&file(r#""A":{"type":"Until","li‸mit":{}}"#));
+    let hovered = hover(&bundle, None, at, None).unwrap();
+    assert!(hovered.text.contains("when it ends"), "{hovered:?}");
+}

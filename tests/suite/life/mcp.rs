@@ -644,7 +644,7 @@ fn an_agent_reads_references_and_schemas() {
     assert_eq!(flag, None, "a flag that an agent does not have");
     let listed = agent.ask("resources/list", &json!({}));
     let listed = listed["resources"].as_array().unwrap();
-    assert_eq!(listed.len(), 20, "{listed:?}");
+    assert_eq!(listed.len(), 21, "{listed:?}");
     for resource in listed {
         let response = agent.ask("resources/read", &json!({ "uri": resource["uri"] }));
         let text = response["contents"][0]["text"].as_str().unwrap();

@@ -116,7 +116,7 @@ fn the_examples_and_the_seed_are_what_the_schema_says() {
 #[test]
 fn the_schemas_in_the_repository_are_those_of_the_program() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    for format in ["loom", "tea", "canvas"] {
+    for format in ["loom", "azure", "tea", "canvas"] {
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"))
             .args(["schema", format])
             .output()

@@ -49,9 +49,9 @@ pub(super) const COMMON: &[Key] = &[
     key("trackedProperties", Type::Any, "of Logic Apps; no effect"),
     key("operationOptions", TEXT, "of Logic Apps; no effect"),
     key("runtimeConfiguration", OBJECT, "of Logic Apps; no effect"),
-    key("runAfter", Type::Def("runAfter"), "")
+    key("runAfter", Type::Def("runAfter"), "the actions that must end first, each with the accepted statuses")
         .reference("[Order](#order)"),
-    key("retry", RETRY, "")
+    key("retry", RETRY, "when a failed attempt is repeated")
         .reference("a [retry policy](#retry)"),
     key("break_when", CONDITION, "checked after this action: true ends the enclosing loop")
         .reference("a condition, checked after the action. If it is true, the enclosing loop ends"),
@@ -82,11 +82,10 @@ const RATE: Key = key("rate", TEXT_OR_NULL, "name of the rate limit that the cal
 // Loops.
 
 pub(super) const LOOP: &[Key] = &[
-    key("condition", CONDITION, "")
-        .reference("the condition that is checked"),
-    key("actions", ACTIONS, "")
+    key("condition", CONDITION, "the condition that is checked"),
+    key("actions", ACTIONS, "the body of the loop")
         .reference("the body"),
-    key("limit", LIMIT, "")
+    key("limit", LIMIT, "when the loop ends in any case")
         .reference("see below"),
     key("delay", DELAY, "the time between two iterations")
         .reference("the time between two iterations. `{type: exponential, interval: 5s, maxInterval: 1m}`, with the keys of [Retry](#retry), doubles it each time. `server` waits as long as the last answer [requests](#when-a-server-says-how-long); `{type: server, interval: 5s}` waits at least `interval`"),
@@ -122,7 +121,7 @@ const RETRY_POLICY: Key = key("retryPolicy", RETRY, "");
 
 // Requests.
 
-const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+pub(super) const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
 pub(super) const REQUEST: &[Key] = &[
     key("method", Type::AnyCaseOrExpression(METHODS), "default GET; of an operation POST")
@@ -279,7 +278,7 @@ pub(super) const CALLED_WORKFLOW: &[Key] = &[
 
 /// Makes the key `inputs` of an action.
 const fn inputs(value: Type) -> Key {
-    key("inputs", value, "")
+    key("inputs", value, "what the action uses")
 }
 
 /// Makes an action with these keys.
@@ -624,8 +623,7 @@ pub(super) const WORKFLOW: &[Key] = &[
         "commands and addresses that answer for activities and actors, by name",
     )
     .reference("[programs and addresses](#handlers) for `activity` and `actor`"),
-    required("actions", ACTIONS, "")
-        .reference("a map from names to actions"),
+    required("actions", ACTIONS, "a map from names to actions"),
     key("outputs", Type::Any, "the outputs of the run")
         .reference("the outputs of the run; default: the output of every top-level action by name"),
     key(
@@ -681,7 +679,7 @@ pub(super) const WORKFLOW: &[Key] = &[
 const DURATION_PATTERN: &str =
     r"^\s*(?:P(?=[\dT])(?:\d+W|(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+(?:[.,]\d+)?S)?)?)|(?:\d+(?:\.\d+)?(?:ms|[smhdw]))+)\s*$";
 
-const STATUSES: &[&str] = &["Succeeded", "Failed", "Skipped", "TimedOut", "Cancelled"];
+pub(super) const STATUSES: &[&str] = &["Succeeded", "Failed", "Skipped", "TimedOut", "Cancelled"];
 
 pub(super) const DEFINITIONS: &[Definition] = &[
     Definition {

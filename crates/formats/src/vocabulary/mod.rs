@@ -4,6 +4,8 @@
 //! key that is not here, or if no reader requests a key that is here. The tables of keys in docs/reference are made
 //! from these data, too.
 
+#[rustfmt::skip]
+pub(crate) mod azure;
 #[cfg(feature = "canvas")]
 #[rustfmt::skip]
 pub(crate) mod canvas;

@@ -320,7 +320,8 @@ impl CompletionRequest<'_> {
         }
         // Required keys are listed first.
         items.sort_by_key(|item| item.kind == Is::Key && !required.contains(&*item.label));
-        if keys.last() == Some(&"actions") && self.dialect == Dialect::Loom && line && !self.json {
+        let has_actions = matches!(self.dialect, Dialect::Loom | Dialect::Azure);
+        if keys.last() == Some(&"actions") && has_actions && line && !quoted {
             items.extend(self.whole_actions(schema, map));
         }
         items
@@ -338,16 +339,25 @@ impl CompletionRequest<'_> {
                 .find(|name| map.get(name).is_none())
         };
         let snippet = |kind: &str| {
-            let mut insert = format!("${{1:{}}}:\n  type: {kind}", free(kind).unwrap_or_default());
+            let name = free(kind).unwrap_or_default();
+            let mut insert = match self.json {
+                true => format!("\"${{1:{name}}}\": {{\n  \"type\": \"{kind}\""),
+                false => format!("${{1:{name}}}:\n  type: {kind}"),
+            };
             let needed = schema.needed_by(kind);
             for (index, (key, inside)) in
                 needed.iter().filter(|(key, _)| *key != "type").enumerate()
             {
                 let tab = index + 2;
-                match inside {
-                    true => insert.push_str(&format!("\n  {key}:\n    ${tab}")),
-                    false => insert.push_str(&format!("\n  {key}: ${tab}")),
-                }
+                insert.push_str(&match (self.json, inside) {
+                    (true, true) => format!(",\n  \"{key}\": {{\n    ${tab}\n  }}"),
+                    (true, false) => format!(",\n  \"{key}\": ${tab}"),
+                    (false, true) => format!("\n  {key}:\n    ${tab}"),
+                    (false, false) => format!("\n  {key}: ${tab}"),
+                });
+            }
+            if self.json {
+                insert.push_str("\n}");
             }
             CompletionItem::new(kind, Is::Snippet)
                 .detail("a new action")

@@ -182,7 +182,7 @@ impl View<'_> {
     }
 
     pub(super) fn canvas_node(&self) -> Vec<Section> {
-        let schema = root(Dialect::Canvas).unwrap_or(&Value::Null);
+        let schema = root(Dialect::Canvas);
         let rule = schema.pointer(&format!("/$defs/{}/properties", escaped(&self.found.kind)));
         let data = self.own.get("data").and_then(Value::as_object);
         let skipped = ["inlineWorkflow", "inputMappings", "inputs", "outputs"];

@@ -120,14 +120,11 @@ impl View<'_> {
     }
 
     pub(super) fn loom_action(&self) -> Vec<Section> {
-        let schema = root(Dialect::Loom).unwrap_or(&Value::Null);
+        let schema = root(self.document.dialect);
         let rules = schema
             .pointer("/$defs/action/allOf")
             .and_then(Value::as_array);
-        let mut rules = rules
-            .into_iter()
-            .flatten()
-            .filter(|_| self.document.dialect == Dialect::Loom);
+        let mut rules = rules.into_iter().flatten();
         let rule = rules.find(|rule| {
             let pattern = rule
                 .pointer("/if/properties/type/pattern")

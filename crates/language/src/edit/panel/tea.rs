@@ -81,7 +81,7 @@ impl View<'_> {
     }
 
     pub(super) fn tea_node(&self) -> Vec<Section> {
-        let schema = root(Dialect::Tea).unwrap_or(&Value::Null);
+        let schema = root(Dialect::Tea);
         let rule = schema.pointer("/$defs/node/properties");
         let own = self.own.as_object();
         let own_fields = self.by_schema(schema, rule, own, "", &["name", "with", "body", "steps"]);
