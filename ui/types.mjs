@@ -7,8 +7,8 @@ const description = new URL('../docs/openapi.json', import.meta.url);
 const generated = new URL('src/api/generated.ts', import.meta.url);
 const head = `// Generated from docs/openapi.json by \`npm run types\`. Do not edit.
 
-/** Any value: the description leaves its type open. */
-export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+/** Any value: the description leaves its type open. A bigint is an integer that a number does not hold (see json.ts). */
+export type Json = null | boolean | number | bigint | string | Json[] | { [name: string]: Json };
 
 `;
 

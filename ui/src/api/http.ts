@@ -1,4 +1,5 @@
 // Sends requests to the server. A refusal is thrown with its problem details, a lost server as `Unreachable`.
+import { parse, print } from './json';
 import type { AnswerOf, BodyOf, Operation, Problem } from './types';
 
 export class Refusal extends Error {
@@ -45,7 +46,7 @@ export async function ask<Answer>(path: string, how: Ask = {}): Promise<Answer> 
     response = await fetch(`/v1${path}`, {
       method: how.method ?? 'GET',
       headers,
-      body: how.body === undefined ? null : JSON.stringify(how.body),
+      body: how.body === undefined ? null : print(how.body),
       signal: how.signal ?? null,
       credentials: 'same-origin',
       cache: 'no-store',
@@ -56,7 +57,7 @@ export async function ask<Answer>(path: string, how: Ask = {}): Promise<Answer> 
   }
   const text = await response.text();
   if (response.ok) how.answered?.(response.headers);
-  if (response.ok) return (text === '' ? undefined : JSON.parse(text)) as Answer;
+  if (response.ok) return text === '' ? (undefined as Answer) : parse<Answer>(text);
   if (response.status === 401) signedOut();
   throw refusal(response.status, response.statusText, text);
 }
@@ -66,7 +67,7 @@ export const post = <Name extends Operation>(path: string, body?: BodyOf<Name>, 
 
 function refusal(status: number, title: string, text: string): Refusal {
   try {
-    const problem = JSON.parse(text) as Partial<Problem>;
+    const problem = parse<Partial<Problem>>(text);
     const code = (problem.type ?? '').replace(/^urn:windlass:/, '');
     return new Refusal(status, code, problem.detail || problem.title || title, problem);
   } catch {

@@ -1,4 +1,5 @@
 // The one event stream of all tabs. It runs in the shared worker, or in the tab if the browser has no shared worker.
+import { parse } from '../api/json';
 import type { Hello, RunRow, StatusReport } from '../api/types';
 import type { Connection, FromHub, ToHub, Topic } from './protocol';
 
@@ -86,10 +87,10 @@ export class Hub {
         this.heardAt = Date.now();
         take((event as MessageEvent<string>).data);
       });
-    listen('hello', (data) => this.greeted(JSON.parse(data) as Hello));
-    listen('rows', (data) => this.rows(JSON.parse(data) as RunRow[]));
-    listen('run', (data) => this.rows([JSON.parse(data) as RunRow]));
-    listen('status', (data) => this.status(JSON.parse(data) as StatusReport));
+    listen('hello', (data) => this.greeted(parse<Hello>(data)));
+    listen('rows', (data) => this.rows(parse<RunRow[]>(data)));
+    listen('run', (data) => this.rows([parse<RunRow>(data)]));
+    listen('status', (data) => this.status(parse<StatusReport>(data)));
     stream.onopen = () => {
       this.failures = 0;
     };

@@ -1,4 +1,5 @@
 // The user's settings in this browser: the theme, whether single keys are commands, and sizes.
+import { parse, print } from '../api/json';
 
 /** Columns of the list of runs that can be resized. */
 export type Column = 'state' | 'workflow' | 'run' | 'loop' | 'started' | 'took';
@@ -22,7 +23,7 @@ function store(name: string, value: string): void {
 
 function storedWidths(): Partial<Record<Column, number>> {
   try {
-    const widths: unknown = JSON.parse(stored('columns') ?? '{}');
+    const widths = parse<unknown>(stored('columns') ?? '{}');
     const whole = Object.entries(widths ?? {}).filter(([, width]) => Number.isInteger(width));
     return Object.fromEntries(whole);
   } catch {
@@ -62,7 +63,7 @@ class Settings {
 
   setWidths(widths: Partial<Record<Column, number>>): void {
     this.widths = widths;
-    store('columns', JSON.stringify(widths));
+    store('columns', print(widths));
   }
 
   setSide(side: number | undefined): void {

@@ -1,4 +1,5 @@
 // Foreign text and numbers in a form that is safe to show: control characters and direction marks become visible.
+import { print } from '../api/json';
 import type { Json } from '../api/types';
 
 const VISIBLE: Record<string, string> = { '\n': '↵', '\t': '⇥', '\r': '␍' };
@@ -38,7 +39,7 @@ export function brief(value: Json | undefined, most = 80): string {
   if (value === undefined) return '–';
   if (typeof value === 'string') return cut(`"${line(value.slice(0, most + 1))}"`, most);
   if (Array.isArray(value) && value.length > 50) return `[${number(value.length)} items]`;
-  return cut(line(JSON.stringify(value)), most);
+  return cut(line(print(value)), most);
 }
 
 /** Returns the address, if a click on it is harmless. */
