@@ -219,4 +219,12 @@ test('16: the difference of #17 and #18 is exactly what changed', async ({ page,
   await page.keyboard.press('Enter');
   await expect(page.getByText('Nothing changed.')).toBeVisible();
   await expect(page).toHaveURL(/vs=29/);
+  // The next change is that of the watched value.
+  await console.open(`/runs/${gallery.drift}?loop=drift&it=2`);
+  await console.panel.getByText('body', { exact: true }).last().click();
+  await page.getByRole('button', { name: 'Watch /read/body/state' }).click();
+  await page.keyboard.press('c');
+  await console.at(18);
+  await page.keyboard.press('c');
+  await expect(page.getByText('No change after this one.')).toBeVisible();
 });

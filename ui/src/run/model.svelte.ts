@@ -4,7 +4,7 @@ import { messageOf, Refusal } from '../api/http';
 import * as requests from '../api/requests';
 import type { ActionRow, BudgetReport, Counts, Graph, GraphNode, Iteration, Lane, LoopEntry, LoopReport, StatusReport, Strip } from '../api/types';
 import { live } from '../live/live.svelte';
-import { route } from '../shell/route.svelte';
+import { decode, route } from '../shell/route.svelte';
 import { ended } from '../words/status';
 import { iterationPath, join, parse, plain, type Step } from './paths';
 
@@ -44,6 +44,8 @@ export class RunModel {
     return first ?? this.loops.at(-1)?.path;
   });
   following = $derived(route.get('it') === '');
+  /** JSON pointers to the watched values of the results. */
+  watched = $derived(route.get('watch').split(',').filter(Boolean).map(decode));
   /** The number of the chosen iteration, from 0. */
   number = $derived.by((): number | undefined => {
     if (this.loop === undefined) return undefined;

@@ -91,7 +91,8 @@ export function address(path: string, query: Query = {}): string {
 
 export const runAddress = (run: string, query: Query = {}): string => address(`/runs/${encodeURIComponent(run)}`, query);
 
-function decode(text: string): string {
+/** Decodes a part of an address; if that is not possible, returns it as it is. */
+export function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
