@@ -93,6 +93,15 @@ pub enum EngineError {
         run: windlass_model::model::Name,
         path: String,
     },
+    /// An iteration whose values are not stored.
+    #[error(
+        "run {run}: the values of the iteration `{path}` are not stored, only its status, condition \
+         and times"
+    )]
+    NoValues {
+        run: windlass_model::model::Name,
+        path: String,
+    },
     /// An invalid page token.
     #[error("`{0}` is not a valid page token: use `next` from the previous page")]
     NoPage(String),
@@ -221,7 +230,9 @@ impl EngineError {
             Self::NoWebhook(_) => ErrorCode::NotFound,
             Self::Unsigned(_) => ErrorCode::Unsigned,
             Self::NoLoop { .. } | Self::NoNode(_) | Self::NoPage(_) => ErrorCode::BadRequest,
-            Self::NoIteration { .. } | Self::NoVersion { .. } => ErrorCode::NotFound,
+            Self::NoIteration { .. } | Self::NoValues { .. } | Self::NoVersion { .. } => {
+                ErrorCode::NotFound
+            }
             Self::NoWorkflow { .. } => ErrorCode::UnknownWorkflow,
             Self::WorkflowChanged { .. } => ErrorCode::WorkflowChanged,
             Self::NoState { .. } => ErrorCode::UnknownState,

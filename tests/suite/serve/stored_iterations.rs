@@ -132,6 +132,23 @@ async fn of_very_many_failures_all_are_counted_and_most_are_short() {
     let short = rows.iter().filter(|row| row["stored"] == "summary").count();
     assert!((1..3_000).contains(&short), "{short}");
     assert_eq!(rows.last().unwrap()["stored"], "whole");
+    // What is not stored is not compared, and reported.
+    let at = rows.iter().position(|row| row["stored"] == "summary");
+    let path = format!(
+        "/v1/runs/{run}/difference?from=grow%230&to=grow%23{}",
+        at.unwrap()
+    );
+    let (status, problem) = server.get(&path).await;
+    assert_eq!(status, 404, "{problem}");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("are not stored"), "{detail}");
+    let skipped = async |filter: &str| {
+        let path = format!("/v1/runs/{run}/iterations?loop=grow&limit=1000{filter}");
+        get(&server, &path).await["not_stored"].clone()
+    };
+    assert!(skipped("&changed=/nothing").await.as_u64().unwrap() >= short as u64);
+    assert_eq!(skipped("&text=nowhere").await, short);
+    assert_eq!(skipped("").await, Value::Null);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -199,6 +199,19 @@ test('15: counts of the strip add up at every zoom', async ({ page, gallery }) =
   await expect.poll(() => console.totals()).toEqual(whole);
 });
 
+test('what is not stored of a fast loop is not reported as equal or as missing', async ({ page, serve }) => {
+  const server = await serve();
+  const run = await server.run('ticks.yaml', { input: { count: 8_000 } });
+  await server.result(run);
+  const console = new Console(page, server.url);
+  await console.open(`/runs/${run}?loop=tick&it=151&watch=${encodeURIComponent('/beat')}&vs=previous`);
+  await expect(page.getByTestId('difference').getByRole('alert')).toContainText('are not stored');
+  await expect(page.getByText('Nothing changed.')).toHaveCount(0);
+  await page.keyboard.press('c');
+  await expect(page.getByText(/values are not stored: [\d,]+ iterations/)).toBeVisible();
+  await expect(console.field).not.toHaveValue('151');
+});
+
 test('16: the difference of #17 and #18 is exactly what changed', async ({ page, gallery }) => {
   const console = new Console(page, gallery.url);
   await console.open(`/runs/${gallery.drift}?loop=drift&it=18`);

@@ -1966,6 +1966,12 @@ export interface components {
              * @description Start of the next page: the value for its `from`, or for its `to` with `order=desc`. Absent on the last page.
              */
             next?: number | null;
+            /**
+             * Format: int64
+             * @description Number of iterations that were left out of the page, because the values that `changed` or
+             *     `text` looks at are not stored.
+             */
+            not_stored?: number;
             /** @description Id of the run. */
             run: string;
         };

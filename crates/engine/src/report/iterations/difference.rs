@@ -1,5 +1,6 @@
 //! The differences between two iterations.
 
+use super::StoredDetail;
 use super::whole::{IterationReport, whole};
 use crate::report::change::{Changed, compared};
 use crate::report::view::shown;
@@ -31,7 +32,8 @@ pub struct DifferenceReport {
 /// Returns the differences between two iterations of a run.
 ///
 /// # Errors
-/// Returns store errors, or an error for an unknown run, loop or iteration.
+/// Returns store errors, or an error for an unknown run, loop or iteration, or if the values of one of the two
+/// iterations are not stored.
 pub fn difference(
     inspector: &Inspector,
     run: &str,
@@ -40,6 +42,15 @@ pub fn difference(
 ) -> Result<DifferenceReport, EngineError> {
     let before = whole(inspector, run, from)?;
     let after = whole(inspector, run, to)?;
+    if let Some(one) = [&before, &after]
+        .into_iter()
+        .find(|one| one.stored == StoredDetail::Summary)
+    {
+        return Err(EngineError::NoValues {
+            run: windlass_model::model::Name::from(&*one.run),
+            path: one.path.clone(),
+        });
+    }
     let both = before.variables.is_some() && after.variables.is_some();
     let (changed, unchanged) = compared(
         &compared_values(&before, both),

@@ -49,6 +49,10 @@ pub struct IterationsReport {
     /// Start of the next page: the value for its `from`, or for its `to` with `order=desc`. Absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
+    /// Number of iterations that were left out of the page, because the values that `changed` or
+    /// `text` looks at are not stored.
+    #[serde(default, skip_serializing_if = "crate::report::summary::is_zero")]
+    pub not_stored: u64,
 }
 
 /// One iteration in a page. `result` is null if it is not stored, and shortened if it is over 64 KiB.
@@ -93,6 +97,7 @@ pub fn iterations(
     };
     let mut page = Vec::new();
     let mut next = None;
+    let mut not_stored = 0;
     'blocks: for block in view.of.blocks(from, to, filter.newest_first) {
         let mut left: Vec<IterationWithPrevious> = (0..)
             .zip(&block)
@@ -106,6 +111,7 @@ pub fn iterations(
             let rows = Rows::read(inspector, &view, part)?;
             for IterationWithPrevious { one, .. } in part {
                 if !rows.matches(one, filter) {
+                    not_stored += u64::from(rows.lack(one, filter));
                     continue;
                 }
                 if page.len() == filter.limit {
@@ -121,6 +127,7 @@ pub fn iterations(
         loop_path: view.path,
         iterations: page,
         next,
+        not_stored,
     })
 }
 
@@ -180,8 +187,7 @@ impl Rows {
         let changed = filter.changed.as_deref().is_none_or(|pointer| {
             let earlier = one.iteration.checked_sub(1);
             let earlier = earlier.and_then(|earlier| self.0.get(&earlier));
-            // If one of the two results is not stored, it is not known whether they differ. Then the iteration is not
-            // selected.
+            // If one of the two results is not stored, it is not known whether they differ.
             let (Some(result), Some(earlier)) = (result, earlier) else {
                 return false;
             };
@@ -195,6 +201,15 @@ impl Rows {
                 || result.is_some_and(|result| within(&super::shown(result).to_json()))
         });
         changed && text
+    }
+
+    /// Returns whether a result that the filter looks at is not stored.
+    fn lack(&self, one: &EndedIteration, filter: &IterationsFilter) -> bool {
+        let lacks = |number| !self.0.contains_key(&number);
+        let earlier = one.iteration.checked_sub(1);
+        let compared = filter.changed.as_ref().and(earlier);
+        compared.is_some_and(|earlier| lacks(earlier) || lacks(one.iteration))
+            || filter.text.is_some() && lacks(one.iteration)
     }
 
     fn entry(&self, view: &LoopView, one: &EndedIteration) -> IterationEntry {
