@@ -141,6 +141,18 @@ actions:
   await expect(page.getByTestId('tried')).toContainText('hello ann');
 });
 
+test('24: Ctrl+Enter in the text runs it', async ({ page, gallery }) => {
+  const editor = new Editor(page, gallery.url);
+  const text = 'name: greets\ninputs: { who: { type: string, default: ann } }\nactions: { say: { type: compose, inputs: "hello" } }\n';
+  await editor.open();
+  await editor.write(text);
+  await editor.right();
+  await page.keyboard.press('Control+Enter');
+  await expect(editor.dialog.getByLabel('who')).toBeVisible();
+  expect(await editor.whole()).toBe(text);
+  await page.keyboard.press('Escape');
+});
+
 test('24: a node of a canvas is moved by mouse and by keys, and its position is saved', async ({ page, gallery }) => {
   const editor = new Editor(page, gallery.url);
   await editor.open();

@@ -205,7 +205,8 @@ export function stateOf(text: string, ends: Ends, diagnostics: () => Diagnostic[
         ...completionKeymap,
         ...searchKeymap,
         ...historyKeymap,
-        ...defaultKeymap,
+        // Ctrl+Enter runs the text; see EditorPage.
+        ...defaultKeymap.filter(({ key }) => key !== 'Mod-Enter'),
       ]),
       EditorView.contentAttributes.of({ 'aria-label': 'Text of the workflow', spellcheck: 'false', tabindex: '0' }),
       EditorView.updateListener.of((update) => {
