@@ -29,6 +29,11 @@ test('17: a wait between two attempts, with the error of the last one', async ({
   await console.open(`/runs/${run}`);
   await expect(console.why).toContainText(/Waiting (1 h|59 min).* before attempt 2 of 4 of call/);
   await expect(console.why).toContainText(/500/);
+  // Without a loop, the timeline has the actions.
+  await console.tab('Timeline').click();
+  const timeline = page.getByRole('list', { name: 'Timeline' });
+  await expect(timeline.getByRole('listitem').first()).toContainText('call');
+  await expect(console.panel).not.toContainText(/iteration/);
 });
 
 test('17: a signal, which the form sends', async ({ page, serve }) => {
