@@ -201,7 +201,7 @@ test('15: counts of the strip add up at every zoom', async ({ page, gallery }) =
 
 test('what is not stored of a fast loop is not reported as equal or as missing', async ({ page, serve }) => {
   const server = await serve();
-  const run = await server.run('ticks.yaml', { input: { count: 8_000 } });
+  const run = await server.run('ticks.yaml', { input: { count: 5_500 } });
   await server.result(run);
   const console = new Console(page, server.url);
   await console.open(`/runs/${run}?loop=tick&it=151&watch=${encodeURIComponent('/beat')}&vs=previous`);
@@ -210,6 +210,14 @@ test('what is not stored of a fast loop is not reported as equal or as missing',
   await page.keyboard.press('c');
   await expect(page.getByText(/values are not stored: [\d,]+ iterations/)).toBeVisible();
   await expect(console.field).not.toHaveValue('151');
+  // The history begins with the first stored event.
+  await console.tab('History').click();
+  await expect(page.getByTestId('history-count')).toHaveText(/^1\d,\d{3} events/);
+  const history = page.getByRole('list', { name: 'History' });
+  await expect(history).toContainText('RunFinished');
+  await history.evaluate((list) => list.scrollTo(0, 0));
+  await expect(history.getByRole('listitem').first()).toHaveText(/^Events 1 to [\d,]+ are not stored\./);
+  await console.shown();
 });
 
 test('16: the difference of #17 and #18 is exactly what changed', async ({ page, gallery }) => {
