@@ -86,6 +86,17 @@ test('the one big button retries failed items, or from the action that failed', 
     await expect(page.getByTestId('run-status')).toHaveText('Succeeded');
     await expect(page.getByRole('button', { name: word })).toHaveCount(0);
   }
+  // A retry of several runs asks first.
+  const total = async (): Promise<number> => (await server.get('/v1/runs')).total;
+  const before = await total();
+  await console.open('/runs?status=Failed');
+  await console.listed();
+  await page.getByRole('button', { name: /^Select all/ }).click();
+  await page.getByTestId('bulk').getByRole('button', { name: 'Retry' }).click();
+  await expect(page.getByRole('dialog')).toContainText('repeats its effects');
+  expect(await total()).toBe(before);
+  await page.getByRole('dialog').getByRole('button', { name: 'Retry 1 run' }).click();
+  await expect.poll(total).toBe(before + 1);
 });
 
 /** 30 instances of a loop in another one. */
