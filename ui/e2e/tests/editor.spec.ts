@@ -86,7 +86,9 @@ test('24: a concurrent change is shown side by side, and merged by hand', async 
   await expect(parts).toHaveCount(2);
   await expect(parts.nth(1)).toContainText('PT2M');
   expect((await server.get('/v1/workflows/poll')).files[0].text).toBe(POLL.replace('PT1M', 'PT2M'));
-  await parts.nth(1).getByRole('radio', { name: 'Theirs' }).check();
+  // What only the other user changed is theirs at first.
+  await expect(parts.nth(0).getByRole('radio', { name: 'Yours' })).toBeChecked();
+  await expect(parts.nth(1).getByRole('radio', { name: 'Theirs' })).toBeChecked();
   expect(await faults(page)).toEqual([]);
   await editor.button('Save this').click();
   await expect(editor.dialog).toHaveCount(0);

@@ -32,6 +32,18 @@ export function hunks(mine: string, theirs: string): Hunk[] {
   return list;
 }
 
+/** Returns for each part whether my lines are those of the text that both began with, so only the other text changed. */
+export function onlyTheirs(parts: Hunk[], begun: string): boolean[] {
+  const own = places(hunks(parts.flatMap((part) => part.mine).join('\n'), begun)).filter(({ part }) => !part.same);
+  return places(parts).map(({ from, to }) => !own.some((one) => (one.from < to && from < one.to) || ((from === to || one.from === one.to) && one.from <= to && from <= one.to)));
+}
+
+/** Returns the parts with the numbers of my lines: the first one, and the one after the last. */
+function places(parts: Hunk[]): { part: Hunk; from: number; to: number }[] {
+  let to = 0;
+  return parts.map((part) => ({ part, from: to, to: (to += part.mine.length) }));
+}
+
 /** Finds the longest common lines by the table of their lengths. */
 function between(a: string[], b: string[], add: (same: boolean, mine: string[], theirs: string[]) => void): void {
   if (a.length * b.length > MOST) return add(false, a, b);
