@@ -102,6 +102,16 @@ test('24: a concurrent change is shown side by side, and merged by hand', async 
   await editor.dialog.getByRole('button', { name: 'Save' }).click();
   await expect(editor.dialog).toHaveCount(0);
   expect((await server.get('/v1/workflows/poll')).files[0].text).toContain('# ours');
+  // Of a workflow that was deleted meanwhile, the text is saved as a new one.
+  await server.ask('DELETE', '/v1/workflows/poll');
+  await editor.write(POLL.replace('# what this is for', '# again'));
+  await editor.right();
+  await page.keyboard.press('Control+s');
+  await editor.dialog.getByRole('button', { name: 'Save' }).click();
+  await expect(editor.dialog.getByRole('alert')).toHaveText('poll was deleted meanwhile. Save it as a new workflow?');
+  await editor.dialog.getByRole('button', { name: 'Save as new' }).click();
+  await expect(editor.dialog).toHaveCount(0);
+  expect((await server.get('/v1/workflows/poll')).files[0].text).toContain('# again');
 });
 
 for (const look of LOOKS) {
