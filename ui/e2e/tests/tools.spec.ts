@@ -151,6 +151,12 @@ test('24: Ctrl+Enter in the text runs it', async ({ page, gallery }) => {
   await expect(editor.dialog.getByLabel('who')).toBeVisible();
   expect(await editor.whole()).toBe(text);
   await page.keyboard.press('Escape');
+  // A text with a mistake is not run: the dialog has the mistake and its line.
+  await editor.write(text.replace('compose', 'composed'));
+  await page.keyboard.press('Control+Enter');
+  await expect(editor.dialog).toContainText(/3: .*composed/);
+  await expect(editor.dialog).not.toContainText('It has no inputs');
+  await expect(editor.dialog.getByRole('button', { name: 'Run' })).toBeDisabled();
 });
 
 test('24: a node of a canvas is moved by mouse and by keys, and its position is saved', async ({ page, gallery }) => {
