@@ -10,15 +10,17 @@ import { Gate } from '../lib/world.js';
 test('17: a delay, with the condition and its values', async ({ page, serve, world }) => {
   world.on('/jobs/', () => ({ body: { status: 'running' } }));
   const server = await serve();
-  const run = await server.run('poll.yaml', { input: { base: world.url, count: 500, delay: 'PT10M' } });
+  const run = await server.run('poll.yaml', { input: { base: world.url, count: 10_000, delay: 'PT10M' } });
   await server.when(run, (status) => status.doing[0]?.waits_for === 'delay');
   const console = new Console(page, server.url);
   await console.open(`/runs/${run}`);
   await expect(console.why).toContainText(/Waiting (10 min|9 min \d+ s) for the next check of poll/);
-  await expect(console.why).toContainText(/of 500/);
+  await expect(console.why).toContainText(/of 10,000/);
   await expect(console.why).toContainText(/"running"/);
   await expect(console.why).toContainText(/done/);
   await expect(console.why).toContainText(/deadline in (1 h|59 min)/);
+  // The loop does not last longer than until its deadline.
+  await expect(page.getByRole('region', { name: 'Iterations' })).toContainText(/59 min( \d+ s)? left at most/);
 });
 
 test('17: a wait between two attempts, with the error of the last one', async ({ page, serve, world }) => {
