@@ -210,6 +210,10 @@ test('what is not stored of a fast loop is not reported as equal or as missing',
   await page.keyboard.press('c');
   await expect(page.getByText(/values are not stored: [\d,]+ iterations/)).toBeVisible();
   await expect(console.field).not.toHaveValue('151');
+  // The outputs of the first iterations stay.
+  await console.open(`/runs/${run}?loop=tick&it=1`);
+  await expect(console.panel).toContainText('The variables of this iteration are not stored, and of its steps only what is shown here.');
+  await expect(console.action('beat')).toContainText('outputs');
   // The history begins with the first stored event.
   await console.tab('History').click();
   await expect(page.getByTestId('history-count')).toHaveText(/^1\d,\d{3} events/);
