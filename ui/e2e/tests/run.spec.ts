@@ -252,4 +252,10 @@ test('16: the difference of #17 and #18 is exactly what changed', async ({ page,
   await console.at(18);
   await page.keyboard.press('c');
   await expect(page.getByText('No change after this one.')).toBeVisible();
+  // An address with a loop that the run does not have.
+  await console.open(`/runs/${gallery.drift}?loop=zz&it=3`);
+  await expect(page.getByRole('alert')).toContainText('has no loop `zz`; it has drift');
+  await expect(page.getByText(/iteration –|Iteration 3/)).toHaveCount(0);
+  await page.getByRole('button', { name: 'Show the run without this loop' }).click();
+  await console.at(30);
 });

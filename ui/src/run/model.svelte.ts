@@ -24,6 +24,8 @@ export class RunModel {
   private wanted = new Set<string>();
   private asking = new Set<string>();
   private refused = new Set<string>();
+  /** The messages of the server for loops that the run does not have. */
+  unknownLoops = new SvelteMap<string, string>();
   private commit = -1;
   /** The commit at which each part was last requested. */
   private readonly requestedAt = new Map<string, number>();
@@ -224,6 +226,7 @@ export class RunModel {
       else this.iterations.set(path, await requests.iteration(this.id, path));
     } catch (error) {
       if (error instanceof Refusal) this.refused.add(key);
+      if (error instanceof Refusal && error.status === 400 && kind === 'strip') this.unknownLoops.set(path, error.message);
       // A part that does not exist yet may appear while the run continues.
       if (error instanceof Refusal && error.status === 404 && !this.done) setTimeout(() => this.refused.delete(key), 1_000);
     }
