@@ -60,6 +60,13 @@ impl Engine {
         self.changed.subscribe()
     }
 
+    /// Returns a receiver that is notified when the store accepts writes again after an outage.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn store_reopened(&self) -> watch::Receiver<()> {
+        self.local.scheduler.reopened()
+    }
+
     async fn fire(
         &self,
         stored: &StoredWorkflow,

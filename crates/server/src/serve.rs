@@ -370,7 +370,7 @@ fn notify(state: NotifyState<'_>) {
 
 /// Starts the runs of schedules when they are due.
 async fn fire(engine: Arc<Engine>) {
-    let mut changes = engine.workflow_changes();
+    let (mut changes, mut reopened) = (engine.workflow_changes(), engine.store_reopened());
     loop {
         let next = match engine.fire_schedules(now()).await {
             Ok(next) => next,
@@ -384,8 +384,9 @@ async fn fire(engine: Arc<Engine>) {
         });
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
-            // The result is ignored: the sender lives as long as the engine, so this cannot fail.
+            // The results are ignored: the senders live as long as the engine, so these cannot fail.
             _ = changes.changed() => {}
+            _ = reopened.changed() => {}
         }
     }
 }

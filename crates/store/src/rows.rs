@@ -29,7 +29,7 @@ use super::{
 use std::io;
 use std::ops::{Bound, Range};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use windlass_expression::Sealer;
 use windlass_machine::program::ProgramHash;
 use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState};
@@ -78,6 +78,8 @@ pub struct Rows<K: Kv> {
     durability: Durability,
     /// The runs that changed since the feed was last read.
     feed: Feed,
+    /// Called after a failed write.
+    on_failure: OnceLock<Wake>,
     /// The snapshots of the copies in progress.
     pub(super) snapshots: Snapshots,
 }
@@ -468,6 +470,11 @@ impl<K: Kv> Store for Rows<K> {
 
     fn on_change(&self, wake: Wake) {
         self.feed.on_change(wake);
+    }
+
+    fn on_failure(&self, wake: Wake) {
+        // A store has one driver: a later function is ignored.
+        let _ = self.on_failure.set(wake);
     }
 
     fn durable_snapshot(&self) -> Option<MemoryStore> {

@@ -242,6 +242,9 @@ pub trait Store: ReadStore + Send + Sync + 'static {
     /// Sets the function that is called when the first run changes after each call of [`Self::changed_runs`].
     fn on_change(&self, _wake: Wake) {}
 
+    /// Sets the function that is called when a write failed and the store accepts no writes any more.
+    fn on_failure(&self, _wake: Wake) {}
+
     /// Reads all acknowledged data from the disk, while the store accepts no writes. Returns `None` if the acknowledged
     /// data cannot be distinguished from other data.
     fn durable_snapshot(&self) -> Option<MemoryStore>;

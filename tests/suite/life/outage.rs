@@ -2,7 +2,8 @@
 //! server continues automatically when there is space again.
 
 use super::process::Place;
-use crate::serve::{COUNT, PATIENCE, Server, Start, answer, with};
+use super::schedules::{at_least, put};
+use crate::serve::{COUNT, PATIENCE, SLEEP, Server, Start, answer, with};
 use crate::store::damage::log_of;
 use crate::store::power::strace_works;
 use crate::support::lacking;
@@ -11,7 +12,7 @@ use serde_json::json;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use windlass_model::model::sha256;
 use windlass_value::hex;
 
@@ -112,18 +113,13 @@ async fn a_full_disk_stops_runs_until_there_is_room() {
     assert_eq!(outcome["output"], 200, "{outcome}");
 }
 
-/// No run in memory notices the failure: only the writer of a workflow is refused.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_waits_continues_after_another_writer_was_refused() {
-    const WAITS: &str = "actions: { w: { type: wait, inputs: PT8S } }";
-    let place = Place::new();
-    let state = place.state();
-    let server = Start::new(&state).spawn();
-    let run = server.begin(WAITS, json!({})).await;
-    let db = state.join("store").join("db");
+const WAITS: &str = "actions: { w: { type: wait, inputs: PT8S } }";
+
+/// Limits the files of the server, and puts workflows until one is refused. No run notices the failure.
+async fn refuse_a_put(server: &Server, place: &Place) {
+    let db = place.state().join("store").join("db");
     let size = std::fs::metadata(&db).unwrap().len();
     file_limit(server.child.id(), &(size + 100_000).to_string());
-    let mut refused = 200;
     for number in 0..200 {
         // Text that does not compress.
         let noise: Vec<String> = (0..2_000)
@@ -131,15 +127,50 @@ async fn a_run_that_waits_continues_after_another_writer_was_refused() {
             .collect();
         let text = format!("{WAITS} # {}", noise.join(""));
         let put = server.ask(Method::PUT, &format!("/v1/workflows/w{number}"));
-        refused = answer(with(put, &json!({ "text": text }))).await.0;
-        if refused >= 500 {
-            break;
+        if answer(with(put, &json!({ "text": text }))).await.0 >= 500 {
+            return;
         }
     }
-    assert!(refused >= 500, "the disk was never full: {refused}");
+    panic!("the disk was never full");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_waits_continues_after_another_writer_was_refused() {
+    let place = Place::new();
+    let server = Start::new(&place.state()).spawn();
+    let run = server.begin(WAITS, json!({})).await;
+    refuse_a_put(&server, &place).await;
     file_limit(server.child.id(), "unlimited");
     let outcome = outcome(&server, &run).await;
     assert_eq!(outcome["status"], "Succeeded", "{outcome}");
+}
+
+/// No run has a step that could find out that the store refuses writes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_no_run_writes_is_opened_again_and_wakes_its_schedules() {
+    let place = Place::new();
+    let server = Start::new(&place.state()).spawn();
+    // While the first run sleeps, each scheduled time is only decided.
+    let text = format!("{SLEEP}schedule: {{ cron: '* * * * * *', overlap: skip }}\n");
+    put(&server, "sleep", &text).await;
+    let first = at_least(&server, 1).await;
+    refuse_a_put(&server, &place).await;
+    server.log_until("the schedules cannot be read");
+    file_limit(server.child.id(), "unlimited");
+    let mut tries = 0;
+    while server.get("/readyz").await.0 != 200 {
+        tries += 1;
+        assert!(tries < 150, "the store is never opened again");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let run = first[0]["run"].as_str().unwrap();
+    let ready = Instant::now();
+    server
+        .post(&format!("/v1/runs/{run}/cancel"), &json!({}))
+        .await;
+    at_least(&server, 2).await;
+    let waited = ready.elapsed();
+    assert!(waited < Duration::from_secs(15), "it sleeps: {waited:?}");
 }
 
 /// A server of which strace makes some calls fail; also returns the file with the traced calls. The store is created

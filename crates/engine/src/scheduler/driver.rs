@@ -267,6 +267,12 @@ impl Driver {
         }
         match message {
             Message::Written => self.drain_completed(),
+            Message::StoreFailed => {
+                // The store may have been opened again meanwhile.
+                if let Err(error) = self.store.check_writable() {
+                    self.begin_outage(&error.into());
+                }
+            }
             Message::Start(start, reply) => self.start(*start, reply),
             Message::Deliver(run, event, reply) => self.deliver(&run, event, reply),
             Message::Watch(run, watcher, reply) => {

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use windlass_actions::{Listener, Registry};
 use windlass_expression::Value;
@@ -50,6 +51,8 @@ pub(super) struct EffectRuntime {
     pub traces: Traces,
     /// Starts the runs of `workflow` actions.
     pub caller: WorkflowCaller,
+    /// Notified when the store was opened again after an outage.
+    pub reopened: watch::Sender<()>,
     /// The driver's inbox for the results of effects.
     pub messages: UnboundedSender<Message>,
 }

@@ -16,7 +16,7 @@ use super::{Loader, Message, Reply, ScheduleError, Start};
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use windlass_machine::{Event, RunStatus};
 use windlass_model::model::Name;
 use windlass_store::Store;
@@ -55,6 +55,7 @@ impl ManualDriver {
             waits: WaitRegistry::default(),
             printing: OutputLog::default(),
             pulse: Pulse::default(),
+            reopened: watch::Sender::default(),
             messages: messages.clone(),
         };
         let driver = Driver::new(store, loader, runtime, inbox, limits, false);

@@ -268,6 +268,8 @@ enum Message {
     InFlight(oneshot::Sender<usize>),
     /// A writer thread has written a batch of steps.
     Written,
+    /// A write to the store failed; also one that is not of a run.
+    StoreFailed,
     Recover(bool, Reply<Vec<Name>>),
     Drain(oneshot::Sender<()>),
     Stop(oneshot::Sender<()>),
@@ -280,6 +282,7 @@ pub struct Scheduler {
     waits: WaitRegistry,
     printing: OutputLog,
     pulse: Pulse,
+    reopened: tokio::sync::watch::Sender<()>,
     caller: WorkflowCaller,
     /// Number of commands that wait for their reply.
     pending: AtomicUsize,
@@ -308,6 +311,7 @@ impl Scheduler {
         let (metrics, waits) = (Metrics::default(), WaitRegistry::default());
         let (printing, pulse) = (OutputLog::default(), Pulse::default());
         let caller = WorkflowCaller::default();
+        let reopened = tokio::sync::watch::Sender::default();
         let runtime = EffectRuntime {
             handle: tasks,
             own: Some(OwnRuntime::new()?),
@@ -321,8 +325,14 @@ impl Scheduler {
             waits: waits.clone(),
             printing: printing.clone(),
             pulse: pulse.clone(),
+            reopened: reopened.clone(),
             messages: messages.clone(),
         };
+        let failed = messages.clone();
+        store.on_failure(Arc::new(move || {
+            // An error is ignored: after the end of the driver, the store is not used any more.
+            let _ = failed.send(Message::StoreFailed);
+        }));
         let driver = driver::Driver::new(store, loader, runtime, inbox, limits, commands_only);
         let thread = std::thread::Builder::new()
             .name(String::from("windlass-scheduler"))
@@ -333,6 +343,7 @@ impl Scheduler {
             waits,
             printing,
             pulse,
+            reopened,
             caller,
             pending: AtomicUsize::new(0),
             max_pending: limits.pending,
@@ -397,6 +408,11 @@ impl Scheduler {
     pub async fn watch(&self, run: &str, watcher: Watcher) -> Result<RunHeader, ScheduleError> {
         self.ask(|reply| Message::Watch(Name::from(run), watcher, reply))
             .await
+    }
+
+    /// Returns a receiver that is notified when the store was opened again after an outage.
+    pub(crate) fn reopened(&self) -> tokio::sync::watch::Receiver<()> {
+        self.reopened.subscribe()
     }
 
     /// Sets what starts the runs of `workflow` actions.

@@ -107,6 +107,7 @@ impl Driver {
                 // repeated again and again.
                 self.reopened = tries;
                 tracing::warn!(runs = runs.len(), "the store accepts writes again");
+                self.runtime.reopened.send_replace(());
                 return;
             }
             (Ok(_), Some(outage)) => outage.error,

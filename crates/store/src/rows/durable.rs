@@ -86,6 +86,9 @@ impl<K: Kv> Rows<K> {
             Ok(()) | Err(_) => error,
         });
         lock(&self.reader.failed).get_or_insert_with(|| error.to_string());
+        if let Some(wake) = self.on_failure.get() {
+            wake();
+        }
         error
     }
 

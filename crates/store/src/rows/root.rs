@@ -13,7 +13,7 @@ use crate::kv::{Kv, prefixed};
 use crate::snapshot::Snapshots;
 use bincode::{Decode, Encode};
 use std::panic::resume_unwind;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::thread;
 
 const MAGIC: &str = "windlass store";
@@ -47,6 +47,7 @@ impl<K: Kv> Rows<K> {
             writer_queue: Mutex::new(()),
             durability: Durability::new(root.group),
             feed: Feed::default(),
+            on_failure: OnceLock::new(),
             snapshots: Snapshots::default(),
         }
     }
