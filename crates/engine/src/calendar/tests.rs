@@ -65,6 +65,44 @@ fn cron_follows_the_clock_of_its_zone() {
 }
 
 #[test]
+fn only_a_star_keeps_the_real_time_when_the_clock_changes() {
+    for (pattern, spring, autumn) in [
+        ("30 2 * * *", &["01:00"][..], &["00:30"][..]),
+        ("0,30 2 * * *", &["01:00"], &["00:00", "00:30"]),
+        ("15 1,2 * * *", &["00:15", "01:00"], &["23:15", "00:15"]),
+        ("0 2,3 * * *", &["01:00"], &["00:00", "02:00"]),
+        (
+            "0 1-3 * * *",
+            &["00:00", "01:00"],
+            &["23:00", "00:00", "02:00"],
+        ),
+        ("0-30/15 2 * * *", &["01:00"], &["00:00", "00:15", "00:30"]),
+        ("0 0,30 2 * * *", &["01:00"], &["00:00", "00:30"]),
+        ("*/30 2 * * *", &[], &["00:00", "00:30", "01:00", "01:30"]),
+        (
+            "0 1-3,*/6 * * *",
+            &["23:00", "00:00", "01:00"],
+            &["22:00", "23:00", "00:00", "01:00", "02:00"],
+        ),
+    ] {
+        let schedule = cron(pattern, Some("Europe/Berlin"));
+        let of_night = |from: &str, to: &str| {
+            let (times, _) = range(&schedule, Timestamp(0), at(from), at(to));
+            let clock = |time: &Timestamp| time.to_string().get(11..16).map(str::to_owned);
+            times.iter().filter_map(clock).collect::<Vec<_>>()
+        };
+        let found = of_night("2026-03-28T22:30:00Z", "2026-03-29T04:00:00Z");
+        assert_eq!(found, spring, "{pattern}");
+        let found = of_night("2026-10-24T22:00:00Z", "2026-10-25T04:00:00Z");
+        assert_eq!(found, autumn, "{pattern}");
+    }
+    // A day that a zone skipped.
+    let schedule = cron("0 9 30 * *", Some("Pacific/Apia"));
+    let next = next_after(&schedule, Timestamp(0), at("2011-12-01T00:00:00Z"));
+    assert_eq!(next, Some(at("2011-12-30T10:00:00Z")));
+}
+
+#[test]
 fn recurrences_count_from_their_start() {
     assert_eq!(
         times(every(Frequency::Minute, 15), "2026-11-21T12:07:30Z", 2),
