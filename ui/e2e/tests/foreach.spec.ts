@@ -45,6 +45,8 @@ test('a foreach of which an item failed is no success', async ({ page, serve, wo
   const console = new Console(page, server.url);
   await console.open(`/runs/${run}`);
   await expect(console.node('each')).toHaveAttribute('data-state', 'failed');
+  await expect(console.why.getByText('each', { exact: true }).last()).toHaveRole('code');
+  await expect(console.why).not.toContainText('`');
   await expect(console.node('before')).toHaveAttribute('data-state', 'succeeded');
 });
 

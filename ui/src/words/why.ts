@@ -25,6 +25,8 @@ const LIMITS: Record<string, string> = {
 };
 
 const code = (text: string): Piece => ({ text: line(text), code: true });
+/** Returns a message whose names in backticks are shown as code. */
+const message = (text: string): Part[] => cut(text, 300).split('`').map((part, index) => (index % 2 === 1 ? code(part) : line(part)));
 const runLink = (run: string): Piece => ({ text: line(run), href: runAddress(run) });
 const strong = (text: string): Piece => ({ text: line(text), strong: true });
 
@@ -45,7 +47,7 @@ function outcome(report: StatusReport, now: number): Part[] {
     ]);
     const word = end.status === 'Cancelled' ? 'Cancelled' : look(stateOfRun(report)).word;
     const failed = report.failed_actions ? ` ${count(report.failed_actions, 'action')} failed without failing the run.` : '';
-    const items = (end.failed_items ?? []).map((one) => ` ${cut(line(one.message), 300)}.`);
+    const items = (end.failed_items ?? []).flatMap((one) => [' ', ...message(one.message), '.']);
     return [strong(word), ` at ${when} after ${took}.`, failed, ...items, ...limits];
   }
   const place: Part[] = [];
@@ -56,7 +58,7 @@ function outcome(report: StatusReport, now: number): Part[] {
   }
   const word = { TimedOut: 'Timed out', Cancelled: 'Cancelled' }[end.status as string] ?? 'Failed';
   const number_ = error.code ? ` ${error.code}` : '';
-  return [strong(word), ...place, ` after ${took}: `, `${error.kind}${number_}: `, { text: cut(line(error.message), 300) }];
+  return [strong(word), ...place, ` after ${took}: `, `${error.kind}${number_}: `, ...message(error.message)];
 }
 
 function stopped(report: StatusReport, now: number): Part[] {
