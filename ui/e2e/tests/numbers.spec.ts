@@ -40,6 +40,9 @@ test('integers keep all digits in forms, values and differences', async ({ page,
   await expect(console.why).toContainText(/Succeeded/);
   expect((await server.result('first')).output.text).toBe(`${BIG} 12345678901234567 ${BIG}`);
 
+  // The variables of the run itself are not shown.
+  expect(Object.keys((await server.get('/v1/runs/first/iteration')).variables).filter((name) => name.startsWith('_'))).toEqual([]);
+
   await console.open('/runs/first?loop=twice&it=2&vs=previous');
   await expect(page.getByTestId('action').filter({ hasText: 'sum' })).toContainText(BIG);
   await expect(page.getByTestId('difference').getByRole('row').filter({ hasText: 'next' })).toContainText(`next${NEAR}${BIG}`);

@@ -30,7 +30,7 @@ use utoipa::ToSchema;
 use windlass_expression::Value;
 use windlass_machine::program::{Program, ScopeKind};
 use windlass_machine::{IterationRow, active_foreaches};
-use windlass_model::model::path_part;
+use windlass_model::model::{OWN_KEYS, path_part};
 use windlass_store::{EndedIteration, LoopIterations, RowLocation, RunHeader};
 use windlass_value::first_bytes;
 use windlass_value::time::Timestamp;
@@ -236,6 +236,17 @@ fn shorten_large(value: &Value, pointer: impl fmt::Display) -> Value {
         ("pointer", Value::from(pointer.to_string())),
     ]);
     Value::from_pairs([("$large", large)])
+}
+
+/// Returns variables without those that only the run itself reads.
+fn without_own(variables: Value) -> Value {
+    let Value::Object(members) = &variables else {
+        return variables;
+    };
+    let shown = members
+        .iter()
+        .filter(|(name, _)| !name.starts_with(OWN_KEYS));
+    Value::from_pairs(shown.map(|(name, value)| (name.clone(), value.clone())))
 }
 
 /// Returns the value at a JSON pointer.

@@ -3,7 +3,7 @@
 use super::action_log::{ActionLog, ActionLogScope, Progress, scopes};
 use super::waits::{between_attempts, outermost_sleeps};
 use super::whole::most_attempts;
-use super::{ActionReport, AttemptReport, IterationReport, StoredDetail};
+use super::{ActionReport, AttemptReport, IterationReport, StoredDetail, without_own};
 use crate::report::view::RunView;
 use crate::runs::Extent;
 use crate::{EngineError, Inspector};
@@ -54,7 +54,7 @@ pub fn outermost(inspector: &Inspector, run: &str) -> Result<IterationReport, En
         error: outcome.and_then(|one| Some(one.error.as_ref()?.fault.message.clone())),
         stored: StoredDetail::Whole,
         result,
-        variables: Some(state.variables.clone()),
+        variables: Some(without_own(state.variables.clone())),
         waits,
         actions,
     })

@@ -5,7 +5,9 @@ use super::action_log::{ActionLog, ActionLogScope, Progress, complete};
 use super::outermost::outermost;
 use super::variables::variables;
 use super::waits::waits;
-use super::{ActionReport, LoopView, StoredDetail, WaitReport, at_pointer, shorten_large, split};
+use super::{
+    ActionReport, LoopView, StoredDetail, WaitReport, at_pointer, shorten_large, split, without_own,
+};
 use crate::report::view::shown;
 use crate::runs::Extent;
 use crate::{EngineError, Inspector};
@@ -202,7 +204,9 @@ pub(super) fn whole(
         None => StoredDetail::Whole,
     };
     let variables = match retention {
-        StoredDetail::Whole | StoredDetail::Row => variables(inspector, &view, number, ended)?,
+        StoredDetail::Whole | StoredDetail::Row => {
+            variables(inspector, &view, number, ended)?.map(without_own)
+        }
         StoredDetail::Summary => None,
     };
     if let (Some(result), Some(program)) = (&result, view.program.as_deref()) {
