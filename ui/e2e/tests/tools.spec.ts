@@ -143,12 +143,14 @@ actions:
 
 test('24: Ctrl+Enter in the text runs it', async ({ page, gallery }) => {
   const editor = new Editor(page, gallery.url);
-  const text = 'name: greets\ninputs: { who: { type: string, default: ann } }\nactions: { say: { type: compose, inputs: "hello" } }\n';
+  const text = 'name: greets\ninputs: { who: { type: string, default: ann, description: Who is greeted. }, loud: { type: boolean, default: true } }\nactions: { say: { type: compose, inputs: "hello" } }\n';
   await editor.open();
   await editor.write(text);
   await editor.right();
   await page.keyboard.press('Control+Enter');
-  await expect(editor.dialog.getByLabel('who')).toBeVisible();
+  await expect(editor.dialog.getByLabel('who')).toHaveAttribute('placeholder', 'ann');
+  await expect(editor.dialog.getByLabel('loud')).toBeChecked();
+  await expect(editor.dialog).toContainText('Who is greeted.');
   expect(await editor.whole()).toBe(text);
   await page.keyboard.press('Escape');
   // A text with a mistake is not run: the dialog has the mistake and its line.

@@ -6,8 +6,9 @@ import { expect, test } from '../lib/test.js';
 const TEXT = `name: greeting
 schedule: "30 2 * * *"
 inputs:
-  who: { type: string, default: world }
+  who: { type: string, default: world, description: Who is greeted. }
   times: { type: integer, default: 2 }
+  loud: { type: boolean, default: true }
 actions:
   hello:
     type: compose
@@ -32,8 +33,10 @@ test('versions differ, times are shown, and a run is started with a form', async
   expect(await faults(page)).toEqual([]);
 
   await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await expect(page.getByRole('dialog')).toContainText('Who is greeted.');
   await page.getByLabel('who (optional)').fill('ann');
   await page.getByLabel('times (optional)').fill('3');
+  await expect(page.getByLabel('loud (optional)')).toBeChecked();
   await page.getByLabel('Id (optional)').fill('first');
   await page.getByRole('dialog').getByRole('button', { name: 'Run' }).click();
   await expect(console.why).toContainText(/Succeeded/);

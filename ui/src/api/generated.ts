@@ -1878,6 +1878,8 @@ export interface components {
         InputReport: {
             /** @description Value that is used if a start passes none. Null if the input is required. */
             default: Json;
+            /** @description What the input is for. Absent if the workflow does not say it. */
+            description?: string | null;
             /** @description Name of the input. */
             name: string;
             /** @description Whether a start must pass a value. */

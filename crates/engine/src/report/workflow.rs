@@ -100,6 +100,9 @@ pub struct InputReport {
     /// Type of the input: `any`, `string`, `integer`, `number`, `boolean`, `array` or `object`.
     #[serde(rename = "type")]
     pub kind: String,
+    /// What the input is for. Absent if the workflow does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
     /// Whether a start must pass a value.
     pub required: bool,
     /// Value that is used if a start passes none. Null if the input is required.
@@ -154,6 +157,7 @@ impl InputReport {
         Self {
             name: input.name.to_string(),
             kind: kind.to_owned(),
+            description: input.description.clone(),
             required: input.default.is_none(),
             default: input.default.clone().unwrap_or_default(),
         }

@@ -228,6 +228,7 @@ impl Lowerer<'_, '_> {
                 name: name.clone(),
                 kind,
                 default,
+                description: None,
                 span: socket.span,
             });
             return;

@@ -51,10 +51,12 @@ fn typed_members(trigger: &Node) -> Vec<Input> {
             "boolean" => InputKind::Boolean,
             _ => return None,
         };
+        let description = entry.value.get("description").and_then(Node::as_str);
         Some(Input {
             name: Name::from(entry.key.as_str()),
             kind,
             default: None,
+            description: description.map(str::to_owned),
             span: entry.key_span,
         })
     });

@@ -172,30 +172,32 @@ impl ActionReader<'_, Loom> {
         self.map(entry, hint)
             .iter()
             .map(|entry| {
-                let (kind, default) = match &entry.value.kind {
-                    Kind::Null => (InputKind::Any, None),
+                let (kind, default, description) = match &entry.value.kind {
+                    Kind::Null => (InputKind::Any, None, None),
                     Kind::Object(_) => self.input(entry, hint),
                     _ => {
                         let what = format!("the input `{}`", entry.key);
                         self.wrong_type(&entry.value, &what, "a map", hint);
-                        (InputKind::Any, None)
+                        (InputKind::Any, None, None)
                     }
                 };
                 Input {
                     name: Name::from(entry.key.as_str()),
                     kind,
                     default,
+                    description,
                     span: entry.key_span,
                 }
             })
             .collect()
     }
 
-    fn input(&mut self, entry: &Entry, hint: &str) -> (InputKind, Option<Value>) {
+    /// Reads the type, the default and the description of an input.
+    fn input(&mut self, entry: &Entry, hint: &str) -> (InputKind, Option<Value>, Option<String>) {
         let name = &entry.key;
         let what = format!("the input `{name}`");
         let Some(mut fields) = self.fields(&entry.value, &what, hint) else {
-            return (InputKind::Any, None);
+            return (InputKind::Any, None, None);
         };
         let kind = fields.non_null(self, "type").and_then(|entry| {
             self.choice(entry, &KINDS, |text| {
@@ -216,10 +218,12 @@ impl ActionReader<'_, Loom> {
         }
         let required = fields.non_null(self, "required");
         let is_optional = required.and_then(|entry| self.flag(entry, hint)) == Some(false);
-        fields.allow(&["description"]);
+        let description = fields.get("description");
+        let description = description.and_then(|entry| entry.value.as_str().map(str::to_owned));
         fields.finish(self);
         let default = default.map(|(value, _)| value);
-        (kind, default.or(is_optional.then_some(Value::Null)))
+        let default = default.or(is_optional.then_some(Value::Null));
+        (kind, default, description)
     }
 
     fn workflow_variables(&mut self, entry: &Entry) -> Vec<(Name, Template)> {

@@ -166,6 +166,8 @@ pub struct Input {
     pub kind: InputKind,
     /// The input's value if the caller passes none. An input without a default is required.
     pub default: Option<Value>,
+    /// What the input is for, for people.
+    pub description: Option<String>,
     pub span: Span,
 }
 
