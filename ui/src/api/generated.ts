@@ -1971,7 +1971,7 @@ export interface components {
             /**
              * Format: int64
              * @description Number of iterations that were left out of the page, because the values that `changed` or
-             *     `text` looks at are not stored.
+             *     `text` reads are not stored.
              */
             not_stored?: number;
             /** @description Id of the run. */

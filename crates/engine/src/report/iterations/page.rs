@@ -50,7 +50,7 @@ pub struct IterationsReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
     /// Number of iterations that were left out of the page, because the values that `changed` or
-    /// `text` looks at are not stored.
+    /// `text` reads are not stored.
     #[serde(default, skip_serializing_if = "crate::report::summary::is_zero")]
     pub not_stored: u64,
 }
@@ -203,7 +203,7 @@ impl Rows {
         changed && text
     }
 
-    /// Returns whether a result that the filter looks at is not stored.
+    /// Returns whether a result that the filter reads is not stored.
     fn lack(&self, one: &EndedIteration, filter: &IterationsFilter) -> bool {
         let lacks = |number| !self.0.contains_key(&number);
         let earlier = one.iteration.checked_sub(1);
