@@ -4,8 +4,10 @@ use super::Loom;
 use crate::actions::ActionReader;
 use std::path::Path;
 use windlass_expression::is_secret_name;
-use windlass_model::model::{EventTriggers, Name, WatchedFolder, Webhook, WebhookSignature};
-use windlass_source::diagnostic::nearest;
+use windlass_model::model::{
+    EventTriggers, Input, InputKind, Name, WatchedFolder, Webhook, WebhookSignature,
+};
+use windlass_source::diagnostic::{did_you_mean, nearest};
 use windlass_source::source::{Entry, Node};
 
 const HINT: &str = "for example triggers: { webhook: { secret: GITHUB, signature: github } }";
@@ -16,6 +18,18 @@ const SIGNATURES: [(&str, WebhookSignature); 3] = [
     ("github", WebhookSignature::Github),
     ("stripe", WebhookSignature::Stripe),
     ("standard", WebhookSignature::Standard),
+];
+
+/// The inputs that a trigger provides. Any: this depends on the sender.
+const FOLDER_INPUTS: [(&str, InputKind); 3] = [
+    ("path", InputKind::String),
+    ("name", InputKind::String),
+    ("size", InputKind::Integer),
+];
+const WEBHOOK_INPUTS: [(&str, InputKind); 3] = [
+    ("body", InputKind::Any),
+    ("headers", InputKind::Object),
+    ("query", InputKind::Object),
 ];
 
 /// The keys of a Logic Apps definition.
@@ -59,6 +73,41 @@ impl ActionReader<'_, Loom> {
         found
     }
 
+    /// Warns of inputs with which a trigger can start no run. A person who starts the workflow can.
+    pub(super) fn triggered_inputs(&mut self, inputs: &[Input], triggers: &EventTriggers) {
+        if triggers.folder.is_some() {
+            self.inputs_of("folder", &FOLDER_INPUTS, inputs);
+        }
+        if triggers.webhook.is_some() {
+            self.inputs_of("webhook", &WEBHOOK_INPUTS, inputs);
+        }
+    }
+
+    fn inputs_of(&mut self, trigger: &str, provided: &[(&str, InputKind)], inputs: &[Input]) {
+        let names = || provided.iter().map(|(name, _)| *name);
+        let list = format!(
+            "a {trigger} provides the inputs {}",
+            names().collect::<Vec<_>>().join(", ")
+        );
+        for input in inputs {
+            let Input { name, kind, .. } = input;
+            let (what, hint) = match provided.iter().find(|(given, _)| *given == &**name) {
+                None if input.default.is_none() => {
+                    let near = did_you_mean(name, names());
+                    let hint = near.map(|near| format!("{near} ({list})"));
+                    let what = format!("has no default, and a {trigger} does not provide it");
+                    (what, hint.unwrap_or_else(|| list.clone()))
+                }
+                Some((_, given)) if !may_be(*given, *kind) => {
+                    (format!("is not {}", given.described()), list.clone())
+                }
+                None | Some(_) => continue,
+            };
+            let what = format!("the {trigger} cannot start runs: the input `{name}` {what}");
+            self.warning("trigger-input", input.span, what, hint);
+        }
+    }
+
     fn webhook(&mut self, entry: &Entry) -> Option<Webhook> {
         let mut fields = self.fields(&entry.value, "`webhook`", HINT)?;
         let secret = fields.required(self, "secret", entry.key_span, HINT);
@@ -96,4 +145,11 @@ impl ActionReader<'_, Loom> {
         }
         Some(WatchedFolder { path, pattern })
     }
+}
+
+/// Returns true if an input of the kind `declared` may accept a value of the kind `given`.
+fn may_be(given: InputKind, declared: InputKind) -> bool {
+    given == declared
+        || [given, declared].contains(&InputKind::Any)
+        || (given, declared) == (InputKind::Integer, InputKind::Number)
 }

@@ -103,6 +103,7 @@ impl ActionReader<'_, Loom> {
                 self.scheduled_inputs(&workflow.inputs);
             }
         }
+            self.triggered_inputs(&workflow.inputs, &workflow.event_triggers);
         if let Some(entry) = fields.non_null(self, "variables") {
             workflow.variables = self.workflow_variables(entry);
             workflow.places.variables = places(entry);
