@@ -3,7 +3,8 @@
 use super::LoadError;
 use super::files::{WorkflowContext, app_workflow, gather};
 use super::workflow::Workflow;
-use crate::scheduler::{CallingRun, Loaded, Loader, Start};
+use crate::calendar::next_after;
+use crate::scheduler::{CallingRun, Loaded, Loader, Start, now};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -360,6 +361,7 @@ impl Workflows {
             self.missing_secrets(workflow, self.origin, &mut diagnostics);
             self.missing_server(workflow, &mut diagnostics);
             self.warn_unencrypted_values(workflow, &mut diagnostics);
+            warn_past_schedule(workflow, &mut diagnostics);
             self.check_permissions(workflow, &mut diagnostics);
             self.missing_interpreters(workflow, &mut diagnostics);
         }
@@ -576,4 +578,14 @@ pub(super) fn hash(source: &ProgramSource) -> ProgramHash {
         parts.extend([file.path.as_bytes(), file.text.as_bytes()]);
     }
     ProgramHash(sha256_of_parts(&parts))
+}
+
+/// Warns if all times of the schedule are in the past.
+fn warn_past_schedule(workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+    if let Some((schedule, span)) = workflow.schedule.as_ref().zip(workflow.places.schedule)
+        && next_after(schedule, now(), now()).is_none()
+    {
+        let message = "the schedule starts no runs: all of its times are in the past";
+        diagnostics.push(Diagnostic::warning("past-schedule", span, message));
+    }
 }

@@ -401,4 +401,13 @@ fn next_of_a_schedule_that_has_ended_names_its_end() {
                     2021-01-01 00:00:00 (UTC)";
     assert!(stderr.contains(expected), "{stderr}");
     assert!(next.status.success(), "{next:?}");
+    let text = "schedule: '0 0 0 1 1 * 2020'\nactions: { a: { type: compose, inputs: 1 } }\n";
+    let file = place.file("past.yaml", text);
+    let checked = place.run(&["validate", &file]);
+    let stderr = String::from_utf8_lossy(&checked.stderr);
+    assert!(
+        stderr.contains("all of its times are in the past"),
+        "{stderr}"
+    );
+    assert!(checked.status.success(), "{checked:?}");
 }

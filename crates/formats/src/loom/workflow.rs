@@ -96,14 +96,15 @@ impl ActionReader<'_, Loom> {
         }
         if let Some(entry) = fields.non_null(self, "schedule") {
             workflow.schedule = self.schedule(entry);
+            workflow.places.schedule = Some(entry.value.span);
         }
         if let Some(entry) = fields.non_null(self, "inputs") {
             workflow.inputs = self.workflow_inputs(entry);
             if workflow.schedule.is_some() {
                 self.scheduled_inputs(&workflow.inputs);
             }
-        }
             self.triggered_inputs(&workflow.inputs, &workflow.event_triggers);
+        }
         if let Some(entry) = fields.non_null(self, "variables") {
             workflow.variables = self.workflow_variables(entry);
             workflow.places.variables = places(entry);

@@ -178,6 +178,8 @@ pub struct NamedSpans {
     pub variables: Vec<NamedSpan>,
     /// Positions of the outputs. If the outputs are not a map, there is one entry, without a name.
     pub outputs: Vec<NamedSpan>,
+    /// Position of the schedule. Only Loom has it.
+    pub schedule: Option<Span>,
 }
 
 /// Position of a named value.
