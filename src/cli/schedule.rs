@@ -207,7 +207,8 @@ async fn list(global: &Global, args: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Succeeded)
 }
 
-/// Returns what a user should know about a schedule: whether it is paused, and which times have no run.
+/// Returns what a user should know about a schedule: why it starts nothing, whether it is paused, and which times have
+/// no run.
 fn notice(schedule: &ScheduleReport) -> String {
     let paused = schedule.paused_since;
     let paused = paused.map(|since| format!("paused since {}", format::date(since)));
@@ -215,7 +216,9 @@ fn notice(schedule: &ScheduleReport) -> String {
         let last = format::date(last);
         format!("missed {}, last {last}", schedule.missed_times)
     });
-    let parts: Vec<String> = paused.into_iter().chain(missed).collect();
+    let failing = schedule.cannot_start.as_ref();
+    let failing = failing.map(|why| format!("cannot start: {why}"));
+    let parts: Vec<String> = failing.into_iter().chain(paused).chain(missed).collect();
     parts.join("; ")
 }
 

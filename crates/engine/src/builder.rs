@@ -339,6 +339,7 @@ impl EngineBuilder {
             local,
             state,
             process_start: now(),
+            schedule_failures: super::ScheduleFailures::default(),
             #[cfg(feature = "http")]
             exporter,
         })

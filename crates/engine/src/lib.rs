@@ -50,6 +50,7 @@ mod run;
 mod run_index;
 mod runs;
 mod schedule;
+mod schedule_failures;
 mod shape;
 mod simulate;
 mod state;
@@ -119,6 +120,7 @@ use crate::scheduler::{Loaded, watch};
 use follow::FirstNotice;
 use launch::Launcher;
 use runs::LocalBackend;
+use schedule_failures::ScheduleFailures;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -142,6 +144,8 @@ pub struct Engine {
     /// The directory of the store. `None` for a store in memory.
     state: Option<PathBuf>,
     process_start: Timestamp,
+    /// Why schedules start no runs.
+    schedule_failures: ScheduleFailures,
     #[cfg(feature = "http")]
     exporter: Option<otlp::Exporter>,
 }

@@ -117,6 +117,7 @@ impl Engine {
             .launcher
             .store
             .replace_workflow(&stored, former, &gone)?;
+        self.schedule_failures.forget(name);
         compiled.insert(stored.name, workflow);
         self.changed.send_replace(());
         Ok((report, replaced))
@@ -198,6 +199,7 @@ impl Engine {
         };
         check_unchanged(name, Some(&stored), condition)?;
         compiled.remove(name);
+        self.schedule_failures.forget(name);
         Ok(self.launcher.store.remove_workflow(name)?)
     }
 }

@@ -4,6 +4,7 @@
 
 use super::calendar::{Decision, Past, PreviousRun, decide, neighbours, range, start_of_day};
 use super::report::{ScheduleReport, ScheduledTime};
+use super::schedule_failures::Failing;
 use super::{Engine, EngineError, Inspector, ScheduleError, StartOptions, Workflow, now, run_name};
 use chrono::SecondsFormat;
 use std::collections::BTreeMap;
@@ -72,14 +73,16 @@ impl Engine {
         stored: &StoredWorkflow,
         now: Timestamp,
     ) -> Result<Option<Timestamp>, EngineError> {
+        let failures = &self.schedule_failures;
         let workflow = match self.workflow(&stored.name) {
             Ok(Some(workflow)) => workflow,
             Ok(None) => return Ok(None),
             Err(error) => {
-                tracing::warn!(workflow = %stored.name, %error, "its schedule cannot be read");
+                failures.record(&stored.name, Failing::Load, &error);
                 return Ok(None);
             }
         };
+        failures.clear(&stored.name, Failing::Load);
         let Some(schedule) = &workflow.program().schedule else {
             return Ok(None);
         };
@@ -115,17 +118,20 @@ impl Engine {
             }
             let run = run_of(&stored.name, at);
             match self.begin(&workflow, &stored.name, &run, at).await {
-                Ok(()) => last_run = Some(run),
+                Ok(()) => {
+                    failures.clear(&stored.name, Failing::Start);
+                    last_run = Some(run);
+                }
                 Err(
                     error @ EngineError::Schedule(
                         ScheduleError::Busy | ScheduleError::Stopped | ScheduleError::Store(_),
                     ),
                 ) => {
-                    tracing::warn!(workflow = %stored.name, %error, "its time is late");
+                    failures.record(&stored.name, Failing::Late, &error);
                     return Ok(Some(now.plus(AGAIN)));
                 }
                 Err(error) => {
-                    tracing::warn!(workflow = %stored.name, %error, "it cannot be started");
+                    failures.record(&stored.name, Failing::Start, &error);
                 }
             }
         }
@@ -184,11 +190,17 @@ impl Engine {
                 .retain(|pause| pause.to.is_none_or(|to| to > until));
             stored.schedule = Some(state);
         })?;
+        let late = self.schedule_failures.clear(&of.name, Failing::Late);
         if decision.missed > 0 {
             let last = decision.last_missed.unwrap_or(until);
+            let cause = match late {
+                _ if last < self.process_start => String::from("no server was there"),
+                Some(cause) => cause,
+                None => String::from("the server did not start them in time"),
+            };
             tracing::warn!(
                 workflow = %of.name, missed = decision.missed, %last,
-                "scheduled times have no run: no server was there"
+                "scheduled times have no run: {cause}"
             );
             self.metrics().missed(&of.name, decision.missed);
         }
@@ -240,6 +252,16 @@ impl Engine {
         })
     }
 
+    /// Returns when the schedule of a named workflow starts runs, and why it starts none. Blocks.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Inspector::workflow_schedule`].
+    pub fn workflow_schedule(&self, name: &str) -> Result<ScheduleReport, EngineError> {
+        let mut report = self.inspector().workflow_schedule(name)?;
+        report.cannot_start = self.schedule_failures.of(name);
+        Ok(report)
+    }
+
     fn change_schedule(
         &self,
         name: &str,
@@ -259,7 +281,7 @@ impl Engine {
             stored.schedule = Some(state);
         })?;
         self.changed.send_replace(());
-        inspector.workflow_schedule(name)
+        self.workflow_schedule(name)
     }
 }
 

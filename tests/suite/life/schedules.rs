@@ -1,12 +1,13 @@
 //! Schedules: runs start automatically, once for each time, also if the server is killed. `run` ignores a schedule.
 
 use super::process::Place;
-use crate::serve::{Server, answer, client};
+use crate::serve::{Server, Start, answer, client};
 use crate::store::damage::open_again;
 use chrono::{DateTime, NaiveDateTime, Utc};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 use windlass_engine::now;
@@ -410,4 +411,48 @@ fn next_of_a_schedule_that_has_ended_names_its_end() {
         "{stderr}"
     );
     assert!(checked.status.success(), "{checked:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_that_cannot_start_says_why_and_is_logged_once() {
+    let place = Place::new();
+    let state = place.state();
+    let shell = "
+name: sh
+schedule: '* * * * * *'
+actions: { a: { type: shell, run: 'true' } }
+";
+    let server = Start::new(&state).args(&["--allow-shell"]).spawn();
+    put(&server, "sh", shell).await;
+    put(&server, "tick", EVERY_SECOND).await;
+    server.stop();
+    let server = Start::new(&state).args(&["--max-runs", "1"]).spawn();
+    let before = runs(&server).await.len();
+    at_least(&server, before + 2).await;
+    let (_, report) = server.get("/v1/workflows/sh/schedule").await;
+    let why = report["cannot_start"].as_str().unwrap_or_default();
+    assert!(why.contains("--allow-shell"), "{report}");
+    let listed = place.run(&["schedule", "list"]);
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(listed.contains("cannot start: `a` may not"), "{listed}");
+
+    // A full server misses times, too.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = format!("http://{}", listener.local_addr().unwrap());
+    let text = format!("actions: {{ a: {{ type: http, uri: '{uri}', retry: none }} }}");
+    let body = json!({ "text": text });
+    // A scheduled run may have the only place.
+    while server.post("/v1/runs", &body).await.0 != 201 {}
+    server.log_until("its time is late");
+    let (_, report) = server.get("/v1/workflows/tick/schedule").await;
+    assert_eq!(report["cannot_start"], "engine at capacity, retry later");
+    // The pending call fails.
+    drop(listener);
+    let line = server.log_until("scheduled times have no run");
+    assert!(line.contains("engine at capacity"), "{line}");
+    let (_, report) = server.get("/v1/workflows/tick/schedule").await;
+    assert_eq!(report["cannot_start"], json!(null), "{report}");
+    let (_, log) = server.stop();
+    let count = log.matches("its schedule cannot be read").count();
+    assert_eq!(count, 1, "{log}");
 }

@@ -2633,6 +2633,8 @@ export interface components {
         };
         /** @description The schedule of a workflow, with its next times. Without a schedule, it has only `next`, `missed_times` and `last`. */
         ScheduleReport: {
+            /** @description Why the schedule starts no runs now, such as a permission that the server lacks. Absent if it can start them. */
+            cannot_start?: string | null;
             /** @description Id of the last run that the schedule started. Absent if it started none. */
             last?: string | null;
             last_missed?: components["schemas"]["Timestamp"] | null;

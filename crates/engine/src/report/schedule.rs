@@ -43,6 +43,9 @@ pub struct ScheduleReport {
     /// Time when the schedule was paused. Absent if it is not paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_since: Option<Timestamp>,
+    /// Why the schedule starts no runs now, such as a permission that the server lacks. Absent if it can start them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cannot_start: Option<String>,
 }
 
 /// A past time of a schedule.
@@ -101,6 +104,7 @@ impl ScheduleReport {
             missed_times: state.map_or(0, |state| state.missed),
             last_missed: state.and_then(|state| state.last_missed),
             paused_since,
+            cannot_start: None,
         }
     }
 }

@@ -254,7 +254,8 @@ pub(super) async fn schedule(
     State(app): State<Arc<App>>,
     PathParam(name): PathParam,
 ) -> Result<axum::Json<ScheduleReport>, Problem> {
-    let found = app.inspect(move |store| store.workflow_schedule(&name));
+    let engine = Arc::clone(&app.engine);
+    let found = blocking(move || Ok(engine.workflow_schedule(&name)?));
     Ok(axum::Json(found.await?))
 }
 
