@@ -694,3 +694,35 @@ async fn runs_are_found_by_text_and_time_and_counted_by_kind() {
     let wrong = windlass(dir.path(), &["list", "--since", "yesterday"]);
     assert_eq!(wrong.status.code(), Some(2));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_request_ignores_a_query_parameter() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let run = server.begin(COUNT, json!({})).await;
+    server.end(&run).await;
+    let (_, description) = server.get("/openapi.json").await;
+    let paths = description["paths"].as_object().unwrap();
+    let mut checked = 0;
+    for (path, operations) in paths.iter().filter(|(path, _)| path.starts_with("/v1/")) {
+        // The senders of these requests choose the query.
+        if path.starts_with("/v1/hooks/") || path.starts_with("/v1/callbacks/") {
+            continue;
+        }
+        let address = path.replace("{run}", &run).replace(['{', '}'], "");
+        for (method, operation) in operations.as_object().unwrap() {
+            let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+            let call = server.ask(method.clone(), &format!("{address}?zz=1"));
+            let (status, problem) = answer(call).await;
+            assert_eq!(status, 400, "{method} {path}: {problem}");
+            let parameters = operation["parameters"].as_array();
+            let mut parameters = parameters.into_iter().flatten();
+            let takes_some = parameters.any(|one| one["in"] == "query");
+            let detail = problem["detail"].as_str().unwrap();
+            let takes_none = detail == "this request has no query parameter `zz`";
+            assert_ne!(takes_some, takes_none, "{method} {path}: {detail}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 40, "{checked}");
+}
