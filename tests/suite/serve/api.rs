@@ -725,4 +725,22 @@ async fn no_request_ignores_a_query_parameter() {
         }
     }
     assert!(checked > 40, "{checked}");
+    for text in [
+        r#"{"text": "x", "input": {"a": {"version": "1", "version": "2"}}}"#,
+        r#"{"text": "x", "labels": {"a": "1", "a": "2"}}"#,
+    ] {
+        let request = server.ask(Method::POST, "/v1/runs");
+        let request = request.header("content-type", "application/json");
+        let (status, problem) = answer(request.body(text)).await;
+        assert_eq!(status, 400, "{problem}");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.starts_with("duplicate member `"), "{detail}");
+    }
+    for (query, detail) in [
+        ("limit=x", "limit: expected a whole number"),
+        ("limit=1&limit=2", "repeated parameter `limit`"),
+    ] {
+        let (_, problem) = server.get(&format!("/v1/runs?{query}")).await;
+        assert_eq!(problem["detail"], detail);
+    }
 }

@@ -1,6 +1,7 @@
 //! Reads the parts of requests, limits their size and time, and refuses invalid ones with problems.
 
 use super::listener::{Caller, ConnectionInfo};
+use super::unique::check_unique;
 use crate::api::Problem;
 use axum::body::{BodyDataStream, Bytes, HttpBody};
 use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Path, Query, Request};
@@ -71,7 +72,9 @@ pub(super) fn values<T: DeserializeOwned>(bytes: &[u8], caller: Caller) -> Resul
             "the body must be an object, not a list",
         ));
     }
-    serde_json::from_slice(bytes).map_err(unreadable)
+    let decoded = serde_json::from_slice(bytes).map_err(unreadable)?;
+    check_unique(bytes).map_err(unreadable)?;
+    Ok(decoded)
 }
 
 /// Decodes any JSON value from a remote caller.
@@ -102,7 +105,7 @@ fn check_json(bytes: &[u8], caller: Caller) -> Result<(), Problem> {
 }
 
 pub(super) fn unreadable(error: serde_json::Error) -> Problem {
-    Problem::new(ErrorCode::BadRequest, error.to_string())
+    Problem::new(ErrorCode::BadRequest, of_numbers(&error.to_string()))
 }
 
 /// The parameters of the query string.
@@ -114,8 +117,24 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for ValidatedQuery
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
         Query::<T>::try_from_uri(&parts.uri)
             .map(|Query(value)| Self(value))
-            .map_err(|error| Problem::new(ErrorCode::BadRequest, error.body_text()))
+            .map_err(|error| {
+                let text = error.body_text();
+                let (_, what) = text.split_once("query string: ").unwrap_or(("", &text));
+                let what = what.replace("unknown field", "unknown parameter");
+                let what = what.replace("duplicate field", "repeated parameter");
+                Problem::new(ErrorCode::BadRequest, of_numbers(&what))
+            })
     }
+}
+
+/// Replaces the names of Rust's numbers in an error of Serde.
+fn of_numbers(text: &str) -> String {
+    const EXPECTED: &str = "expected a whole number";
+    let text = text.replace("invalid digit found in string", EXPECTED);
+    let types = ["usize", "u64", "u32", "u16", "u8", "i64"];
+    types.iter().fold(text, |text, of| {
+        text.replace(&format!("expected {of}"), EXPECTED)
+    })
 }
 
 /// Decodes a boolean parameter: `true` or `1`, `false` or `0`.
