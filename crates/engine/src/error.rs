@@ -29,8 +29,8 @@ pub enum EngineError {
     MissingInput(String, String),
     /// The caller's idempotency key was used for another run.
     #[error(
-        "the idempotency key started run {0} with another input, other labels, another scheduled time or another \
-         text"
+        "the idempotency key or `request_id` started run {0} with another input, other labels, another scheduled time or \
+         another workflow"
     )]
     KeyReused(windlass_model::model::Name),
     /// Another run has the same key of `concurrency`.

@@ -14,7 +14,8 @@ use windlass_value::{first_chars, hex};
 /// The label of a run that was started with a key. It has a hash of the request.
 pub const REQUEST_LABEL: &str = "windlass.request";
 
-/// The label with the id of the request that started a run with an id of the caller. Reports do not contain it.
+/// The label with the id of the request that started a run with an id of the caller, and a hash of the request. Reports
+/// do not contain it.
 pub const START_LABEL: &str = "windlass.start";
 
 /// Prefix of the labels that only Windlass may set.
@@ -103,11 +104,13 @@ impl KeyedStart {
 
 impl StartOptions {
     /// Stores the id of the request with the run, so that [`Engine::was_started_by`] recognizes a repeated request.
+    /// `request` is a hash of the request, if its caller does not guarantee that the id is unique.
     #[must_use]
-    pub fn request_id(self, id: Option<&str>) -> Self {
-        match id {
-            Some(id) => self.label(START_LABEL, id),
-            None => self,
+    pub fn request_id(self, id: Option<&str>, request: Option<&str>) -> Self {
+        match (id, request) {
+            (Some(id), Some(request)) => self.label(START_LABEL, format!("{id} {request}")),
+            (Some(id), None) => self.label(START_LABEL, id),
+            (None, _) => self,
         }
     }
 }
@@ -116,18 +119,31 @@ impl Engine {
     /// Returns whether the request with this id has started the run. Waits while the start is being stored.
     ///
     /// # Errors
-    /// Returns store errors.
+    /// Returns [`EngineError::KeyReused`] if the id was the same and the hash of the request was another one, and store
+    /// errors.
     pub async fn was_started_by(
         &self,
         run: &str,
         request_id: Option<&str>,
+        request: Option<&str>,
     ) -> Result<bool, EngineError> {
         let Some(id) = request_id else {
             return Ok(false);
         };
         for _ in 0..TRIES {
             if let Some(header) = self.known_header(run)? {
-                return Ok(header.labels.get(START_LABEL).is_some_and(|by| by == id));
+                let started_by = header.labels.get(START_LABEL);
+                let Some(rest) = started_by.and_then(|by| by.strip_prefix(id)) else {
+                    return Ok(false);
+                };
+                return match (rest.strip_prefix(' '), request) {
+                    (None, _) => Ok(rest.is_empty()),
+                    (Some(first), _) if first.len() != HASH_LENGTH => Ok(false),
+                    (Some(first), Some(request)) if first != request => {
+                        Err(EngineError::KeyReused(header.id))
+                    }
+                    (Some(_), _) => Ok(true),
+                };
             }
             tokio::time::sleep(PAUSE).await;
         }
@@ -204,6 +220,22 @@ fn keyed_id(workflow: &str, key: &str) -> String {
     format!("{}-{}", run_name(workflow), Ulid(number))
 }
 
+/// Returns a hash of a request that starts a run of a saved workflow or of a text.
+#[must_use]
+pub fn request_hash(
+    saved_as: Option<&str>,
+    input: &Value,
+    labels: &BTreeMap<String, String>,
+    text: Option<&Bundle>,
+) -> String {
+    let workflow = saved_as.map_or(Value::Null, Value::from);
+    let request = Value::from_pairs([("workflow", workflow), ("input", input.clone())]);
+    fingerprint(&request, labels, text)
+}
+
+/// Length of the hash of a request, in characters.
+const HASH_LENGTH: usize = 32;
+
 fn fingerprint(input: &Value, labels: &BTreeMap<String, String>, text: Option<&Bundle>) -> String {
     let labels = serde_json::to_string(labels).unwrap_or_default();
     let input = input.to_json();
@@ -211,7 +243,7 @@ fn fingerprint(input: &Value, labels: &BTreeMap<String, String>, text: Option<&B
     for file in text.into_iter().flat_map(|bundle| &bundle.files) {
         parts.extend([file.path.as_bytes(), file.text.as_bytes()]);
     }
-    first_chars(&hex(&sha256_of_parts(&parts)), 32).to_owned()
+    first_chars(&hex(&sha256_of_parts(&parts)), HASH_LENGTH).to_owned()
 }
 
 #[cfg(test)]

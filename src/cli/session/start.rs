@@ -78,7 +78,7 @@ impl Session {
             };
             options = options.scheduled(name, time);
         }
-        options = options.request_id(request_id.as_deref());
+        options = options.request_id(request_id.as_deref(), None);
         let handle = Mutex::new(None);
         self.start_if_owner(new.id, request_id.as_deref(), reply, async |engine| {
             let stored;
@@ -115,7 +115,8 @@ impl Session {
         let reply = reply.await?;
         let request_id = request_id.as_deref();
         self.start_if_owner(id, request_id, reply, async |engine| {
-            let options = StartOptions::default().id(id).request_id(request_id);
+            let options = StartOptions::default().id(id);
+            let options = options.request_id(request_id, None);
             engine.retry(run, from, options).await.map(drop)
         })
         .await
@@ -143,7 +144,7 @@ impl Session {
         match start(&engine).await {
             Err(error)
                 if error.code() == ErrorCode::RunExists
-                    && engine.was_started_by(id, request_id).await? => {}
+                    && engine.was_started_by(id, request_id, None).await? => {}
             other => return Ok(other?),
         }
         self.resume(id).await

@@ -297,7 +297,8 @@ async fn a_start_with_an_id_is_repeated_only_by_its_own_request() {
     let server = Server::start(dir.path());
     let text = "actions: { a: { type: compose, inputs: 1 } }";
     let start = async |run: Option<&str>, request_id: &str| {
-        let body = json!({ "text": text, "run": run, "request_id": request_id });
+        let body =
+            json!({ "text": text, "run": run, "request_id": request_id, "input": { "n": 1 } });
         server.post("/v1/runs", &body).await
     };
     let (status, first) = start(Some("r"), "one").await;
@@ -305,6 +306,30 @@ async fn a_start_with_an_id_is_repeated_only_by_its_own_request() {
     server.end("r").await;
     assert_eq!(start(Some("r"), "one").await.0, 200);
     assert_eq!(start(Some("r"), "two").await.0, 409);
+    // Another request with the same id.
+    let put = server.ask(reqwest::Method::PUT, "/v1/workflows/saved");
+    assert_eq!(
+        super::answer(super::with(put, &json!({ "text": text })))
+            .await
+            .0,
+        201
+    );
+    for (member, value) in [
+        ("input", json!({ "n": 2 })),
+        ("labels", json!({ "a": "b" })),
+        ("text", json!(text.replace('1', "2"))),
+        ("workflow", json!("saved")),
+    ] {
+        let mut body =
+            json!({ "text": text, "run": "r", "request_id": "one", "input": { "n": 1 } });
+        body[member] = value;
+        if member == "workflow" {
+            body.as_object_mut().unwrap().remove("text");
+        }
+        let (status, problem) = server.post("/v1/runs", &body).await;
+        assert_eq!(status, 422, "{member}: {problem}");
+        assert_eq!(problem["type"], "urn:windlass:key-reused");
+    }
     for (run, request_id) in [
         (None, "one"),
         (Some("s"), ""),

@@ -2721,7 +2721,7 @@ export interface components {
             };
             /**
              * @description Id of this request, chosen by the caller. The request can then be repeated: if it has already started `run`, it
-             *     succeeds again.
+             *     succeeds again. Another request with the id is refused (422, `key-reused`).
              */
             request_id?: string | null;
             /** @description Id of the run. If absent, an id is made from the workflow's name. */

@@ -36,7 +36,7 @@ pub struct StartRun {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     /// Id of this request, chosen by the caller. The request can then be repeated: if it has already started `run`, it
-    /// succeeds again.
+    /// succeeds again. Another request with the id is refused (422, `key-reused`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     /// Input of the run. If null or absent, the `input` of `stubs`, if they have one.
