@@ -95,6 +95,16 @@ async fn a_signed_request_starts_one_run_however_often_it_is_delivered() {
         assert_eq!(status, expected, "{problem}");
         assert!(!problem.to_string().contains("Secret"), "{problem}");
     }
+    // The header says that these are JSON.
+    for wrong in [
+        "{\"n\": 12345678901234567890}",
+        "[1e400]",
+        "{\"ref\":",
+        "ref=1",
+    ] {
+        let (status, problem) = deliver(&server, "d4", wrong, &signature(wrong)).await;
+        assert_eq!(status, 400, "{wrong}: {problem}");
+    }
     let other = server.ask(Method::POST, "/v1/hooks/other");
     assert_eq!(answer(other).await.0, 404);
     // Everything else still needs the token.

@@ -3542,7 +3542,7 @@ export interface operations {
                     "application/json": components["schemas"]["HookStart"];
                 };
             };
-            /** @description 401 another signature, 404 no workflow with a webhook, 422 refused input */
+            /** @description 400 the body is not JSON, and the header says so, 401 another signature, 404 no workflow with a webhook, 422 refused input */
             "4XX": {
                 headers: {
                     [name: string]: unknown;

@@ -2,7 +2,7 @@
 //! The sender signs each request with a secret that the workflow names, so the request needs no token.
 
 use super::app::{App, blocking};
-use super::body::{PathParam, ValidatedQuery, check_memory, read};
+use super::body::{PathParam, ValidatedQuery, check_memory, essence, is_json, json_value, read};
 use super::listener::Caller;
 use crate::api::{HookStart, Problem};
 use axum::extract::{Request, State};
@@ -36,7 +36,7 @@ pub(super) fn is_hook(path: &str) -> bool {
     responses(
         (status = 201, description = "The run was started", body = HookStart),
         (status = 200, description = "The same delivery started it before", body = HookStart),
-        (status = "4XX", description = "401 another signature, 404 no workflow with a webhook, 422 refused input", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "400 the body is not JSON, and the header says so, 401 another signature, 404 no workflow with a webhook, 422 refused input", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn start(
     State(app): State<Arc<App>>,
@@ -54,6 +54,7 @@ pub(super) async fn start(
     // The headers are checked before the body is received, so that clients without the secret cannot send large
     // bodies.
     webhook.check_headers(&headers).map_err(refused)?;
+    let says_json = is_json(&essence(request.headers()));
     let body = read(request).await?;
     let delivery = Delivery {
         headers,
@@ -63,6 +64,9 @@ pub(super) async fn start(
     check_memory(&body)?;
     let signed = app.engine.check_delivery(&webhook, &delivery, now()).await;
     let signed = signed.map_err(refused)?;
+    if says_json && !body.is_empty() {
+        json_value(&body)?;
+    }
     let sender = Actor {
         name: String::from("webhook"),
         from: actor.from.clone(),
