@@ -5438,7 +5438,10 @@ export interface operations {
     remove_workflow: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Only if this is the current version, as in `ETag` */
+                "If-Match"?: string | null;
+            };
             path: {
                 /** @description Name of the workflow */
                 name: string;

@@ -326,7 +326,11 @@ pub(super) async fn resume_schedule(
 /// Delete a workflow and its former versions.
 ///
 /// Its runs continue.
-#[utoipa::path(delete, path = "/v1/workflows/{name}", operation_id = "remove_workflow", tag = "workflows", params(("name" = String, Path, description = "Name of the workflow")),
+#[utoipa::path(delete, path = "/v1/workflows/{name}", operation_id = "remove_workflow", tag = "workflows",
+    params(
+        ("name" = String, Path, description = "Name of the workflow"),
+        ("If-Match" = Option<String>, Header, description = "Only if this is the current version, as in `ETag`"),
+    ),
     responses(
         (status = 204, description = "Deleted"),
         (status = "4XX", description = "404: unknown workflow; 412: it has another version than `If-Match`", body = Problem, content_type = "application/problem+json"),
