@@ -494,6 +494,11 @@ outputs: { n: "@state('n')" }
         1,
         &["was changed since", "a person wrote version 3"],
     );
+    // From its first action, it begins with the current values.
+    let failed = place.run(&["retry", "first", "--from", "start"]);
+    assert_eq!(failed.status.code(), Some(1), "{failed:?}");
+    let stored = succeeded(&place, &["state", "get", "fails", "n"]);
+    assert_eq!(stored["value"], 6, "{stored}");
 }
 
 #[test]
