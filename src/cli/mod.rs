@@ -201,7 +201,7 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
         Command::Migrate(args) => on_one_thread(backup::migrate(global, args)),
         Command::Workflow(args) => on_one_thread(workflow::run(global, screen, args)),
         Command::Schedule(args) => on_one_thread(schedule::run(global, screen, args)),
-        Command::State(args) => on_one_thread(state::run(global, args)),
+        Command::State(args) => on_one_thread(state::run(global, screen, args)),
         Command::Test(args) => on_one_thread(test::test(global, screen, args)),
         Command::Bench(args) => {
             raise_fd_limit();

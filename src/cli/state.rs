@@ -9,16 +9,16 @@ use super::args::{
 use super::audit::audited;
 use super::exit::{Exit, Failure};
 use super::format;
-use super::output::{self, Format, short};
+use super::output::{self, Format, Screen, short};
 use windlass_engine::report::StateReport;
 use windlass_engine::{Origin, StateCondition, Value};
 use windlass_server::api::StateValue;
 
-pub async fn run(global: &Global, args: &StateArgs) -> Result<Exit, Failure> {
+pub async fn run(global: &Global, screen: Screen, args: &StateArgs) -> Result<Exit, Failure> {
     match &args.command {
         StateCommand::List(args) => list(global, args).await,
         StateCommand::Get(args) => get(global, args).await,
-        StateCommand::Set(args) => set(global, args).await,
+        StateCommand::Set(args) => set(global, screen, args).await,
         StateCommand::Delete(args) => delete(global, args).await,
     }
 }
@@ -112,7 +112,7 @@ fn value(text: &str, is_json: bool) -> Result<Value, Failure> {
     })
 }
 
-async fn set(global: &Global, args: &StateSetArgs) -> Result<Exit, Failure> {
+async fn set(global: &Global, screen: Screen, args: &StateSetArgs) -> Result<Exit, Failure> {
     let StateName { workflow, name, .. } = &args.which;
     let origin = origin(&args.which);
     if !args.json {
@@ -138,6 +138,9 @@ async fn set(global: &Global, args: &StateSetArgs) -> Result<Exit, Failure> {
         },
     );
     let report: StateReport = written.await?;
+    if let Some(why) = &report.unread {
+        screen.warn(why);
+    }
     match args.output.output {
         Format::Table => output::print(format!("{workflow}  {name}  version {}", report.version))?,
         format => output::document(format, &report)?,

@@ -6,7 +6,7 @@ use super::schedule::scheduled_time;
 use super::{Engine, EngineError, Inspector, SimulationSpec, Value, Workflow, now};
 use crate::report::StateReport;
 use crate::scheduler::Loaded;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 use windlass_actions::SharedState;
 use windlass_expression::{LAST_RUN, Object};
@@ -253,6 +253,10 @@ impl Engine {
                 .inspector
                 .state_value(workflow, name, origin)?;
         }
+        let unread = match &value {
+            Some(_) => self.unread(&write.owner, name)?,
+            None => None,
+        };
         match self.launcher.store.write_state(&write)? {
             StateOutcome::Written(version) => Ok(StateReport {
                 workflow: workflow.to_owned(),
@@ -263,6 +267,7 @@ impl Engine {
                 run: None,
                 key: None,
                 guest: origin == Origin::Guest,
+                unread,
             }),
             StateOutcome::Conflict(found) => Err(EngineError::StateChanged {
                 workflow: write.owner.workflow,
@@ -270,6 +275,58 @@ impl Engine {
                 current: found.as_deref().and_then(StateReport::new).map(Box::new),
             }),
         }
+    }
+}
+
+impl Engine {
+    /// Returns why no saved workflow reads a value between runs: a name may be misspelt. Returns `None` for a value that
+    /// is stored already, because a workflow that is not saved may read it.
+    fn unread(&self, owner: &StateOwner, name: &str) -> Result<Option<String>, EngineError> {
+        let stored = self.launcher.store.state(Some(owner))?;
+        if stored.iter().any(|entry| *entry.name == *name) {
+            return Ok(None);
+        }
+        let (mut after, mut workflows) = (None, BTreeSet::new());
+        let (mut declared, mut is_saved) = (BTreeSet::new(), false);
+        loop {
+            let page = self.saved_page(&mut after)?;
+            if page.is_empty() {
+                break;
+            }
+            for saved in page {
+                // A workflow that this process refuses may read the value.
+                let Ok(Some(workflow)) = self.workflow(&saved.name) else {
+                    return Ok(None);
+                };
+                let program = workflow.program();
+                if StateOwner::new(workflow.source.origin, program.name.clone()) == *owner {
+                    is_saved = true;
+                    let names = program.state_values.iter().map(|(name, _)| name.clone());
+                    declared.extend(names);
+                }
+                workflows.insert(program.name.clone());
+            }
+        }
+        let workflow = &owner.workflow;
+        let (what, hint) = match is_saved {
+            _ if !is_saved && workflows.contains(workflow) => (
+                format!("the saved workflow `{workflow}` reads other values"),
+                Some(String::from(
+                    "those of guest workflows are separate (--guest)",
+                )),
+            ),
+            true if declared.contains(name) => return Ok(None),
+            true => (
+                format!("the workflow `{workflow}` declares no state `{name}`"),
+                did_you_mean(name, declared.iter().map(|name| &**name)),
+            ),
+            false => (
+                format!("no saved workflow has the name `{workflow}`"),
+                did_you_mean(workflow, workflows.iter().map(|name| &**name)),
+            ),
+        };
+        let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        Ok(Some(format!("{what}{hint}")))
     }
 }
 

@@ -295,6 +295,29 @@ fn a_person_reads_and_writes_values() {
         "{listed}"
     );
     let file = place.file("sync.yaml", WATERMARK);
+    let warning = |args: &[&str]| {
+        let output = place.run(&[&["state", "set"], args].concat());
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let unsaved = warning(&["snyc", "sinse", "1"]);
+    assert!(
+        unsaved.contains("warning: no saved workflow has the name `snyc`"),
+        "{unsaved}"
+    );
+    text(&place, &["workflow", "put", "nightly", &file]);
+    for (args, says) in [
+        (["snyc", "since", "1"], "did you mean `sync`?"),
+        (
+            ["sync", "sinse", "1"],
+            "declares no state `sinse`; did you mean `since`?",
+        ),
+    ] {
+        let warned = warning(&args);
+        assert!(warned.contains(says), "{warned}");
+    }
+    // It is stored now, so some run may read it.
+    assert_eq!(warning(&["sync", "sinse", "2"]), "");
     let ran = succeeded(&place, &["run", &file]);
     assert_eq!(ran["fetched"], "from 2026-05-01 until 2026-02-01");
     fails(

@@ -2755,6 +2755,8 @@ export interface components {
             name: string;
             /** @description Id of the run that wrote the value. Absent if a person wrote it. */
             run?: string | null;
+            /** @description Why no saved workflow reads the value. Only in the answer to a write. */
+            unread?: string | null;
             value: Json;
             /**
              * Format: int64

@@ -28,6 +28,9 @@ pub struct StateReport {
     #[serde(default)]
     #[schema(required)]
     pub guest: bool,
+    /// Why no saved workflow reads the value. Only in the answer to a write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread: Option<String>,
 }
 
 impl StateReport {
@@ -43,6 +46,7 @@ impl StateReport {
             run: entry.run.as_ref().map(ToString::to_string),
             key: entry.key.clone(),
             guest: entry.owner.guest,
+            unread: None,
         })
     }
 }
