@@ -12,7 +12,7 @@ use serde_json::json;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use windlass_model::model::sha256;
 use windlass_value::hex;
 
@@ -164,13 +164,11 @@ async fn a_store_that_no_run_writes_is_opened_again_and_wakes_its_schedules() {
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     let run = first[0]["run"].as_str().unwrap();
-    let ready = Instant::now();
     server
         .post(&format!("/v1/runs/{run}/cancel"), &json!({}))
         .await;
+    // Schedules that were not woken sleep for longer than the test waits.
     at_least(&server, 2).await;
-    let waited = ready.elapsed();
-    assert!(waited < Duration::from_secs(15), "it sleeps: {waited:?}");
 }
 
 /// A server of which strace makes some calls fail; also returns the file with the traced calls. The store is created
