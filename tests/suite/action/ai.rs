@@ -399,7 +399,7 @@ async fn inputs_that_cannot_be_used() {
         ),
         (
             json!({ "base_url": "no url", "model": "m", "prompt": "p" }),
-            "`base_url` is not a valid URL: relative URL without a base",
+            "`base_url` is not a valid URL: relative URL without a base: `no url`",
         ),
         (
             json!({ "api_base": "localhost:1/v1", "model": "m", "prompt": "p" }),
