@@ -387,6 +387,12 @@ impl Registry {
         self.handlers.answers(handler)
     }
 
+    /// Returns true if this handler is registered.
+    #[must_use]
+    pub fn has_handler(&self, name: &str) -> bool {
+        self.handlers.target(name).is_some()
+    }
+
     /// Returns true if a stub answers the calls of this action. `handlers` are the names of its handler, if it has one.
     #[must_use]
     pub fn has_stub(&self, executor: &str, handlers: &[&str], action: &str) -> bool {

@@ -1,7 +1,7 @@
 //! Stubs: answers from a file that replace the effects of actions, in `run` and in `test`. With them, a workflow can be
 //! tested without the systems that it calls.
 
-use super::append::simulate_append;
+use super::append::{is_append_bookkeeping, simulate_append};
 use super::handler::{as_reply, as_transient, of_connector};
 use super::http::of_stub;
 use super::shell::as_command;
@@ -144,8 +144,11 @@ impl Stubs {
         if self.is_empty() {
             return None;
         }
-        let answer = self.stub_for(request)?.next()?;
-        Some(stub_result(request, answer))
+        let stub = self.stub_for(request)?;
+        if is_append_bookkeeping(request) {
+            return Some(simulate_append(request));
+        }
+        Some(stub_result(request, stub.next()?))
     }
 
     /// Returns the next answer of the stub with the name of this handler.
@@ -170,14 +173,24 @@ impl Stubs {
     /// Returns the stub of the action. If there is no such stub, returns that of the handler, of the handler's
     /// connector, or of the executor.
     fn stub(&self, executor: &str, handlers: &[&str], action: &str) -> Option<&Stub> {
-        // An `http` action with pages, and an `operation`, make their requests as `NAME.page`, `NAME.start`, ….
+        // The requests of an action with pages, of an `operation` and of an `appendFile` have the names `NAME.page`,
+        // `NAME.start`, `NAME.append`, ….
         let author = action
             .rsplit_once('.')
-            .filter(|_| executor == "http")
+            .filter(|_| matches!(executor, "http" | "appendFile"))
             .map(|(author, _)| author);
+        let append = author.filter(|_| executor == "appendFile");
+        let append = append.map(|author| format!("{author}.append"));
         let title = |action: &str| self.titles.get(action).map(|title| &**title);
         let connectors = handlers.iter().filter_map(|name| name.split_once('/'));
-        let names = [Some(action), title(action), author, author.and_then(title)];
+        let author_title = author.and_then(title);
+        let names = [
+            Some(action),
+            title(action),
+            append.as_deref(),
+            author,
+            author_title,
+        ];
         let names = names.into_iter().flatten();
         let names = names.chain(handlers.iter().copied());
         let names = names.chain(connectors.map(|(connector, _)| connector));

@@ -77,9 +77,10 @@ impl Workflows {
             return;
         };
         let asking = calls.iter().flat_map(|(step, call)| {
-            let (author, _) = step.name.rsplit_once('.').unwrap_or_default();
-            let title = step.title.as_deref().unwrap_or_default();
-            [&*step.name, author, title, &*call.executor]
+            let author = step.name.rsplit_once('.').map(|(author, _)| author);
+            let title = step.title.as_deref();
+            let names = [Some(&*step.name), author, title, Some(&*call.executor)];
+            names.into_iter().flatten()
         });
         let handlers = uses.iter().flat_map(HandlerUse::names);
         let handlers = handlers.flat_map(|name| [Some(name), name.split('/').next()]);
@@ -97,6 +98,7 @@ impl Workflows {
                 None => others += 1,
             }
         }
+        self.stubs_of_registered_handlers(workflow, diagnostics);
         // The other names may be those of actions in called workflows.
         let calls_workflows = calls.iter().any(|(_, call)| &*call.executor == WORKFLOW);
         if names.is_empty() || calls_workflows {
@@ -106,10 +108,34 @@ impl Workflows {
             0 => String::new(),
             more => format!(", and {more} more"),
         };
-        let message = format!("no action uses the stubs {}{more}", names.join(", "));
+        let stubs = if names.len() == 1 { "stub" } else { "stubs" };
+        let message = format!("no action uses the {stubs} {}{more}", names.join(", "));
         let hint =
             "a stub has the name of an action, of its handler or of its type, such as `http`";
         diagnostics.push(Diagnostic::warning("unused-stub", first.span, message).hint(hint));
+    }
+
+    /// Warns of stubs of actions whose handler is registered: the handler is used.
+    fn stubs_of_registered_handlers(
+        &self,
+        workflow: &hir::Workflow,
+        diagnostics: &mut Diagnostics,
+    ) {
+        let registry = self.registry_of(workflow);
+        for used in workflow.handler_uses() {
+            let names: Vec<&str> = used.names().collect();
+            if let Some(handler) = names.iter().find(|name| registry.has_handler(name))
+                && registry.has_stub(used.executor, &names, &used.step.name)
+            {
+                let message = format!(
+                    "the stub of `{}` is not used, because its handler `{handler}` is registered",
+                    used.step.name
+                );
+                let hint = "remove the handler to test without its effects";
+                let warning = Diagnostic::warning("unused-stub", used.step.span, message);
+                diagnostics.push(warning.hint(hint));
+            }
+        }
     }
 
     /// Returns what a run needs and this process does not have: the first missing thing, in words.
