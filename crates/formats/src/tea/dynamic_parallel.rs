@@ -7,6 +7,7 @@ use super::builder::{
     anonymous_step, block, executor_result, forget_fault, jinja, output_of, remove, replace, set,
     state, with_result,
 };
+use super::fan_out::{PARALLEL_RESULTS, final_state};
 use super::node::{LoweredNode, ResultTarget};
 use super::{SourcePosition, Tea, builder};
 use crate::builder::{expression, object, only, text};
@@ -117,7 +118,11 @@ impl<'n> Tea<'_, 'n> {
             SUBGRAPH => self.branch_of_subgraph(work, input, place)?,
             _ => self.branch_of_action(work, &item, place)?,
         };
-        let body = self.iteration(branch, &item, fail_fast, place)?;
+        let last_state = match work.key.as_str() {
+            "steps" => final_state(&branch),
+            _ => state(),
+        };
+        let body = self.iteration(branch, last_state, &item, fail_fast, place)?;
         let spec = ForEach {
             items: with_result(&items, jinja(self, LISTED)),
             count: None,
@@ -130,7 +135,7 @@ impl<'n> Tea<'_, 'n> {
             ..anonymous_step(each, "dynamic_parallel", StepKind::ForEach(Box::new(spec)))
         };
         let results = output_of(&each.name);
-        let mut last = vec![set("parallel_results", results.clone(), place.span)];
+        let mut last = vec![set(PARALLEL_RESULTS, results.clone(), place.span)];
         if fail_fast {
             last.push(remove(STOP, place.span));
         }
@@ -279,6 +284,7 @@ impl<'n> Tea<'_, 'n> {
     fn iteration(
         &mut self,
         work: Vec<Step>,
+        last_state: Template,
         item: &Item,
         fail_fast: bool,
         place: &SourcePosition,
@@ -300,7 +306,7 @@ impl<'n> Tea<'_, 'n> {
                 .iter()
                 .map(|(name, text)| (*name, expression(self, text))),
         );
-        let without = vec![state(), text(ERROR)];
+        let without = vec![last_state, text(ERROR)];
         members.push(("state", Template::call("removeProperty", without).ok()?));
         members.extend(others());
         let branch = Step {

@@ -3,13 +3,17 @@
 //! Each branch works on a copy of the state, and the copies are not merged. The joining node receives the final
 //! states of the branches as `parallel_results`.
 
-use super::builder::{anonymous_step, block, executor_result, only, output_of, set, state};
+use super::builder::{anonymous_step, block, executor_result, only, output_of, set, state, text};
 use super::graph::START;
 use super::{SourcePosition, Tea};
 use std::collections::{BTreeMap, BTreeSet};
-use windlass_model::hir::{Edge, Step, StepKind};
+use windlass_expression::Template;
+use windlass_model::hir::{Block, Edge, Step, StepKind};
 use windlass_model::model::Name;
 use windlass_source::source::{Kind, Node, Span};
+
+/// The key of the state with the results of the branches.
+pub(super) const PARALLEL_RESULTS: &str = "parallel_results";
 
 /// A step of the graph and its outgoing edges.
 pub(super) type StepWithEdges = (Step, Vec<Edge>);
@@ -171,7 +175,7 @@ impl<'n> Tea<'_, 'n> {
 
     /// Makes a step that runs the branches, and then stores their results in the state.
     fn collected_into_state(&mut self, step: Step, place: &SourcePosition) -> Step {
-        let results = set("parallel_results", output_of(&step.name), place.span);
+        let results = set(PARALLEL_RESULTS, output_of(&step.name), place.span);
         let last = self.assigned(place, "results", vec![results]);
         let both = self.part(place, "both");
         anonymous_step(both, "parallel", block(vec![step, last]))
@@ -186,9 +190,8 @@ impl<'n> Tea<'_, 'n> {
         let branches = branches.into_iter().map(|(target, branch)| {
             let inside = self.part(&fan_out.place, &target);
             let body = super::graph::in_order(branch, &target, max_steps);
-            // The output of a branch is its final state.
             let branch = Step {
-                output: Some(state()),
+                output: Some(final_state(body.steps())),
                 ..anonymous_step(inside, "branch", StepKind::Block(body))
             };
             (target, only(branch))
@@ -202,6 +205,29 @@ impl<'n> Tea<'_, 'n> {
             ..anonymous_step(fan_out.place.clone(), "parallel", fork)
         }
     }
+}
+
+/// Makes the template of a branch's final state, for `parallel_results`.
+/// Unless a step of the branch sets `parallel_results`, it is without those that the branch was given. Otherwise the
+/// state would contain the results of all earlier iterations of a loop around the branches.
+pub(super) fn final_state<'s>(steps: impl IntoIterator<Item = &'s Step>) -> Template {
+    if steps.into_iter().any(sets_results) {
+        return state();
+    }
+    let inputs = vec![state(), text(PARALLEL_RESULTS)];
+    Template::call("removeProperty", inputs).unwrap_or_else(|_| state())
+}
+
+fn sets_results(step: &Step) -> bool {
+    let StepKind::Assign(assign) = &step.kind else {
+        return step
+            .blocks()
+            .into_iter()
+            .flat_map(Block::steps)
+            .any(sets_results);
+    };
+    let mut assignments = assign.assignments.iter();
+    assignments.any(|assignment| *assignment.variable == *PARALLEL_RESULTS)
 }
 
 /// Returns the nodes that a branch can reach before the joining node.

@@ -1,6 +1,7 @@
 //! The code of a node, `run`: the inputs for each language, and what happens with the result.
 
 use super::builder::{executor_result, jinja, merge, object, replace, script_state};
+use super::fan_out::PARALLEL_RESULTS;
 use super::node::{LoweredNode, ResultTarget};
 use super::{SourcePosition, Tea, builder};
 use crate::checks;
@@ -150,7 +151,7 @@ impl<'n> Tea<'_, 'n> {
         let variables = Template::binding(Binding::Root(Name::from("variables")));
         globals.push(("variables", variables));
         if let Some(branches) = &self.current_join {
-            globals.push(("parallel_results", builder::output_of(branches)));
+            globals.push((PARALLEL_RESULTS, builder::output_of(branches)));
         }
         let mut members = vec![("code", template), ("globals", object(globals))];
         if language == Language::Python {
