@@ -1,6 +1,6 @@
 //! Converts values to Lua and back. A table with the keys 1 to n becomes an array. Any other table becomes an object,
-//! so `{}` becomes an object. A table that was made from an empty array or one with null has a metatable, so that it
-//! becomes an array again. A whole number is returned as an integer (docs/reference/tea.md).
+//! so `{}` becomes an object. A table that was made from an array has a metatable, so that it becomes an array again, also
+//! if it is empty or contains nil. A whole number is returned as an integer (docs/reference/tea.md).
 
 use crate::script::MAX_OUTPUT;
 use mlua::Table;
@@ -73,11 +73,7 @@ pub(super) fn to_lua(lua: &State, value: &Value) -> LuaResult<LuaValue> {
             for (index, item) in (1_i64..).zip(items.iter()) {
                 table.raw_set(index, to_lua(lua, item)?)?;
             }
-            if items.last().is_none() || items.iter().any(Value::is_null) {
-                let metatable = lua.create_table()?;
-                metatable.raw_set(IS_ARRAY, true)?;
-                table.set_metatable(Some(metatable))?;
-            }
+            table.set_metatable(Some(array_metatable(lua)?))?;
             LuaValue::Table(table)
         }
         Value::Object(map) => {
@@ -89,6 +85,17 @@ pub(super) fn to_lua(lua: &State, value: &Value) -> LuaResult<LuaValue> {
         }
         Value::Secure(_) => LuaValue::String(lua.create_string(SECURE_MASK)?),
     })
+}
+
+/// Returns the metatable of the tables that are made from arrays. It is made once.
+fn array_metatable(lua: &State) -> LuaResult<Table> {
+    if let Some(known) = lua.named_registry_value(IS_ARRAY)? {
+        return Ok(known);
+    }
+    let metatable = lua.create_table()?;
+    metatable.raw_set(IS_ARRAY, true)?;
+    lua.set_named_registry_value(IS_ARRAY, &metatable)?;
+    Ok(metatable)
 }
 
 /// Converts a value from Lua. `name` is its name in error messages.
@@ -134,7 +141,7 @@ impl Reader {
         if self.path.len() > MAX_RESULT_DEPTH {
             return Err(ConversionErrorKind::Deep);
         }
-        if let Some(items) = self.array_with_nulls(table)? {
+        if let Some(items) = self.marked_array(table)? {
             return self.array(&items);
         }
         let length = table.raw_len();
@@ -165,9 +172,10 @@ impl Reader {
         self.object(numbered.chain(others).filter(|(_, item)| !item.is_nil()))
     }
 
-    /// Returns the items of a table that was made from an empty array or one with null, up to the last one that is not
-    /// nil: a script may have removed items, so nulls at the end are lost. Returns `None` for any other table, and if the table has another key than the numbers from 1.
-    fn array_with_nulls(
+    /// Returns the items of a table that was made from an array, up to the last one that is not nil: a script may have
+    /// removed items, so nulls at the end are lost. Returns `None` for any other table, and if the table has another key
+    /// than the numbers from 1.
+    fn marked_array(
         &mut self,
         table: &Table,
     ) -> Result<Option<Vec<LuaValue>>, ConversionErrorKind> {
