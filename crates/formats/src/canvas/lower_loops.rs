@@ -252,7 +252,13 @@ fn of_loop(reader: &Reader<'_>, node: &Node, repeated: &LoopNode) -> Template {
     loop_outputs(
         node,
         repeated,
-        |target, _| result().part("kept").part(target),
+        |target, take| {
+            let value = result().part("kept").part(target);
+            match take {
+                CollectMode::All => or_empty_list(value),
+                CollectMode::First | CollectMode::Last => value,
+            }
+        },
         |name| match name {
             "iteration_count" => result().part("iterations"),
             _ => expression(
@@ -262,6 +268,12 @@ fn of_loop(reader: &Reader<'_>, node: &Node, repeated: &LoopNode) -> Template {
             ),
         },
     )
+}
+
+/// Makes the template of a list that is empty if no iteration ran.
+fn or_empty_list(list: Template) -> Template {
+    let empty = Template::constant(Value::array(Vec::new()));
+    Template::call("coalesce", vec![list.clone(), empty]).unwrap_or(list)
 }
 
 /// Makes the outputs of a map from the list of the items' outputs.
