@@ -73,6 +73,9 @@ pub enum Binding {
     Extract(Template, Extract),
     /// The result of a comparison with another value. The name describes the first value in messages.
     Compare(Template, Comparison, Value, Name),
+    /// Whether a comparison with another value holds for an element of an array. For an element that cannot be compared,
+    /// it does not hold.
+    AnyHolds(Template, Comparison, Value),
 }
 
 impl Template {
@@ -185,6 +188,12 @@ impl Binding {
                 let holds = comparison.holds(&seen(of.eval(env)?)?, with, shown);
                 holds.map(Value::Bool).map_err(wrong)
             }
+            Self::AnyHolds(of, comparison, with) => {
+                let of = seen(of.eval(env)?)?;
+                let holds = |item: &Value| comparison.holds(item, with, "").unwrap_or(false);
+                let mut items = of.as_array().into_iter().flatten();
+                Ok(Value::Bool(items.any(holds)))
+            }
         }
     }
 
@@ -225,7 +234,8 @@ impl Binding {
             | Self::Each(of, _)
             | Self::Paged(of, _)
             | Self::Extract(of, _)
-            | Self::Compare(of, ..) => of.collect(found),
+            | Self::Compare(of, ..)
+            | Self::AnyHolds(of, ..) => of.collect(found),
             Self::Port(of, _) | Self::Ports(of, _) | Self::Returned(of, _) => of.collect(found),
             Self::Answer(reply, _, before) => {
                 reply.collect(found);
@@ -269,6 +279,14 @@ impl Binding {
             Self::Extract(from, how) => format!("{} {}", of(from), how.source()),
             Self::Compare(from, comparison, with, _) => {
                 format!("{} {} {}", of(from), comparison.as_str(), with.to_json())
+            }
+            Self::AnyHolds(from, comparison, with) => {
+                format!(
+                    "any {} {} {}",
+                    of(from),
+                    comparison.as_str(),
+                    with.to_json()
+                )
             }
             Self::Port(from, _)
             | Self::Ports(from, _)

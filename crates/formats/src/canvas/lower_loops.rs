@@ -279,17 +279,18 @@ fn or_empty_list(list: Template) -> Template {
 /// Makes the outputs of a map from the list of the items' outputs.
 fn of_map(node: &Node, repeated: &LoopNode, bounded: Option<&Template>) -> Template {
     let wdl = |name: &str, of: Template| Template::call(name, vec![of.clone()]).unwrap_or(of);
+    let values_at = |place: &PortRef| {
+        let node = repeated.inner.nodes.get(place.node)?;
+        let path = [node.step.clone(), place.port.clone()];
+        Some(Template::binding(Binding::Each(result(), path)))
+    };
     let of_items = |target: &str, take: CollectMode| {
         let outcome = repeated
             .output_mappings
             .iter()
             .find(|one| *one.target == *target);
         let place = outcome.and_then(|outcome| outcome.from.as_ref());
-        let all = place.and_then(|place| {
-            let node = repeated.inner.nodes.get(place.node)?;
-            let path = [node.step.clone(), place.port.clone()];
-            Some(Template::binding(Binding::Each(result(), path)))
-        });
+        let all = place.and_then(values_at);
         let all = all.unwrap_or_else(|| Template::constant(Value::Null));
         match take {
             CollectMode::All => all,
@@ -297,18 +298,24 @@ fn of_map(node: &Node, repeated: &LoopNode, bounded: Option<&Template>) -> Templ
             CollectMode::Last => wdl("last", all),
         }
     };
-    loop_outputs(node, repeated, of_items, |name| match (name, bounded) {
-        ("iteration_count", _) => wdl("length", result()),
-        (_, None) => Template::constant("done".into()),
-        (_, Some(items)) => {
-            let lengths = vec![wdl("length", items.clone()), wdl("length", result())];
-            let more = Template::call("greater", lengths);
-            let words = ["limit", "done"].map(|word| Template::constant(word.into()));
-            let [limit, done] = words;
-            let choice =
-                more.and_then(|more| Template::call("if", vec![more, limit, done.clone()]));
-            choice.unwrap_or(done)
-        }
+    let choice = |when: Option<Template>, word: &str, otherwise: Template| {
+        let word = Template::constant(word.into());
+        let choice = when.map(|when| Template::call("if", vec![when, word, otherwise.clone()]));
+        choice.and_then(Result::ok).unwrap_or(otherwise)
+    };
+    let broken = repeated.break_when.as_ref().and_then(|test| {
+        let any = Binding::AnyHolds(values_at(&test.at)?, test.comparison, test.value.clone());
+        Some(Template::binding(any))
+    });
+    let limited = bounded.and_then(|items| {
+        let lengths = vec![wdl("length", items.clone()), wdl("length", result())];
+        Template::call("greater", lengths).ok()
+    });
+    let status = choice(limited, "limit", Template::constant("done".into()));
+    let status = choice(broken, "break", status);
+    loop_outputs(node, repeated, of_items, |name| match name {
+        "iteration_count" => wdl("length", result()),
+        _ => status.clone(),
     })
 }
 
