@@ -13,7 +13,9 @@ use super::workflow;
 use serde_json::json;
 use std::path::Path;
 use windlass_engine::{Diagnostics, LoadError, LoadOptions, Value, Workflow};
+use windlass_machine::program::Program;
 use windlass_server::client::Client;
+use windlass_source::diagnostic::did_you_mean;
 
 /// Warnings that are ignored if another process executes the run.
 /// That process has its own secrets, handlers and permissions, so these warnings do not apply.
@@ -39,6 +41,9 @@ fn fail_on_warnings(workflow: &Workflow, warnings: Diagnostics) -> Result<(), Fa
 /// Warns if an input has the name of a parameter of the definition. Inputs are the body of the trigger.
 fn warn_of_parameters(screen: Screen, workflow: &Workflow, input: &Value) {
     let program = workflow.program();
+    if workflow.is_agent() {
+        warn_of_similar_keys(screen, program, input);
+    }
     if !program.inputs.is_empty() {
         return;
     }
@@ -48,6 +53,18 @@ fn warn_of_parameters(screen: Screen, workflow: &Workflow, input: &Value) {
                 "the input `{name}` does not change the parameter `{name}`: write \
                  {{\"{name}\": {{\"value\": …}}}} into a file for --parameters"
             ));
+        }
+    }
+}
+
+/// Warns if an input of an agent is not in `initial_state`, but similar to a key that is.
+fn warn_of_similar_keys(screen: Screen, program: &Program, input: &Value) {
+    let given = input.as_object().into_iter().flat_map(|map| map.keys());
+    let initial = || program.variables.iter().map(|(name, _)| &**name);
+    for name in given.filter(|name| initial().all(|known| *known != ***name)) {
+        let missing = initial().filter(|known| input.get(known).is_none());
+        if let Some(hint) = did_you_mean(name, missing) {
+            screen.warn(&format!("`initial_state` has no `{name}`; {hint}"));
         }
     }
 }

@@ -10,7 +10,7 @@ use windlass_machine::program::Program;
 use windlass_model::hir;
 use windlass_model::model::{Dialect, Input, InputKind};
 use windlass_source::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
-use windlass_source::source::Bundle;
+use windlass_source::source::{Bundle, Span};
 use windlass_store::ProgramSource;
 
 /// A workflow that can be started.
@@ -150,8 +150,26 @@ impl Workflow {
         match declared.find(|input| *input.name == *name) {
             Some(input) => converted(input, &Value::text(text))
                 .map_err(|message| EngineError::Input(message + &self.place_of(input))),
-            None => Ok(Value::text(text)),
+            None => self.state_from_text(name, text),
         }
+    }
+
+    /// Converts a text to a number or a boolean, if the initial state of an agent has one at this name.
+    fn state_from_text(&self, name: &str, text: &str) -> Result<Value, EngineError> {
+        let mut initial = self.loaded.program.variables.iter();
+        let initial = initial.find(|(variable, _)| self.is_agent() && **variable == *name);
+        let kind = match initial.and_then(|(_, value)| value.as_constant()) {
+            Some(Value::Int(_) | Value::Float(_)) => InputKind::Number,
+            Some(Value::Bool(_)) => InputKind::Boolean,
+            _ => return Ok(Value::text(text)),
+        };
+        let input = Input {
+            name: name.into(),
+            kind,
+            default: None,
+            span: Span::default(),
+        };
+        converted(&input, &Value::text(text)).map_err(EngineError::Input)
     }
 
     /// Returns the file and line of an input for the end of a message.

@@ -443,6 +443,35 @@ fn windlass(args: &[&str]) -> String {
 }
 
 #[test]
+fn text_inputs_have_the_types_of_the_initial_state() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (file, state) = (path("typed.yaml"), path("state"));
+    let text = "initial_state: {count: 3, on: false, text: a}\nnodes: [{name: a}]\n";
+    std::fs::write(&file, text).unwrap();
+    let run = |inputs: &[&str]| {
+        let inputs = inputs.iter().flat_map(|input| ["-i", input]);
+        let command = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"))
+            .args(["run", &file, "--state", &state, "-o", "json"])
+            .args(inputs)
+            .output();
+        let output = command.unwrap();
+        let shown = |bytes| String::from_utf8(bytes).unwrap();
+        (shown(output.stdout), shown(output.stderr))
+    };
+    let (end, _) = run(&["count=7", "on=true", "text=5", "more=1"]);
+    let end: Json = serde_json::from_str(&end).unwrap();
+    let expected = json!({ "count": 7, "on": true, "text": "5", "more": "1" });
+    assert_eq!(end, expected);
+    let (_, refused) = run(&["count=many"]);
+    let message = "input `count` must be a number, not \"many\"";
+    assert!(refused.contains(message), "{refused}");
+    let (_, warned) = run(&["cuont=3"]);
+    let message = "`initial_state` has no `cuont`; did you mean `count`?";
+    assert!(warned.contains(message), "{warned}");
+}
+
+#[test]
 fn the_commands_know_the_format() {
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
