@@ -1,6 +1,7 @@
 //! Replaces `${name}` in the texts of settings, nodes and edges by a constant of the file. This is done before anything is
 //! read.
-//! If the file has no constant of this name, the text stays unchanged. If it has one of a similar name, this is a warning.
+//! If the file has no constant of this name, the text stays unchanged. If it has one of a similar name, or the constant is
+//! a list or a map, this is a warning.
 
 use crate::plain_text::between;
 use windlass_source::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
@@ -11,18 +12,22 @@ pub(super) fn replaced(workflow: &Node, diagnostics: &mut Diagnostics) -> Node {
     let mut workflow = workflow.clone();
     let variables = workflow.get("variables");
     let span = variables.map_or(workflow.span, |variables| variables.span);
+    let of_file = variables.and_then(Node::entries).unwrap_or_default();
     let mut constants = Constants {
-        known: variables
-            .and_then(Node::entries)
-            .unwrap_or_default()
+        known: of_file
             .iter()
             .filter_map(|entry| Some((format!("${{{}}}", entry.key), word(&entry.value)?)))
+            .collect(),
+        structures: of_file
+            .iter()
+            .filter(|entry| word(&entry.value).is_none())
+            .map(|entry| entry.key.to_string())
             .collect(),
         left: MAX_BYTES,
         misspelt: Vec::new(),
     };
     if let Kind::Object(entries) = &mut workflow.kind
-        && !constants.known.is_empty()
+        && !(constants.known.is_empty() && constants.structures.is_empty())
     {
         let places = entries
             .iter_mut()
@@ -41,9 +46,11 @@ pub(super) fn replaced(workflow: &Node, diagnostics: &mut Diagnostics) -> Node {
 struct Constants {
     /// Each `${name}`, and the text that replaces it.
     known: Vec<(String, String)>,
+    /// The names of the constants that are lists or maps. They are not inserted.
+    structures: Vec<String>,
     /// Number of bytes that the replacements may still add. At 0, nothing more is replaced.
     left: usize,
-    /// Warnings of names that are similar to a constant's name.
+    /// Warnings of names that are similar to a constant's name, or that are a list's or a map's.
     misspelt: Vec<Diagnostic>,
 }
 
@@ -80,9 +87,18 @@ impl Constants {
     fn check_names(&mut self, text: &str, span: Span) {
         let known = self.known.iter();
         let known = known.filter_map(|(known, _)| known.strip_prefix("${")?.strip_suffix('}'));
+        let structures = self.structures.iter().map(String::as_str);
         for (_, name) in between(text, "${", "}") {
+            if structures.clone().any(|known| known == name) {
+                let what = format!("`{name}` is a list or a map, so this stays as it is");
+                let warning = Diagnostic::warning("wrong-type", span, what);
+                let hint = format!("write `{{{{ variables.{name} }}}}`");
+                self.misspelt.push(warning.hint(hint));
+                continue;
+            }
             let is_known = known.clone().any(|known| known == name);
-            if !is_known && let Some(hint) = did_you_mean(name, known.clone()) {
+            let all = known.clone().chain(structures.clone());
+            if !is_known && let Some(hint) = did_you_mean(name, all) {
                 let what = format!("no constant is called `{name}`, so this stays as it is");
                 let warning = Diagnostic::warning("unknown-name", span, what);
                 self.misspelt.push(warning.hint(hint));
