@@ -4,6 +4,7 @@
 use super::fan_out::{FanOutEdges, StepWithEdges};
 use super::{SourcePosition, Tea, builder};
 use crate::builder::nothing;
+use crate::fields::Fields;
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_expression::Condition;
 use windlass_model::hir::{Block, Edge, Graph, Node as GraphNode, Step, StepKind};
@@ -302,6 +303,7 @@ impl<'n> Tea<'_, 'n> {
                         continue;
                     };
                     let when = fields.non_null(self, "if");
+                    let when = when.or_else(|| self.misnamed_condition(&mut fields));
                     let to = fields.required(self, "to", rule.span, GOTO);
                     fields.finish(self);
                     let when = when.and_then(|when| self.goto_condition(when));
@@ -315,6 +317,16 @@ impl<'n> Tea<'_, 'n> {
                 Vec::new()
             }
         }
+    }
+
+    /// Reports a rule of `goto` whose condition has the name of an edge's condition. Without its condition, the rule
+    /// would always match.
+    fn misnamed_condition(&mut self, fields: &mut Fields<'n>) -> Option<&'n Entry> {
+        let names = ["when", "condition"];
+        let entry = names.iter().find_map(|name| fields.non_null_quiet(name))?;
+        let what = format!("unknown key `{}` in a rule of `goto`", entry.key);
+        self.error("unknown-key", entry.key_span, what, "did you mean `if`?");
+        Some(entry)
     }
 
     /// Reads the condition of a rule in `goto`. An empty text and the words false, 0, no and none are false.
