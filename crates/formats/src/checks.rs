@@ -44,6 +44,10 @@ const OF_DESIGNERS: [&str; 3] = ["ManagedServiceIdentity", "ActiveDirectoryOAuth
 /// Further types in a Logic Apps definition that Windlass does not support.
 const OF_AZURE: [&str; 1] = ["ClientCertificate"];
 
+/// The hint for a `command` that is not a list.
+pub(super) const COMMAND_IS_LIST: &str =
+    "for example command: [cp, from.txt, to.txt]; text for sh is `run`";
+
 /// The message for a command into which data is rendered.
 pub(super) const DATA_IN_COMMAND: &str = "a value could be read as code: pass it through \
     env: { NAME: \"…\" } and write \"$NAME\", or use command: [program, argument]";

@@ -38,7 +38,7 @@ impl<F: Format> ActionReader<'_, F> {
             (None, Some(command)) => {
                 let words = matches!(&command.value.kind, Kind::Array(items) if !items.is_empty());
                 if !words && !self.is_computed(&command.value) {
-                    let hint = "for example command: [cp, from.txt, to.txt]; text for sh is `run`";
+                    let hint = checks::COMMAND_IS_LIST;
                     self.wrong_type(&command.value, "`command`", "a list", hint);
                 }
             }

@@ -172,6 +172,9 @@ impl<'n> Tea<'_, 'n> {
             return None;
         }
         self.needs(name, entry, &with);
+        if name == "shell" {
+            self.check_command(&with);
+        }
         let invocation = if name == "llm.call" {
             let mut inputs = self.inputs_of(name, &with);
             inputs.push((text(ANSWER_ERRORS), Template::constant(Value::Bool(true))));
@@ -237,6 +240,19 @@ impl<'n> Tea<'_, 'n> {
         };
         let what = format!("`{name}` needs {}", alternatives(keys));
         self.error("missing-key", named.value.span, what, hint);
+    }
+
+    /// Reports a `command` of `shell` that is a text.
+    fn check_command(&mut self, with: &[&'n Entry]) {
+        for entry in with.iter().filter(|entry| entry.key == "command") {
+            if entry
+                .value
+                .as_str()
+                .is_some_and(|text| !text.contains("{{"))
+            {
+                self.wrong_type(&entry.value, "`command`", "a list", checks::COMMAND_IS_LIST);
+            }
+        }
     }
 
     pub(super) fn arguments(&mut self, with: Option<&'n Entry>) -> Option<Vec<&'n Entry>> {
