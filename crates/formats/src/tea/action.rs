@@ -14,8 +14,11 @@ use crate::vocabulary::model::{MODEL, MODEL_TIMEOUT};
 use windlass_expression::{Schema, Template, Value};
 use windlass_model::hir::{Assignment, StepKind};
 use windlass_model::model::{ANSWER_ERRORS, FILES_VARIABLE as FILES, Name};
-use windlass_source::diagnostic::nearest;
+use windlass_source::diagnostic::{did_you_mean, nearest};
 use windlass_source::source::{Entry, Kind};
+
+/// Providers that need no definition.
+const BUILT_IN_PROVIDERS: [&str; 6] = ["claude", "codex", "gemini", "qwen", "opencode", "cursor"];
 
 /// Actions of TEA that an executor of the same name implements.
 const SAME_NAME: [&str; 9] = [
@@ -172,8 +175,10 @@ impl<'n> Tea<'_, 'n> {
             return None;
         }
         self.needs(name, entry, &with);
-        if name == "shell" {
-            self.check_command(&with);
+        match name {
+            "shell" => self.check_command(&with),
+            "llm.call" | "ai" => self.check_provider(&with),
+            _ => {}
         }
         let invocation = if name == "llm.call" {
             let mut inputs = self.inputs_of(name, &with);
@@ -252,6 +257,33 @@ impl<'n> Tea<'_, 'n> {
             {
                 self.wrong_type(&entry.value, "`command`", "a list", checks::COMMAND_IS_LIST);
             }
+        }
+    }
+
+    /// Reports a `shell_provider` that the file does not define, if its name is similar to one that it defines.
+    fn check_provider(&mut self, with: &[&'n Entry]) {
+        let of_file = self.llm.iter().find(|(key, _)| &**key == PROVIDERS);
+        let of_file = of_file.map(|(_, providers)| providers.source());
+        let of_file = of_file.as_ref().and_then(Value::as_object);
+        let known = || {
+            of_file
+                .into_iter()
+                .flat_map(|map| map.keys().map(|key| &**key))
+        };
+        let own = |entry: &&Entry| matches!(&*entry.key, PROVIDERS | "args");
+        let Some(given) = with.iter().find(|entry| entry.key == "shell_provider") else {
+            return;
+        };
+        let Some(name) = given.value.as_str().filter(|name| {
+            !with.iter().any(own)
+                && known().all(|known| known != *name)
+                && !BUILT_IN_PROVIDERS.contains(name)
+        }) else {
+            return;
+        };
+        if let Some(hint) = did_you_mean(name, known()) {
+            let what = format!("`{name}` is not one of the `{PROVIDERS}`");
+            self.error("unknown-name", given.value.span, what, hint);
         }
     }
 
