@@ -31,6 +31,7 @@ pub(super) use schemas::collect_files;
 pub use self::interrupt::AUTO_CONTINUE;
 use self::interrupt::Interrupts;
 use self::on_error::ErrorHandling;
+use super::plain_text::between;
 use super::reader::{Reader, list_known};
 use super::{Caps, workflow_name};
 use std::collections::{BTreeMap, BTreeSet};
@@ -192,6 +193,10 @@ impl<'n> Tea<'_, 'n> {
                     let what = format!("`{}` is a text, and a text is true", entry.key);
                     let hint = format!("without the braces it compares: {meant}");
                     self.warning("text-condition", entry.value.span, what, hint);
+                } else if entry.value.as_str().is_some_and(is_choice_of_texts) {
+                    let what = format!("`{}` is a text, and a text is true", entry.key);
+                    let hint = "write only the condition of the `if`, without braces";
+                    self.warning("text-condition", entry.value.span, what, hint);
                 }
                 Some(condition.with_ill_typed(true))
             }
@@ -225,4 +230,12 @@ impl<'n> Tea<'_, 'n> {
     fn node_names(&self) -> Vec<&'n str> {
         self.nodes.iter().map(|(name, _)| *name).collect()
     }
+}
+
+/// Returns true for a template such as `{% if … %}true{% else %}false{% endif %}`, which is a text in each case.
+fn is_choice_of_texts(condition: &str) -> bool {
+    let is_block = |word: &str| {
+        between(condition, "{%", "%}").any(|(_, block)| block.trim_matches('-').trim() == word)
+    };
+    is_block("else")
 }
