@@ -129,6 +129,9 @@ impl Workflow {
             let place = self.place_of(input);
             let refused = |message: String| EngineError::Input(message + &place);
             let value = match (given.get(&*input.name), &input.default) {
+                (Some(Value::Null), Some(default)) if self.source.dialect == Dialect::Canvas => {
+                    default.clone()
+                }
                 (Some(value), _) => converted(input, value).map_err(refused)?,
                 (None, Some(default)) => default.clone(),
                 (None, None) => {
