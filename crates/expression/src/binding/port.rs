@@ -71,7 +71,11 @@ impl PortKind {
                 (is("true") || is("false")).then(|| Value::Bool(is("true")))
             }
             (Self::List, Value::Object(map)) if map.is_empty() => Some(Value::array(Vec::new())),
-            (Self::Json | Self::List, Value::String(text)) => Value::from_json(text).ok(),
+            (Self::Json, Value::String(text)) => Value::from_json(text).ok(),
+            (Self::List, Value::String(text)) => match Value::from_json(text).ok()? {
+                Value::Object(map) if map.is_empty() => Some(Value::array(Vec::new())),
+                other => Some(other),
+            },
             (Self::Json | Self::List, other) => Some(other.clone()),
             (Self::Number | Self::Boolean, _) => None,
         }
