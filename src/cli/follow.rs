@@ -45,11 +45,11 @@ const REPORT_AFTER_LOSSES: u32 = 2;
 /// Time after which a failed attempt is reported again, if it is the same as before.
 const AGAIN: Duration = Duration::from_secs(60);
 
-/// Interval of the log lines that say what a run waits for.
+/// Interval of the lines that say what a run waits for.
 const WAITING: Duration = Duration::from_secs(60);
 
-/// Time until a one-line command says that its request waits for a rate limit. It says so only if the wait is at least
-/// this long.
+/// Time until a command says that a run waits for a rate limit or a signal. For a rate limit, it says so only if the wait
+/// is at least this long.
 const RATE_LIMIT: Duration = Duration::from_secs(2);
 
 /// Maximum number of printed lines of commands that are remembered.
@@ -178,7 +178,11 @@ pub async fn follow(
             .insert(run.clone(), UnfinishedRun::default());
     }
     let mut tick = tokio::time::interval(TICK);
-    let mut waiting = tokio::time::interval_at(Instant::now() + WAITING, WAITING);
+    let first = match view.screen.verbose {
+        0 => WAITING,
+        _ => RATE_LIMIT,
+    };
+    let mut waiting = tokio::time::interval_at(Instant::now() + first, WAITING);
     let mut rate_limits = tokio::time::interval_at(Instant::now() + RATE_LIMIT, WAITING);
     let is_log = !view.screen.live && !view.plain;
     let mut store_check = tokio::time::interval(STORE_CHECK_INTERVAL);
@@ -198,7 +202,7 @@ pub async fn follow(
             _ = store_check.tick() => session.check_present().await?,
             _ = tick.tick(), if live => following.progress.draw(now()),
             _ = waiting.tick(), if is_log => following.say_waiting(session).await,
-            _ = rate_limits.tick(), if view.plain => following.say_rate_limits(session).await,
+            _ = rate_limits.tick(), if !is_log => following.say_waits(session).await,
         }
     }
     following.progress.clear();
@@ -337,18 +341,18 @@ impl Following<'_> {
         }
     }
 
-    /// Says which runs wait for a rate limit, because they send no request meanwhile.
-    async fn say_rate_limits(&self, session: &Session) {
+    /// Says which runs wait for a rate limit or a signal, because they do nothing meanwhile.
+    async fn say_waits(&self, session: &Session) {
         for run in self.unfinished.keys().take(MAX_WAITING) {
             let Some(report) = session.status(run).await else {
                 continue;
             };
-            let waits = report
-                .doing
-                .iter()
-                .filter_map(|doing| doing.rate_limit.as_ref());
-            let mut waits = waits.map(|wait| wait.begins_at.since(now()));
-            if waits.any(|wait| wait >= RATE_LIMIT) {
+            let waits = report.doing.iter().any(|doing| {
+                let wait = doing.rate_limit.as_ref();
+                let wait = wait.map(|wait| wait.begins_at.since(now()));
+                doing.signal.is_some() || wait.is_some_and(|wait| wait >= RATE_LIMIT)
+            });
+            if waits {
                 self.progress.say(waiting_line(&report, &self.view.target));
             }
         }

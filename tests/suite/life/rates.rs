@@ -453,7 +453,14 @@ async fn one_call_at_a_time_tries_a_host_that_is_down() {
 }
 
 #[test]
-fn a_line_says_that_it_waits_for_a_rate_limit() {
+fn commands_say_what_they_wait_for() {
+    let asks = Folder::new();
+    asks.file(
+        "w.yaml",
+        "name: asks\nactions:\n  approved:\n    type: waitForSignal\n    inputs: { signal: go }\n",
+    );
+    let mut asks_command = asks.command(&["run", "w.yaml", "-v"]);
+    let mut asking = asks_command.stderr(Stdio::piped()).spawn().unwrap();
     let folder = Folder::new();
     let (base, requested) =
         paginate::serve(|_| (429, vec![("retry-after", "600".to_owned())], json!(null)));
@@ -476,6 +483,10 @@ fn a_line_says_that_it_waits_for_a_rate_limit() {
     waits.kill().unwrap();
     waits.wait().unwrap();
     assert_eq!(requested.lock().unwrap().len(), 1);
+    let mut lines = BufReader::new(asking.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("waits for signal `go`")));
+    asking.kill().unwrap();
+    asking.wait().unwrap();
 }
 
 #[test]
