@@ -6,7 +6,9 @@ use chrono::{
 };
 use std::time::Duration;
 use windlass_expression::{Zone, time_zone, zone_to_utc};
-use windlass_model::model::{Frequency, Missed, Overlap, Recurrence, Schedule, When, next_of_cron};
+use windlass_model::model::{
+    Frequency, Missed, Overlap, Recurrence, Schedule, When, instant_of, next_of_cron,
+};
 use windlass_store::SchedulePause;
 use windlass_value::time::Timestamp;
 
@@ -364,7 +366,8 @@ pub(super) fn start_of_day(schedule: &Schedule, day: NaiveDate) -> Option<Timest
         When::Cron { zone, .. } => zone,
         When::Recurrence(recurrence) => &recurrence.time_zone,
     };
-    on_the_clock(day.and_hms_opt(0, 0, 0)?, &zone_of(zone.as_deref()))
+    let midnight = instant_of(day.and_hms_opt(0, 0, 0)?, &zone_of(zone.as_deref()))?;
+    Some(instant(midnight.naive_utc()))
 }
 
 /// Returns whether a time is after the end of the recurrence.

@@ -131,8 +131,8 @@ impl Workflows {
                     "the stub of `{}` is not used, because its handler `{handler}` is registered",
                     used.step.name
                 );
-                let hint = "remove the handler to test without its effects";
-                let warning = Diagnostic::warning("unused-stub", used.step.span, message);
+                let hint = "`windlass test` uses the stub";
+                let warning = Diagnostic::warning("handler-before-stub", used.step.span, message);
                 diagnostics.push(warning.hint(hint));
             }
         }

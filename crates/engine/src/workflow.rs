@@ -170,6 +170,7 @@ impl Workflow {
             name: name.into(),
             kind,
             default: None,
+            description: None,
             span: Span::default(),
         };
         converted(&input, &Value::text(text)).map_err(EngineError::Input)

@@ -397,7 +397,7 @@ outputs:
     );
     folder.file(
         "stubs.yaml",
-        "called: { n: 3 }\nfailed: { error: no }\nappendFile: done\nexport: [{ statusCode: 202, headers: \
+        "called: { n: 3 }\nfailed: { error: no }\nappend: done\nexport: [{ statusCode: 202, headers: \
          { location: /1 } }, { statusCode: 202 }, { body: { rows: 5 } }]\nnothing: 1\n",
     );
     let tested = folder.run(&["test", "w.yaml", "--stub", "stubs.yaml", "-o", "json"]);
@@ -567,4 +567,19 @@ fn unknown_names_of_an_expectation_are_reported() {
         let failed = case(expect).left(1, &["1 case, 1 failed"]);
         assert!(failed.out.contains(message), "{}", failed.out);
     }
+}
+
+/// A handler is used before a stub, but not without a word.
+#[test]
+fn a_stub_that_a_handler_replaces_is_reported() {
+    let folder = Folder::new();
+    folder.file(
+        "w.yaml",
+        "handlers: { mailer: { command: [echo, sent] } }\n\
+         actions: { m: { type: activity, activityType: mailer, input: 1 } }\n",
+    );
+    folder.file("stubs.yaml", "m: stub\n");
+    let ran = folder.run(&["run", "w.yaml", "--stub", "stubs.yaml"]);
+    let warning = "the stub of `m` is not used, because its handler `mailer` is registered";
+    assert!(ran.err.contains(warning), "{ran:?}");
 }

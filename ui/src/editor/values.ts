@@ -21,7 +21,8 @@ export function read(text: string): Json {
 /** Returns a number, or the text of an expression for a number. */
 export function number(text: string): Json {
   const trimmed = text.trim();
-  if (/^-?\d+$/.test(trimmed)) return integer(trimmed);
+  const [, digits] = /^(-?\d+)(?:\.0+)?$/.exec(trimmed) ?? [];
+  if (digits !== undefined) return integer(digits);
   return trimmed !== '' && Number.isFinite(Number(trimmed)) ? Number(trimmed) : trimmed;
 }
 

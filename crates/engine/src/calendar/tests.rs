@@ -436,3 +436,16 @@ fn a_scheduled_time_knows_its_neighbours() {
     assert_eq!(before, Some(at("2026-11-20T02:00:00Z")));
     assert_eq!(after, Some(at("2026-11-24T02:00:00Z")));
 }
+
+#[test]
+fn a_day_begins_at_its_first_midnight() {
+    for (zone, day, begins) in [
+        ("America/Havana", "2026-11-01", "2026-11-01T04:00:00Z"),
+        ("America/Havana", "2026-03-08", "2026-03-08T05:00:00Z"),
+        ("Europe/Berlin", "2026-10-25", "2026-10-24T22:00:00Z"),
+    ] {
+        let schedule = cron("0 0 * * *", Some(zone));
+        let found = start_of_day(&schedule, day.parse().unwrap());
+        assert_eq!(found, Some(at(begins)), "{zone} {day}");
+    }
+}

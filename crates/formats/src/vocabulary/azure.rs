@@ -2,7 +2,7 @@
 //! definition may have more keys: Azure has a complete schema, which a definition names under `$schema`.
 
 use super::loom::{METHODS, STATUSES};
-use super::schema::{document, members, merge, types, word};
+use super::schema::{document, members, merge, word};
 use super::{Definition, FLAG, Key, LIST, Map, OBJECT, OPEN, TEXT, Type, key, required};
 use serde_json::{Value as Json, json};
 
@@ -16,7 +16,7 @@ struct Action {
 const ACTIONS: Type = Type::Def("actions");
 const CONDITION: Type = Type::Json(&["string", "object", "boolean"]);
 const LIST_OR_TEXT: Type = Type::Json(&["array", "string"]);
-const NUMBER_OR_TEXT: Type = Type::Json(&["integer", "string"]);
+const NUMBER_OR_TEXT: Type = Type::Json(&["number", "string"]);
 
 /// Makes the type of a map that may have other keys, too.
 macro_rules! map {
@@ -72,13 +72,13 @@ const REQUEST: &[Key] = &[
 
 const RETRY_POLICY: Key = key(
     "retryPolicy",
-    map![
-        required("type", Type::Words(&["none", "fixed", "exponential"]), ""),
+    Type::AnyOf(&[TEXT, map![
+        required("type", Type::AnyCase(&["none", "fixed", "exponential"]), ""),
         key("count", NUMBER_OR_TEXT, "attempts after the first one; default 4"),
         key("interval", TEXT, "ISO 8601, such as PT10S"),
         key("minimumInterval", TEXT, "of exponential: the shortest wait"),
         key("maximumInterval", TEXT, "of exponential: the longest wait"),
-    ],
+    ]]),
     "when a failed request is repeated; default: 4 times, with exponential waits",
 );
 
@@ -148,7 +148,7 @@ const TYPES: &[Action] = &[
         "Wait",
         "waits for a time, or until an instant",
         &[inputs(map![
-            key("interval", map![required("count", NUMBER_OR_TEXT, ""), required("unit", Type::AnyCase(FREQUENCIES), "")], ""),
+            key("interval", map![required("count", NUMBER_OR_TEXT, ""), required("unit", FREQUENCY, "")], ""),
             key("until", map![required("timestamp", TEXT, "such as 2026-11-20T14:00:00Z")], ""),
         ])],
     ),
@@ -157,21 +157,21 @@ const TYPES: &[Action] = &[
         "ends the run",
         &[inputs(map![
             required("runStatus", Type::AnyCase(&["Succeeded", "Failed", "Cancelled"]), ""),
-            key("runError", map![key("code", TEXT, ""), key("message", TEXT, "")], "of Failed"),
+            key("runError", map![key("code", Type::Any, ""), key("message", Type::Any, "")], "of Failed"),
         ])],
     ),
-    action("Scope", "groups actions", &[required("actions", ACTIONS, ""), TIMEOUT]),
+    action("Scope", "groups actions", &[key("actions", ACTIONS, ""), TIMEOUT]),
     action(
         "If",
         "does its actions if the condition is true",
-        &[required("expression", CONDITION, "the condition"), required("actions", ACTIONS, ""), key("else", BLOCK, "")],
+        &[required("expression", CONDITION, "the condition"), key("actions", ACTIONS, ""), key("else", BLOCK, "")],
     ),
     action(
         "Switch",
         "does the actions of one case",
         &[
             required("expression", Type::Any, "the value that selects a case"),
-            required("cases", Type::MapOf(&map![required("case", Type::Json(&["string", "number", "boolean"]), ""), required("actions", ACTIONS, "")]), ""),
+            key("cases", Type::MapOf(&map![required("case", Type::Json(&["string", "number", "boolean"]), ""), required("actions", ACTIONS, "")]), ""),
             key("default", BLOCK, ""),
         ],
     ),
@@ -219,11 +219,16 @@ const TYPES: &[Action] = &[
     action("JavaScriptCode", "a script: a handler does its work", &[inputs(map![required("code", TEXT, "")])]),
 ];
 
-const BLOCK: Type = map![required("actions", ACTIONS, "")];
-const FREQUENCIES: &[&str] = &["Second", "Minute", "Hour", "Day", "Week", "Month"];
+const BLOCK: Type = map![key("actions", ACTIONS, "")];
+/// A unit of time, or an expression.
+const FREQUENCY: Type = Type::WithRules(r#"{"examples":["Second","Minute","Hour","Day","Week","Month"]}"#, &TEXT);
 
 const TRIGGER: Type = map![
-    required("type", Type::AnyCase(&["Request", "Recurrence", "SlidingWindow", "Http", "HttpWebhook", "ApiConnection", "ApiConnectionWebhook", "ServiceProvider"]), ""),
+    required(
+        "type",
+        Type::WithRules(r#"{"examples":["Request","Recurrence","SlidingWindow","Http","HttpWebhook","ApiConnection","ApiConnectionWebhook","ServiceProvider"]}"#, &TEXT),
+        "",
+    ),
     key("kind", TEXT, "of Request: Http, Button, …"),
     key(
         "inputs",
@@ -233,7 +238,7 @@ const TRIGGER: Type = map![
     key(
         "recurrence",
         map![
-            required("frequency", Type::AnyCase(FREQUENCIES), ""),
+            required("frequency", FREQUENCY, ""),
             required("interval", NUMBER_OR_TEXT, ""),
             key("startTime", TEXT, "such as 2026-11-20T14:00:00Z"),
             key("endTime", TEXT, ""),
@@ -265,7 +270,7 @@ const DEFINITIONS: &[Definition] = &[
             key("parameters", Type::MapOf(&PARAMETER), "values that differ between environments"),
             key("triggers", Type::MapOf(&TRIGGER), "what starts runs"),
             required("actions", ACTIONS, ""),
-            key("outputs", Type::MapOf(&map![key("type", TEXT, ""), required("value", Type::Any, "")]), "the outputs of the run"),
+            key("outputs", Type::MapOf(&Type::AnyOf(&[TEXT, map![key("type", TEXT, ""), key("value", Type::Any, "")]])), "the outputs of the run"),
             key("staticResults", OBJECT, "not used"),
         ],
     },
@@ -273,7 +278,7 @@ const DEFINITIONS: &[Definition] = &[
         name: "workflow",
         value: map![
             required("definition", Type::Def("definition"), ""),
-            key("kind", Type::AnyCase(&["Stateful", "Stateless"]), "of a Standard app; no effect"),
+            key("kind", Type::WithRules(r#"{"examples":["Stateful","Stateless"]}"#, &TEXT), "of a Standard app; no effect"),
             key("parameters", Type::MapOf(&map![required("value", Type::Any, "")]), "the values of the parameters"),
             key("state", TEXT, "of Azure; no effect"),
             key("tags", OBJECT, "of Azure; no effect"),
@@ -282,7 +287,8 @@ const DEFINITIONS: &[Definition] = &[
     },
 ];
 
-/// Makes the JSON Schema of the format. A file is a definition, or a map with the key `definition`.
+/// Makes the JSON Schema of the format. A file is a definition, or a map with the key `definition`. It says nothing about
+/// ARM templates and exported flows.
 pub(crate) fn schema() -> Json {
     let root = json!({
         "title": "A Logic Apps definition",
@@ -290,7 +296,10 @@ pub(crate) fn schema() -> Json {
         "type": "object",
         "if": { "required": ["definition"] },
         "then": { "$ref": "#/$defs/workflow" },
-        "else": { "$ref": "#/$defs/definition" },
+        "else": {
+            "if": { "required": ["resources"] },
+            "else": { "if": { "required": ["properties"] }, "else": { "$ref": "#/$defs/definition" } },
+        },
     });
     let mut schema = document("azure", root, DEFINITIONS);
     if let Some(definitions) = schema.get_mut("$defs").and_then(Json::as_object_mut) {
@@ -304,10 +313,10 @@ pub(crate) fn schema() -> Json {
     Json::Object(schema)
 }
 
-/// Sets the names of the types in the schema of an action.
+/// Sets the names of the types in the schema of an action. There are more: a handler may do the work of any type.
 fn with_kinds(mut action: Json, kinds: &[&str]) -> Json {
     if let Some(kind) = action.pointer_mut("/properties/type") {
-        *kind = merge(kind.take(), types(kinds));
+        *kind = merge(kind.take(), json!({ "type": "string", "examples": kinds }));
     }
     action
 }

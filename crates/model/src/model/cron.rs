@@ -40,7 +40,7 @@ pub fn next_of_cron<Z: TimeZone>(pattern: &str, after: &DateTime<Z>) -> Option<D
 
 /// Returns the instant of a wall time. A time that exists twice is the first of the two instants. A time that the clock
 /// skips is the end of the gap.
-fn instant_of<Z: TimeZone>(wall: NaiveDateTime, zone: &Z) -> Option<DateTime<Z>> {
+pub fn instant_of<Z: TimeZone>(wall: NaiveDateTime, zone: &Z) -> Option<DateTime<Z>> {
     match zone.from_local_datetime(&wall) {
         LocalResult::Single(at) | LocalResult::Ambiguous(at, _) => return Some(at),
         LocalResult::None => {}

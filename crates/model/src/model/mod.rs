@@ -18,7 +18,7 @@ mod schema;
 mod trace;
 
 pub use concurrency::{Concurrency, ConcurrencyPolicy, TURN_SIGNAL};
-pub use cron::{cron_mistake, next_of_cron};
+pub use cron::{cron_mistake, instant_of, next_of_cron};
 pub use digest::{named_sha256, sha256, sha256_of_parts, short_digest};
 pub use event_trigger::{EventTriggers, WatchedFolder, Webhook, WebhookSignature};
 pub use path_part::{name_of_part, path_part};
