@@ -526,7 +526,10 @@ fn name(doing: &CurrentActivity) -> String {
 /// Returns how late the run is.
 /// Returns `None` if it is late by less than [`LATE`], or if something else explains the delay.
 fn behind(report: &StatusReport) -> Option<Duration> {
-    let is_active = report.owned && report.outage.is_none() && report.status.is_progressing();
+    let is_active = report.owned
+        && report.outage.is_none()
+        && report.status.is_progressing()
+        && parked(report).is_none();
     let due = report.next_due_at.filter(|_| is_active)?;
     Some(report.at.since(due)).filter(|late| *late >= LATE)
 }
@@ -554,5 +557,9 @@ mod tests {
         assert!(!shown("2026-11-23T12:00:12Z", true).contains("behind"));
         // If no process executes the run, the screen shows this instead of the delay.
         assert!(!shown("2026-11-23T12:00:01Z", false).contains("behind"));
+        let mut parked = report("2026-11-23T12:00:01Z", true);
+        let label = (String::from("windlass.parked"), String::from("no secret"));
+        parked.labels.extend([label]);
+        assert!(!text(&parked, "", false).to_string().contains("behind"));
     }
 }

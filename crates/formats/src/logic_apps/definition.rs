@@ -154,7 +154,8 @@ impl ActionReader<'_, LogicApps> {
         }
         if is_wrapped {
             for node in [Some(node), node.get("properties")].into_iter().flatten() {
-                self.misspelt_keys(node, "the wrapper of the definition", &USED_KEYS, &[]);
+                let other = ["installedConnectionReferences"];
+                self.misspelt_keys(node, "the wrapper of the definition", &USED_KEYS, &other);
                 if let Some(kind) = node.get_any_case("kind") {
                     self.misspelt_kind(kind);
                 }
