@@ -129,7 +129,7 @@ pub(super) const ROOT: Map = Map {
         key("data", OBJECT, "Constants: `data.x`.")
             .reference("constants: `data.words`"),
         key("initial_state", Type::Json(&["object", "null"]), "The state at the start; a run's input overrides it.")
-            .reference("the state at the start; the input of a run overrides it"),
+            .reference("the state at the start; the input of a run overrides it. `-i NAME=TEXT` is converted if the value here is a number or a boolean"),
         key(
             "settings",
             Type::Map(&Map {
@@ -265,7 +265,7 @@ pub(super) const ON_ERROR: Map = Map {
             Type::WithRules(r#"{"minimum":0,"maximum":300}"#, &Type::Json(&["number"])),
             "Seconds before the second attempt; default 1.",
         )
-        .reference("the seconds before the first of these attempts; default 1. The wait doubles up to a minute"),
+        .reference("the seconds before the first of these attempts, at least 0.1; default 1. The wait doubles up to a minute"),
         key(
             "backoff_multiplier",
             Type::WithRules(r#"{"enum":[1,2]}"#, &Type::Any),
