@@ -357,13 +357,14 @@ impl Workflows {
     ) -> (Option<hir::Workflow>, Diagnostics) {
         let (workflow, mut diagnostics) = windlass_formats::read(bundle, dialect, &self.caps);
         if let Some(workflow) = &workflow {
-            self.missing_handlers(workflow, &mut diagnostics);
-            self.missing_secrets(workflow, self.origin, &mut diagnostics);
-            self.missing_server(workflow, &mut diagnostics);
+            let registry = self.registry_of(workflow);
+            Self::missing_handlers(&registry, workflow, &mut diagnostics);
+            self.missing_secrets(&registry, workflow, self.origin, &mut diagnostics);
+            Self::missing_server(&registry, workflow, &mut diagnostics);
             self.warn_unencrypted_values(workflow, &mut diagnostics);
             warn_past_schedule(workflow, &mut diagnostics);
             self.check_permissions(workflow, &mut diagnostics);
-            self.missing_interpreters(workflow, &mut diagnostics);
+            Self::missing_interpreters(&registry, workflow, &mut diagnostics);
         }
         (workflow, diagnostics)
     }

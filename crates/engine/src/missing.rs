@@ -17,8 +17,13 @@ impl Workflows {
     /// Reports handlers that are not registered. A missing connector of a Logic Apps definition is an error, because a
     /// run could do half of its work before it needs the connector. All missing connectors are reported at once. Other
     /// handlers are only a warning, because another process may have them.
-    pub(super) fn missing_handlers(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
-        let registry = self.registry_of(workflow);
+    ///
+    /// `registry` is that of the workflow: see [`Self::registry_of`].
+    pub(super) fn missing_handlers(
+        registry: &Registry,
+        workflow: &hir::Workflow,
+        diagnostics: &mut Diagnostics,
+    ) {
         let uses = workflow.handler_uses();
         let unanswered = |used: &&HandlerUse<'_>| {
             let names: Vec<&str> = used.names().collect();
@@ -59,11 +64,11 @@ impl Workflows {
             let warning = Diagnostic::warning("missing-handler", used.step.span, message);
             diagnostics.push(warning.hint(hint));
         }
-        missing_tokens(&registry, workflow, diagnostics);
+        missing_tokens(registry, workflow, diagnostics);
     }
 
     /// Returns the registry for the workflow: with the handlers that it declares, and with the titles of its actions.
-    fn registry_of(&self, workflow: &hir::Workflow) -> Registry {
+    pub(super) fn registry_of(&self, workflow: &hir::Workflow) -> Registry {
         let calls = workflow.calls().into_iter();
         let titled = calls.filter_map(|(step, _)| Some((&step.name, step.title.as_deref()?)));
         let registry = self.registry.with_handlers(&workflow.handlers);
@@ -72,6 +77,9 @@ impl Workflows {
 
     /// Warns of stubs (of `--stub`) that no action uses: the action that was meant would really be carried out.
     pub(super) fn unused_stubs(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+        if !self.registry.has_stubs() {
+            return;
+        }
         let (calls, uses) = (workflow.calls(), workflow.handler_uses());
         let Some((first, _)) = calls.first() else {
             return;
@@ -148,8 +156,9 @@ impl Workflows {
         origin: Origin,
     ) -> Option<String> {
         let mut unmet = Diagnostics::default();
-        self.missing_handlers(workflow, &mut unmet);
-        self.missing_secrets(workflow, origin, &mut unmet);
+        let registry = self.registry_of(workflow);
+        Self::missing_handlers(&registry, workflow, &mut unmet);
+        self.missing_secrets(&registry, workflow, origin, &mut unmet);
         let first = unmet.sorted().into_iter().next()?;
         let hint = first.hint.as_deref().unwrap_or_default();
         Some(format!("{}: {hint}", first.message))
@@ -158,13 +167,13 @@ impl Workflows {
     /// Warns of missing secrets. It is only a warning, because a secret may be added before the action starts.
     pub(super) fn missing_secrets(
         &self,
+        registry: &Registry,
         workflow: &hir::Workflow,
         origin: Origin,
         diagnostics: &mut Diagnostics,
     ) {
-        let registry = self.registry_of(workflow);
         for (step, call) in workflow.calls() {
-            if is_stubbed(&registry, step, call) {
+            if is_stubbed(registry, step, call) {
                 continue;
             }
             for name in workflow.secrets_of(call) {
@@ -203,15 +212,18 @@ impl Workflows {
 
     /// Warns of callback addresses if no server runs in this process. It is only a warning, because the run may be
     /// started on a server.
-    pub(super) fn missing_server(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
-        if self.registry.callbacks().has_server() {
+    pub(super) fn missing_server(
+        registry: &Registry,
+        workflow: &hir::Workflow,
+        diagnostics: &mut Diagnostics,
+    ) {
+        if registry.callbacks().has_server() {
             return;
         }
-        let registry = self.registry_of(workflow);
         for (step, call) in workflow.calls() {
             let secrets = workflow.secrets_of(call);
             let mut signals = secrets.iter().filter_map(|name| of_callback(name));
-            if signals.next().is_none() || is_stubbed(&registry, step, call) {
+            if signals.next().is_none() || is_stubbed(registry, step, call) {
                 continue;
             }
             let message = format!(
@@ -228,13 +240,12 @@ impl Workflows {
     /// Refuses actions that this build does not include, and scripts in a language that this machine cannot run. They
     /// are refused before a run starts, because the run could do half of its work before it reaches them.
     pub(super) fn missing_interpreters(
-        &self,
+        registry: &Registry,
         workflow: &hir::Workflow,
         diagnostics: &mut Diagnostics,
     ) {
-        let registry = self.registry_of(workflow);
         for (step, call) in workflow.calls() {
-            if is_stubbed(&registry, step, call) {
+            if is_stubbed(registry, step, call) {
                 continue;
             }
             if let Some(feature) = required_feature(&call.executor) {
