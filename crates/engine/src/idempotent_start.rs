@@ -102,15 +102,52 @@ impl KeyedStart {
     }
 }
 
+/// The id of a request that starts a run with an id of the caller.
+#[derive(Clone, Debug)]
+pub struct RequestId {
+    id: String,
+    /// A hash of the request, if its caller does not guarantee that the id is unique.
+    request: Option<String>,
+}
+
+impl RequestId {
+    /// Returns an id that no other request has.
+    #[must_use]
+    pub fn unique(id: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            request: None,
+        }
+    }
+
+    /// Returns the id of a request that starts a run of a saved workflow or of a text.
+    #[must_use]
+    pub fn of_request(
+        id: &str,
+        saved_as: Option<&str>,
+        input: &Value,
+        labels: &BTreeMap<String, String>,
+        text: Option<&Bundle>,
+    ) -> Self {
+        let workflow = saved_as.map_or(Value::Null, Value::from);
+        let request = Value::from_pairs([("workflow", workflow), ("input", input.clone())]);
+        Self {
+            id: id.to_owned(),
+            request: Some(fingerprint(&request, labels, text)),
+        }
+    }
+}
+
 impl StartOptions {
     /// Stores the id of the request with the run, so that [`Engine::was_started_by`] recognizes a repeated request.
-    /// `request` is a hash of the request, if its caller does not guarantee that the id is unique.
     #[must_use]
-    pub fn request_id(self, id: Option<&str>, request: Option<&str>) -> Self {
-        match (id, request) {
-            (Some(id), Some(request)) => self.label(START_LABEL, format!("{id} {request}")),
-            (Some(id), None) => self.label(START_LABEL, id),
-            (None, _) => self,
+    pub fn request_id(self, id: Option<&RequestId>) -> Self {
+        match id {
+            Some(RequestId { id, request }) => match request {
+                Some(request) => self.label(START_LABEL, format!("{id} {request}")),
+                None => self.label(START_LABEL, id),
+            },
+            None => self,
         }
     }
 }
@@ -124,16 +161,15 @@ impl Engine {
     pub async fn was_started_by(
         &self,
         run: &str,
-        request_id: Option<&str>,
-        request: Option<&str>,
+        request_id: Option<&RequestId>,
     ) -> Result<bool, EngineError> {
-        let Some(id) = request_id else {
+        let Some(RequestId { id, request }) = request_id else {
             return Ok(false);
         };
         for _ in 0..TRIES {
             if let Some(header) = self.known_header(run)? {
                 let started_by = header.labels.get(START_LABEL);
-                let Some(rest) = started_by.and_then(|by| by.strip_prefix(id)) else {
+                let Some(rest) = started_by.and_then(|by| by.strip_prefix(&**id)) else {
                     return Ok(false);
                 };
                 return match (rest.strip_prefix(' '), request) {
@@ -218,19 +254,6 @@ fn keyed_id(workflow: &str, key: &str) -> String {
         .iter()
         .fold(0_u128, |number, byte| (number << 8) | u128::from(*byte));
     format!("{}-{}", run_name(workflow), Ulid(number))
-}
-
-/// Returns a hash of a request that starts a run of a saved workflow or of a text.
-#[must_use]
-pub fn request_hash(
-    saved_as: Option<&str>,
-    input: &Value,
-    labels: &BTreeMap<String, String>,
-    text: Option<&Bundle>,
-) -> String {
-    let workflow = saved_as.map_or(Value::Null, Value::from);
-    let request = Value::from_pairs([("workflow", workflow), ("input", input.clone())]);
-    fingerprint(&request, labels, text)
 }
 
 /// Length of the hash of a request, in characters.

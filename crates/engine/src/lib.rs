@@ -70,7 +70,7 @@ pub use event_start::{Delivery, SavedWebhook, SignedDelivery};
 pub use folder_start::{SeenFiles, WatchingWorkflows};
 pub use follow::{ActionBegan, Follower, Notice, Retry};
 pub use idempotent_start::{
-    KeyedStart, REQUEST_LABEL, START_LABEL, Started, check_labels, request_hash,
+    KeyedStart, REQUEST_LABEL, RequestId, START_LABEL, Started, check_labels,
 };
 pub use inspect::Inspector;
 pub use load::{LoadOptions, load, load_bundle, load_text, read_file};

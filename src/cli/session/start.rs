@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use windlass_engine::{
-    Engine, EngineError, ErrorCode, StartOptions, Timestamp, Value, Workflow, new_id,
+    Engine, EngineError, ErrorCode, RequestId, StartOptions, Timestamp, Value, Workflow, new_id,
 };
 use windlass_server::api::{FileText, LocalStart, RetryRun, StartRun};
 
@@ -65,6 +65,7 @@ impl Session {
     pub async fn start(&mut self, new: &NewRun<'_>) -> Result<(), Failure> {
         let request_id = self.request_id();
         let request = self.start_request(new, request_id.clone());
+        let request_id = request_id.as_deref().map(RequestId::unique);
         let reply = self.send_request(async |client| client.start(&request).await);
         let reply = reply.await?;
         let mut options = StartOptions {
@@ -78,9 +79,9 @@ impl Session {
             };
             options = options.scheduled(name, time);
         }
-        options = options.request_id(request_id.as_deref(), None);
+        options = options.request_id(request_id.as_ref());
         let handle = Mutex::new(None);
-        self.start_if_owner(new.id, request_id.as_deref(), reply, async |engine| {
+        self.start_if_owner(new.id, request_id.as_ref(), reply, async |engine| {
             let stored;
             let workflow = match new.source {
                 Source::Loaded(workflow) => workflow,
@@ -113,10 +114,10 @@ impl Session {
         };
         let reply = self.send_request(async |client| client.retry(run, &request).await);
         let reply = reply.await?;
-        let request_id = request_id.as_deref();
+        let request_id = request_id.as_deref().map(RequestId::unique);
+        let request_id = request_id.as_ref();
         self.start_if_owner(id, request_id, reply, async |engine| {
-            let options = StartOptions::default().id(id);
-            let options = options.request_id(request_id, None);
+            let options = StartOptions::default().id(id).request_id(request_id);
             engine.retry(run, from, options).await.map(drop)
         })
         .await
@@ -133,7 +134,7 @@ impl Session {
     async fn start_if_owner(
         &mut self,
         id: &str,
-        request_id: Option<&str>,
+        request_id: Option<&RequestId>,
         reply: OwnerReply<String>,
         start: impl AsyncFn(&Engine) -> Result<(), EngineError>,
     ) -> Result<(), Failure> {
@@ -144,7 +145,7 @@ impl Session {
         match start(&engine).await {
             Err(error)
                 if error.code() == ErrorCode::RunExists
-                    && engine.was_started_by(id, request_id, None).await? => {}
+                    && engine.was_started_by(id, request_id).await? => {}
             other => return Ok(other?),
         }
         self.resume(id).await

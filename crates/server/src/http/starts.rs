@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use windlass_engine::report::RunSummary;
 use windlass_engine::{
-    Bundle, EngineError, ErrorCode, KeyedStart, LoadOptions, Origin, StartOptions, Started, Stubs,
-    Value, Workflow, check_labels, check_run_id, new_id, request_hash,
+    Bundle, EngineError, ErrorCode, KeyedStart, LoadOptions, Origin, RequestId, StartOptions,
+    Started, Stubs, Value, Workflow, check_labels, check_run_id, new_id,
 };
 
 /// The body of a request that starts a run: a `StartRun`, or only a workflow.
@@ -109,31 +109,29 @@ pub(super) async fn start(
         let id = options.id.clone();
         let id = id.unwrap_or_else(|| new_id(&workflow.program().name));
         let text = saved_as.is_none().then(|| workflow.bundle());
-        let hash = request_hash(saved_as, &input, &options.labels, text);
-        let repeated = (start.request_id.as_deref(), hash.as_str());
-        let options = options.id(id.clone()).request_id(repeated.0, Some(&hash));
+        let request_id = start.request_id.as_deref();
+        let request_id =
+            request_id.map(|id| RequestId::of_request(id, saved_as, &input, &options.labels, text));
+        let options = options.id(id.clone()).request_id(request_id.as_ref());
         let begun = app.engine.launch(&workflow, input, options).await;
         let begun = begun.map(|run| Started { run, fresh: true });
-        or_repeated(&app, &id, repeated, begun).await?
+        or_repeated(&app, &id, request_id.as_ref(), begun).await?
     };
     answer(&app, &started)
 }
 
 /// Returns the run of a start. If the run exists because this request was sent before, resumes it: its owner may have
-/// ended before it could answer. The request is given by its id and its hash.
+/// ended before it could answer.
 async fn or_repeated(
     app: &App,
     run: &str,
-    (request_id, hash): (Option<&str>, &str),
+    request_id: Option<&RequestId>,
     begun: Result<Started, EngineError>,
 ) -> Result<Started, Problem> {
     match begun {
         Err(error)
             if error.code() == ErrorCode::RunExists
-                && app
-                    .engine
-                    .was_started_by(run, request_id, Some(hash))
-                    .await? =>
+                && app.engine.was_started_by(run, request_id).await? =>
         {
             // A paused run stays paused.
             if app.engine.inspector().header(run)?.status.is_progressing() {
@@ -291,22 +289,21 @@ pub(super) async fn retry(
     app.check_accepts_work(caller)?;
     check_request_id(retry.request_id.as_deref(), retry.run.as_deref())?;
     let id = retry.run.map(run_id).transpose()?;
-    let request_id = retry.request_id.as_deref();
     let options = StartOptions {
         id: id.clone(),
         ..StartOptions::default()
     };
     let from = retry.from.as_deref();
-    let retried = Value::from_pairs([
-        ("run", Value::from(&*run)),
-        ("from", from.map_or(Value::Null, Value::from)),
-    ]);
-    let hash = request_hash(None, &retried, &options.labels, None);
-    let options = options.request_id(request_id, Some(&hash));
+    let request_id = retry.request_id.as_deref().map(|id| {
+        let retried = Value::from_pairs([
+            ("run", Value::from(&*run)),
+            ("from", from.map_or(Value::Null, Value::from)),
+        ]);
+        RequestId::of_request(id, None, &retried, &options.labels, None)
+    });
+    let options = options.request_id(request_id.as_ref());
     let begun = app.engine.retry(&run, from, options).await;
     let id = id.unwrap_or_default();
-    answer(
-        &app,
-        &or_repeated(&app, &id, (request_id, &hash), begun).await?,
-    )
+    let started = or_repeated(&app, &id, request_id.as_ref(), begun).await?;
+    answer(&app, &started)
 }
