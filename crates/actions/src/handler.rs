@@ -109,14 +109,15 @@ impl Handlers {
         &mut self.stubs
     }
 
-    /// Returns the stubs if one of them answers this call. A registered handler has priority over a stub.
-    pub(super) fn stubs_for(&self, request: &Request) -> Option<&Stubs> {
+    /// Returns true if a stub answers this call. A registered handler has priority over a stub.
+    pub(super) fn is_stubbed(&self, request: &Request) -> bool {
         let has_handler = || {
             Self::EXECUTORS.contains(&&*request.executor)
-                && name_and_input(request)
-                    .is_ok_and(|(name, _)| self.target(self.resolve_name(name, request)).is_some())
+                && handler_names(&request.executor, &request.inputs)
+                    .into_iter()
+                    .any(|name| self.target(name).is_some())
         };
-        (self.stubs.has_stub_for(request) && !has_handler()).then_some(&self.stubs)
+        self.stubs.has_stub_for(request) && !has_handler()
     }
 
     async fn call(&self, request: &Request) -> Result<Value, Fault> {
@@ -136,9 +137,7 @@ impl Handlers {
     /// Returns the name whose handler answers a request. A request may have several names: returns the first with a
     /// handler, or `name` if none has a handler.
     fn resolve_name<'r>(&self, name: &'r str, request: &'r Request) -> &'r str {
-        let others = request.inputs.get(HANDLER_NAMES).and_then(Value::as_array);
-        let others = others.into_iter().flatten().filter_map(Value::as_str);
-        let mut names = [name].into_iter().chain(others);
+        let mut names = handler_names(&request.executor, &request.inputs).into_iter();
         names
             .find(|name| self.target(name).is_some())
             .unwrap_or(name)
@@ -246,6 +245,19 @@ impl Executor for Handlers {
 
 /// Returns the handler's name, and `input`. Without the key `input`, returns all inputs except the name: workflows may
 /// have `{"activityType": "search", "query": …}`, too.
+/// Returns the names of the handler of a call, in the order in which they are tried. Empty if the call needs none.
+pub(super) fn handler_names<'v>(executor: &str, inputs: &'v Value) -> Vec<&'v str> {
+    let Some(name) = inputs
+        .get(&format!("{executor}Type"))
+        .and_then(Value::as_str)
+    else {
+        return Vec::new();
+    };
+    let others = inputs.get(HANDLER_NAMES).and_then(Value::as_array);
+    let others = others.into_iter().flatten().filter_map(Value::as_str);
+    [name].into_iter().chain(others).collect()
+}
+
 fn name_and_input(request: &Request) -> Result<(&str, Value), Fault> {
     let inputs = Inputs::of(request)?;
     let key = format!("{}Type", request.executor);

@@ -289,7 +289,7 @@ impl Registry {
     /// Returns true if a stub answers this call, so that it has no effect.
     #[must_use]
     pub fn is_stubbed(&self, request: &Request) -> bool {
-        self.handlers.stubs_for(request).is_some()
+        self.handlers.is_stubbed(request)
     }
 
     /// Returns the callbacks: the addresses at which requests can send signals to a run.
@@ -426,10 +426,8 @@ impl Registry {
         request: &Request,
         mut masks: Vec<Arc<Mask>>,
     ) -> Result<Value, Fault> {
-        if let Some(result) = self
-            .handlers
-            .stubs_for(request)
-            .and_then(|stubs| stubs.answer(request))
+        if self.is_stubbed(request)
+            && let Some(result) = self.stubs().answer(request)
         {
             return result;
         }

@@ -2,16 +2,14 @@
 //! tested without the systems that it calls.
 
 use super::append::{is_append_bookkeeping, simulate_append};
-use super::handler::{as_reply, as_transient, of_connector};
+use super::handler::{as_reply, as_transient, handler_names, of_connector};
 use super::http::of_stub;
 use super::shell::as_command;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use windlass_expression::{Object, Value};
-use windlass_model::model::{
-    Fault, HANDLER_NAMES, Name, Request, StubAnswer, WORKFLOW, fault_kind,
-};
+use windlass_model::model::{Fault, Name, Request, StubAnswer, WORKFLOW, fault_kind};
 
 /// Returns the result of a call that is not carried out, because this answer replaces its effect.
 ///
@@ -159,19 +157,11 @@ impl Stubs {
 
     fn stub_for(&self, request: &Request) -> Option<&Stub> {
         let inputs = request.inputs.revealed();
-        let text = |key: &str| inputs.get(key).and_then(Value::as_str);
-        let own = text(&format!("{}Type", request.executor));
-        let others = inputs.get(HANDLER_NAMES).and_then(Value::as_array);
-        let others = others.filter(|_| own.is_some()).into_iter().flatten();
-        let handlers: Vec<&str> = own
-            .into_iter()
-            .chain(others.filter_map(Value::as_str))
-            .collect();
+        let handlers = handler_names(&request.executor, &inputs);
         self.stub(&request.executor, &handlers, &request.action)
     }
 
-    /// Returns the stub of the action. If there is no such stub, returns that of the handler, of the handler's
-    /// connector, or of the executor.
+    /// Returns the first stub with one of these names: the action, the handler, the handler's connector, the executor.
     fn stub(&self, executor: &str, handlers: &[&str], action: &str) -> Option<&Stub> {
         // The requests of an action with pages, of an `operation` and of an `appendFile` have the names `NAME.page`,
         // `NAME.start`, `NAME.append`, ….
