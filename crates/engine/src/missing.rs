@@ -159,9 +159,7 @@ impl Workflows {
         let registry = self.registry_of(workflow);
         Self::missing_handlers(&registry, workflow, &mut unmet);
         self.missing_secrets(&registry, workflow, origin, &mut unmet);
-        let first = unmet.sorted().into_iter().next()?;
-        let hint = first.hint.as_deref().unwrap_or_default();
-        Some(format!("{}: {hint}", first.message))
+        unmet.sorted().first().map(|first| first.to_line())
     }
 
     /// Warns of missing secrets. It is only a warning, because a secret may be added before the action starts.

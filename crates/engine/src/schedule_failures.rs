@@ -68,10 +68,7 @@ fn brief(error: &EngineError) -> String {
         EngineError::Load(LoadError::Refused { diagnostics, .. }) => {
             let mut sorted = diagnostics.sorted().into_iter();
             let first = sorted.find(|one| one.severity == Severity::Error);
-            first.map(|first| match &first.hint {
-                Some(hint) => format!("{}: {hint}", first.message),
-                None => first.message.clone(),
-            })
+            first.map(|first| first.to_line())
         }
         _ => None,
     };

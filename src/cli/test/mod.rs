@@ -96,10 +96,7 @@ async fn once(
 pub(super) fn unused_stubs(workflow: &Workflow) -> impl Iterator<Item = String> {
     let warnings = workflow.warnings().sorted().into_iter();
     let unused = warnings.filter(|one| one.code == "unused-stub");
-    unused.map(|one| match &one.hint {
-        Some(hint) => format!("{}: {hint}", one.message),
-        None => one.message.clone(),
-    })
+    unused.map(|one| one.to_line())
 }
 
 /// Returns a line for each step, and a line about how the run ended.

@@ -57,6 +57,15 @@ impl Diagnostic {
         self
     }
 
+    /// Returns the message and the hint in one line.
+    #[must_use]
+    pub fn to_line(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}: {hint}", self.message),
+            None => self.message.clone(),
+        }
+    }
+
     /// Returns the fixes that result from the diagnostic's hint. `lines` are the lines of the file with the mistake.
     #[must_use]
     pub fn fixes(&self, lines: &Lines<'_>) -> Vec<Fix> {
