@@ -16,9 +16,10 @@ mod rules;
 mod schedule;
 mod schema;
 mod trace;
+mod wall_time;
 
 pub use concurrency::{Concurrency, ConcurrencyPolicy, TURN_SIGNAL};
-pub use cron::{cron_mistake, instant_of, next_of_cron};
+pub use cron::{cron_mistake, next_of_cron};
 pub use digest::{named_sha256, sha256, sha256_of_parts, short_digest};
 pub use event_trigger::{EventTriggers, WatchedFolder, Webhook, WebhookSignature};
 pub use path_part::{name_of_part, path_part};
@@ -33,6 +34,7 @@ pub use request::{
 pub use rules::{Rules, UnrunActionValue};
 pub use schedule::{Frequency, Missed, Overlap, Recurrence, Schedule, When};
 pub use trace::{SpanSubject, trace_id, traceparent};
+pub use wall_time::instant_of;
 
 use bincode::{Decode, Encode};
 use std::fmt;
