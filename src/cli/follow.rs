@@ -97,6 +97,17 @@ impl View {
         }
     }
 
+    /// Returns the view of a command that may own the store.
+    pub fn of_owner(global: &Global, screen: Screen, owner: &OwnerArgs) -> Self {
+        Self::new(
+            global,
+            screen,
+            &owner.handlers,
+            &owner.events,
+            &owner.output,
+        )
+    }
+
     /// Returns this view, with results that are not printed.
     pub fn without_result(self) -> Self {
         Self {
@@ -122,7 +133,7 @@ pub async fn follow_existing(
     args: &OwnerArgs,
     begin: impl AsyncFnOnce(&mut Session, &View) -> Result<Vec<String>, Failure>,
 ) -> Result<Exit, Failure> {
-    let view = View::new(global, screen, &args.handlers, &args.events, &args.output);
+    let view = View::of_owner(global, screen, args);
     let setup = Setup::existing(global, screen, args)?;
     in_session(setup, &args.handlers, async |session, signals| {
         let runs = begin(session, &view).await?;

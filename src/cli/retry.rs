@@ -32,13 +32,7 @@ pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<
     };
     let place = from.map(|from| format!(" from {from}")).unwrap_or_default();
     let owner = &args.owner;
-    let view = View::new(
-        global,
-        screen,
-        &owner.handlers,
-        &owner.events,
-        &owner.output,
-    );
+    let view = View::of_owner(global, screen, owner);
     let setup = Setup::existing(global, screen, owner)?;
     if args.detach {
         require_server(&setup).await?;

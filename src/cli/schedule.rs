@@ -112,13 +112,7 @@ async fn run_times(
     times: &[ScheduledTime],
 ) -> Result<Exit, Failure> {
     let owner = &args.owner;
-    let view = View::new(
-        global,
-        screen,
-        &owner.handlers,
-        &owner.events,
-        &owner.output,
-    );
+    let view = View::of_owner(global, screen, owner);
     let (input, labels) = (Value::Null, BTreeMap::new());
     let mut worst = Exit::Succeeded;
     for group in times.chunks(usize::from(args.concurrency)) {

@@ -322,11 +322,8 @@ fn with_kinds(mut action: Json, kinds: &[&str]) -> Json {
 }
 
 /// Makes the part of the schema that holds for one type of action.
-fn branch(action: &Action) -> Json {
-    let mut then = json!({ "description": action.description });
-    let required: Vec<&str> = action.keys.iter().filter(|key| key.required).map(|key| key.name).collect();
-    let properties = action.keys.iter().map(|key| (key.name.to_owned(), super::schema::property(key)));
-    let properties: serde_json::Map<String, Json> = properties.collect();
-    then = merge(then, json!({ "required": required, "properties": properties }));
+fn branch(action: &'static Action) -> Json {
+    let own = members(&Map { keys: std::slice::from_ref(&action.keys), ..OPEN });
+    let then = merge(json!({ "description": action.description }), own);
     json!({ "if": { "properties": { "type": word(action.kind) }, "required": ["type"] }, "then": then })
 }

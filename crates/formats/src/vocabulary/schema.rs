@@ -83,7 +83,7 @@ fn case(case: &Case) -> Json {
     json!({ "if": { "properties": is, "required": [case.key] }, "then": members(&case.then) })
 }
 
-pub(crate) fn property(key: &Key) -> Json {
+fn property(key: &Key) -> Json {
     let mut schema = Object::new();
     if !key.description.is_empty() {
         schema.insert(String::from("description"), json!(key.description));
