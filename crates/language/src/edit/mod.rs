@@ -346,9 +346,13 @@ fn value_of(node: &Node) -> Value {
 }
 
 /// Returns true if two values are equal. Numbers are compared by value, and the order of keys is ignored.
+/// A browser does not distinguish `1.0` from `1`, so a form that it sends back has `1` for both.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
-        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Number(a), Value::Number(b)) => {
+            let are_integers = !a.is_f64() && !b.is_f64();
+            a == b || (!are_integers && a.as_f64() == b.as_f64())
+        }
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
         }

@@ -1,6 +1,7 @@
 //! Changes a text so that it has another value, with as few changes as possible.
 //! Unchanged parts retain their quotes, layout and comments.
 
+use super::same;
 use serde_json::{Map, Value};
 use std::ops::Range;
 use windlass_source::source::{Form, Style, WrittenEntry, WrittenText};
@@ -121,7 +122,7 @@ impl<'t> Rewrite<'t> {
     }
 
     fn change(&mut self, written: &WrittenText, old: &Value, new: &Value, place: InsertPoint) {
-        if old == new {
+        if same(old, new) {
             return;
         }
         match (&written.form, old, new) {
@@ -215,11 +216,11 @@ impl<'t> Rewrite<'t> {
         after: &[Value],
     ) -> bool {
         let mark = self.patches.len();
-        let same = |(a, b): &(&Value, &Value)| a == b;
-        let head = before.iter().zip(after).take_while(same).count();
+        let is_same = |(a, b): &(&Value, &Value)| same(a, b);
+        let head = before.iter().zip(after).take_while(is_same).count();
         let most = before.len().min(after.len()) - head;
         let backwards = before.iter().rev().zip(after.iter().rev());
-        let tail = backwards.take_while(same).count().min(most);
+        let tail = backwards.take_while(is_same).count().min(most);
         let (old, new) = (before.len() - tail, after.len() - tail);
         let starts: Vec<_> = items
             .iter()

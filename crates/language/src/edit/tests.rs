@@ -365,6 +365,21 @@ fn conditions_are_those_of_the_vocabulary() {
     }
 }
 
+/// A browser sends 1.0 as 1, 1e3 as 1000, and a long decimal as the nearest double.
+#[test]
+fn numbers_that_a_browser_sends_back_keep_their_text() {
+    let text = "actions:\n  a:\n    type: compose\n    inputs: { rate: 1.0, many: 1e3, \
+                long: 0.12345678901234567890, list: [2.0, 3.50], big: 9007199254740993, b: 1 }\n";
+    let sent = json!({ "rate": 1, "many": 1000, "long": 0.123_456_789_012_345_68_f64,
+                       "list": [2, 3.5], "big": 9_007_199_254_740_993_u64, "b": 2 });
+    let set = json!([{ "op": "set", "pointer": "/actions/a/inputs", "value": sent }]);
+    assert_eq!(edited(text, set).unwrap(), text.replace("b: 1", "b: 2"));
+    let mut nearly = sent.clone();
+    nearly["big"] = json!(9_007_199_254_740_992_u64);
+    let set = json!([{ "op": "set", "pointer": "/actions/a/inputs", "value": nearly }]);
+    assert!(edited(text, set).unwrap().contains("9007199254740992"));
+}
+
 #[test]
 fn a_byte_order_mark_stays() {
     let text = "\u{feff}x-a: 1\nactions: { a: { type: compose, inputs: 1 } }\n";
