@@ -109,17 +109,6 @@ impl Handlers {
         &mut self.stubs
     }
 
-    /// Returns true if a stub answers this call. A registered handler has priority over a stub.
-    pub(super) fn is_stubbed(&self, request: &Request) -> bool {
-        let has_handler = || {
-            Self::EXECUTORS.contains(&&*request.executor)
-                && handler_names(&request.executor, &request.inputs)
-                    .into_iter()
-                    .any(|name| self.target(name).is_some())
-        };
-        self.stubs.has_stub_for(request) && !has_handler()
-    }
-
     async fn call(&self, request: &Request) -> Result<Value, Fault> {
         if &*request.executor == "runner" {
             return self.runner(request).await;
@@ -143,19 +132,18 @@ impl Handlers {
             .unwrap_or(name)
     }
 
-    /// Returns the answer of the handler to this input. Without a handler, returns the answer of the stub with its
-    /// name.
+    /// Returns the answer of the stub with the name of the handler, or else of the handler itself, to this input.
     pub(super) async fn ask(
         &self,
         name: &str,
         input: Value,
         request: &Request,
     ) -> Result<Value, Fault> {
+        if let Some(answer) = self.stubs.answer_of_handler(name) {
+            return answer.map_err(as_transient);
+        }
         match self.target(name) {
-            None => match self.stubs.answer_of_handler(name) {
-                Some(answer) => answer.map_err(as_transient),
-                None => Err(unknown("handler", name, self.names())),
-            },
+            None => Err(unknown("handler", name, self.names())),
             Some(Target::Closure(closure)) => {
                 closure(ActivityContext {
                     input,
@@ -243,8 +231,6 @@ impl Executor for Handlers {
     }
 }
 
-/// Returns the handler's name, and `input`. Without the key `input`, returns all inputs except the name: workflows may
-/// have `{"activityType": "search", "query": …}`, too.
 /// Returns the names of the handler of a call, in the order in which they are tried. Empty if the call needs none.
 pub(super) fn handler_names<'v>(executor: &str, inputs: &'v Value) -> Vec<&'v str> {
     let Some(name) = inputs
@@ -258,6 +244,8 @@ pub(super) fn handler_names<'v>(executor: &str, inputs: &'v Value) -> Vec<&'v st
     [name].into_iter().chain(others).collect()
 }
 
+/// Returns the handler's name, and `input`. Without the key `input`, returns all inputs except the name: workflows may
+/// have `{"activityType": "search", "query": …}`, too.
 fn name_and_input(request: &Request) -> Result<(&str, Value), Fault> {
     let inputs = Inputs::of(request)?;
     let key = format!("{}Type", request.executor);

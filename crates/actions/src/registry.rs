@@ -277,7 +277,7 @@ impl Registry {
     /// Returns true if a stub answers this call, so that it has no effect.
     #[must_use]
     pub fn is_stubbed(&self, request: &Request) -> bool {
-        self.handlers.is_stubbed(request)
+        self.handlers.stubs().has_stub_for(request)
     }
 
     /// Returns the callbacks: the addresses at which requests can send signals to a run.
@@ -373,12 +373,6 @@ impl Registry {
     #[must_use]
     pub fn answers(&self, handler: &str) -> bool {
         self.handlers.answers(handler)
-    }
-
-    /// Returns true if this handler is registered.
-    #[must_use]
-    pub fn has_handler(&self, name: &str) -> bool {
-        self.handlers.target(name).is_some()
     }
 
     /// Returns true if a stub answers the calls of this action. `handlers` are the names of its handler, if it has one.

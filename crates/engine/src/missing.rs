@@ -106,7 +106,6 @@ impl Workflows {
                 None => others += 1,
             }
         }
-        self.stubs_of_registered_handlers(workflow, diagnostics);
         // The other names may be those of actions in called workflows.
         let calls_workflows = calls.iter().any(|(_, call)| &*call.executor == WORKFLOW);
         if names.is_empty() || calls_workflows {
@@ -121,29 +120,6 @@ impl Workflows {
         let hint =
             "a stub has the name of an action, of its handler or of its type, such as `http`";
         diagnostics.push(Diagnostic::warning("unused-stub", first.span, message).hint(hint));
-    }
-
-    /// Warns of stubs of actions whose handler is registered: the handler is used.
-    fn stubs_of_registered_handlers(
-        &self,
-        workflow: &hir::Workflow,
-        diagnostics: &mut Diagnostics,
-    ) {
-        let registry = self.registry_of(workflow);
-        for used in workflow.handler_uses() {
-            let names: Vec<&str> = used.names().collect();
-            if let Some(handler) = names.iter().find(|name| registry.has_handler(name))
-                && registry.has_stub(used.executor, &names, &used.step.name)
-            {
-                let message = format!(
-                    "the stub of `{}` is not used, because its handler `{handler}` is registered",
-                    used.step.name
-                );
-                let hint = "`windlass test` uses the stub";
-                let warning = Diagnostic::warning("handler-before-stub", used.step.span, message);
-                diagnostics.push(warning.hint(hint));
-            }
-        }
     }
 
     /// Returns what a run needs and this process does not have: the first missing thing, in words.

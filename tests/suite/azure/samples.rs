@@ -286,7 +286,7 @@ workflow/child-workflow: { command: [sh, -c, "true"] }
 }
 
 #[tokio::test]
-async fn answers_of_a_stub_follow_each_other_and_a_handler_comes_first() {
+async fn answers_of_a_stub_follow_each_other_and_come_before_a_handler() {
     let dir = tempfile::tempdir().unwrap();
     let workflow = r#"
 handlers: { real: { command: [echo, '"real"'] } }
@@ -315,7 +315,7 @@ Named: { error: not this, and: more }
     assert_eq!(
         document(&output),
         json!([
-            "real",
+            "stubbed",
             [{ "ask": "one" }, { "ask": [2] }, { "ask": { "value": "last" } }],
             { "error": "not this", "and": "more" }
         ]),

@@ -43,9 +43,7 @@ impl Registry {
         request: &Request,
         mut masks: Vec<Arc<Mask>>,
     ) -> Result<Value, Fault> {
-        if self.is_stubbed(request)
-            && let Some(result) = self.stubs().answer(request)
-        {
+        if let Some(result) = self.stubs().answer(request) {
             return result;
         }
         let quiet = !masks.is_empty() || self.secure.contains(&request.action);
