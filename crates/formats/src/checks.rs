@@ -4,38 +4,10 @@
 
 use super::plain_text::between;
 use super::reader::{Reader, name_of};
+use super::vocabulary::{Map, RequiredSets, loom};
 use windlass_expression::{Reference, Syntax, Template};
 use windlass_model::model::{MODEL_PROVIDERS, MODEL_RETRIES};
 use windlass_source::source::{Entry, Kind, Node};
-
-/// A type of `authentication`: its name, its required keys and its optional keys.
-type AuthenticationKeys = (
-    &'static str,
-    &'static [&'static str],
-    &'static [&'static str],
-);
-
-/// The types of `authentication`. `Bearer` needs only one of its keys.
-const AUTHENTICATION: [AuthenticationKeys; 6] = [
-    ("Basic", &["username", "password"], &[]),
-    ("Bearer", &["token", "value"], &[]),
-    ("Raw", &["value"], &[]),
-    (
-        "OAuth2",
-        &["tokenUrl", "clientId", "clientSecret"],
-        &["scope", "audience", "resource", "clientAuthentication"],
-    ),
-    (
-        "ActiveDirectoryOAuth",
-        &["tenant", "audience", "clientId", "secret"],
-        &["authority"],
-    ),
-    (
-        "AwsSigV4",
-        &["accessKeyId", "secretAccessKey", "region", "service"],
-        &["sessionToken"],
-    ),
-];
 
 /// Types in a Logic Apps definition whose keys are not checked here: a handler provides the token, or the call has no
 /// credentials.
@@ -181,20 +153,28 @@ pub(super) fn authentication(reader: &mut Reader<'_>, node: &Node) {
              under `tls`";
         return reader.warning("not-supported", kind.value.span, what, hint);
     }
-    let known = AUTHENTICATION.map(|known| (known.0, known));
-    let Some((name, keys, more)) = reader.choice(kind, &known, |word| {
+    let known = loom::AUTHENTICATION_TYPES.iter();
+    let known: Vec<(&str, &Map)> = known.map(|case| (case.is, &case.then)).collect();
+    let Some(map) = reader.choice(kind, &known, |word| {
         format!("`{word}` is not a valid type of authentication")
     }) else {
         return;
     };
-    let either = name == "Bearer" && keys.iter().any(|key| fields.get(key).is_some());
-    for key in keys.iter().filter(|_| !either) {
-        fields.required(reader, key, node.span, hint);
-        if name == "Bearer" {
-            break;
+    for key in map.keys.iter().copied().flatten() {
+        match key.required {
+            true => _ = fields.required(reader, key.name, node.span, hint),
+            false => fields.allow(&[key.name]),
         }
     }
-    fields.allow(more);
+    if let RequiredSets::Any([[first], others @ ..]) = map.required_sets
+        && !others
+            .iter()
+            .copied()
+            .flatten()
+            .any(|key| fields.get(key).is_some())
+    {
+        fields.required(reader, first, node.span, hint);
+    }
     fields.finish(reader);
 }
 

@@ -17,6 +17,8 @@ mod dry_run;
 mod edit;
 mod hover;
 mod iteration_context;
+#[cfg(test)]
+mod known_keys;
 mod names;
 mod schema;
 mod sketch;

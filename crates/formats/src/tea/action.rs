@@ -592,10 +592,12 @@ pub(crate) fn argument_keys(name: &str) -> Vec<&'static str> {
         let found = all.iter().find(|(action, _)| *action == name);
         found.map(|(_, keys)| keys.split(' ').collect::<Vec<_>>())
     };
+    let model = || MODEL.iter().chain([&MODEL_TIMEOUT]).map(|key| key.name);
     match &*name {
-        "llm.call" | "ai" => {
-            let keys = MODEL.iter().chain([&MODEL_TIMEOUT]).map(|key| key.name);
-            keys.chain([PROVIDERS]).collect()
+        "llm.call" | "ai" => model().chain([PROVIDERS]).collect(),
+        "reflection.evaluate" => {
+            let own = evaluate::EVALUATE.iter().copied();
+            model().chain([PROVIDERS]).chain(own).collect()
         }
         _ => of(&KNOWN_KEYS)
             .or_else(|| of(&OTHER_KEYS))

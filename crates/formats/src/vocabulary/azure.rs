@@ -131,6 +131,11 @@ const TYPES: &[Action] = &[
         ])],
     ),
     action(
+        "Expression",
+        "computes a time, a text or a number",
+        &[required("kind", Type::AnyCase(EXPRESSION_KINDS), "what it computes"), inputs(OBJECT)],
+    ),
+    action(
         "InitializeVariable",
         "declares a variable; at the top level only",
         &[inputs(map![required(
@@ -160,7 +165,7 @@ const TYPES: &[Action] = &[
             key("runError", map![key("code", Type::Any, ""), key("message", Type::Any, "")], "of Failed"),
         ])],
     ),
-    action("Scope", "groups actions", &[key("actions", ACTIONS, ""), TIMEOUT]),
+    action("Scope", "groups actions", &[key("actions", ACTIONS, "")]),
     action(
         "If",
         "does its actions if the condition is true",
@@ -219,6 +224,9 @@ const TYPES: &[Action] = &[
     action("JavaScriptCode", "a script: a handler does its work", &[inputs(map![required("code", TEXT, "")])]),
 ];
 
+const EXPRESSION_KINDS: &[&str] = &[
+    "AddToTime", "ConvertTimeZone", "CurrentTime", "FormatNumber", "GetFutureTime", "GetPastTime", "IndexOf", "Substring", "SubtractFromTime",
+];
 const BLOCK: Type = map![key("actions", ACTIONS, "")];
 /// A unit of time, or an expression.
 const FREQUENCY: Type = Type::WithRules(r#"{"examples":["Second","Minute","Hour","Day","Week","Month"]}"#, &TEXT);
@@ -243,7 +251,7 @@ const TRIGGER: Type = map![
             key("startTime", TEXT, "such as 2026-11-20T14:00:00Z"),
             key("endTime", TEXT, ""),
             key("timeZone", TEXT, "such as W. Europe Standard Time"),
-            key("schedule", map![key("hours", LIST, ""), key("minutes", LIST, ""), key("weekDays", LIST, ""), key("monthDays", LIST, "")], ""),
+            key("schedule", map![key("hours", LIST, ""), key("minutes", LIST, ""), key("weekDays", LIST, "")], ""),
         ],
         "when a server starts runs",
     ),
@@ -287,8 +295,8 @@ const DEFINITIONS: &[Definition] = &[
     },
 ];
 
-/// Makes the JSON Schema of the format. A file is a definition, or a map with the key `definition`. It says nothing about
-/// ARM templates and exported flows.
+/// Makes the JSON Schema of the format. A file is a definition, a map with the key `definition`, or such a map under
+/// `properties`. It says nothing about ARM templates.
 pub(crate) fn schema() -> Json {
     let root = json!({
         "title": "A Logic Apps definition",
@@ -298,7 +306,11 @@ pub(crate) fn schema() -> Json {
         "then": { "$ref": "#/$defs/workflow" },
         "else": {
             "if": { "required": ["resources"] },
-            "else": { "if": { "required": ["properties"] }, "else": { "$ref": "#/$defs/definition" } },
+            "else": {
+                "if": { "required": ["properties"] },
+                "then": { "properties": { "properties": { "$ref": "#/$defs/workflow" } } },
+                "else": { "$ref": "#/$defs/definition" },
+            },
         },
     });
     let mut schema = document("azure", root, DEFINITIONS);

@@ -1,8 +1,8 @@
 //! The vocabulary of the formats as plain data.
 //! For each map it lists the keys, the type of each value, and a line about it. [`schema`] makes the JSON Schemas
-//! from these data. Completion, hover and the editor's panels use the schemas. A test fails if a reader requests a
-//! key that is not here, or if no reader requests a key that is here. The tables of keys in docs/reference are made
-//! from these data, too.
+//! from these data. Completion, hover and the editor's panels use the schemas. A test of the language crate fails if
+//! the reader of a map knows a key that completions do not offer there, or if no reader knows a key that they offer.
+//! The tables of keys in docs/reference are made from these data, too.
 
 #[rustfmt::skip]
 pub(crate) mod azure;

@@ -79,15 +79,16 @@ const NO_EFFECT: &[&[Key]] = &[
 
 /// For each format, the keys that a page describes in its text or in a table that is written by hand.
 const LOOM_ELSEWHERE: &str = "\
-    action actions activityType actorType body branches ca case cases certificate choices code columns command \
-    concurrency condition content count default else expression folder foreach format from headers input inputs \
-    interval joinWith key limit max message name on on_error overwrite path pattern policy rate required retry \
-    retryPolicy runError runStatus schema secret select signal signature text timeout title unit until url value \
-    webhook where";
+    accessKeyId action actions activityType actorType audience authority body branches ca case cases certificate \
+    choices clientAuthentication clientId clientSecret code columns command concurrency condition content count \
+    default else expression folder foreach format from headers input inputs interval joinWith key limit max \
+    message name on on_error overwrite password path pattern policy rate region required resource retry \
+    retryPolicy runError runStatus schema scope secret secretAccessKey select service sessionToken signal \
+    signature tenant text timeout title token tokenUrl unit until url username value webhook where";
 const TEA_ELSEWHERE: &str = "\
-    action body code condition error_handling examples from goto if interrupt interrupt_after interrupt_before \
-    language llm max_iterations max_steps model name on_error output output_key prompt run schema script \
-    shell_providers steps timeout to type uses value when with";
+    action body code coerce condition error_handling examples fan_in from goto if interrupt interrupt_after \
+    interrupt_before language llm max_iterations max_steps model name on_error output output_key prompt run \
+    schema script shell_providers steps timeout to type uses value when with";
 const CANVAS_ELSEWHERE: &str = "\
     apiKey apiKeyFile api_key api_key_file authentication baseUrl base_url body breakWhen code command commands \
     components concurrency continueOnFailure cwd default edges extract failOnError headers input iterations \
@@ -191,7 +192,7 @@ fn defined(name: &str) -> Vec<String> {
         "expression" => &["expression"],
         "retryPolicy" => &["`none`", "map"],
         "secure" => &["list"],
-        "alert" | "limit" | "runAfter" | "test" | "workflow" => &["map"],
+        "alert" | "authentication" | "limit" | "runAfter" | "test" | "workflow" => &["map"],
         other => panic!("the tables have no word for values of `{other}`"),
     })
 }

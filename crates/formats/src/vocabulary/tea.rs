@@ -10,6 +10,12 @@ const RESULT_TEXT: &str = "A key of the state, or a map from keys to templates t
 const PROVIDERS_TEXT: &str = "Commands that are models: {name: {command, args, stdin_mode, timeout, env}}.";
 const SECONDS_TEXT: &str = "Seconds, an ISO 8601 duration, or a template for one.";
 
+const FAN_IN: Key = key(
+    "fan_in",
+    Type::Json(&["boolean", "string"]),
+    "This node joins parallel branches; of a dynamic_parallel, the node that collects its results.",
+)
+.reference("required, as in TEA; here only the name of an existing node. It has no effect: the edges decide which node is next");
 const TIMEOUT: Key = key("timeout", SECONDS, SECONDS_TEXT);
 const OUTPUT_KEY: Key = key("output_key", TEXT, "The same as output, for one key of the state.");
 const USES: Key = key("uses", Type::Def("actionName"), "The name of an action.");
@@ -74,6 +80,8 @@ const NODE: &[Key] = &[
                         key("output", Type::Json(&["string", "object"]), ""),
                         required("uses", Type::Def("actionName"), ""),
                         key("with", Type::Json(&["object", "null"]), ""),
+                        OUTPUT_KEY,
+                        TIMEOUT,
                     ]],
                     ..OPEN
                 }),
@@ -85,10 +93,15 @@ const NODE: &[Key] = &[
     key("output", Type::AnyOf(&[TEXT, OBJECT, NULL]), RESULT_TEXT),
     OUTPUT_KEY,
     TIMEOUT,
+    FAN_IN,
     key("steps", Type::ListOf(&Type::Def("inner")), "Nodes one after the other, as one."),
-    key("condition", CONDITION, CONDITION_TEXT),
-    key("max_iterations", Type::Integer(1, Some(1000)), "The most iterations; to reach them is not an error."),
-    key("body", Type::WithRules(r#"{"minItems":1}"#, &Type::ListOf(&Type::Def("inner"))), "The nodes of an iteration, in order."),
+];
+
+/// The keys of a `while_loop`.
+const WHILE_LOOP: &[Key] = &[
+    required("condition", CONDITION, CONDITION_TEXT),
+    required("max_iterations", Type::Integer(1, Some(1000)), "The most iterations; to reach them is not an error."),
+    required("body", Type::WithRules(r#"{"minItems":1}"#, &Type::ListOf(&Type::Def("inner"))), "The nodes of an iteration, in order."),
 ];
 
 /// The keys of a `dynamic_parallel`.
@@ -107,12 +120,7 @@ pub(super) const PARALLEL: &[Key] = &[
         .reference("the maximum of branches at a time; default 32. If the value is a template, the items run one at a time, with a warning"),
     key("fail_fast", FLAG, "Begins no more branches after one that failed.")
         .reference("with `true`, no branches begin after a branch has failed"),
-    key(
-        "fan_in",
-        Type::Json(&["boolean", "string"]),
-        "This node joins parallel branches; of a dynamic_parallel, the node that collects its results.",
-    )
-    .reference("required, as in TEA; here only the name of an existing node. It has no effect: the edges decide which node is next"),
+    FAN_IN,
 ];
 pub(super) const ROOT: Map = Map {
     keys: &[&[
@@ -135,7 +143,7 @@ pub(super) const ROOT: Map = Map {
             Type::Map(&Map {
                 keys: &[&[
                     key("max_steps", Type::Integer(1, None), "How many nodes a run may enter; default 1000."),
-                    key("error_handling", OBJECT, "Defaults for the keys of on_error of all nodes."),
+                    key("error_handling", Type::Map(&ON_ERROR), "Defaults for the keys of on_error of all nodes."),
                     key(
                         "llm",
                         Type::Map(&Map { keys: &[&[key("shell_providers", OBJECT, PROVIDERS_TEXT)]], ..OPEN }),
@@ -177,8 +185,8 @@ pub(super) const ROOT: Map = Map {
 };
 /// The required keys of a node, by its type or its action.
 const CASES: &[Case] = &[
-    Case { key: "type", is: "while_loop", then: Map { required: &["condition", "max_iterations", "body"], ..OPEN } },
-    Case { key: "type", is: "dynamic_parallel", then: Map { required: &["items", "fan_in"], ..OPEN } },
+    Case { key: "type", is: "while_loop", then: Map { keys: &[WHILE_LOOP], ..OPEN } },
+    Case { key: "type", is: "dynamic_parallel", then: Map { keys: &[PARALLEL], required: &["items", "fan_in"], ..OPEN } },
     Case { key: "uses", is: "retry.loop", then: RETRY_LOOP },
     Case { key: "uses", is: "reflection.loop", then: REFLECTION_LOOP },
     Case { key: "action", is: "retry.loop", then: RETRY_LOOP },
@@ -224,6 +232,7 @@ pub(super) const REFLECTION_LOOP_ARGUMENTS: Map = Map {
                     key("prompt", TEXT, ""),
                     key("model", TEXT, ""),
                     key("examples", LIST, ""),
+                    key("coerce", FLAG, "Converts the answer to the types of the schema first."),
                     key("run", TEXT, ""),
                     key("language", LANGUAGES, ""),
                     TIMEOUT,
@@ -284,7 +293,6 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         value: Type::Map(&Map {
             keys: &[
                 NODE,
-                PARALLEL,
                 &[
                     required("name", Type::NonEmptyText, "Unique in the file, regardless of case."),
                     key("on_error", Type::MapOrNull(&ON_ERROR), "What is done when the node fails; without it that ends the run."),
@@ -301,7 +309,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         name: "inner",
-        value: Type::Map(&Map { keys: &[NODE, PARALLEL, &[key("name", Type::NonEmptyText, "Unique in the file, regardless of case.")]], cases: CASES, ..OPEN }),
+        value: Type::Map(&Map { keys: &[NODE, &[key("name", Type::NonEmptyText, "Unique in the file, regardless of case.")]], cases: CASES, ..OPEN }),
     },
     Definition {
         name: "edge",
@@ -311,6 +319,11 @@ pub(super) const DEFINITIONS: &[Definition] = &[
                 required("to", TEXT, "A node's name, or __end__."),
                 key("condition", EDGE_CONDITION, CONDITION_TEXT),
                 key("when", EDGE_CONDITION, CONDITION_TEXT),
+                key("type", Type::Words(&["simple", "conditional", "parallel"]), "`parallel`: the node begins together with the targets of the other parallel edges."),
+                key("fan_in", TEXT, "Of a parallel edge: the node that joins the branches."),
+                key("label", TEXT, ""),
+                key("description", TEXT, ""),
+                key("metadata", Type::Any, ""),
             ]],
             ..OPEN
         }),

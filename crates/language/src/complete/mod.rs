@@ -270,18 +270,6 @@ impl CompletionRequest<'_> {
                 items.push(item.inserts(value, false));
             }
         }
-        if let (Dialect::Tea, Some((node, Step::Key(key)))) = (self.dialect, path.last())
-            && key == "with"
-        {
-            let mut action = ["uses", "action"].into_iter();
-            let action = action.find_map(|key| node.member_text(key, self.text));
-            let arguments = windlass_formats::argument_keys(action.unwrap_or_default());
-            let arguments = arguments.into_iter().filter(|name| here(name));
-            items.extend(arguments.map(|name| {
-                let item = CompletionItem::new(name, Is::Key);
-                item.inserts(insert(name), false)
-            }));
-        }
         let Some(schema) = self.schema else {
             return items;
         };
@@ -291,7 +279,7 @@ impl CompletionRequest<'_> {
         for rule in &rules {
             let properties = rule.get("properties").and_then(Value::as_object);
             for (name, rule) in properties.into_iter().flatten() {
-                if !here(name) || !seen.insert(name) || rule == &Value::Bool(false) {
+                if !here(name) || !seen.insert(&**name) || rule == &Value::Bool(false) {
                     continue;
                 }
                 let kinds = rule.get("type").map(types).unwrap_or_default();
@@ -318,6 +306,16 @@ impl CompletionRequest<'_> {
                 items.push(item);
             }
         }
+        if self.dialect == Dialect::Tea
+            && let Some(action) = self.action_with_arguments(path, map)
+        {
+            let arguments = windlass_formats::argument_keys(action).into_iter();
+            let arguments = arguments.filter(|name| here(name) && !seen.contains(*name));
+            items.extend(arguments.map(|name| {
+                let item = CompletionItem::new(name, Is::Key);
+                item.inserts(insert(name), false)
+            }));
+        }
         // Required keys are listed first.
         items.sort_by_key(|item| item.kind == Is::Key && !required.contains(&*item.label));
         let has_actions = matches!(self.dialect, Dialect::Loom | Dialect::Azure);
@@ -325,6 +323,38 @@ impl CompletionRequest<'_> {
             items.extend(self.whole_actions(schema, map));
         }
         items
+    }
+
+    /// Returns the action of an agent whose arguments are the keys of this map.
+    fn action_with_arguments(
+        &self,
+        path: &[(&SketchNode, Step)],
+        map: &SketchNode,
+    ) -> Option<&str> {
+        let (node, Step::Key(key)) = path.last()? else {
+            return None;
+        };
+        let action = |node: &SketchNode| {
+            let mut keys = ["uses", "action"].into_iter();
+            keys.find_map(|key| node.member_text(key, self.text))
+        };
+        match key.as_str() {
+            "with" => map
+                .member_text("corrector_action", self.text)
+                .or_else(|| action(node)),
+            "validate_args" => node.member_text("validate", self.text),
+            "generator" | "corrector" => action(map),
+            "evaluator" => {
+                let kind = map.member_text("type", self.text);
+                kind.filter(|kind| *kind == "llm").map(|_| "llm.call")
+            }
+            "llm" => {
+                let is_settings = |(_, step): &(_, Step)| *step == Step::Key("settings".into());
+                let parent = path.len().checked_sub(2).and_then(|at| path.get(at));
+                parent.is_some_and(is_settings).then_some("llm.call")
+            }
+            _ => None,
+        }
     }
 
     /// Returns a completion for each type of action: a whole action with the required keys of the type.

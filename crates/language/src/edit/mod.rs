@@ -11,7 +11,7 @@ mod rename;
 mod rewrite;
 mod structure;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod types;
 
 pub use fields::{Choice, Column, Field, FieldKind, Parts};
@@ -304,7 +304,7 @@ impl Document {
                 self.replace_value(document)?;
             }
             Edit::Set { .. } => {
-                return Err(String::from("`set` takes `node` and `field`, or `pointer`"));
+                return Err(String::from("`set` needs `node` and `field`, or `pointer`"));
             }
             Edit::Remove { pointer } => {
                 let mut document = self.value.clone();

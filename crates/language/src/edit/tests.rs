@@ -9,7 +9,7 @@ use windlass_engine::Bundle;
 /// Number of values in each file that are tried.
 const TRIED: usize = 10;
 
-fn files() -> Vec<PathBuf> {
+pub(crate) fn files() -> Vec<PathBuf> {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let mut open: Vec<PathBuf> = [
         "examples",
@@ -93,6 +93,11 @@ fn other(value: &Value) -> Value {
 /// Returns true if a text has anchors and aliases, which an edit may refuse to change.
 fn is_shared(text: &str) -> bool {
     text.contains("<<:") || text.contains(": &") || text.contains("- &") || text.contains(": *")
+}
+
+/// Returns the value of a text, or `None` if it cannot be read.
+pub(crate) fn value(path: &Path) -> Option<Value> {
+    read(path).map(|document| document.value)
 }
 
 #[test]
