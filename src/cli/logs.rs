@@ -51,7 +51,7 @@ pub async fn logs(global: &Global, screen: Screen, args: &LogsArgs) -> Result<Ex
         };
         let Some(report) = report else {
             tokio::select! {
-                () = signals.next() => return Ok(Exit::Succeeded),
+                () = signals.next_or_unread() => return Ok(Exit::Succeeded),
                 () = tokio::time::sleep(EVERY) => continue,
             }
         };
@@ -77,7 +77,7 @@ pub async fn logs(global: &Global, screen: Screen, args: &LogsArgs) -> Result<Ex
             return Ok(Exit::Succeeded);
         }
         tokio::select! {
-            () = signals.next() => return Ok(Exit::Succeeded),
+            () = signals.next_or_unread() => return Ok(Exit::Succeeded),
             () = tokio::time::sleep(EVERY) => {}
         }
     }
@@ -105,7 +105,7 @@ async fn follow(
     let mut notices = client.follow(&args.run, Some(*after)).await?;
     loop {
         let notice = tokio::select! {
-            () = signals.next() => return Ok(true),
+            () = signals.next_or_unread() => return Ok(true),
             notice = notices.next() => notice,
         };
         match notice {

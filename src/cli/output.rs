@@ -8,6 +8,7 @@ use super::log;
 use super::yaml;
 use clap::ValueEnum;
 use comfy_table::{ContentArrangement, Table, presets};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -154,6 +155,17 @@ fn written(result: std::io::Result<()>) -> Result<(), Failure> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(Failure::Output),
     }
+}
+
+/// Returns true if standard output is a pipe whose reader is gone, or a terminal that is closed.
+pub fn is_unread() -> bool {
+    let out = std::io::stdout();
+    let mut polled = [PollFd::new(&out, PollFlags::empty())];
+    let gone = PollFlags::ERR | PollFlags::HUP;
+    poll(&mut polled, Some(&Timespec::default())).is_ok_and(|_| {
+        let [polled] = &polled;
+        polled.revents().intersects(gone)
+    })
 }
 
 /// Prints text of a command or a server unchanged.

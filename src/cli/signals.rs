@@ -2,8 +2,12 @@
 //! Before [`Signals`] is created, they end the process at once, as they do by default.
 
 use super::exit::{Exit, Failure};
-use super::output::Screen;
+use super::output::{self, Screen};
+use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// The time between two checks of whether standard output still has a reader.
+const EVERY: Duration = Duration::from_millis(250);
 
 /// Receives these Unix signals after its creation.
 pub struct Signals {
@@ -24,6 +28,19 @@ impl Signals {
                 false => Some(listen(SignalKind::hangup())?),
             },
         })
+    }
+
+    /// Waits for the next of these signals, or until the reader of standard output is gone, as in `logs -f | head -1`.
+    pub async fn next_or_unread(&mut self) {
+        let unread = async {
+            while !output::is_unread() {
+                tokio::time::sleep(EVERY).await;
+            }
+        };
+        tokio::select! {
+            () = self.next() => {}
+            () = unread => {}
+        }
     }
 
     pub async fn next(&mut self) {

@@ -22,7 +22,8 @@ pub struct Shown {
 }
 
 /// Prints a report.
-/// With `watch`, prints it again after each change, until it cannot change any more or a Unix signal arrives.
+/// With `watch`, prints it again after each change, until it cannot change any more, a Unix signal arrives, or nobody
+/// reads it.
 pub async fn show(
     screen: Screen,
     format: Format,
@@ -39,7 +40,7 @@ pub async fn show(
     let mut outage = Outage::default();
     while !shown.last {
         tokio::select! {
-            () = signals.next() => return Ok(Exit::Succeeded),
+            () = signals.next_or_unread() => return Ok(Exit::Succeeded),
             () = tokio::time::sleep(EVERY) => {}
         }
         let Some(next) = outage.answer(screen, look().await)? else {
