@@ -14,6 +14,7 @@ use windlass_engine::{
     check_labels, check_run_id, new_id, read_file,
 };
 use windlass_engine::{MAX_MEMORY, memory_of_json, memory_of_yaml, over_memory};
+use windlass_value::check_unique;
 
 /// Returns the options for loading a workflow.
 pub fn options(
@@ -376,9 +377,14 @@ pub fn parse(path: &Path, text: &str) -> Result<Value, Failure> {
         return Err(bad(format!("its values would {reason}")));
     }
     if yaml {
-        serde_yaml::from_str(text).map_err(|error| bad(error.to_string()))
+        let unique = check_unique(serde_yaml::Deserializer::from_str(text));
+        let parsed = unique.and_then(|()| serde_yaml::from_str(text));
+        parsed.map_err(|error| bad(error.to_string()))
     } else {
-        Value::from_json(text).map_err(|error| bad(error.to_string()))
+        let value = Value::from_json(text).map_err(|error| bad(error.to_string()))?;
+        let unique = check_unique(&mut serde_json::Deserializer::from_str(text));
+        unique.map_err(|error| bad(error.to_string()))?;
+        Ok(value)
     }
 }
 

@@ -114,6 +114,7 @@ pub use windlass_source::diagnostic::{Diagnostics, Fix, TerminalText, drives_ter
 pub use windlass_source::source::{Bundle, SourceFile};
 use windlass_store::MAX_RUN_ID;
 pub use windlass_store::{QUARANTINE_LABEL, StateKey, StoreError, StoreKind};
+pub use windlass_value::check_unique;
 pub use windlass_value::time::{
     Timestamp, format_duration, human_duration, parse_duration, shown_duration,
 };

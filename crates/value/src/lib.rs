@@ -27,6 +27,7 @@ mod secure;
 mod shorten;
 pub mod time;
 mod typed;
+mod unique;
 pub mod value;
 mod wait;
 
@@ -39,6 +40,7 @@ pub use nearest::{did_you_mean, members, nearest};
 pub use secure::{SECURE_MASK, Sealer, Sealing, Secure, holds_sealed};
 pub use shorten::{first_bytes, first_chars, fitted, hex, one_line, shortened};
 pub use time::Timestamp;
+pub use unique::check_unique;
 pub use value::{
     MAX_ACTION_DEPTH, MAX_COMPUTED_DEPTH, MAX_DEPTH, MAX_RESULT_DEPTH, Object, Value, not_finite,
 };

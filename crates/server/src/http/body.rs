@@ -1,7 +1,6 @@
 //! Reads the parts of requests, limits their size and time, and refuses invalid ones with problems.
 
 use super::listener::{Caller, ConnectionInfo};
-use super::unique::check_unique;
 use crate::api::Problem;
 use axum::body::{BodyDataStream, Bytes, HttpBody};
 use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Path, Query, Request};
@@ -12,7 +11,9 @@ use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
 use std::time::Duration;
-use windlass_engine::{ErrorCode, MAX_MEMORY, Value, inexact_json, memory_of_json, over_memory};
+use windlass_engine::{
+    ErrorCode, MAX_MEMORY, Value, check_unique, inexact_json, memory_of_json, over_memory,
+};
 
 /// Maximum size of a body in bytes.
 const MAX_BODY: usize = 16 << 20;
@@ -73,7 +74,7 @@ pub(super) fn values<T: DeserializeOwned>(bytes: &[u8], caller: Caller) -> Resul
         ));
     }
     let decoded = serde_json::from_slice(bytes).map_err(unreadable)?;
-    check_unique(bytes).map_err(unreadable)?;
+    check_unique(&mut serde_json::Deserializer::from_slice(bytes)).map_err(unreadable)?;
     Ok(decoded)
 }
 

@@ -36,7 +36,6 @@ mod tickets;
 mod token_file;
 #[cfg_attr(not(feature = "ui"), path = "ui_off.rs")]
 mod ui;
-mod unique;
 mod workflows;
 
 pub(super) use app::{App, Ownership, Phase};

@@ -1,13 +1,15 @@
-//! Refuses JSON in which an object has the same member twice. Serde would use the last one.
+//! Refuses a document in which an object has the same member twice. Serde would use the last one.
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::collections::HashSet;
 use std::fmt;
 
-/// Returns the error for the first repeated member, at any depth.
-pub(super) fn check_unique(bytes: &[u8]) -> Result<(), serde_json::Error> {
-    let mut json = serde_json::Deserializer::from_slice(bytes);
-    Unique.deserialize(&mut json)
+/// Checks that no object of a document has the same member twice, at any depth.
+///
+/// # Errors
+/// The error for the first repeated member, or for a document that cannot be read.
+pub fn check_unique<'de, D: Deserializer<'de>>(document: D) -> Result<(), D::Error> {
+    Unique.deserialize(document)
 }
 
 #[derive(Clone, Copy)]
@@ -25,7 +27,7 @@ impl<'de> Visitor<'de> for Unique {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("JSON")
+        formatter.write_str("a document")
     }
 
     fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
