@@ -191,11 +191,13 @@ impl<'a> LoopHandler<'_, 'a> {
         Ok(Some(match pages.on_repeat {
             OnRepeat::Stop => self.end(this, LoopEnd::Repeat)?,
             OnRepeat::Fail => {
+                // People count iterations from 1.
                 let message = format!(
-                    "loop `{}` is at page {} again: iteration {iteration} would read what \
-                     iteration {first} has read",
+                    "loop `{}` is at page {} again: iteration {} would read what iteration {} has read",
                     this.scope.name,
-                    shortened(&token.to_json(), 80)
+                    shortened(&token.to_json(), 80),
+                    iteration.saturating_add(1),
+                    first.saturating_add(1)
                 );
                 let fault = Fault::new(fault_kind::REPEAT, message);
                 self.fail(this, LoopEnd::Repeat, fault)?

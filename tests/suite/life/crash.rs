@@ -254,7 +254,7 @@ async fn a_page_that_repeats_is_recognised_through_ten_kills() {
     assert_eq!(result["error"]["kind"], "repeat", "{result}");
     let message = result["error"]["message"].as_str().unwrap();
     assert!(
-        message.contains("is at page \"10\" again: iteration 30 would read what iteration 9"),
+        message.contains("is at page \"10\" again: iteration 31 would read what iteration 10"),
         "{message}"
     );
     // Each page was read once, including the repeated ones.

@@ -47,7 +47,7 @@ fn a_page_that_comes_again_fails_the_loop_before_it_is_read_again() {
         assert_eq!(played.calls("get"), 4, "{kind}");
         assert_eq!(
             played.error(),
-            "repeat: loop `pages` is at page \"b\" again: iteration 4 would read what iteration 2 \
+            "repeat: loop `pages` is at page \"b\" again: iteration 5 would read what iteration 3 \
              has read; action pages; line 4",
             "{kind}"
         );
