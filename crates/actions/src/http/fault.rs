@@ -36,6 +36,10 @@ pub(super) fn connection_fault(url: &Url, error: reqwest::Error, is_first: bool)
     let setting = is_connect.then(|| setting(url, &causes)).flatten();
     let mut message = match &*causes {
         "" => what,
+        // The library for TLS says this of an answer that is not TLS.
+        causes if causes.contains("InvalidContentType") => {
+            format!("{what}: the server does not speak TLS there: write http://")
+        }
         causes => format!("{what}: {causes}"),
     };
     if let Some(setting) = setting {

@@ -315,10 +315,16 @@ pub(super) fn missing_member(
             return Some((missing(None), message));
         }
         let there: Vec<String> = value.try_iter().ok()?.map(|key| key.to_string()).collect();
-        let hint = did_you_mean(name, &there).unwrap_or_else(|| {
-            let there = members(there.iter().map(String::as_str));
-            format!("write `| default('')` behind it if it may be missing; {there}")
-        });
+        let hint = match there.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            // Only a response whose bytes are no text is such an object.
+            ["$content-type", "$content"] => String::from(
+                "it is bytes that are not UTF-8, and its header names no other charset",
+            ),
+            _ => did_you_mean(name, &there).unwrap_or_else(|| {
+                let there = members(there.iter().map(String::as_str));
+                format!("write `| default('')` behind it if it may be missing; {there}")
+            }),
+        };
         let message = format!("`{at}` has no member `{name}`; {hint}");
         return Some((missing(Some((at.clone(), there))), message));
     }
