@@ -28,6 +28,12 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
         detail: matches!(args.output.output, Format::Table) && args.limit.limit().is_some(),
         ..ListFilter::default()
     };
+    if let (Some(since), Some(until)) = (filter.since, filter.until)
+        && since > until
+    {
+        let message = "no run can be in the time from --since to --until: --since is later";
+        return Err(Failure::Usage(message.to_owned()));
+    }
     let format = args.output.output;
     show(screen, format, args.watch.watch, async || {
         let alone = Cell::new(false);
@@ -92,8 +98,11 @@ pub fn statuses(words: &[String]) -> Result<Vec<StatusFilter<RunStatus>>, Failur
     words.iter().map(status).collect()
 }
 
-/// Returns what a run waits for: a signal or a time.
+/// Returns what a run waits for: a signal or a time. A paused run waits only for its resumption.
 fn next(row: &RunRow, now: Timestamp) -> String {
+    if row.summary.status == RunStatus::Paused {
+        return String::new();
+    }
     let waits = row.detail.waits_for.as_ref();
     let signal = waits.and_then(|doing| doing.signal.as_deref());
     let due = row.summary.next_due_at.map(|due| format::until(due, now));

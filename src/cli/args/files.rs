@@ -95,7 +95,7 @@ pub struct EvalArgs {
     pub condition: bool,
     /// Read one JSON object per line from standard input: `expr`, `template` or `cond`, and the
     /// keys of the context
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["expression", "context", "template", "condition"])]
     pub batch: bool,
     #[command(flatten)]
     pub output: Output,
