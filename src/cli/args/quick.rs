@@ -2,7 +2,6 @@
 
 use super::{DurationArg, HandlerArgs, Output};
 use clap::{Args, ValueEnum};
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// The interval between attempts.
@@ -275,12 +274,22 @@ pub fn is_stdout(to: &Path) -> bool {
 
 impl PaginateArgs {
     /// Returns the format of the rows.
-    pub fn row_format(&self) -> RowFormat {
-        let is_csv = |ending: &OsStr| ending.eq_ignore_ascii_case("csv");
-        match self.format {
-            Some(format) => format,
-            None if self.to.extension().is_some_and(is_csv) => RowFormat::Csv,
-            None => RowFormat::Ndjson,
+    ///
+    /// # Errors
+    /// A message about an ending that names a format which is not written.
+    pub fn row_format(&self) -> Result<RowFormat, String> {
+        let ending = self.to.extension().unwrap_or_default().to_string_lossy();
+        match (self.format, ending.to_lowercase().as_str()) {
+            (Some(format), _) => Ok(format),
+            (None, "csv") => Ok(RowFormat::Csv),
+            (None, "json") => Ok(RowFormat::Json),
+            (None, "gz" | "zst" | "bz2" | "xz" | "zip" | "tsv" | "parquet" | "xlsx") => {
+                Err(format!(
+                    "`--to` does not write `.{ending}`: the rows are ndjson, json or csv. Convert the output of \
+                     `--to -`, or name the format of the file with --format"
+                ))
+            }
+            (None, _) => Ok(RowFormat::Ndjson),
         }
     }
 

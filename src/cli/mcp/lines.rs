@@ -49,7 +49,8 @@ const TOOLS: [LineTool; 4] = [
             let Some(to) = args.to.to_str().filter(|_| args.to.is_absolute()) else {
                 return Err(String::from("`to` has to be an absolute path of a file"));
             };
-            oneliner::paginate_file(&args, to, args.times.unwrap_or_else(max_checks))
+            let to = oneliner::literal(to);
+            oneliner::paginate_file(&args, &to, args.times.unwrap_or_else(max_checks))
         },
     },
     LineTool {

@@ -3,7 +3,7 @@
 //! the only page really has no next page.
 
 use super::file::{LOOK_OUTPUTS, to_file_expression};
-use super::pages::{NextPage, Paging, SAME_PAGES};
+use super::pages::{IS_PAGE, NextPage, Paging, SAME_PAGES};
 use crate::cli::args::PaginateArgs;
 use serde_json::{Map, Value, json};
 
@@ -123,16 +123,14 @@ impl Total {
         }
     }
 
-    /// Returns the template that sets `variables.at.total` after a page.
-    /// `is_page` is a condition that holds if the answer is a page and not a refusal.
-    pub(super) fn expression(&self, is_page: Option<&str>) -> Value {
-        match (self, is_page) {
-            (Self::Ignored, _) => Value::Null,
-            (Self::Expression(total), _) => format!("{{{{ ({total}) | int }}}}").into(),
-            (Self::Usual, None) => format!("{{{{ {} }}}}", usual_total()).into(),
-            (Self::Usual, Some(is_page)) => {
+    /// Returns the template that sets `variables.at.total` after a page. A refusal does not change it.
+    pub(super) fn expression(&self) -> Value {
+        match self {
+            Self::Ignored => Value::Null,
+            Self::Expression(total) => format!("{{{{ ({total}) | int }}}}").into(),
+            Self::Usual => {
                 let total = usual_total();
-                format!("{{{{ ({total}) if {is_page} else variables.at.total }}}}").into()
+                format!("{{{{ ({total}) if {IS_PAGE} else variables.at.total }}}}").into()
             }
         }
     }
@@ -308,6 +306,23 @@ pub(super) fn misspelt_next(next: &NextPage, given: &str) -> Option<(String, Val
         },
     });
     Some(("check_next".to_owned(), check))
+}
+
+/// Returns an action after the last page that detects a header `Link` with a next page that cannot be read.
+pub(super) fn unreadable_link(next: &NextPage) -> Option<(String, Value)> {
+    if *next != NextPage::Link {
+        return None;
+    }
+    let text = format!("({LOOK_OUTPUTS}.headers.link | default(''))");
+    let plain = format!("{text} | lower | replace(' ', '') | replace('\"', '')");
+    let condition = format!(
+        "'rel=next' in ({plain}) and not ({LOOK_OUTPUTS}.get('links') or {{}}).get('next')"
+    );
+    let message = format!(
+        "the header `Link` of the last page names a next page, and cannot be read: {{{{ {text} }}}}"
+    );
+    let check = fail_if("link_is_invalid", &condition, &message);
+    Some(("check_link".to_owned(), check))
 }
 
 /// Returns the condition that holds if the last member of a path is missing and not just null.

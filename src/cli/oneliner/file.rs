@@ -49,7 +49,19 @@ pub(in crate::cli) fn with_line_expressions(is_line: bool, message: &str) -> Str
         .replace("`rows` must be a list, not ", ITEMS_MUST_BE_A_LIST)
         .replace("`page` must be a string, not ", NEXT_MUST_BE_AN_ADDRESS)
         .replace(": `saveTo` writes it to a file", LARGER_BODY);
-    without_next_number(&without_expected_page(&without_page_check(message)))
+    let message = without_expected_page(&without_page_check(message));
+    without_total(&without_next_number(&message))
+}
+
+/// Replaces the generated template of the total by `--total`.
+fn without_total(message: &str) -> String {
+    let replaced = message
+        .split_once("undefined value in `{{ (")
+        .and_then(|(before, template)| {
+            let (total, after) = template.split_once(") | int }}`")?;
+            Some(format!("{before}`--total {total}` has no value{after}"))
+        });
+    replaced.unwrap_or_else(|| message.to_owned())
 }
 
 /// Replaces the generated template of the next page by the expression of `--total`, which is a part of it.
@@ -382,10 +394,10 @@ fn command(words: &[String], check: bool) -> Map<String, Value> {
 }
 
 pub(super) fn check_scheme(url: &str) -> Result<(), String> {
-    match ["http://", "https://"]
-        .iter()
-        .any(|scheme| url.starts_with(scheme))
-    {
+    match ["http://", "https://"].iter().any(|scheme| {
+        let start = url.get(..scheme.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    }) {
         true => Ok(()),
         false => Err(format!(
             "`{url}` is not a valid URL: it must begin with http:// or https://"
@@ -463,7 +475,7 @@ fn without_expressions(value: Value) -> Value {
 }
 
 /// Returns a text in a form that is not evaluated as an expression. Only `${secret:NAME}` still has an effect.
-pub(super) fn literal(text: &str) -> String {
+pub(in crate::cli) fn literal(text: &str) -> String {
     if text.contains("{{") || text.contains("{%") {
         // In a raw block, `@{` would still be an expression, and `{% endraw` would end the block.
         if text.contains("@{") || text.contains("{% endraw") {

@@ -9,7 +9,7 @@ mod operation;
 mod pages;
 mod rows;
 
-pub(super) use file::{is_line, with_line_expressions};
+pub(super) use file::{is_line, literal, with_line_expressions};
 
 use file::{NAMES_OF_COMMAND, NAMES_OF_REQUEST};
 
@@ -45,6 +45,7 @@ const WORDS: usize = 40;
 const MAX_NUMBER: u64 = 1 << 53;
 
 pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Exit, Failure> {
+    check_command(&args.command)?;
     let times = max_checks(global, args.times);
     let LineFile { name, made } = poll_file(args, times).map_err(Failure::Usage)?;
     warn_of_secrets(screen, &args.request.header, args.url.as_deref());
@@ -65,6 +66,18 @@ pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Ex
     match run {
         Some(run) => exit_of_poll(global, screen, &run, exit).await,
         None => Ok(exit),
+    }
+}
+
+/// Refuses a whole line for the shell in the place of a program.
+fn check_command(command: &[String]) -> Result<(), Failure> {
+    match command {
+        [line] if line.trim().contains(' ') && !Path::new(line).exists() => {
+            Err(Failure::Usage(format!(
+                "`{line}` is not a program: write its words without quotes, or a line for the shell as sh -c '…'"
+            )))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -103,6 +116,7 @@ async fn has_used_attempts(
 }
 
 pub async fn attempt(global: &Global, screen: Screen, args: &TryArgs) -> Result<Exit, Failure> {
+    check_command(&args.command)?;
     let LineFile { name, made } = try_file(args);
     let maximums = maximums(args.times, args.timeout);
     let line = Line {
@@ -301,7 +315,7 @@ fn rows_path(global: &Global, to: &Path) -> Result<String, Failure> {
         return rows::path(global);
     }
     writable(to, global.server.is_some()).map_err(Failure::Usage)?;
-    Ok(to.display().to_string())
+    Ok(literal(&to.display().to_string()))
 }
 
 /// Returns the maximum number of checks of a line. This is `given`, or else the maximum number of iterations of a loop,

@@ -1,7 +1,7 @@
 //! The workflow file of `paginate`.
 //! A "line" is the command line of `paginate`, and a "row" is an item of a page.
 
-use super::complete::{Total, missing_member, misspelt_next};
+use super::complete::{Total, missing_member, misspelt_next, unreadable_link};
 use super::file::{
     LOOK_OUTPUTS, OUTPUT_NAMES, delay, duration_text, literal, reads_members, request,
     to_file_expression,
@@ -43,7 +43,7 @@ const RETRIES: u64 = 10;
 /// further rows.
 pub(super) const SAME_PAGES: u64 = 3;
 
-/// Makes the workflow file for a line. The rows are written to the file `to`.
+/// Makes the workflow file for a line. The rows are written to the file `to`, a path as the workflow file contains it.
 pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, String> {
     if args.items.starts_with('@') {
         let message = "`--items` is an expression without `@`, such as body.items";
@@ -72,39 +72,32 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
     let total = Total::of(args, &paging)?;
     // Some servers refuse the number of a page after the last one. So a refusal may be the end of the pages.
     let is_numbered = matches!(paging.next, NextPage::Page | NextPage::Offset);
-    let is_page = (is_numbered && !matches!(total, Total::Expression(_))).then_some(IS_PAGE);
-    let (items, all) = match is_page {
-        None => (items, all),
-        Some(is_page) => [items, all]
-            .map(|rows| format!("(({rows}) if {is_page} else [])"))
-            .into(),
-    };
+    let refusal_ends = is_numbered && !matches!(total, Total::Expression(_));
     let reads = reads_members(&items)
         || matches!(&paging.next, NextPage::Expression(it) if reads_members(it));
-    if is_page.is_some() || reads {
-        let answer = format!("{LOOK_OUTPUTS}.body");
-        // A text has no members. So if members are read, an answer that is a text counts as failed.
-        let is_text = if reads {
-            format!("{answer} is string or ")
-        } else {
-            String::new()
-        };
-        // An error that is reported with the status 200 has no rows, and counts as failed.
-        // Neither does an answer without a body, unless its status says so.
-        let is_empty = match is_page {
-            None => String::new(),
-            Some(_) => format!("({answer} is none and {LOOK_OUTPUTS}.statusCode != 204) or "),
-        };
-        let failed = format!(
-            "{is_empty}{is_text}{answer} is mapping and ({answer}.get('error') or {answer}.get('errors')) and {no_rows}"
-        );
-        let page = format!("{LOOK_OUTPUTS}.statusCode < 400 and not ({failed})");
-        let expected = match is_page {
-            None => page,
-            Some(_) => format!("({page}) or {LOOK_OUTPUTS}.statusCode >= 400"),
-        };
-        get.insert("expect".to_owned(), expected.into());
-    }
+    let answer = format!("{LOOK_OUTPUTS}.body");
+    // A text has no members, and is no list of rows. So an answer that is a text counts as failed.
+    let is_text = match reads || all == answer {
+        true => format!("{answer} is string or "),
+        false => String::new(),
+    };
+    let [items, all] = [items, all].map(|rows| format!("(({rows}) if {IS_PAGE} else [])"));
+    // An answer without a body counts as failed, unless its status says so: at the end of numbered pages, or at the
+    // first page. A next page to which an earlier one leads has a body.
+    let may_be_empty = match is_numbered {
+        true => format!("{LOOK_OUTPUTS}.statusCode == 204"),
+        false => format!("{LOOK_OUTPUTS}.statusCode == 204 and variables.at.page_number == 0"),
+    };
+    // So does an error that is reported with the status 200, and has no rows.
+    let failed = format!(
+        "({answer} is none and not ({may_be_empty})) or {is_text}{answer} is mapping and ({answer}.get('error') or {answer}.get('errors')) and {no_rows}"
+    );
+    let page = format!("{LOOK_OUTPUTS}.statusCode < 400 and not ({failed})");
+    let expected = match refusal_ends {
+        false => page,
+        true => format!("({page}) or {LOOK_OUTPUTS}.statusCode >= 400"),
+    };
+    get.insert("expect".to_owned(), expected.into());
     let rows = count(&all);
     let seen = match filter {
         true => format!("([{rows}, {}] | max)", count(&items)),
@@ -138,7 +131,7 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
         "next": next,
         "rows": written,
         "seen": format!("{{{{ variables.at.seen + {seen} }}}}"),
-        "total": total.expression(is_page),
+        "total": total.expression(),
         "page_number": "{{ variables.at.page_number + 1 }}",
         "here": format!("{{{{ {rows} }}}}"),
     });
@@ -161,7 +154,7 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
     variables.insert("at".to_owned(), at);
     let goes = "@variables('at').next";
     if let Some(inputs) = get.get_mut("inputs").and_then(Value::as_object_mut) {
-        if is_page.is_some() {
+        if refusal_ends {
             inputs.insert("check".to_owned(), NO_PAGE.into());
         }
         // An expression with `fromjson` parses a text itself, so the body must stay a text.
@@ -223,15 +216,14 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
     let mut actions = Map::new();
     actions.insert("pages".to_owned(), pages);
     actions.extend(misspelt_next(&paging.next, &args.next));
+    actions.extend(unreadable_link(&paging.next));
     actions.extend(total.check());
     let mut outputs = json!({
         "file": to,
         "pages": "@outputs('pages')?['iterations']",
         "rows": "@variables('at').rows",
     });
-    if is_page.is_some()
-        && let Some(outputs) = outputs.as_object_mut()
-    {
+    if refusal_ends && let Some(outputs) = outputs.as_object_mut() {
         outputs.insert(
             LAST_STATUS.to_owned(),
             format!("{{{{ {LOOK_OUTPUTS}.statusCode }}}}").into(),
@@ -256,7 +248,7 @@ fn append_inputs(args: &PaginateArgs, to: &str, items: &str) -> Result<Value, St
         ("rows".to_owned(), format!("{{{{ {items} }}}}").into()),
         ("replace".to_owned(), true.into()),
     ]);
-    let format = args.row_format();
+    let format = args.row_format()?;
     if format != RowFormat::Ndjson {
         inputs.insert("format".to_owned(), format.as_str().into());
     }

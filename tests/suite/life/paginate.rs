@@ -48,15 +48,15 @@ pub(super) fn serve(
     (base, requested)
 }
 
-fn rows(ids: impl Iterator<Item = usize>) -> Vec<Value> {
+pub(super) fn rows(ids: impl Iterator<Item = usize>) -> Vec<Value> {
     ids.map(|id| json!({ "id": id })).collect()
 }
 
-fn lines(ids: impl Iterator<Item = usize>) -> String {
+pub(super) fn lines(ids: impl Iterator<Item = usize>) -> String {
     ids.map(|id| format!("{{\"id\":{id}}}\n")).collect()
 }
 
-fn number(path: &str, name: &str) -> Option<usize> {
+pub(super) fn number(path: &str, name: &str) -> Option<usize> {
     let (_, rest) = path.split_once(&format!("{name}="))?;
     rest.split('&').next()?.parse().ok()
 }

@@ -31,7 +31,7 @@ fn parse_value(text: &str) -> Vec<(String, Vec<String>)> {
             let relations = split(parameters, ';').into_iter().find_map(|parameter| {
                 let (name, value) = parameter.split_once('=')?;
                 let is_relation = name.trim().eq_ignore_ascii_case("rel");
-                is_relation.then(|| value.trim().trim_matches('"'))
+                is_relation.then(|| value.trim().trim_matches(['"', '\'']))
             })?;
             // Relations are compared without regard to case (RFC 8288, 2.1.1), so convert them to lower case.
             let relations = relations.split_whitespace();
@@ -89,6 +89,15 @@ mod tests {
                 "<x>;rel=first"
             ]),
             r#"{"first":"https://api.test/v1/items?page=1","prev":"https://api.test/v1/items?page=1"}"#
+        );
+    }
+
+    /// Single quotes are no quotes in RFC 8288, but some servers write them.
+    #[test]
+    fn a_relation_may_have_single_quotes() {
+        assert_eq!(
+            links(&["<?page=3>; rel='next'"]),
+            r#"{"next":"https://api.test/v1/items?page=3"}"#
         );
     }
 

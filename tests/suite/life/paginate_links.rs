@@ -1,0 +1,96 @@
+//! `windlass paginate` with pages that lead to each other, and the file that it writes.
+
+use crate::life::first_use::Folder;
+use crate::life::paginate::{Answer, lines, number, rows, serve};
+use serde_json::{Value, json};
+
+/// Four pages that a header `Link` leads through, in this form.
+fn linked(path: &str, link: impl Fn(usize) -> String) -> Answer {
+    let page = number(path, "page").unwrap_or(1);
+    let links = (page < 4).then(|| ("link", link(page + 1)));
+    let rows = rows(page - 1..page);
+    (200, links.into_iter().collect(), json!(rows))
+}
+
+fn usual(page: usize) -> String {
+    format!("</?page={page}>; rel=\"next\"")
+}
+
+/// A proxy that has lost its server may answer without a body and without a link. That is no last page.
+#[test]
+fn an_answer_without_a_body_is_requested_again() {
+    for next in ["link", "headers['x-next']"] {
+        let folder = Folder::new();
+        let mut was_empty = false;
+        let (base, _) = serve(move |path| {
+            if path.ends_with("page=2") && !std::mem::replace(&mut was_empty, true) {
+                return (200, vec![], json!(null));
+            }
+            let (status, mut headers, body) = linked(path, usual);
+            if !headers.is_empty() {
+                let page = number(path, "page").unwrap_or(1) + 1;
+                headers.push(("x-next", format!("?page={page}")));
+            }
+            (status, headers, body)
+        });
+        let line = ["paginate", &base, "--next", next, "--to", "rows"];
+        let again = "an attempt failed: the answer is not a page: null";
+        folder.run(&line).left(0, &[again]);
+        assert_eq!(folder.read("rows"), lines(0..4), "{next}");
+    }
+}
+
+#[test]
+fn a_first_page_may_have_the_status_204() {
+    let (base, _) = serve(|_| (204, vec![], json!(null)));
+    for items in ["body", "body.items"] {
+        let folder = Folder::new();
+        let line = ["paginate", &base, "--items", items, "--to", "rows"];
+        folder.run(&line).left(0, &[]);
+        assert_eq!(folder.read("rows"), "", "{items}");
+    }
+}
+
+#[test]
+fn a_link_in_another_form_is_read_or_named() {
+    let folder = Folder::new();
+    let (base, _) = serve(|path| linked(path, |page| format!("</?page={page}>; rel='next'")));
+    folder
+        .run(&["paginate", &base, "--to", "rows"])
+        .left(0, &[]);
+    assert_eq!(folder.read("rows"), lines(0..4));
+    let folder = Folder::new();
+    let (base, _) = serve(|path| linked(path, |page| format!("/?page={page}; rel=\"next\"")));
+    let named = "names a next page, and cannot be read: /?page=2; rel=\"next\"";
+    folder
+        .run(&["paginate", &base, "--to", "rows"])
+        .left(1, &[named]);
+}
+
+#[test]
+fn the_name_of_the_file_decides_its_format_and_is_no_template() {
+    let folder = Folder::new();
+    let (base, _) = serve(|path| linked(path, usual));
+    folder
+        .run(&["paginate", &base, "--to", "all.json"])
+        .left(0, &[]);
+    let all: Value = serde_json::from_str(&folder.read("all.json")).unwrap();
+    assert_eq!(all, json!(rows(0..4)));
+    let refused = "`--to` does not write `.gz`";
+    folder
+        .run(&["paginate", &base, "--to", "all.ndjson.gz"])
+        .left(2, &[refused]);
+    let name = "{{ 1 + 1 }}.ndjson";
+    folder.run(&["paginate", &base, "--to", name]).left(0, &[]);
+    assert_eq!(folder.read(name), lines(0..4));
+}
+
+#[test]
+fn a_total_without_a_value_is_named() {
+    let folder = Folder::new();
+    let (base, _) = serve(|_| (200, vec![], json!({ "items": rows(0..1) })));
+    let mut line = vec!["paginate", &base, "--total", "body.tot"];
+    line.extend(["--items", "body.items", "--to", "rows"]);
+    let named = "`--total body.tot` has no value";
+    folder.run(&line).left(1, &[named]);
+}
