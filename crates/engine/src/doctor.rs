@@ -17,7 +17,7 @@ use windlass_store::{DiskStore, IntegrityReport, StoreError};
 /// Returns [`EngineError::NoStore`], or store errors: the store is locked, not of this program, or on a full disk.
 pub fn examine(dir: impl AsRef<Path>) -> Result<StoreReport, EngineError> {
     let dir = existing(dir.as_ref())?;
-    match windlass_store::open(dir, None).and_then(|store| store.check()) {
+    match windlass_store::open_to_examine(dir).and_then(|store| store.check()) {
         Ok(found) => Ok(StoreReport {
             runs: found.whole,
             unreadable: unreadable(found),
@@ -76,7 +76,7 @@ pub fn raw(
             error: row.error,
         });
     };
-    match windlass_store::open(dir, None) {
+    match windlass_store::open_to_examine(dir) {
         Ok(store) => store.raw(run, &mut report)?,
         Err(StoreError::Corrupt { .. } | StoreError::Io(_) | StoreError::Unopened { .. }) => {
             windlass_store::dump_damaged(dir)?.raw(run, &mut report)?;

@@ -35,8 +35,9 @@ use std::time::Duration;
 const MAX_ATTEMPTS: u32 = 1_000;
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// If the batch has more bytes than this, it is applied.
-const FULL: usize = 1 << 20;
+/// If the batch has more bytes than this, it is applied. If a batch of a copy is damaged, a repair loses at most this
+/// batch.
+const FULL: usize = 64 << 10;
 
 /// A copy is made durable in steps of this many bytes, so that the disk can sync commits in between.
 const STEP: usize = 4 << 20;
@@ -89,11 +90,14 @@ impl<K: Kv> Rows<K> {
             unsynced: 0,
         };
         copy.batch.put_keys(&T::padding_rows());
+        let (root_key, mut root) = ([Family::Root.byte()], None);
         let (mut range, mut is_done) = (prefixed(&[]), false);
         while !is_done {
             let (found, end) = self.slice(&range)?;
             for (key, value) in snapshot.rows(found, end.as_deref())? {
-                if is_copied(&key) {
+                if key == root_key {
+                    root = Some(value);
+                } else if is_copied(&key) {
                     copy.batch.copy(&key, &value);
                     copy.flush(FULL)?;
                 }
@@ -102,6 +106,10 @@ impl<K: Kv> Rows<K> {
             range.0 = end.map_or(range.0, Bound::Excluded);
         }
         drop(snapshot);
+        // The last row of a copy is its root, as in a group: then a copy without its end is noticed.
+        if let Some(root) = root {
+            copy.batch.copy(&root_key, &root);
+        }
         copy.flush(0)?;
         into.sync(group)?;
         Ok(())

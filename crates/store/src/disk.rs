@@ -147,9 +147,22 @@ pub fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
     match StoreKind::of(dir).unwrap_or_default() {
         StoreKind::Sled => super::sled::open_for_inspection(dir),
         #[cfg(feature = "fjall")]
-        StoreKind::Fjall => super::fjall::open_for_inspection(dir),
+        StoreKind::Fjall => Ok(Arc::new(super::fjall::open_for_inspection(dir)?)),
         #[cfg(not(feature = "fjall"))]
         StoreKind::Fjall => Err(unsupported_backend(dir)),
+    }
+}
+
+/// Opens the store of a state directory to read all of it. Of a fjall store, opens a copy, because fjall writes when it
+/// opens a database.
+///
+/// # Errors
+/// The errors of [`open`].
+pub fn open_to_examine(dir: &Path) -> Result<Arc<dyn DiskStore>, StoreError> {
+    match StoreKind::of(dir) {
+        #[cfg(feature = "fjall")]
+        Some(StoreKind::Fjall) => Ok(Arc::new(super::fjall::open_for_inspection(dir)?)),
+        _ => open(dir, None),
     }
 }
 

@@ -7,8 +7,9 @@ use crate::serve::{COUNT, SLEEP, Server};
 use crate::store::damage::copy;
 use crate::support::kind;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use windlass_store::StoreKind;
 
@@ -165,6 +166,72 @@ fn a_copy_is_restored_and_replaces_only_what_is_named() {
     );
     assert!(!stderr.contains("--state"), "{stderr}");
     assert_eq!(missing.status.code(), Some(2), "{missing:?}");
+}
+
+/// All files of a folder, with their content.
+fn content(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let paths = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let of_one = |path: PathBuf| match path.is_dir() {
+        true => content(&path),
+        false => BTreeMap::from([(path.clone(), fs::read(path).unwrap())]),
+    };
+    paths.flat_map(of_one).collect()
+}
+
+/// fjall writes when it opens a database, and truncates a damaged journal.
+#[test]
+fn a_command_that_only_reads_leaves_a_migrated_store_and_its_copies_as_they_are() {
+    // With four commits each, some rows are in tables.
+    for commits in [4, 1] {
+        let place = Place::new();
+        fill(&place.state(), 60, commits);
+        let migrated = place.run(&["migrate", "--to", "fjall"]);
+        assert_eq!(migrated.status.code(), Some(0), "{migrated:?}");
+        let dest = place.dir.path().join("backup");
+        let made = place.run(&["backup", dest.to_str().unwrap()]);
+        assert_eq!(made.status.code(), Some(0), "{made:?}");
+        read_only(&dest, 0);
+        if commits == 4 {
+            continue;
+        }
+        let journal = dest.join("store/fjall/0.jnl");
+        let whole = fs::read(&journal).unwrap();
+        let end = whole.iter().rposition(|byte| *byte != 0).unwrap();
+        for damaged in [40, end / 2, end - 2] {
+            let mut bytes = whole.clone();
+            bytes[damaged] ^= 4;
+            fs::write(&journal, bytes).unwrap();
+            read_only(&dest, 8);
+        }
+        let repaired = at(&dest, &["doctor", "--repair", "-o", "json"]);
+        let repaired: Value = serde_json::from_slice(&repaired.stdout).unwrap();
+        // The damage is in the last rows.
+        assert!(runs(&dest).len() > 55, "{repaired}");
+    }
+}
+
+/// All commands that only read end with this code and change no file.
+fn read_only(dest: &Path, code: i32) {
+    let before = content(dest);
+    let restored = tempfile::tempdir().unwrap();
+    let source = dest.to_str().unwrap();
+    for (state, args) in [
+        (dest, &["list"][..]),
+        (dest, &["status", "run-1"]),
+        (dest, &["dump"]),
+        (dest, &["dump", "--raw"]),
+        (dest, &["doctor"]),
+        (restored.path(), &["restore", source]),
+    ] {
+        let output = at(state, args);
+        // `--raw` shows what can be read.
+        let raw = args.contains(&"--raw");
+        let ended = output.status.code();
+        assert!(raw || ended == Some(code), "{args:?}: {output:?}");
+        assert!(content(dest) == before, "{args:?}");
+    }
 }
 
 #[test]

@@ -287,49 +287,83 @@ fn batches(bytes: &[u8]) -> (Vec<Batch<'_>>, Option<u64>) {
 /// Returns the number of the group (writes of several commits together) that a batch contains.
 fn group(batch: &Batch<'_>) -> Option<u64> {
     let key = [Family::Root.byte()];
-    let row = batch.items().find(|(found, _)| *found == key)?.1?;
-    let body = codec::check(&key, row).ok()?.body;
+    group_of(batch.items().find(|(found, _)| *found == key)?.1?)
+}
+
+/// Returns the number of the group in a root row.
+fn group_of(row: &[u8]) -> Option<u64> {
+    let body = codec::check(&[Family::Root.byte()], row).ok()?.body;
     let root: Root = codec::decode(row.get(body)?).ok()?;
     Some(root.group)
 }
 
-/// Prepares the journals of a store before fjall opens them. fjall treats damage in a journal as the journal's end. So
-/// if fjall would lose acknowledged groups, this refuses the store.
+/// The journals of a store, and what was read of each.
+struct Journals {
+    paths: BTreeMap<u64, PathBuf>,
+    bytes: Vec<Vec<u8>>,
+}
+
+impl Journals {
+    fn read(path: &Path) -> Result<Self, StoreError> {
+        let folder = path.join(FJALL);
+        let paths = numbered_journals(&folder).map_err(missing)?;
+        let mut all = paths.values();
+        all.try_for_each(|journal| check_plain(&folder, journal))?;
+        let bytes: io::Result<_> = paths.values().map(|path| read_written(path)).collect();
+        let bytes = bytes.map_err(StoreError::Io)?;
+        Ok(Self { paths, bytes })
+    }
+
+    /// Returns the last journal, the complete batches of all journals, and the offset of an incomplete batch at the end
+    /// of the last journal. Refuses the journals if fjall would lose acknowledged groups: it treats damage in a journal
+    /// as the journal's end.
+    fn check(&self, path: &Path) -> Result<(&Path, Vec<Batch<'_>>, Option<u64>), StoreError> {
+        let acknowledged = read_watermark(path)?;
+        let Some(active) = self.paths.values().next_back() else {
+            return Err(corrupt("its journal is missing"));
+        };
+        let (mut found, mut torn) = (Vec::new(), None);
+        for bytes in &self.bytes {
+            // Only the last journal may have an incomplete end. This one is after an incomplete end.
+            if torn.is_some() {
+                return Err(corrupt("a journal of it cannot be read to its end"));
+            }
+            let (whole, end) = batches(bytes);
+            found.extend(whole);
+            torn = end;
+        }
+        // If no journal contains a group, the last group is in a table, or in an incomplete batch.
+        let last = match found.iter().rev().find_map(group) {
+            None if torn.is_some() => {
+                let row = tables::newest(path, &[Family::Root.byte()])?;
+                Some(row.and_then(|row| group_of(&row)).unwrap_or(0))
+            }
+            last => last,
+        };
+        match last.and_then(|last| ends_too_early(acknowledged, last)) {
+            Some(error) => Err(error),
+            None => Ok((active, found, torn)),
+        }
+    }
+}
+
+/// Refuses the journals of a store if fjall would lose acknowledged groups. Changes nothing.
+pub(super) fn check_journals(path: &Path) -> Result<(), StoreError> {
+    Journals::read(path)?.check(path).map(drop)
+}
+
+/// Prepares the journals of a store before fjall opens them. Refuses them as [`check_journals`] does.
 /// This also truncates an incomplete end, because fjall cannot open every incomplete end that a full disk leaves. It
 /// also removes batches that are already in tables.
 pub(super) fn prepare_journals(path: &Path) -> Result<(), StoreError> {
-    let acknowledged = read_watermark(path)?;
-    let folder = path.join(FJALL);
-    let journals = numbered_journals(&folder).map_err(missing)?;
-    let mut paths = journals.values();
-    paths.try_for_each(|journal| check_plain(&folder, journal))?;
-    let Some(active) = journals.values().next_back() else {
-        return Err(corrupt("its journal is missing"));
-    };
-    let read: io::Result<Vec<_>> = journals.values().map(|path| read_written(path)).collect();
-    let read = read.map_err(StoreError::Io)?;
-    let (mut found, mut torn) = (Vec::new(), None);
-    for bytes in &read {
-        // Only the last journal may have an incomplete end. This one is after an incomplete end.
-        if torn.is_some() {
-            return Err(corrupt("a journal of it cannot be read to its end"));
-        }
-        let (whole, end) = batches(bytes);
-        found.extend(whole);
-        torn = end;
-    }
-    // If no journal contains a group, the last group is in a table, and nothing can be checked here.
-    if let Some(last) = found.iter().rev().find_map(group)
-        && let Some(error) = ends_too_early(acknowledged, last)
-    {
-        return Err(error);
-    }
+    let journals = Journals::read(path)?;
+    let (active, found, torn) = journals.check(path)?;
     if let Some(end) = torn {
         cut(active, end).map_err(StoreError::Io)?;
     }
     // This may fail because the disk is full. Then fjall reads the whole journals. fjall itself reports any other error
     // when it opens.
-    if let Err(error) = drop_batches_in_tables(&folder, &found, &journals) {
+    if let Err(error) = drop_batches_in_tables(&path.join(FJALL), &found, &journals.paths) {
         tracing::debug!(%error, "the journal contains rows of tables");
     }
     Ok(())

@@ -19,7 +19,7 @@ mod scratch;
 mod tables;
 
 use self::archive::check_archives;
-use self::journal::{ActiveJournal, prepare_journals};
+use self::journal::{ActiveJournal, check_journals, prepare_journals};
 use self::scratch::Scratch;
 use crate::creation_lock::{CreationLock, lock, locked};
 use crate::directory::{
@@ -32,7 +32,7 @@ use crate::kv::{GuardedIter, Kv, KvError, KvRow, Range, guard};
 use crate::rows::Rows;
 use crate::watermark::{MARK, Watermark, read_watermark};
 use crate::write_batch::WriteBatch;
-use crate::{MemoryStore, Store, StoreError};
+use crate::{MemoryStore, StoreError};
 use fjall::compaction::Leveled;
 use fjall::{Database, Guard, Keyspace, KeyspaceCreateOptions, KvPair, PersistMode, Slice};
 use nix::fcntl::FlockArg;
@@ -360,33 +360,30 @@ impl Kv for Fjall {
     }
 }
 
-/// Opens the store of a state directory for inspection. If the store's directory is not writable, opens a copy of the
-/// store.
+/// Opens a temporary copy of the store of a state directory that no process owns.
 ///
 /// # Errors
 /// The errors of [`FjallStore::open_with`].
-pub(super) fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
-    match FjallStore::open_with(dir, StoreOptions::default()) {
-        Ok(store) => Ok(Arc::new(store)),
-        // The disk is full or read-only, or another user owns the store.
-        Err(error @ (StoreError::Io(_) | StoreError::Unopened { .. })) => match copied(dir) {
-            Ok(store) => Ok(Arc::new(store)),
-            Err(damaged @ StoreError::Corrupt { .. }) => Err(damaged),
-            Err(_) => Err(error),
-        },
-        Err(error) => Err(error),
-    }
+pub(super) fn open_for_inspection(dir: &Path) -> Result<FjallStore, StoreError> {
+    let (name, path) = (dir.display().to_string(), dir.join(DIRECTORY));
+    let unowned = lock(dir, &path, FlockArg::LockSharedNonblock);
+    let _unowned = unowned.map_err(|error| path_error(error, &name))?;
+    copied(dir)
 }
 
-/// Opens a temporary copy of the store in a state directory. The copy is removed when the store is closed.
+/// Opens a temporary copy of the store in a state directory. The copy is removed when the store is closed. The store is
+/// checked first, because fjall would truncate the copy of a damaged journal.
 fn copied(dir: &Path) -> Result<FjallStore, StoreError> {
-    let scratch = Scratch::copy_store(&dir.join(DIRECTORY)).map_err(StoreError::Io)?;
-    let at = scratch.path().to_owned();
-    prepare_journals(&at.join(DIRECTORY))?;
-    check_archives(&at.join(DIRECTORY).join(FJALL))?;
+    let path = dir.join(DIRECTORY);
+    check_journals(&path)?;
+    check_archives(&path.join(FJALL))?;
+    let scratch = Scratch::copy_store(dir).map_err(StoreError::Io)?;
+    let (at, name) = (scratch.path().to_owned(), dir.display().to_string());
+    let path = at.join(DIRECTORY);
+    prepare_journals(&path)?;
     let options = StoreOptions::default();
-    let name = dir.display().to_string();
-    let opened = OpenedFjall::open(&at, options, &name)?;
+    // Not with `open`, which changes the modes of files: the tables may be those of the store.
+    let opened = OpenedFjall::at(&path, options, || Watermark::open(&path), &name)?;
     let mut database = Fjall::of(opened, &at, options, &name)?;
     database._scratch = Some(scratch);
     FjallStore::recover(database, options.retention, &name)

@@ -1,7 +1,9 @@
-//! A temporary copy of a database's files. fjall writes when it opens a database, so a database in a read-only
-//! directory is read from a copy.
+//! A temporary copy of a database's files. fjall writes when it opens a database, so a command that only reads uses a
+//! copy. The copy is next to the store if possible. There it needs little space: fjall never changes a table, so a table
+//! is a hard link.
 
-use crate::directory::{DIRECTORY, create_directories, files, written_bytes};
+use super::TABLES_FOLDER;
+use crate::directory::{DIRECTORY, create_directories, files, fresh_store_path, written_bytes};
 use nix::unistd::Pid;
 use std::env::temp_dir;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -17,20 +19,35 @@ const NAME: &str = "windlass-copy-";
 pub(super) struct Scratch(TempDir);
 
 impl Scratch {
-    /// Creates a state directory that contains a copy of a store.
-    pub fn copy_store(store: &Path) -> io::Result<Self> {
+    /// Creates a state directory that contains a copy of a state directory's store.
+    pub fn copy_store(dir: &Path) -> io::Result<Self> {
         remove_left();
+        let near = fresh_store_path(dir)
+            .file_name()
+            .map(|name| name.display().to_string());
+        let near = format!("{}-", near.unwrap_or_default());
+        // Next to the store may be no permission or no space.
+        Self::copy_into(dir, dir, &near)
+            .or_else(|_| Self::copy_into(dir, &temp_dir(), &format!("{NAME}{}-", Pid::this())))
+    }
+
+    fn copy_into(dir: &Path, place: &Path, prefix: &str) -> io::Result<Self> {
+        let store = dir.join(DIRECTORY);
         // The name is not predictable, because other users may write to this folder, too.
         let scratch = tempfile::Builder::new()
-            .prefix(&format!("{NAME}{}-", Pid::this()))
+            .prefix(prefix)
             .permissions(Permissions::from_mode(0o700))
-            .tempdir()?;
+            .tempdir_in(place)?;
         let to = scratch.path().join(DIRECTORY);
-        for file in files(store)? {
-            let inside = file.strip_prefix(store).map_err(io::Error::other)?;
+        for file in files(&store)? {
+            let inside = file.strip_prefix(&store).map_err(io::Error::other)?;
             let copy = to.join(inside);
-            create_directories(copy.parent().unwrap_or(&to))?;
-            copy_file(&file, &copy)?;
+            let folder = copy.parent().unwrap_or(&to);
+            create_directories(folder)?;
+            let is_table = folder.ends_with(TABLES_FOLDER);
+            if !is_table || fs::hard_link(&file, &copy).is_err() {
+                copy_file(&file, &copy)?;
+            }
         }
         Ok(Self(scratch))
     }

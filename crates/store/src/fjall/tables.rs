@@ -7,7 +7,7 @@ use crate::StoreError;
 use crate::integrity::IntegrityReport;
 use crate::kv::{KvError, guard};
 use crate::rows::corrupt;
-use lsm_tree::{Cache, Checksum, InternalValue, Table};
+use lsm_tree::{Cache, Checksum, InternalValue, Table, UserKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read};
@@ -50,6 +50,19 @@ pub(super) fn read(store: &Path, rows: &mut Versions, report: &mut IntegrityRepo
         }
     }
     whole.then_some(last)
+}
+
+/// Returns the newest row of a key in the tables.
+pub(super) fn newest(store: &Path, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+    let folder = store.join(FJALL).join(TABLES_FOLDER);
+    let mut rows = Versions::new();
+    for table in listed(&folder)? {
+        let table = open(&folder.join(table.to_string()))?;
+        let key = UserKey::from(key);
+        let mut found = guard(|| Ok::<_, fjall::Error>(table.range(key.clone()..=key)))?;
+        while step(&mut rows, &mut || found.next())? {}
+    }
+    Ok(rows.remove(key).and_then(|(_, row)| row))
 }
 
 /// Returns the numbers of the tables that the database uses. A killed process may have left other tables.
@@ -104,9 +117,7 @@ fn found(folder: &Path) -> BTreeSet<u64> {
     entries.filter_map(number).collect()
 }
 
-/// Adds the rows of a table. Reads from both ends, so that only the rows at an unreadable place in the middle are lost.
-/// Returns the table's last sequence number.
-fn one(path: &Path, rows: &mut Versions) -> Result<u64, KvError> {
+fn open(path: &Path) -> Result<Table, KvError> {
     if !fs::symlink_metadata(path)?.is_file() {
         return Err(KvError::Corrupt(String::from("it is not a regular file")));
     }
@@ -115,23 +126,34 @@ fn one(path: &Path, rows: &mut Versions) -> Result<u64, KvError> {
     }
     let cache = Arc::new(Cache::with_capacity_bytes(CACHE));
     let (checksum, numbers) = (Checksum::from_raw(0), 0);
-    let table = guard(|| {
+    guard(|| {
         Table::recover(path.into(), checksum, numbers, 0, cache, None, false, true)
             .map_err(fjall::Error::from)
-    })?;
-    let mut step = |next: &mut dyn FnMut() -> Option<lsm_tree::Result<InternalValue>>| {
-        let row = guard(|| next().transpose().map_err(fjall::Error::from))?;
-        let Some(InternalValue { key, value }) = row else {
-            return Ok::<_, KvError>(false);
-        };
-        let value = (!key.value_type.is_tombstone()).then_some(&*value);
-        take(rows, &key.user_key, key.seqno, value);
-        Ok(true)
+    })
+}
+
+/// Adds the next row of a table. Returns false if there is none.
+fn step(
+    rows: &mut Versions,
+    next: &mut dyn FnMut() -> Option<lsm_tree::Result<InternalValue>>,
+) -> Result<bool, KvError> {
+    let row = guard(|| next().transpose().map_err(fjall::Error::from))?;
+    let Some(InternalValue { key, value }) = row else {
+        return Ok(false);
     };
+    let value = (!key.value_type.is_tombstone()).then_some(&*value);
+    take(rows, &key.user_key, key.seqno, value);
+    Ok(true)
+}
+
+/// Adds the rows of a table. Reads from both ends, so that only the rows at an unreadable place in the middle are lost.
+/// Returns the table's last sequence number.
+fn one(path: &Path, rows: &mut Versions) -> Result<u64, KvError> {
+    let table = open(path)?;
     let all = || guard(|| Ok::<_, fjall::Error>(table.iter()));
     let mut ahead = all()?;
     let forwards = loop {
-        match step(&mut || ahead.next()) {
+        match step(rows, &mut || ahead.next()) {
             Ok(true) => {}
             Ok(false) => break Ok(table.get_highest_seqno()),
             Err(error) => break Err(error),
@@ -139,7 +161,7 @@ fn one(path: &Path, rows: &mut Versions) -> Result<u64, KvError> {
     };
     if forwards.is_err() {
         let mut back = all()?;
-        while step(&mut || back.next_back()).unwrap_or(false) {}
+        while step(rows, &mut || back.next_back()).unwrap_or(false) {}
     }
     forwards
 }
