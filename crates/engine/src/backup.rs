@@ -3,6 +3,7 @@
 use super::error::existing;
 use super::{Engine, EngineError};
 use serde::{Deserialize, Serialize};
+use std::io::ErrorKind;
 use std::path::Path;
 use windlass_store::{IntegrityReport, StoreError, StoreKind, open_for_inspection};
 
@@ -29,11 +30,25 @@ impl Engine {
     /// Copies the store to another state directory, as the store is at one moment. Runs continue meanwhile. Blocks.
     ///
     /// # Errors
-    /// Returns [`EngineError::StoreExists`] if the directory has a store already, or store errors. After an error there
-    /// is no copy.
+    /// Returns [`EngineError::StoreExists`] if the directory has a store already, [`EngineError::BackupRunning`] if
+    /// another backup is being written there, or store errors. After an error there is no copy.
     pub fn backup(&self, dir: &Path) -> Result<BackedUp, EngineError> {
         check_no_store(dir)?;
-        check_intact(self.launcher.store.backup(dir)?)?.into_report(dir, None)
+        let copied = self.launcher.store.backup(dir);
+        let copied = copied.map_err(|error| match error {
+            StoreError::Locked { .. } => EngineError::BackupRunning(dir.to_owned()),
+            StoreError::Io(error) if error.kind() == ErrorKind::AlreadyExists => {
+                EngineError::StoreExists(dir.to_owned())
+            }
+            StoreError::Io(error) | StoreError::Unopened { error, .. } => {
+                EngineError::Destination {
+                    dir: dir.to_owned(),
+                    error,
+                }
+            }
+            error => error.into(),
+        })?;
+        check_intact(copied)?.into_report(dir, None)
     }
 }
 

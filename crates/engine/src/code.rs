@@ -48,6 +48,7 @@ codes! {
     NoStore = ("no-store", 404, 2, "The store does not exist");
     /// The directory has a store already.
     StoreExists = ("store-exists", 409, 2, "There is a store already");
+    BackupRunning = ("backup-running", 409, 2, "Another backup is being written there");
     /// A run with this id exists already.
     RunExists = ("run-exists", 409, 2, "There is a run of this id");
     /// Another run has the same key of `concurrency`, and the policy is `skip`.

@@ -183,6 +183,16 @@ pub enum EngineError {
     /// The directory has a store already.
     #[error("there is a store in {} already: nothing was written", .0.display())]
     StoreExists(std::path::PathBuf),
+    /// Another backup is being written to the directory.
+    #[error("another backup is being written to {}: wait until it has ended", .0.display())]
+    BackupRunning(std::path::PathBuf),
+    /// The copy of a store cannot be written.
+    #[error("no copy was made, because {} cannot be written: {error}", dir.display())]
+    Destination {
+        dir: std::path::PathBuf,
+        #[source]
+        error: io::Error,
+    },
     /// An error of the other backend that has the runs.
     #[error("{0}")]
     Elsewhere(String),
@@ -240,6 +250,8 @@ impl EngineError {
             Self::Load(error) => error.code(),
             Self::NoStore(_) => ErrorCode::NoStore,
             Self::StoreExists(_) => ErrorCode::StoreExists,
+            Self::BackupRunning(_) => ErrorCode::BackupRunning,
+            Self::Destination { .. } => ErrorCode::Store,
             Self::Otlp(_) => ErrorCode::BadRequest,
             Self::Elsewhere(_) | Self::NoWebhookSecret(_) => ErrorCode::Unavailable,
             Self::Thread(_) | Self::NoRuntime => ErrorCode::Internal,

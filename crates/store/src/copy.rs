@@ -1,14 +1,14 @@
 //! Copies of a store: a backup, a restored store, and a compacted store, which has no space of deleted rows. A copy is
 //! an independent store.
-//! A copy is created at a temporary path next to its final path, and moved to the final path when all of it is durable.
-//! Before it replaces another store, it is read in full.
+//! A copy is created at a temporary path next to its final path. It is moved to the final path when all of it is durable
+//! and was read.
 //! Other threads may write to the source during the copying, and no commit waits for it. The copy has the rows that the
 //! source had when the copying began.
 
-use super::creation_lock::{lock, locked};
+use super::creation_lock::{CopyLock, lock, locked};
 use super::directory::{
     DIRECTORY, check_not_symlink, create_directories, exchange, free_numbered_path,
-    fresh_store_path, swap,
+    fresh_store_path, remove_unfinished_stores, swap, sync_files,
 };
 use super::disk::{DiskKv, StoreOptions, with_database};
 use super::integrity::IntegrityReport;
@@ -153,9 +153,15 @@ impl<K: Kv> Rows<K> {
         copy: impl FnOnce(&Self, &D) -> Result<(), StoreError>,
     ) -> Result<IntegrityReport, StoreError> {
         let created = create_directories(dir).map_err(StoreError::Io)?;
-        let fresh = self.copy_to_sibling(dir, copy)?;
-        let path = dir.join(DIRECTORY);
+        let _alone = CopyLock::of(dir)?;
+        let (path, staging) = (dir.join(DIRECTORY), fresh_store_path(dir));
+        if path.exists() {
+            return Err(StoreError::Io(io::ErrorKind::AlreadyExists.into()));
+        }
+        remove_unfinished_stores(dir, &staging);
+        let fresh = staging.join(DIRECTORY);
         let put = || {
+            sync_files(&fresh)?;
             fs::rename(&fresh, &path)?;
             for folder in created.iter().filter_map(|folder| folder.parent()) {
                 let here = folder.as_os_str().is_empty();
@@ -163,43 +169,33 @@ impl<K: Kv> Rows<K> {
             }
             File::open(dir)?.sync_all()
         };
-        if let Err(error) = put() {
-            // Remove the copy only at its temporary path. Another process may have put a store at the final path
-            // meanwhile.
-            let _ = fs::remove_dir_all(&fresh);
-            return Err(StoreError::Io(error));
-        }
-        let found = reopen_copy::<D>(dir).and_then(|copy| copy.check());
-        if found
-            .as_ref()
-            .map_or(true, |found| !found.issues.is_empty())
-        {
-            // The copy cannot be read in full, so it must not be used.
-            let _ = fs::remove_dir_all(&path);
-        }
-        found
+        let copied = self.copy_to_staging(&staging, copy).and_then(|found| {
+            // A copy that cannot be read in full must not be used.
+            if found.issues.is_empty() {
+                put().map_err(StoreError::Io)?;
+            }
+            Ok(found)
+        });
+        // If this removal fails, the next process that opens the store removes the directory.
+        let _ = fs::remove_dir_all(&staging);
+        copied
     }
 
-    /// Writes a copy to a temporary path in the state directory. When this returns, every copied row is durable in the
-    /// source.
-    fn copy_to_sibling<D: DiskKv>(
+    /// Writes a copy to a temporary state directory, and reads the copy in full. When this returns, every copied row is
+    /// durable in the source.
+    fn copy_to_staging<D: DiskKv>(
         &self,
-        dir: &Path,
+        staging: &Path,
         copy: impl FnOnce(&Self, &D) -> Result<(), StoreError>,
-    ) -> Result<PathBuf, StoreError> {
+    ) -> Result<IntegrityReport, StoreError> {
         let epoch = self.epoch();
-        let fresh = fresh_store_path(dir);
-        let _ = fs::remove_dir_all(&fresh);
-        let copied = D::open_unchecked(&fresh).and_then(|db| {
-            copy(self, &db)?;
-            db.close_durably(&fresh).map_err(StoreError::Io)?;
-            // Some of the copied rows may not be durable in the source yet.
-            self.wait_durable(epoch)
-        });
-        if copied.is_err() {
-            let _ = fs::remove_dir_all(&fresh);
-        }
-        copied.map(|()| fresh)
+        let fresh = staging.join(DIRECTORY);
+        let db = D::open_unchecked(&fresh)?;
+        copy(self, &db)?;
+        db.close_durably(&fresh).map_err(StoreError::Io)?;
+        // Some of the copied rows may not be durable in the source yet.
+        self.wait_durable(epoch)?;
+        reopen_copy::<D>(staging)?.check()
     }
 }
 

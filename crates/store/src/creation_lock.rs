@@ -16,6 +16,10 @@ use std::path::{Path, PathBuf};
 /// store with this file has never acknowledged anything.
 pub(super) const CREATING: &str = "making";
 
+/// The name of a file in a state directory into which a store is copied. The process that writes the copy locks this
+/// file.
+const COPYING: &str = "store.copying";
+
 /// Why a store without any file of a database is damaged.
 pub(super) const NO_LOG: &str = "its log `store/db` and `store/fjall` are missing";
 
@@ -110,6 +114,45 @@ impl CreationLock {
         File::open(&self.path)?.sync_all()?;
         drop(self.lock);
         Ok(())
+    }
+}
+
+/// The lock on a state directory into which a store is copied. The file is removed when the copy has ended.
+pub(super) struct CopyLock {
+    path: PathBuf,
+    _lock: Flock<File>,
+}
+
+impl CopyLock {
+    /// Locks a state directory.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] if another copy is being written there.
+    pub fn of(dir: &Path) -> Result<Self, StoreError> {
+        let path = dir.join(COPYING);
+        let mut options = File::options();
+        let file = options.create(true).append(true).open(&path);
+        let name = dir.display().to_string();
+        let lock = Flock::lock(
+            file.map_err(StoreError::Io)?,
+            FlockArg::LockExclusiveNonblock,
+        );
+        let lock = lock.map_err(|(_, errno)| match errno {
+            Errno::EWOULDBLOCK => locked(&name),
+            errno => StoreError::Io(errno.into()),
+        })?;
+        // Another copy may have ended just before this one got the lock. Then the file is removed.
+        match lock.metadata().map_err(StoreError::Io)?.nlink() {
+            0 => Err(locked(&name)),
+            _ => Ok(Self { path, _lock: lock }),
+        }
+    }
+}
+
+impl Drop for CopyLock {
+    fn drop(&mut self) {
+        // A file that remains does no harm.
+        let _ = std::fs::remove_file(&self.path);
     }
 }
 

@@ -71,13 +71,19 @@ async fn a_backup_of_a_busy_server_has_what_was_acknowledged() {
         server.end(&forgotten).await;
         // The command runs in another folder than the server.
         let name = format!("backup-{round}");
-        let mut command = place.command(&["backup", &name, "-o", "json"]);
-        let mut command = command.current_dir(place.dir.path()).spawn().unwrap();
+        let begin = || {
+            let mut command = place.command(&["backup", &name, "-o", "json"]);
+            command.current_dir(place.dir.path()).spawn().unwrap()
+        };
+        // A second backup to the same directory is refused, and does not disturb the first one.
+        let mut commands = [begin(), begin()];
         let (status, _) = server
             .post("/v1/prune", &json!({ "keep": 1, "workflow": "count" }))
             .await;
         assert_eq!(status, 200);
-        assert!(command.wait().unwrap().success());
+        let mut ended = commands.each_mut().map(|one| one.wait().unwrap().code());
+        ended.sort_unstable();
+        assert_eq!(ended, [Some(0), Some(2)]);
         let dest = place.dir.path().join(name);
         let fine = at(&dest, &["doctor"]);
         assert_eq!(fine.status.code(), Some(0), "{fine:?}");
@@ -249,6 +255,11 @@ fn a_store_is_not_its_own_backup() {
         let output = place.run(refused);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
     }
+    let unwritable = place.run(&["backup", "/proc/x"]);
+    let stderr = String::from_utf8_lossy(&unwritable.stderr);
+    assert_eq!(unwritable.status.code(), Some(8), "{stderr}");
+    assert!(stderr.contains("/proc/x cannot be written"), "{stderr}");
+    assert!(!stderr.contains("--state"), "{stderr}");
     assert!(place.run(&["doctor"]).status.success());
     let missing = place.dir.path().join("missing");
     for command in ["doctor", "audit", "list"] {
