@@ -127,11 +127,23 @@ async fn the_rules_and_the_dashboard_ask_for_what_there_is() {
         checked.status.success() && out.contains("7 rules found"),
         "{checked:?}"
     );
+    let tests = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/suite/serve/rules.test.yml"
+    );
+    let tested = std::process::Command::new("promtool")
+        .args(["test", "rules", tests])
+        .output()
+        .unwrap();
+    assert!(tested.status.success(), "{tested:?}");
 
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
     let counting = server.begin(COUNT, json!({ "to": 2 })).await;
     server.end(&counting).await;
+    let seen = scrape(&server).await;
+    let lost = seen.get("windlass_failed_endings_total{workflow=\"count\"}");
+    assert_eq!(lost, Some(&0.0), "{seen:?}");
     // A counter per workflow exists after its first count.
     let fails = "actions: { a: { type: terminate, inputs: { runStatus: Failed } } }\n\
                  on_failure: { type: compose, inputs: \"@int('x')\" }\n";

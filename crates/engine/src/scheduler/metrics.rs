@@ -199,14 +199,19 @@ impl Metrics {
             .workflows
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let counted =
-            known.contains(workflow) || known.len() < WORKFLOWS && known.insert(workflow.clone());
-        let workflow = if counted {
+        let is_new =
+            !known.contains(workflow) && known.len() < WORKFLOWS && known.insert(workflow.clone());
+        let workflow = if is_new || known.contains(workflow) {
             workflow.clone()
         } else {
             OTHER.into()
         };
-        WorkflowLabels { workflow }
+        let labels = WorkflowLabels { workflow };
+        if is_new {
+            // Prometheus notices a first failure only if the counter was 0 before.
+            drop(self.failed_endings.get_or_create(&labels));
+        }
+        labels
     }
 
     /// Counts a failed call of a workflow to a host.
