@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use windlass_engine::TerminalText;
 use windlass_engine::report::{ListFilter, RepairReport, StoreReport};
-use windlass_engine::{EngineError, StoreError, doctor};
+use windlass_engine::{EngineError, StoreError, check_audit_log, doctor};
 use windlass_server::client::Client;
 
 /// If the disk has less free space than this, in bytes, the check is a warning.
@@ -119,6 +119,10 @@ pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<E
             }
             Err(error) => return Err(error.into()),
         },
+    }
+    if let Err(error) = check_audit_log(state) {
+        let check = Check::new("audit", Health::Bad, error.to_string());
+        report.checks.push(check);
     }
     check_machine(state, &mut report.checks);
     print_report(&report, screen, args)

@@ -7,11 +7,12 @@
 
 use crate::scheduler::now;
 use crate::{Actor, EngineError, ErrorCode};
+use nix::unistd::Uid;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, mpsc};
 use tokio::sync::oneshot;
@@ -185,9 +186,21 @@ impl Entries {
     }
 }
 
-fn failed(error: io::Error) -> EngineError {
-    let error = io::Error::new(error.kind(), format!("the audit log: {error}"));
-    StoreError::Io(error).into()
+/// Returns an error if the audit log in a state directory exists and cannot be written.
+///
+/// # Errors
+/// The error of [`AuditLog::begin`].
+pub fn check_audit_log(state: &Path) -> Result<(), EngineError> {
+    let path = state.join(FILE);
+    match OpenOptions::new().append(true).open(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&path, &error)),
+        _ => Ok(()),
+    }
+}
+
+fn failed(path: &Path, error: &io::Error) -> EngineError {
+    let text = format!("the audit log {}: {error}", path.display());
+    StoreError::Io(io::Error::new(error.kind(), text)).into()
 }
 
 /// The audit log of the process that owns a store. One thread writes the log. Entries that arrive together share one
@@ -260,7 +273,7 @@ impl AuditLog {
             result: unknown(),
         };
         let stored = self.append(&entry, true).await;
-        stored.map_err(|kind| failed(kind.into()))?;
+        stored.map_err(|kind| failed(&self.state.join(FILE), &kind.into()))?;
         Ok(Audited { log: self, entry })
     }
 
@@ -376,7 +389,13 @@ impl Writer {
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true).mode(0o600);
-    let mut file = options.open(path)?;
+    let mut file = match options.create_new(true).open(path) {
+        Ok(file) => {
+            give_to_owner(&file, path);
+            file
+        }
+        Err(_) => options.create_new(false).open(path)?,
+    };
     let mut last = [b'\n'];
     if file.metadata()?.len() > 0 {
         file.seek(SeekFrom::End(-1))?;
@@ -390,6 +409,15 @@ fn open(path: &Path) -> io::Result<File> {
         File::open(folder)?.sync_all()?;
     }
     Ok(file)
+}
+
+/// Gives a new file of root to the owner of its folder, who could not write to it otherwise.
+fn give_to_owner(file: &File, path: &Path) {
+    let folder = path.parent().and_then(|folder| fs::metadata(folder).ok());
+    if let Some(folder) = folder.filter(|_| Uid::effective().is_root()) {
+        // If this fails, `windlass doctor` reports the file.
+        let _ = fchown(file, Some(folder.uid()), Some(folder.gid()));
+    }
 }
 
 #[cfg(test)]

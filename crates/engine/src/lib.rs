@@ -59,7 +59,9 @@ mod turns;
 mod workflow;
 
 pub use actor::Actor;
-pub use audit::{AUDIT_DONE, AuditEntry, AuditFilter, AuditLog, AuditReport, audit};
+pub use audit::{
+    AUDIT_DONE, AuditEntry, AuditFilter, AuditLog, AuditReport, audit, check_audit_log,
+};
 pub use backup::{BackedUp, Compacted, Migrated, compact, migrate, restore};
 pub use builder::{Connect, EngineBuilder};
 #[doc(hidden)]

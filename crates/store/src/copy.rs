@@ -8,7 +8,7 @@
 use super::creation_lock::{CopyLock, lock, locked};
 use super::directory::{
     DIRECTORY, check_not_symlink, create_directories, exchange, free_numbered_path,
-    fresh_store_path, remove_unfinished_stores, swap, sync_files,
+    fresh_store_path, give_to_owner, remove_unfinished_stores, swap, sync_files,
 };
 use super::disk::{DiskKv, StoreOptions, with_database};
 use super::integrity::IntegrityReport;
@@ -167,6 +167,7 @@ impl<K: Kv> Rows<K> {
                 let here = folder.as_os_str().is_empty();
                 File::open(if here { Path::new(".") } else { folder })?.sync_all()?;
             }
+            give_to_owner(dir);
             File::open(dir)?.sync_all()
         };
         let copied = self.copy_to_staging(&staging, copy).and_then(|found| {
@@ -326,7 +327,9 @@ pub(super) fn replace<D: DiskKv>(
         if read_watermark(&path)? != copied {
             return Err(locked(&dir.display().to_string()));
         }
-        put(&path, &fresh).map_err(StoreError::Io)
+        put(&path, &fresh).map_err(StoreError::Io)?;
+        give_to_owner(dir);
+        Ok(())
     });
     // If this removal fails, the next process that opens the store removes the directory.
     let _ = fs::remove_dir_all(&staging);
@@ -361,6 +364,7 @@ pub fn restore(
         }
         let old = free_numbered_path(dir, "store.replaced");
         exchange(dir, &path, &staging.join(DIRECTORY), &old).map_err(StoreError::Io)?;
+        give_to_owner(dir);
         Ok((found, Some(old)))
     });
     let _ = fs::remove_dir_all(&staging);

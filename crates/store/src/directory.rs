@@ -1,14 +1,16 @@
 //! The directories of stores inside a state directory: creates them, exchanges them, and removes unfinished ones. This
 //! file does not depend on a database.
 
-use nix::unistd::Pid;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use nix::unistd::{Pid, Uid};
+use rustix::fs::{CWD, Dir, Mode, OFlags, RenameFlags, openat, renameat_with};
 #[cfg(feature = "fjall")]
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 /// The directory of the database inside the state directory.
@@ -58,6 +60,52 @@ pub(super) fn restrict_modes(path: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Gives the store in a state directory to the owner of the directory, if root has created files of it. Otherwise the
+/// owner could not open them.
+pub(super) fn give_to_owner(dir: &Path) {
+    if !Uid::effective().is_root() {
+        return;
+    }
+    // A file that stays root's is reported when the store is opened.
+    let _ = File::open(dir).and_then(|folder| {
+        let about = folder.metadata()?;
+        match about.uid() {
+            0 => Ok(()),
+            _ => give(&folder, DIRECTORY.as_ref(), &about),
+        }
+    });
+}
+
+/// Changes the owner of an entry of a folder, and of everything in it. Follows no link: the folder's owner could have
+/// made it, to own files of root.
+fn give(folder: &File, name: &OsStr, owner: &Metadata) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let entry = File::from(openat(folder, name, flags, Mode::empty())?);
+    let about = entry.metadata()?;
+    if about.is_dir() {
+        for inside in Dir::read_from(&entry)? {
+            let inside = inside?;
+            let name = OsStr::from_bytes(inside.file_name().to_bytes());
+            if name != "." && name != ".." {
+                give(&entry, name, owner)?;
+            }
+        }
+    }
+    match about.uid() == owner.uid() || about.is_file() && about.nlink() > 1 {
+        true => Ok(()),
+        false => fchown(&entry, Some(owner.uid()), Some(owner.gid())),
+    }
+}
+
+/// The state directory of an open store. When this is dropped, the store belongs to the owner of the directory.
+pub(super) struct OwnedDirectory(pub PathBuf);
+
+impl Drop for OwnedDirectory {
+    fn drop(&mut self) {
+        give_to_owner(&self.0);
+    }
 }
 
 /// Removes unfinished stores of this process and of processes that have ended.

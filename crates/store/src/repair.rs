@@ -4,7 +4,7 @@
 use super::codec;
 use super::creation_lock::lock;
 use super::directory::{
-    DIRECTORY, check_not_symlink, exchange, free_numbered_path, fresh_store_path,
+    DIRECTORY, check_not_symlink, exchange, free_numbered_path, fresh_store_path, give_to_owner,
     remove_unfinished_stores,
 };
 use super::disk::{DiskKv, with_database};
@@ -16,7 +16,8 @@ use super::rows::{Retention, Rows, corrupt};
 use super::watermark;
 use super::{IntegrityReport, StoreError};
 use nix::fcntl::FlockArg;
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use windlass_model::model::Name;
 
@@ -44,6 +45,7 @@ pub fn repair(dir: &Path) -> Result<RepairResult, StoreError> {
         .map_err(StoreError::Io)?;
     // Held until the new store is in place.
     let _alone = lock(dir, &path, ALONE)?;
+    check_permissions(&path)?;
     let fresh = fresh_store_path(dir);
     remove_unfinished_stores(dir, &fresh);
     let renewed = with_database!(StoreKind::at(&path), dir, Database => {
@@ -52,11 +54,36 @@ pub fn repair(dir: &Path) -> Result<RepairResult, StoreError> {
     let repaired = renewed.and_then(|recovered| {
         let old = free_numbered_path(dir, "store.damaged");
         exchange(dir, &path, &fresh, &old).map_err(StoreError::Io)?;
+        give_to_owner(dir);
         Ok(RepairResult { recovered, old })
     });
     // If the removal fails, the remaining directory does no harm.
     let _ = fs::remove_dir_all(&fresh);
     repaired
+}
+
+/// Refuses a store with files that this user may not read. Such a file is not damaged.
+fn check_permissions(path: &Path) -> Result<(), StoreError> {
+    let refused = |error: io::Error, of: &Path| match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            let text = format!("{error}: `chmod u+rwX {}` permits it", of.display());
+            StoreError::Unopened {
+                path: path.display().to_string(),
+                error: io::Error::new(error.kind(), text),
+            }
+        }
+        _ => StoreError::Io(error),
+    };
+    for entry in fs::read_dir(path).map_err(|error| refused(error, path))? {
+        let entry = entry.map_err(StoreError::Io)?;
+        let (of, kind) = (entry.path(), entry.file_type().map_err(StoreError::Io)?);
+        if kind.is_dir() {
+            check_permissions(&of)?;
+        } else if kind.is_file() {
+            File::open(&of).map_err(|error| refused(error, &of))?;
+        }
+    }
+    Ok(())
 }
 
 /// Reads a damaged store that does not open, into memory. Also returns a report of each part that cannot be read. The

@@ -5,10 +5,11 @@ use super::process::Place;
 use super::prune::fill;
 use crate::serve::{COUNT, SLEEP, Server};
 use crate::store::damage::copy;
-use crate::support::kind;
+use crate::support::{kind, lacking};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use windlass_store::StoreKind;
@@ -238,6 +239,63 @@ fn read_only(dest: &Path, code: i32) {
         assert!(raw || ended == Some(code), "{args:?}: {output:?}");
         assert!(content(dest) == before, "{args:?}");
     }
+}
+
+#[test]
+fn files_that_root_makes_belong_to_the_owner_of_the_directory() {
+    let place = Place::new();
+    fill(&place.state(), 3, 4);
+    let owner = 65534;
+    let given = Command::new("chown")
+        .args(["-R", &owner.to_string()])
+        .arg(place.dir.path())
+        .status();
+    if !given.unwrap().success() {
+        return lacking("only root can give files away");
+    }
+    let dest = place.dir.path().join("backup");
+    let file = place.file("count.yaml", COUNT);
+    for args in [
+        &["backup", dest.to_str().unwrap()][..],
+        &["run", &file, "-i", "to=2"],
+        &["prune", "--keep", "1", "--compact"],
+        &["restore", dest.to_str().unwrap(), "--replace"],
+    ] {
+        let output = place.run(args);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        for path in content(&place.state()).keys() {
+            let uid = fs::metadata(path).unwrap().uid();
+            assert_eq!(uid, owner, "{args:?}: {}", path.display());
+        }
+    }
+    // A file that root has made before.
+    let log = place.state().join("audit.jsonl");
+    std::os::unix::fs::chown(&log, Some(0), None).unwrap();
+    let doctor = Command::new("setpriv")
+        .args(["--reuid", &owner.to_string(), "--clear-groups"])
+        .arg(env!("CARGO_BIN_EXE_windlass"))
+        .args(["doctor", "--state", place.state().to_str().unwrap()])
+        .output()
+        .unwrap();
+    let stdout = String::from_utf8_lossy(&doctor.stdout);
+    assert_eq!(doctor.status.code(), Some(8), "{doctor:?}");
+    assert!(stdout.contains(log.to_str().unwrap()), "{stdout}");
+
+    // Without permission, a file is not damaged.
+    let mark = place.state().join("store/mark");
+    let hidden = Command::new("chmod").arg("000").arg(&mark).status();
+    assert!(hidden.unwrap().success());
+    let repair = Command::new("setpriv")
+        .args(["--reuid", &owner.to_string(), "--clear-groups"])
+        .arg(env!("CARGO_BIN_EXE_windlass"))
+        .args(["doctor", "--repair", "--state"])
+        .arg(place.state())
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&repair.stderr);
+    assert_eq!(repair.status.code(), Some(8), "{repair:?}");
+    assert!(stderr.contains("`chmod u+rwX"), "{stderr}");
+    assert!(mark.exists(), "{repair:?}");
 }
 
 #[test]

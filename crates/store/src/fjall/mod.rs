@@ -23,7 +23,8 @@ use self::journal::{ActiveJournal, check_journals, prepare_journals};
 use self::scratch::Scratch;
 use crate::creation_lock::{CreationLock, lock, locked};
 use crate::directory::{
-    DIRECTORY, create_directories, files, forget_cached, restrict_modes, sync_files, sync_names,
+    DIRECTORY, OwnedDirectory, create_directories, files, forget_cached, restrict_modes,
+    sync_files, sync_names,
 };
 use crate::disk::{DiskKv, ReadableRows, StoreOptions, path_error};
 use crate::file_identity::FileIdentities;
@@ -104,6 +105,8 @@ pub struct Fjall {
     identities: FileIdentities,
     /// `None` while the database is opened again, and after an attempt to open it has failed.
     open: RwLock<Option<OpenedFjall>>,
+    /// Dropped after the database.
+    _owned: OwnedDirectory,
     /// The temporary directory of the database, if it is a copy. It is removed when the database is closed.
     _scratch: Option<Scratch>,
 }
@@ -130,6 +133,7 @@ impl Fjall {
             options,
             identities: opened.file_identities(&dir.join(DIRECTORY))?,
             open: RwLock::new(Some(opened)),
+            _owned: OwnedDirectory(dir.to_owned()),
             _scratch: None,
         })
     }
@@ -263,6 +267,7 @@ impl DiskKv for Fjall {
             options,
             identities: opened.file_identities(path)?,
             open: RwLock::new(Some(opened)),
+            _owned: OwnedDirectory(path.to_owned()),
             _scratch: None,
         })
     }

@@ -31,7 +31,8 @@ use self::log_reader::Log;
 use self::read_only::durable_snapshot;
 use crate::creation_lock::{CreationLock, lock, locked};
 use crate::directory::{
-    DIRECTORY, create_directories, file, forget_cached, restrict_modes, sync_files, sync_names,
+    DIRECTORY, OwnedDirectory, create_directories, file, forget_cached, restrict_modes, sync_files,
+    sync_names,
 };
 use crate::disk::{DiskKv, ReadableRows, StoreOptions, path_error};
 use crate::file_identity::FileIdentities;
@@ -92,6 +93,8 @@ pub struct Sled {
     identities: FileIdentities,
     /// `None` while the database is opened again, and after an attempt to open it has failed.
     open: RwLock<Option<OpenedSled>>,
+    /// Dropped after the database.
+    _owned: OwnedDirectory,
 }
 
 /// sled's handle. When a handle is dropped, sled syncs, and it panics if this sync fails. This type ignores the panic.
@@ -150,6 +153,7 @@ impl Sled {
             options,
             identities: opened.file_identities(&dir.join(DIRECTORY))?,
             open: RwLock::new(Some(opened)),
+            _owned: OwnedDirectory(dir.to_owned()),
         })
     }
 
@@ -265,6 +269,7 @@ impl DiskKv for Sled {
             options: StoreOptions::default(),
             identities: opened.file_identities(path)?,
             open: RwLock::new(Some(opened)),
+            _owned: OwnedDirectory(path.to_owned()),
         })
     }
 
