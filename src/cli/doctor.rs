@@ -168,10 +168,20 @@ fn of_store(found: &StoreReport) -> Check {
         let text = format!("{} runs, all of them can be read", found.runs);
         return Check::new("store", Health::Good, text);
     }
+    let what = match found
+        .unreadable
+        .iter()
+        .any(|one| one.what == doctor::THE_STORE)
+    {
+        true => String::from("it does not open"),
+        false => format!(
+            "{} damaged, {} complete",
+            counted(found.unreadable.len() as u64, "place"),
+            counted(found.runs, "run")
+        ),
+    };
     let text = format!(
-        "{} damaged, {} complete: --repair builds a new store from all that is readable, and renames this one",
-        counted(found.unreadable.len() as u64, "place"),
-        counted(found.runs, "run")
+        "{what}: --repair builds a new store from all that is readable, and renames this one"
     );
     Check::new("store", Health::Bad, text)
 }

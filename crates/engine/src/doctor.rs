@@ -11,6 +11,9 @@ use windlass_actions::MASK;
 use windlass_expression::mask_printed_marks;
 use windlass_store::{DiskStore, IntegrityReport, StoreError};
 
+/// What is unreadable if a store does not open.
+pub const THE_STORE: &str = "the store";
+
 /// Reads everything in a store. If the store is damaged and cannot be opened, this returns a report, not an error.
 ///
 /// # Errors
@@ -28,7 +31,7 @@ pub fn examine(dir: impl AsRef<Path>) -> Result<StoreReport, EngineError> {
             runs: 0,
             unreadable: vec![Unreadable {
                 run: None,
-                what: String::from("the store"),
+                what: THE_STORE.to_owned(),
                 error: error.to_string(),
             }],
         }),

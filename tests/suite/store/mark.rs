@@ -6,11 +6,11 @@ use crate::life::process::Place;
 use crate::serve::COUNT;
 use crate::store::contract::commit;
 use crate::store::damage::{Dice, copy, from_env, open_again};
-use crate::support::{alone, sized};
+use crate::support::{alone, kind, sized};
 use std::fs;
 use std::path::Path;
 use windlass_engine::doctor::{examine, repair};
-use windlass_store::{SledStore, Store, StoreError, open_read_only};
+use windlass_store::{SledStore, Store, StoreError, StoreKind, open_read_only};
 
 /// A store to which three processes have written one run each; returns the mark that each left.
 fn three_runs(place: &Place) -> Vec<Vec<u8>> {
@@ -108,6 +108,22 @@ fn a_mark_without_its_log_is_damage() {
     fs::rename(&away, &db).unwrap();
     let fine = place.run(&["doctor"]);
     assert_eq!(fine.status.code(), Some(0), "{fine:?}");
+}
+
+#[test]
+fn damage_without_a_place_names_the_files_of_sled() {
+    if kind() != StoreKind::Sled {
+        return;
+    }
+    let place = Place::new();
+    three_runs(&place);
+    let conf = place.state().join("store/conf");
+    let mut bytes = fs::read(&conf).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    fs::write(&conf, bytes).unwrap();
+    refused(&place, &["doctor"], "it does not open");
+    refused(&place, &["doctor"], "`store/conf`");
 }
 
 /// A store with many groups, and the mark as it was 100 groups earlier.

@@ -363,6 +363,10 @@ impl From<sled::Error> for KvError {
     fn from(error: sled::Error) -> Self {
         match error {
             sled::Error::Io(error) => Self::Io(underlying_io_error(error)),
+            sled::Error::Corruption { at: None, .. } => Self::Corrupt(String::from(
+                "sled does not say where, as if `store/conf` or a file `store/snap.*` is damaged; a \
+                 repair does not need these files",
+            )),
             error => {
                 let text = error.to_string();
                 let message = text
