@@ -3,13 +3,14 @@
 
 use super::access::{command, command_or_create, inspect};
 use super::args::{
-    Global, StateArgs, StateCommand, StateDeleteArgs, StateGetArgs, StateListArgs, StateName,
-    StateSetArgs,
+    Global, HandlerArgs, LoadArgs, StateArgs, StateCommand, StateDeleteArgs, StateGetArgs,
+    StateListArgs, StateName, StateSetArgs,
 };
 use super::audit::audited;
 use super::exit::{Exit, Failure};
-use super::format;
 use super::output::{self, Format, Screen, short};
+use super::workflow::stored_workflow;
+use super::{format, inputs};
 use windlass_engine::report::StateReport;
 use windlass_engine::{Origin, StateCondition, Value};
 use windlass_server::api::StateValue;
@@ -83,21 +84,34 @@ async fn stored(global: &Global, which: &StateName) -> Result<StateReport, Failu
     .await
 }
 
-/// Returns an error if a text would replace a value of another type, such as a number. That is hardly ever meant.
+/// Returns an error if a text would replace a value of another type, such as a number. That is hardly ever meant. Before
+/// the first write, the value is the one that the saved workflow declares.
 async fn check_type(global: &Global, args: &StateSetArgs) -> Result<(), Failure> {
-    // A value that does not exist, or a store that cannot be read, is for the write to report.
-    let Ok(before) = stored(global, &args.which).await else {
-        return Ok(());
+    let before = match stored(global, &args.which).await {
+        Ok(before) => Some(before.value),
+        // A store that cannot be read is for the write to report.
+        Err(_) => declared(global, &args.which).await?,
     };
-    match before.value {
-        Value::Null | Value::String(_) => Ok(()),
-        other => Err(Failure::Usage(format!(
+    match before {
+        None | Some(Value::Null | Value::String(_)) => Ok(()),
+        Some(other) => Err(Failure::Usage(format!(
             "`{}` is {}, and `{}` is text: write the value as JSON, with --json",
             args.which.name,
             other.kind(),
             args.value
         ))),
     }
+}
+
+/// Returns the initial value that the saved workflow declares.
+async fn declared(global: &Global, which: &StateName) -> Result<Option<Value>, Failure> {
+    let options = inputs::options(global, &LoadArgs::default(), &HandlerArgs::default())?;
+    let saved = stored_workflow(global, &which.workflow, &options).await;
+    Ok(saved.and_then(|workflow| {
+        let mut values = workflow.program().state_values.iter();
+        let (_, initial) = values.find(|(name, _)| **name == which.name)?;
+        Some(initial.clone())
+    }))
 }
 
 /// Parses a value on the command line. If `is_json` is true, it is JSON, and otherwise text.

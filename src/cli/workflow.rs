@@ -222,7 +222,11 @@ async fn start(global: &Global, screen: Screen, args: &StartArgs) -> Result<Exit
 
 /// Returns a stored workflow, which has the types of its inputs. Returns `None` if it cannot be loaded here, or does not
 /// exist: the start reports this.
-async fn stored_workflow(global: &Global, name: &str, options: &LoadOptions) -> Option<Workflow> {
+pub(super) async fn stored_workflow(
+    global: &Global,
+    name: &str,
+    options: &LoadOptions,
+) -> Option<Workflow> {
     let report = report(global, name, None).await.ok()?;
     let files = report.files.into_iter().map(|file| SourceFile {
         path: file.path,

@@ -316,6 +316,17 @@ fn a_person_reads_and_writes_values() {
         let warned = warning(&args);
         assert!(warned.contains(says), "{warned}");
     }
+    let number = place.file(
+        "counter.yaml",
+        "name: counter\nstate: { n: 0 }\nactions: { a: { type: setState, inputs: { name: n, value: 1 } } }\n",
+    );
+    text(&place, &["workflow", "put", "counter", &number]);
+    fails(
+        &place,
+        &["state", "set", "counter", "n", "3"],
+        2,
+        &["`n` is integer, and `3` is text", "--json"],
+    );
     // It is stored now, so some run may read it.
     assert_eq!(warning(&["sync", "sinse", "2"]), "");
     let ran = succeeded(&place, &["run", &file]);
