@@ -396,6 +396,23 @@ async fn a_server_answers_for_its_values() {
     let stale = ask(Method::PUT, "/v1/state/sync/since?if_version=1", "full");
     let (status, response) = answer(with(stale, &json!({ "value": "lost" }))).await;
     assert_eq!(status, 412, "{response}");
+    for (method, body) in [
+        (Method::DELETE, json!({ "if_version": 1 })),
+        (Method::GET, json!(null)),
+    ] {
+        let query = if method == Method::GET {
+            "?if_version=1"
+        } else {
+            ""
+        };
+        let path = format!("/v1/state/sync/since{query}");
+        let mut request = ask(method, &path, "full");
+        if !body.is_null() {
+            request = with(request, &body);
+        }
+        let (status, response) = answer(request).await;
+        assert_eq!(status, 400, "{response}");
+    }
     // The same over TCP.
     let remote = ["--server", &server.url, "--token-file", &token];
     let get = [&["state", "get", "sync", "since"][..], &remote].concat();

@@ -5135,8 +5135,6 @@ export interface operations {
             query?: {
                 /** @description Whether the value belongs to guest workflows, which have values of their own: `false` by default. */
                 guest?: boolean;
-                /** @description Only for PUT and DELETE: change the value only if it has this version. */
-                if_version?: number;
             };
             header?: never;
             path: {
@@ -5183,7 +5181,7 @@ export interface operations {
             query?: {
                 /** @description Whether the value belongs to guest workflows, which have values of their own: `false` by default. */
                 guest?: boolean;
-                /** @description Only for PUT and DELETE: change the value only if it has this version. */
+                /** @description Change the value only if it has this version. */
                 if_version?: number;
             };
             header?: never;
@@ -5226,7 +5224,7 @@ export interface operations {
             query?: {
                 /** @description Whether the value belongs to guest workflows, which have values of their own: `false` by default. */
                 guest?: boolean;
-                /** @description Only for PUT and DELETE: change the value only if it has this version. */
+                /** @description Change the value only if it has this version. */
                 if_version?: number;
             };
             header?: never;

@@ -1,10 +1,10 @@
 //! The values that workflows store between their runs, over HTTP.
 
 use super::app::{App, blocking};
-use super::body::{Json, PathParam, ValidatedQuery, flag};
+use super::body::{Json, PathParam, ValidatedQuery, flag, read};
 use crate::api::{Problem, StateList, StateValue};
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::routing::get;
 use serde::Deserialize;
@@ -29,7 +29,17 @@ pub(super) struct StateListQuery {
     workflow: Option<String>,
 }
 
-/// Selects a value.
+/// Selects a value to read.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct StateReadQuery {
+    /// Whether the value belongs to guest workflows, which have values of their own: `false` by default.
+    #[serde(default, deserialize_with = "flag")]
+    guest: bool,
+}
+
+/// Selects a value to change.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -37,16 +47,14 @@ pub(super) struct StateQuery {
     /// Whether the value belongs to guest workflows, which have values of their own: `false` by default.
     #[serde(default, deserialize_with = "flag")]
     guest: bool,
-    /// Only for PUT and DELETE: change the value only if it has this version.
+    /// Change the value only if it has this version.
     if_version: Option<u64>,
 }
 
-impl StateQuery {
-    fn origin(&self) -> Origin {
-        match self.guest {
-            true => Origin::Guest,
-            false => Origin::Operator,
-        }
+fn origin(guest: bool) -> Origin {
+    match guest {
+        true => Origin::Guest,
+        false => Origin::Operator,
     }
 }
 
@@ -65,7 +73,7 @@ pub(super) async fn list(
 
 /// Get a value that a workflow stores between its runs, with its version.
 #[utoipa::path(get, path = "/v1/state/{workflow}/{name}", operation_id = "get_state", tag = "workflows",
-    params(("workflow" = String, Path, description = "The name of the workflow, as its runs have it"), ("name" = String, Path, description = "The name of the value"), StateQuery),
+    params(("workflow" = String, Path, description = "The name of the workflow, as its runs have it"), ("name" = String, Path, description = "The name of the value"), StateReadQuery),
     responses(
         (status = 200, description = "The stored value", body = StateReport),
         (status = 404, description = "It was never written, or was deleted", body = Problem, content_type = "application/problem+json"),
@@ -73,9 +81,9 @@ pub(super) async fn list(
 pub(super) async fn one(
     State(app): State<Arc<App>>,
     PathParam((workflow, name)): PathParam<(String, String)>,
-    ValidatedQuery(query): ValidatedQuery<StateQuery>,
+    ValidatedQuery(query): ValidatedQuery<StateReadQuery>,
 ) -> Result<axum::Json<StateReport>, Problem> {
-    let read = app.inspect(move |store| store.state_value(&workflow, &name, query.origin()));
+    let read = app.inspect(move |store| store.state_value(&workflow, &name, origin(query.guest)));
     Ok(axum::Json(read.await?))
 }
 
@@ -109,7 +117,7 @@ pub(super) async fn set(
     let engine = Arc::clone(&app.engine);
     let written = blocking(move || {
         let value = Some(given.value);
-        Ok(engine.write_state(&workflow, &name, value, condition, query.origin())?)
+        Ok(engine.write_state(&workflow, &name, value, condition, origin(query.guest))?)
     });
     Ok(axum::Json(written.await?))
 }
@@ -127,13 +135,19 @@ pub(super) async fn remove(
     State(app): State<Arc<App>>,
     PathParam((workflow, name)): PathParam<(String, String)>,
     ValidatedQuery(query): ValidatedQuery<StateQuery>,
+    request: Request,
 ) -> Result<StatusCode, Problem> {
+    // An ignored condition would delete another value than the expected one.
+    if !read(request).await?.is_empty() {
+        let detail = "this request has no body: send `?if_version=` in the address";
+        return Err(Problem::new(ErrorCode::BadRequest, detail));
+    }
     let condition = query
         .if_version
         .map_or(StateCondition::Always, StateCondition::Version);
     let engine = Arc::clone(&app.engine);
     let removed = blocking(move || {
-        engine.write_state(&workflow, &name, None, condition, query.origin())?;
+        engine.write_state(&workflow, &name, None, condition, origin(query.guest))?;
         Ok(StatusCode::NO_CONTENT)
     });
     removed.await
