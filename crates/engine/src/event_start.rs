@@ -14,8 +14,8 @@ pub struct Delivery<'r> {
     /// The headers, with names in lower case. If several headers have the same name, the first one.
     pub headers: BTreeMap<String, String>,
     pub body: &'r [u8],
-    /// The parameters of the query, by name.
-    pub query: BTreeMap<String, String>,
+    /// The parameters of the query: names and texts.
+    pub query: Vec<(String, String)>,
 }
 
 /// A saved workflow with a webhook.
@@ -104,7 +104,7 @@ impl Engine {
             members: [
                 ("body", body),
                 ("headers", texts(headers)),
-                ("query", texts(delivery.query.iter())),
+                ("query", parameters(&delivery.query)),
             ],
         })
     }
@@ -150,6 +150,20 @@ impl Engine {
             other => other,
         }
     }
+}
+
+/// Returns the parameters of a query by name. A repeated parameter has a list.
+fn parameters(query: &[(String, String)]) -> Value {
+    let mut by_name = BTreeMap::<&str, Vec<Value>>::new();
+    for (name, text) in query {
+        by_name.entry(name).or_default().push(Value::text(text));
+    }
+    let value = |texts: Vec<Value>| match <[Value; 1]>::try_from(texts) {
+        Ok([text]) => text,
+        Err(texts) => Value::array(texts),
+    };
+    let named = by_name.into_iter();
+    Value::from_pairs(named.map(|(name, texts)| (name, value(texts))))
 }
 
 fn texts<'t>(members: impl Iterator<Item = (&'t String, &'t String)>) -> Value {

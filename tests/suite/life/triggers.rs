@@ -4,7 +4,7 @@ use super::process::Place;
 use crate::serve::{Server, Start, answer};
 use reqwest::Method;
 use ring::hmac;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -74,6 +74,10 @@ async fn a_signed_request_starts_one_run_however_often_it_is_delivered() {
     let place = Place::new();
     let state = place.state();
     save(&place, "pushed", PUSHED);
+    let asked = PUSHED.replace("name: pushed", "name: asked");
+    let asked = asked.replace("headers: {} }", "headers: {}, query: {} }");
+    let asked = asked.replace("outputs: {", "outputs: { query: \"@inputs('query')\",");
+    save(&place, "asked", &asked);
     let server = serve(&state);
     let body = r#"{"ref": "refs/heads/main"}"#;
     let (status, first) = deliver(&server, "d1", body, &signature(body)).await;
@@ -105,6 +109,15 @@ async fn a_signed_request_starts_one_run_however_often_it_is_delivered() {
         let (status, problem) = deliver(&server, "d4", wrong, &signature(wrong)).await;
         assert_eq!(status, 400, "{wrong}: {problem}");
     }
+    let (status, asked) = deliver_to(
+        &server,
+        "asked?tag=x&z=1&tag=y",
+        "d5",
+        body,
+        &signature(body),
+    )
+    .await;
+    assert_eq!(status, 201, "{asked}");
     let other = server.ask(Method::POST, "/v1/hooks/other");
     assert_eq!(answer(other).await.0, 404);
     // Everything else still needs the token.
@@ -115,6 +128,10 @@ async fn a_signed_request_starts_one_run_however_often_it_is_delivered() {
     assert_eq!(report["status"], "Succeeded", "{report}");
     let output = place.json(&["export", id, "-o", "json"]).to_string();
     assert!(output.contains("refs/heads/main"), "{output}");
+    // A repeated parameter is a list.
+    let asked = place.json(&["export", asked["run"].as_str().unwrap(), "-o", "json"]);
+    let query = json!({ "tag": ["x", "y"], "z": "1" }).to_string();
+    assert!(asked.to_string().contains(&query), "{asked}");
     // A client that may only read the run cannot repeat the request.
     assert!(output.contains("x-github-delivery"), "{output}");
     assert!(!output.contains("sha256="), "{output}");

@@ -42,7 +42,7 @@ pub(super) async fn start(
     State(app): State<Arc<App>>,
     Extension(actor): Extension<Actor>,
     PathParam(workflow): PathParam,
-    ValidatedQuery(query): ValidatedQuery<BTreeMap<String, String>>,
+    ValidatedQuery(query): ValidatedQuery<Vec<(String, String)>>,
     request: Request,
 ) -> Result<(StatusCode, axum::Json<HookStart>), Problem> {
     app.check_accepts_work(Caller::Remote)?;
