@@ -292,8 +292,7 @@ pub fn is_full(error: &io::Error) -> bool {
 fn of_schedule(error: &ScheduleError) -> ErrorCode {
     match error {
         ScheduleError::Store(error) => of_store(error),
-        ScheduleError::Unloadable { .. } => ErrorCode::NotLoaded,
-        ScheduleError::Sealed(_) => ErrorCode::Store,
+        ScheduleError::Unloadable { .. } | ScheduleError::Sealed(_) => ErrorCode::NotLoaded,
         ScheduleError::Ended { .. } => ErrorCode::RunEnded,
         ScheduleError::Exists(_) => ErrorCode::RunExists,
         ScheduleError::NoSignal { .. } => ErrorCode::NoSignal,

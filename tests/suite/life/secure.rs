@@ -315,14 +315,14 @@ async fn without_its_key_a_run_is_set_aside_and_not_lost() {
         for key in [&["--state-key", &*bad][..], &[]] {
             let resumed = place.run(&[&["resume", "s"][..], key].concat());
             let stderr = String::from_utf8_lossy(&resumed.stderr).into_owned();
-            assert_eq!(resumed.status.code(), Some(8), "{stderr}");
+            assert_eq!(resumed.status.code(), Some(3), "{stderr}");
             assert!(
                 stderr.contains("encrypted with a key that this process does not have"),
                 "{stderr}"
             );
         }
         let signalled = place.run(&["signal", "s", "go"]);
-        assert_eq!(signalled.status.code(), Some(8), "{signalled:?}");
+        assert_eq!(signalled.status.code(), Some(3), "{signalled:?}");
         views(&place, "s");
         let mut resume = place.command(&["resume", "s"]);
         // The key as systemd provides it.
@@ -343,7 +343,7 @@ async fn without_its_key_a_run_is_set_aside_and_not_lost() {
         assert!(place.run(&["cancel", "c"]).status.success());
         let retry = ["retry", "c", "--from", "each", "--id", "again"];
         let refused = place.run(&retry);
-        assert_eq!(refused.status.code(), Some(8), "{refused:?}");
+        assert_eq!(refused.status.code(), Some(3), "{refused:?}");
         let mut run = place.follow(&[&retry[..], &["--state-key", &good]].concat());
         waiting(&mut run);
         let signal = ["signal", "again", "go", "--state-key", &good];
