@@ -7,7 +7,9 @@ use super::args::{BackupArgs, Global, MigrateArgs, RestoreArgs};
 use super::audit::audited;
 use super::exit::{Exit, Failure};
 use super::output::{self, Format};
-use windlass_engine::{BackedUp, EngineError, ErrorCode, migrate as migrated, restore as restored};
+use windlass_engine::{
+    BackedUp, EngineError, ErrorCode, StoreError, migrate as migrated, restore as restored,
+};
 
 pub async fn backup(global: &Global, args: &BackupArgs) -> Result<Exit, Failure> {
     check_no_server(global, "backup")?;
@@ -65,6 +67,13 @@ pub async fn restore(global: &Global, args: &RestoreArgs) -> Result<Exit, Failur
             return Err(Failure::Usage(format!(
                 "no store in {}: name the directory of a backup",
                 source.display()
+            )));
+        }
+        Err(EngineError::Store(StoreError::Locked { path }))
+            if path == args.source.display().to_string() =>
+        {
+            return Err(Failure::Taken(format!(
+                "a process owns the store in {path}: copy it with `windlass backup DEST --state {path}`, and restore the copy"
             )));
         }
         restored => restored?,

@@ -341,6 +341,11 @@ async fn a_store_in_use_is_not_replaced() {
         let refused = place.run(args);
         assert_eq!(refused.status.code(), Some(8), "{args:?}: {refused:?}");
     }
+    let from = place.state();
+    let refused = other.run(&["restore", from.to_str().unwrap()]);
+    let stderr = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(8), "{stderr}");
+    assert!(stderr.contains("`windlass backup DEST"), "{stderr}");
     let (status, _) = server.get("/v1/runs").await;
     assert_eq!(status, 200);
 }
