@@ -9,6 +9,7 @@ use super::args::{
 use super::audit::audited;
 use super::exit::{Exit, Failure};
 use super::follow::quoted;
+use super::list::runs;
 use super::output::{self, Format, Screen, counted};
 use super::run::{FollowOptions, follow_or_leave, require_server};
 use super::session::{NewRun, Session, Setup, Source};
@@ -18,9 +19,10 @@ use serde::Serialize;
 use similar::TextDiff;
 use std::collections::BTreeSet;
 use std::path::Path;
-use windlass_engine::report::{VersionReport, WorkflowReport, WorkflowSummary};
+use windlass_engine::report::{ListFilter, VersionReport, WorkflowReport, WorkflowSummary};
 use windlass_engine::{Bundle, Dialect, EngineError, LoadOptions, PutIf, SourceFile, Workflow};
 use windlass_server::api::{FileText, WorkflowText};
+use windlass_source::diagnostic::did_you_mean;
 use windlass_value::first_chars;
 
 pub async fn run(global: &Global, screen: Screen, args: &WorkflowArgs) -> Result<Exit, Failure> {
@@ -84,11 +86,40 @@ fn say_name_of_runs(screen: Screen, report: &WorkflowReport) {
 /// Explains why `--workflow` selects no run: it compares the names in the files, which may differ from the saved names.
 pub(super) async fn explain_no_runs(global: &Global, screen: Screen, workflows: &[String]) {
     for name in workflows {
-        // An error is ignored: the name may be that of a workflow that was never saved.
-        if let Ok(report) = report(global, name, None).await {
-            say_name_of_runs(screen, &report);
+        // Errors are ignored: this is only a hint.
+        match report(global, name, None).await {
+            Ok(report) => say_name_of_runs(screen, &report),
+            Err(_) => {
+                let _ = say_unknown(global, screen, name).await;
+            }
         }
     }
+}
+
+/// Says that no run has the workflow of this name, which is not saved.
+async fn say_unknown(global: &Global, screen: Screen, name: &str) -> Result<(), Failure> {
+    let of_name = ListFilter {
+        workflows: vec![name.to_owned()],
+        limit: Some(1),
+        ..ListFilter::default()
+    };
+    if !runs(global, &of_name).await?.runs.is_empty() {
+        return Ok(());
+    }
+    let newest = ListFilter {
+        limit: Some(1_000),
+        ..ListFilter::default()
+    };
+    let newest = runs(global, &newest).await?;
+    let names: BTreeSet<String> = newest
+        .runs
+        .into_iter()
+        .map(|row| row.summary.workflow)
+        .collect();
+    let hint = did_you_mean(name, names.iter().map(String::as_str));
+    let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+    screen.say(format!("no run has the workflow `{name}`{hint}"));
+    Ok(())
 }
 
 /// Loads a workflow with all files that it names.

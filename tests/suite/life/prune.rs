@@ -78,6 +78,14 @@ async fn ended_runs_are_pruned_next_to_a_live_server() {
     assert_eq!(done.status.code(), Some(0), "{done:?}");
     assert_eq!(shown(&[]), "1 run would be deleted\n");
     assert_eq!(shown(&["-v"]), "shown\n1 run would be deleted\n");
+    for command in [&["prune", "--keep", "0"][..], &["cancel"]] {
+        let misspelt = place.run(&[command, &["--workflow", "conut"]].concat());
+        let stderr = String::from_utf8_lossy(&misspelt.stderr).into_owned();
+        assert!(
+            stderr.contains("no run has the workflow `conut`; did you mean `count`?"),
+            "{stderr}"
+        );
+    }
     let usage = place.run(&["prune"]);
     assert_eq!(usage.status.code(), Some(2), "{usage:?}");
 }
