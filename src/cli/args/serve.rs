@@ -3,7 +3,7 @@
 use super::{DurationArg, HandlerArgs};
 use crate::cli::policy::{EnvArgs, GuestArgs};
 use clap::{Args, ValueEnum};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use url::Url;
 
@@ -11,7 +11,7 @@ use url::Url;
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// Address to listen on; port 0 selects a free one
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7465")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7465", value_parser = address)]
     pub listen: SocketAddr,
     /// Address under which others reach the server, e.g. `https://loops.example.com`, for `callbackUrl`; default: its own
     #[arg(long, value_name = "URL")]
@@ -148,6 +148,17 @@ fn positive(text: &str) -> Result<usize, String> {
         Ok(number) => Ok(number),
         Err(_) => Err(String::from("a whole number from 1")),
     }
+}
+
+/// Parses an address to listen on. Looks the name of a host up.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let found = text.to_socket_addrs().map_err(|error| {
+        format!("{error}: write an IP address or a host name, and a port, e.g. 127.0.0.1:7465")
+    });
+    let found: Vec<SocketAddr> = found?.collect();
+    let ipv4 = found.iter().find(|address| address.is_ipv4());
+    let first = ipv4.or(found.first()).copied();
+    first.ok_or_else(|| format!("`{text}` has no address"))
 }
 
 /// Parses the name of a host as it is compared with the header `Host`.

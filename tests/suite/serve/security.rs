@@ -15,10 +15,11 @@ fn a_name_or_an_origin_that_could_never_match_is_refused() {
         ),
         ("--allow-origin", "board", "e.g. https://board.example"),
         ("--allow-host", "lo.example:7488", "no scheme and no port"),
+        ("--listen", "localhost", "and a port, e.g. 127.0.0.1:7465"),
     ] {
         let dir = tempfile::tempdir().unwrap();
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"));
-        command.args(["serve", "--listen", "127.0.0.1:0", flag, value, "--state"]);
+        command.args(["serve", flag, value, "--state"]);
         let output = command.arg(dir.path()).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{stderr}");
@@ -251,6 +252,11 @@ fn a_server_that_others_reach_has_a_token_and_tls() {
     let (code, text) = refused(None, &[]);
     assert_eq!(code, Some(2), "{text}");
     assert!(text.contains("--token-file"), "{text}");
+    let local = Start::new(dir.path())
+        .args(&["--listen", "localhost:0"])
+        .spawn();
+    assert!(local.url.starts_with("http://127.0.0.1:"), "{}", local.url);
+    drop(local);
     let (code, text) = refused(Some("secret"), &[]);
     assert_eq!(code, Some(2), "{text}");
     assert!(text.contains("--tls-cert"), "{text}");
