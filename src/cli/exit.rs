@@ -184,6 +184,8 @@ fn unreachable(why: &str) -> &'static str {
     if why.contains("CaUsedAsEndEntity") {
         "its certificate is one of an authority: make it with `openssl req -x509 … -addext \
          basicConstraints=critical,CA:FALSE`"
+    } else if why.contains("invalid HTTP version") {
+        "the server seems to use TLS: write https:// in --server"
     } else if why.contains("certificate") {
         "SSL_CERT_FILE names a file with the certificates that are trusted"
     } else {

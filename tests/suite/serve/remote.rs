@@ -244,6 +244,12 @@ async fn a_server_with_a_certificate_speaks_tls() {
     // Plain HTTP to the same port gets no usable answer.
     let plain = super::client().get(format!("http://localhost:{port}/healthz"));
     assert!(plain.send().await.is_err());
+    let plain = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(["list", "--server", &format!("http://localhost:{port}")])
+        .output()
+        .unwrap();
+    let why = String::from_utf8_lossy(&plain.stderr);
+    assert!(why.contains("hint: the server seems to use TLS"), "{why}");
     assert!(server.stop().0.success());
 
     let state = dir.path().join("state");
