@@ -301,8 +301,11 @@ fn float(value: Value, default: Option<Value>, kwargs: Kwargs) -> Result<Value, 
     let default = default.or(kwargs.get("default")?);
     kwargs.assert_all_used()?;
     required_argument(Some(&value))?;
-    let otherwise = |_| default.unwrap_or_else(|| Value::from(0.0));
-    Ok(call("float", vec![value], no_kwargs()).unwrap_or_else(otherwise))
+    let number = match value.as_str() {
+        Some(text) => text::float(text).map(Value::from),
+        None => call("float", vec![value], no_kwargs()).ok(),
+    };
+    Ok(number.unwrap_or_else(|| default.unwrap_or_else(|| Value::from(0.0))))
 }
 
 fn no_kwargs() -> Kwargs {

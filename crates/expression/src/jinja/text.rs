@@ -271,10 +271,11 @@ pub(super) fn escape(text: &str) -> String {
 /// A fraction is dropped. Returns `None` for text that is not a number.
 #[allow(clippy::cast_possible_truncation)] // Within the bounds that are checked.
 pub(super) fn int(text: &str, base: u32) -> Option<i128> {
-    let text = text.trim().replace('_', "");
-    let (negative, digits) = match text.strip_prefix('-') {
+    let base = base.clamp(2, 36);
+    let plain = numeral(text, base)?;
+    let (negative, digits) = match plain.strip_prefix('-') {
         Some(digits) => (true, digits),
-        None => (false, text.strip_prefix('+').unwrap_or(&text)),
+        None => (false, plain.strip_prefix('+').unwrap_or(&plain)),
     };
     let prefix = match base {
         2 => "0b",
@@ -285,10 +286,28 @@ pub(super) fn int(text: &str, base: u32) -> Option<i128> {
     let lower = digits.to_ascii_lowercase();
     let bare = lower.strip_prefix(prefix).unwrap_or(&lower);
     if !bare.starts_with(['+', '-'])
-        && let Ok(number) = i128::from_str_radix(bare, base.clamp(2, 36))
+        && let Ok(number) = i128::from_str_radix(bare, base)
     {
         return Some(if negative { -number } else { number });
     }
-    let float: f64 = text.parse().ok()?;
+    let float = float(text)?;
     (float.abs() < 1e38).then_some(float.trunc() as i128)
+}
+
+/// Returns the number in a text, as `float` of Python does.
+pub(super) fn float(text: &str) -> Option<f64> {
+    numeral(text, 10)?.parse().ok()
+}
+
+/// Returns a text without what Python ignores in a number: white space around it, and underscores between digits.
+/// Returns `None` if an underscore is elsewhere.
+fn numeral(text: &str, base: u32) -> Option<String> {
+    let text = text.trim();
+    let pieces: Vec<&str> = text.split('_').collect();
+    let joins = pieces.windows(2).all(|pair| {
+        let [before, after] = pair else { return true };
+        before.ends_with(|letter: char| letter.is_digit(base))
+            && after.starts_with(|letter: char| letter.is_digit(base))
+    });
+    joins.then(|| pieces.concat())
 }
