@@ -2,19 +2,25 @@
 //! They are those of TEA, those of Jinja2 that minijinja does not have, and limited versions of those whose result
 //! may be much larger than their input.
 
-use super::operators::{check_order, size};
+use super::arguments::{ONLY_FORM, arrange};
+use super::operators::{check_order, comparable, size};
 use super::python::{self, Json};
 use super::{object, session, text};
 use crate::over_memory_json;
 use minijinja::value::{Kwargs, Rest, Value, ValueKind};
-use minijinja::{Environment, Error, ErrorKind, State};
+use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use ring::digest::{SHA256, digest};
 use std::sync::LazyLock;
 use windlass_value::hex;
 
 /// minijinja's own filters, which the limited versions call.
-static BUILTIN: LazyLock<Environment<'static>> = LazyLock::new(Environment::new);
+static BUILTIN: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut engine = Environment::new();
+    engine.set_undefined_behavior(UndefinedBehavior::Strict);
+    minijinja_contrib::add_to_environment(&mut engine);
+    engine
+});
 
 /// The characters that are escaped in a query.
 const QUERY: &AsciiSet = &NON_ALPHANUMERIC
@@ -36,18 +42,28 @@ pub(super) fn register(engine: &mut Environment<'static>) {
         Ok::<_, Error>(hex(digest(&SHA256, text.as_bytes()).as_ref()))
     });
     engine.add_filter("string", |value: Value| python::str(&value));
-    engine.add_filter("center", center);
     engine.add_filter("truncate", truncate);
     engine.add_filter("int", int);
     engine.add_filter("float", float);
-    for name in ["escape", "e"] {
-        engine.add_filter(name, |value: Value| {
+    for name in ["escape", "e", "forceescape"] {
+        engine.add_filter(name, move |value: Value| {
+            if value.is_safe() && name != "forceescape" {
+                return Ok(value);
+            }
             let text = python::str(required_argument(Some(&value))?)?;
             session::bytes(text.len().saturating_mul(5))?;
-            Ok::<_, Error>(text::escape(&text))
+            Ok::<_, Error>(Value::from_safe_string(text::escape(&text)))
         });
     }
-    engine.add_filter("dictsort", dictsort);
+    engine.add_filter("pprint", |value: Value| python::pprint(&value));
+    for name in ONLY_FORM {
+        engine.add_filter(name, move |args: Rest<Value>, kwargs: Kwargs| {
+            call(name, args.0, &kwargs)
+        });
+    }
+    engine.add_test("iterable", |value: Value| {
+        !value.is_none() && value.try_iter().is_ok()
+    });
     engine.add_test("sequence", |value: Value| {
         matches!(
             value.kind(),
@@ -56,31 +72,30 @@ pub(super) fn register(engine: &mut Environment<'static>) {
     });
     engine.add_filter("wordcount", wordcount);
     engine.add_filter("urlencode", urlencode);
-    for name in ["replace", "join", "indent", "format", "batch", "slice"] {
+    for name in [
+        "replace", "join", "indent", "format", "batch", "slice", "center",
+    ] {
         engine.add_filter(name, move |args: Rest<Value>, kwargs: Kwargs| {
-            bounded(name, args, kwargs)
+            bounded(name, &args, &kwargs)
         });
     }
     // The list that these filters return needs memory, so its elements are counted.
-    for name in ["list", "unique", "reverse", "items", "split", "lines"] {
+    for name in [
+        "list", "unique", "reverse", "items", "split", "lines", "dictsort",
+    ] {
         engine.add_filter(name, move |args: Rest<Value>, kwargs: Kwargs| {
             charge_list(args.first())?;
-            call(name, args.0, kwargs)
+            call(name, args.0, &kwargs)
         });
     }
     for name in ["sort", "max", "min"] {
         engine.add_filter(name, move |args: Rest<Value>, kwargs: Kwargs| {
-            charge_list(args.first())?;
-            check_order(name, ordered(&args, &kwargs)?)?;
-            let mut args = args.0;
-            // minijinja returns the last of several equal values, Jinja2 the first.
-            if let (true, Some(values)) = (name == "max", args.first_mut()) {
-                let items: Result<Vec<Value>, Error> = values.try_iter()?.checked().collect();
-                *values = items?.into_iter().rev().collect();
-            }
-            call(name, args, kwargs)
+            ordering(name, &args, &kwargs)
         });
     }
+    engine.add_function("cycler", |values: Rest<Value>| {
+        minijinja_contrib::globals::cycler(values.0)
+    });
     engine.add_function("range", |state: &mut State<'_, '_>, args: Rest<Value>| {
         let _ = state;
         let range = BUILTIN
@@ -96,30 +111,112 @@ pub(super) fn register(engine: &mut Environment<'static>) {
     engine.set_unknown_method_callback(method);
 }
 
-fn call(name: &str, mut args: Vec<Value>, kwargs: Kwargs) -> Result<Value, Error> {
-    if kwargs.args().next().is_some() {
-        args.push(Value::from(kwargs));
+/// Calls a filter of minijinja. The arguments may have any form that Jinja2 accepts.
+fn call(name: &str, args: Vec<Value>, kwargs: &Kwargs) -> Result<Value, Error> {
+    let mut args = args.into_iter();
+    let mut all: Vec<Value> = args.next().into_iter().collect();
+    let (by_position, named) = arrange(name, args.as_slice(), kwargs)?;
+    all.extend(by_position);
+    if named.args().next().is_some() {
+        all.push(Value::from(named));
     }
-    BUILTIN.empty_state().apply_filter(name, &args)
+    BUILTIN.empty_state().apply_filter(name, &all)
 }
 
-/// Returns the values that a filter with an order compares: the elements, or one member of each.
-fn ordered(args: &[Value], kwargs: &Kwargs) -> Result<Vec<Value>, Error> {
-    let Some(values) = args
-        .first()
-        .filter(|values| values.kind() != ValueKind::String)
-    else {
-        return Ok(Vec::new());
+/// Implements `sort`, `max` and `min`.
+fn ordering(name: &str, args: &[Value], kwargs: &Kwargs) -> Result<Value, Error> {
+    charge_list(args.first())?;
+    let (values, args) = match args.split_first() {
+        Some((values, args)) => (values.clone(), args),
+        None => return call(name, Vec::new(), kwargs),
     };
-    let values = match kwargs.peek::<Value>("attribute") {
-        Ok(attribute) => {
-            let named = Kwargs::from_iter([("attribute", attribute)]);
-            call("map", vec![values.clone()], named)?
+    let (args, kwargs) = arrange(name, args, kwargs)?;
+    let attribute = kwargs.peek::<Value>("attribute").ok();
+    let mut columns = Vec::new();
+    for key in keys(name, &values, attribute.as_ref())? {
+        check_order(name, key.iter().cloned())?;
+        columns.push(key);
+    }
+    let has_bool = |key: &Vec<Value>| key.iter().any(|value| value.kind() == ValueKind::Bool);
+    if columns.iter().any(has_bool) {
+        return ordered_rows(name, &values, columns, &kwargs);
+    }
+    let values = match name {
+        "max" => reversed(&values)?,
+        _ => values,
+    };
+    let all = std::iter::once(values).chain(args).collect();
+    call(name, all, &kwargs)
+}
+
+/// Returns the values in reverse order, because minijinja returns the last of several equal values, and Jinja2 the
+/// first.
+fn reversed(values: &Value) -> Result<Value, Error> {
+    let items: Result<Vec<Value>, Error> = values.try_iter()?.checked().collect();
+    Ok(items?.into_iter().rev().collect())
+}
+
+/// Orders values by keys of which some are booleans. minijinja does not compare these with numbers. So the filter is
+/// applied to rows, each with its keys and its value.
+fn ordered_rows(
+    name: &str,
+    values: &Value,
+    columns: Vec<Vec<Value>>,
+    kwargs: &Kwargs,
+) -> Result<Value, Error> {
+    let value_index = columns.len();
+    let mut rows = Vec::new();
+    for (index, value) in values.try_iter()?.checked().enumerate() {
+        session::bytes((value_index + 1).saturating_mul(size_of::<Value>()))?;
+        let keys = columns.iter().filter_map(|column| column.get(index));
+        let mut row: Vec<Value> = keys.map(comparable).collect();
+        row.push(value?);
+        rows.push(Value::from(row));
+    }
+    let rows = match name {
+        "max" => reversed(&Value::from(rows))?,
+        _ => Value::from(rows),
+    };
+    let places: Vec<String> = (0..value_index).map(|index| index.to_string()).collect();
+    let mut named = vec![("attribute", Value::from(places.join(",")))];
+    for key in kwargs.args().filter(|key| *key != "attribute") {
+        named.push((key, kwargs.peek(key)?));
+    }
+    let ordered = call(name, vec![rows], &Kwargs::from_iter(named))?;
+    match name {
+        "sort" => {
+            let rows = ordered.try_iter()?.checked();
+            let values = rows.map(|row| row?.get_item_by_index(value_index));
+            Ok(Value::from(values.collect::<Result<Vec<_>, _>>()?))
         }
-        Err(_) => values.clone(),
+        _ => ordered.get_item_by_index(value_index),
+    }
+}
+
+/// Returns the keys that a filter with an order compares: the elements themselves, or one list for each attribute.
+fn keys(name: &str, values: &Value, attribute: Option<&Value>) -> Result<Vec<Vec<Value>>, Error> {
+    if values.kind() == ValueKind::String {
+        return Ok(Vec::new());
+    }
+    let Some(attribute) = attribute.filter(|attribute| !attribute.is_none()) else {
+        // A value that is not a list is reported by the filter itself.
+        let values = values.try_iter().map(Iterator::collect);
+        return Ok(vec![values.unwrap_or_default()]);
     };
-    // A value that is not a list is reported by the filter itself.
-    Ok(values.try_iter().map(Iterator::collect).unwrap_or_default())
+    let text = attribute.as_str().unwrap_or_default();
+    let attributes: Vec<&str> = match name {
+        "sort" => text.split(',').map(str::trim).collect(),
+        _ => vec![text],
+    };
+    attributes
+        .into_iter()
+        .filter(|attribute| !attribute.is_empty())
+        .map(|attribute| {
+            let named = Kwargs::from_iter([("attribute", Value::from(attribute))]);
+            let mapped = call("map", vec![values.clone()], &named)?;
+            Ok(mapped.try_iter()?.collect())
+        })
+        .collect()
 }
 
 fn charge_list(value: Option<&Value>) -> Result<(), Error> {
@@ -180,7 +277,7 @@ fn urlencode(value: Value) -> Result<String, Error> {
         Ok::<_, Error>(utf8_percent_encode(&text, set).to_string())
     };
     let pairs = match value.kind() {
-        ValueKind::Map => call("items", vec![value], no_kwargs())?,
+        ValueKind::Map => call("items", vec![value], &no_kwargs())?,
         ValueKind::Seq | ValueKind::Iterable => value,
         _ => return escaped(&value, PATH),
     };
@@ -215,35 +312,19 @@ fn fromjson(value: Value) -> Result<Value, Error> {
     }
 }
 
-fn center(text: &str, width: Option<usize>) -> Result<String, Error> {
-    let width = width.unwrap_or(80);
+fn center(text: &str, width: usize) -> Result<Value, Error> {
     session::bytes(width)?;
     let missing = width.saturating_sub(text.chars().count());
     let left = missing / 2;
-    Ok(format!(
+    Ok(Value::from(format!(
         "{}{text}{}",
         " ".repeat(left),
         " ".repeat(missing - left)
-    ))
+    )))
 }
 
 fn text_length(value: Option<&Value>) -> usize {
     value.and_then(Value::as_str).map_or(0, str::len)
-}
-
-/// Sorts a dictionary as Jinja2 does. The arguments may also be positional: case_sensitive, by, reverse.
-fn dictsort(args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
-    charge_list(args.first())?;
-    let mut named: Vec<(&str, Value)> = Vec::new();
-    for name in kwargs.args() {
-        named.push((name, kwargs.get(name)?));
-    }
-    let order = ["case_sensitive", "by", "reverse"];
-    for (name, value) in order.into_iter().zip(args.iter().skip(1)) {
-        named.push((name, value.clone()));
-    }
-    let first = args.first().cloned().into_iter().collect();
-    call("dictsort", first, Kwargs::from_iter(named))
 }
 
 /// Implements `truncate`. The arguments are positional or named: length, killwords, end, leeway.
@@ -293,7 +374,7 @@ fn int(
             let number = value.as_str().and_then(|text| text::int(text, base));
             Ok(number.map_or_else(otherwise, Value::from))
         }
-        _ => Ok(call("int", vec![value], no_kwargs()).unwrap_or_else(|_| otherwise())),
+        _ => Ok(call("int", vec![value], &no_kwargs()).unwrap_or_else(|_| otherwise())),
     }
 }
 
@@ -303,7 +384,7 @@ fn float(value: Value, default: Option<Value>, kwargs: Kwargs) -> Result<Value, 
     required_argument(Some(&value))?;
     let number = match value.as_str() {
         Some(text) => text::float(text).map(Value::from),
-        None => call("float", vec![value], no_kwargs()).ok(),
+        None => call("float", vec![value], &no_kwargs()).ok(),
     };
     Ok(number.unwrap_or_else(|| default.unwrap_or_else(|| Value::from(0.0))))
 }
@@ -313,44 +394,74 @@ fn no_kwargs() -> Kwargs {
 }
 
 /// Counts the maximum size of a filter's result, before the filter runs.
-fn bounded(name: &str, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
-    let length = text_length(args.first());
-    let number = |value: Option<&Value>| value.and_then(Value::as_usize).unwrap_or(0);
+fn bounded(name: &str, args: &[Value], kwargs: &Kwargs) -> Result<Value, Error> {
+    let (value, args) = match args.split_first() {
+        Some((value, args)) => (value, args),
+        None => return Err(Error::from(ErrorKind::MissingArgument)),
+    };
+    let (mut args, kwargs) = arrange(name, args, kwargs)?;
+    let mut value = value.clone();
+    if let ("format", Some(pattern)) = (name, value.as_str())
+        && pattern.contains('*')
+        && let Some(pattern) = text::with_widths(pattern, &mut args)
+    {
+        value = Value::from(pattern);
+    }
+    let first = args.first().filter(|given| !given.is_undefined());
+    let number = |given: Option<&Value>| given.and_then(Value::as_usize).unwrap_or(0);
     let most = match name {
-        "replace" => replaced(args.first(), args.get(1), args.get(2)),
-        "join" => joined(args.first(), text_length(args.get(1)))?,
+        "replace" => replaced(Some(&value), first, args.get(1)),
+        "join" => joined(Some(&value), text_length(first))?,
+        "format" => formatted(value.as_str().unwrap_or_default(), &args),
         "indent" => {
-            let width = number(args.get(1)).max(kwargs.peek("width").unwrap_or(0));
-            let lines = args
-                .first()
-                .and_then(Value::as_str)
-                .map_or(0, |text| text.lines().count());
-            length.saturating_add(width.saturating_mul(lines + 1))
+            let lines = value.as_str().map_or(0, |text| text.split('\n').count());
+            let width = number(first).max(text_length(first)).max(4);
+            text_length(Some(&value)).saturating_add(width.saturating_mul(lines))
         }
-        "format" => formatted(
-            args.first().and_then(Value::as_str).unwrap_or_default(),
-            args.get(1..),
-        ),
         _ => {
-            let wide = number(args.get(1));
-            let items = args.first().and_then(Value::len).unwrap_or(0);
-            wide.saturating_add(items)
+            let items = value.len().unwrap_or(0);
+            number(first)
+                .saturating_add(items)
                 .saturating_mul(size_of::<Value>())
         }
     };
     session::bytes(most)?;
-    if let ("replace", [text, old, new, count]) = (name, &*args.0)
-        && let (Some(text), Some(old), Some(new)) = (text.as_str(), old.as_str(), new.as_str())
-    {
-        let count = if count.is_none() {
-            None
-        } else {
-            Some(usize::try_from(count.clone())?)
-        };
-        let count = count.unwrap_or(usize::MAX);
-        return Ok(Value::from(text.replacen(old, new, count)));
+    let is_set = |index: usize| args.get(index).is_some_and(Value::is_true);
+    let text = value.as_str();
+    match (name, &*args) {
+        ("replace", [old, new, count]) if !count.is_none() => {
+            if let (Some(text), Some(old), Some(new)) = (text, old.as_str(), new.as_str()) {
+                let count = usize::try_from(count.clone())?;
+                return Ok(Value::from(text.replacen(old, new, count)));
+            }
+        }
+        ("center", _) if args.len() < 2 => {
+            kwargs.assert_all_used()?;
+            let text = python::str(required_argument(Some(&value))?)?;
+            let width = first.map(|width| usize::try_from(width.clone()));
+            return center(&text, width.transpose()?.unwrap_or(80));
+        }
+        ("indent", [] | [_] | [_, _] | [_, _, _]) => {
+            kwargs.assert_all_used()?;
+            let text = python::str(required_argument(Some(&value))?)?;
+            let with = match first {
+                Some(width) => match width.as_str() {
+                    Some(prefix) => prefix.to_owned(),
+                    None => " ".repeat(usize::try_from(width.clone())?),
+                },
+                None => " ".repeat(4),
+            };
+            return Ok(Value::from(text::indent(
+                &text,
+                &with,
+                is_set(1),
+                is_set(2),
+            )));
+        }
+        _ => {}
     }
-    call(name, args.0, kwargs)
+    let all = std::iter::once(value).chain(args).collect();
+    call(name, all, &kwargs)
 }
 
 fn replaced(text: Option<&Value>, old: Option<&Value>, new: Option<&Value>) -> usize {
@@ -383,7 +494,7 @@ fn joined(items: Option<&Value>, delimiter: usize) -> Result<usize, Error> {
 
 /// Returns the maximum size of a formatted text.
 /// Each directive may write the largest number in the pattern (as a width) and all arguments.
-fn formatted(pattern: &str, args: Option<&[Value]>) -> usize {
+fn formatted(pattern: &str, args: &[Value]) -> usize {
     let mut widest = 0_usize;
     let mut number = 0_usize;
     for byte in pattern.bytes() {
@@ -391,7 +502,6 @@ fn formatted(pattern: &str, args: Option<&[Value]>) -> usize {
             b'0'..=b'9' => number
                 .saturating_mul(10)
                 .saturating_add(usize::from(byte - b'0')),
-            b'*' => usize::MAX,
             _ => 0,
         };
         widest = widest.max(number);
@@ -401,8 +511,7 @@ fn formatted(pattern: &str, args: Option<&[Value]>) -> usize {
         .filter(|byte| matches!(byte, b'%' | b'{'))
         .count();
     let longest = args
-        .into_iter()
-        .flatten()
+        .iter()
         .map(|value| text_length(Some(value)).max(size(value).saturating_mul(32)))
         .max();
     let each = widest.saturating_add(longest.unwrap_or(0));
@@ -418,10 +527,22 @@ fn method(
     args: &[Value],
 ) -> Result<Value, Error> {
     session::work(size(value))?;
+    let arranged;
+    let args = match args.split_last() {
+        Some((last, before)) if last.is_kwargs() && value.kind() == ValueKind::String => {
+            let (mut by_position, named) = arrange(name, before, &Kwargs::try_from(last.clone())?)?;
+            if named.args().next().is_some() {
+                by_position.push(Value::from(named));
+            }
+            arranged = by_position;
+            &arranged
+        }
+        _ => args,
+    };
     let most = match (value.kind(), name) {
         (ValueKind::String, "replace") => replaced(Some(value), args.first(), args.get(1)),
         (ValueKind::String, "join") => joined(args.first(), text_length(Some(value)))?,
-        (ValueKind::String, "format") => formatted(value.as_str().unwrap_or_default(), Some(args)),
+        (ValueKind::String, "format") => formatted(value.as_str().unwrap_or_default(), args),
         (ValueKind::String, "split" | "splitlines") => text_length(Some(value)).saturating_mul(8),
         (ValueKind::String, _) => text::grows_to(value.as_str().unwrap_or_default(), name, args),
         _ => 0,

@@ -2,6 +2,7 @@
 //! A value is converted for minijinja only when it is read, so the cost of a read does not depend on the size of the
 //! state.
 
+mod arguments;
 mod cache;
 mod complexity;
 mod engine;

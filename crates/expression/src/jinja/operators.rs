@@ -212,7 +212,7 @@ fn named(value: &Value, name: &str) -> String {
 
 /// Converts a boolean to 1 or 0, because Python's booleans equal these numbers in a comparison. Returns any other value
 /// unchanged.
-fn comparable(value: &Value) -> Value {
+pub(super) fn comparable(value: &Value) -> Value {
     match value.kind() {
         ValueKind::Bool => Value::from(i64::from(value.is_true())),
         _ => value.clone(),

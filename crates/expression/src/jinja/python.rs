@@ -26,11 +26,12 @@ pub(super) fn push_str(out: &mut String, value: &Value) -> Result<(), Error> {
             out.push_str(text);
             Ok(())
         }
-        None => repr(out, value, 0),
+        None => repr(out, value, 0, false),
     }
 }
 
-fn repr(out: &mut String, value: &Value, depth: usize) -> Result<(), Error> {
+/// Appends `repr(value)`. If `is_sorted` is true, the keys of maps are sorted.
+fn repr(out: &mut String, value: &Value, depth: usize, is_sorted: bool) -> Result<(), Error> {
     if depth > MAX_DEPTH {
         return Err(too_deep());
     }
@@ -47,14 +48,13 @@ fn repr(out: &mut String, value: &Value, depth: usize) -> Result<(), Error> {
         }
         ValueKind::Map => {
             out.push('{');
-            for (index, key) in value.try_iter()?.checked().enumerate() {
-                let key = key?;
+            for (index, key) in keys(value, is_sorted)?.iter().enumerate() {
                 if index > 0 {
                     out.push_str(", ");
                 }
-                repr(out, &key, depth + 1)?;
+                repr(out, key, depth + 1, is_sorted)?;
                 out.push_str(": ");
-                repr(out, &value.get_item(&key)?, depth + 1)?;
+                repr(out, &value.get_item(key)?, depth + 1, is_sorted)?;
             }
             out.push('}');
         }
@@ -66,7 +66,7 @@ fn repr(out: &mut String, value: &Value, depth: usize) -> Result<(), Error> {
                 if count > 0 {
                     out.push_str(", ");
                 }
-                repr(out, &item?, depth + 1)?;
+                repr(out, &item?, depth + 1, is_sorted)?;
                 count += 1;
             }
             out.push_str(match (tuple, count) {
@@ -79,6 +79,68 @@ fn repr(out: &mut String, value: &Value, depth: usize) -> Result<(), Error> {
             let _ = write!(out, "{value}");
         }
     }
+    Ok(())
+}
+
+fn keys(map: &Value, is_sorted: bool) -> Result<Vec<Value>, Error> {
+    let keys: Result<Vec<Value>, Error> = map.try_iter()?.checked().collect();
+    let mut keys = keys?;
+    if is_sorted {
+        keys.sort();
+    }
+    Ok(keys)
+}
+
+/// The maximum length of a line of `pprint`.
+const LINE_WIDTH: usize = 80;
+
+/// Returns `pprint.pformat(value)`. In contrast to Python, a long text is not split.
+pub(super) fn pprint(value: &Value) -> Result<String, Error> {
+    let mut out = String::new();
+    pretty(&mut out, value, 0, 0)?;
+    Ok(out)
+}
+
+/// Appends a value in the column `column`, which `after` further characters follow.
+fn pretty(out: &mut String, value: &Value, column: usize, after: usize) -> Result<(), Error> {
+    let mut line = String::new();
+    repr(&mut line, value, 0, true)?;
+    let is_map = value.kind() == ValueKind::Map;
+    let nests = is_map || matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable);
+    if !nests || line.chars().count() + column + after <= LINE_WIDTH {
+        out.push_str(&line);
+        return Ok(());
+    }
+    let items = keys(value, is_map)?;
+    let closing = match (is_map, value.is_tuple(), items.len()) {
+        (true, ..) => "}",
+        (false, true, 1) => ",)",
+        (false, true, _) => ")",
+        (false, false, _) => "]",
+    };
+    out.extend(line.chars().next());
+    let column = column + 1;
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            session::bytes(column)?;
+            let _ = write!(out, ",\n{:column$}", "");
+        }
+        let after = if index + 1 == items.len() {
+            after + closing.len()
+        } else {
+            1
+        };
+        if is_map {
+            let mut key = String::new();
+            repr(&mut key, item, 0, true)?;
+            let width = key.chars().count() + 2;
+            let _ = write!(out, "{key}: ");
+            pretty(out, &value.get_item(item)?, column + width, after)?;
+        } else {
+            pretty(out, item, column, after)?;
+        }
+    }
+    out.push_str(closing);
     Ok(())
 }
 
@@ -182,11 +244,7 @@ fn dump(out: &mut String, value: &Value, style: Json, depth: usize) -> Result<()
         }
         ValueKind::String => json_text(out, value.as_str().unwrap_or_default(), style.html)?,
         ValueKind::Map => {
-            let keys: Result<Vec<Value>, Error> = value.try_iter()?.checked().collect();
-            let mut keys = keys?;
-            if style.is_sorted {
-                keys.sort();
-            }
+            let keys = keys(value, style.is_sorted)?;
             out.push('{');
             for (index, key) in keys.iter().enumerate() {
                 if index > 0 {

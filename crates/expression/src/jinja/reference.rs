@@ -33,10 +33,11 @@ pub(crate) const JINJA_NAMES: &[JinjaName] = names! {
     Filter "filesizeformat(binary?)" "{{ 12000 | filesizeformat }}"
     Filter "first" "{{ [1, 2] | first }}"
     Filter "float(default?)" "{{ '1.5' | float }}"
+    Filter "forceescape" "{{ '<a>' | forceescape }}"
     Filter "format(values…)" "{{ '%s-%s' | format(1, 2) }}"
     Filter "fromjson" "{{ '[1]' | fromjson }}"
     Filter "groupby(attribute)" "{{ [{'a': 1}] | groupby('a') | length }}"
-    Filter "indent(width?, first?)" "{{ 'a' | indent(2, true) }}"
+    Filter "indent(width?, first?, blank?)" "{{ 'a' | indent(2, true) }}"
     Filter "int(default?)" "{{ '7' | int }}"
     Filter "items" "{{ {'a': 1} | items | list }}"
     Filter "join(separator?)" "{{ ['a', 'b'] | join(', ') }}"
@@ -110,7 +111,7 @@ pub(crate) const JINJA_NAMES: &[JinjaName] = names! {
     Function "range(start?, end, step?)" "{{ range(3) | list }}"
     Function "dict(members…)" "{{ dict(a=1) }}"
     Function "namespace(members…)" "{% set ns = namespace(n=1) %}{{ ns.n }}"
-    Function "cycler(values)" "{{ cycler(['a', 'b']).next() }}"
+    Function "cycler(values…)" "{{ cycler('a', 'b').next() }}"
     Function "joiner(separator?)" "{% set comma = joiner(', ') %}{{ comma() }}a{{ comma() }}b"
 };
 

@@ -29,7 +29,7 @@ pub(super) fn grows_to(text: &str, name: &str, args: &[Value]) -> usize {
     match name {
         "center" | "ljust" | "rjust" | "zfill" => first.unwrap_or(0).saturating_mul(4),
         "expandtabs" => text.len().saturating_mul(first.unwrap_or(8).max(1)),
-        "casefold" => text.len().saturating_mul(3),
+        "casefold" | "title" => text.len().saturating_mul(3),
         _ => 0,
     }
     .saturating_add(text.len())
@@ -42,6 +42,7 @@ pub(super) fn method(text: &str, name: &str, args: &[Value]) -> Option<Result<Va
             text.chars().flat_map(swapped).collect::<String>(),
         )),
         "casefold" => Ok(Value::from(text.to_lowercase().replace('ß', "ss"))),
+        "title" => Ok(Value::from(titled(text))),
         "istitle" => Ok(Value::from(is_title(text))),
         "removeprefix" => string(args, 0, name)
             .map(|prefix| Value::from(text.strip_prefix(prefix).unwrap_or(text))),
@@ -114,6 +115,20 @@ fn swapped(letter: char) -> Vec<char> {
     } else {
         letter.to_uppercase().collect()
     }
+}
+
+/// Implements `title` of Python's texts: each letter after a character that is not a letter becomes a capital.
+fn titled(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut in_word = false;
+    for letter in text.chars() {
+        match in_word {
+            true => out.extend(letter.to_lowercase()),
+            false => out.extend(letter.to_uppercase()),
+        }
+        in_word = letter.is_uppercase() || letter.is_lowercase();
+    }
+    out
 }
 
 fn is_title(text: &str) -> bool {
@@ -249,6 +264,50 @@ pub(super) fn truncate(text: &str, length: usize, kill: bool, end: &str, leeway:
         _ => cut,
     };
     cut + end
+}
+
+/// Replaces each `*` in a pattern of `%` by the number that it takes from the arguments. Returns `None` if a number is
+/// missing.
+pub(super) fn with_widths(pattern: &str, args: &mut Vec<Value>) -> Option<String> {
+    let mut out = String::with_capacity(pattern.len());
+    let mut rest = std::mem::take(args).into_iter();
+    let mut is_directive = false;
+    for letter in pattern.chars() {
+        match (is_directive, letter) {
+            (true, '*') => {
+                let number = i64::try_from(rest.next()?).ok()?;
+                out.push_str(&number.to_string());
+                continue;
+            }
+            (true, '0'..='9' | '.' | '-' | '+' | ' ' | '#' | 'h' | 'l' | 'L') => {}
+            (true, _) => {
+                is_directive = false;
+                if letter != '%' {
+                    args.extend(rest.next());
+                }
+            }
+            (false, _) => is_directive = letter == '%',
+        }
+        out.push(letter);
+    }
+    args.extend(rest);
+    Some(out)
+}
+
+/// Implements `indent` of Jinja2.
+pub(super) fn indent(text: &str, with: &str, first: bool, blank: bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (index, line) in text.split('\n').enumerate() {
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        let indented = match index {
+            0 => first,
+            _ => blank || !line.is_empty(),
+        };
+        out.push_str(if index > 0 { "\n" } else { "" });
+        out.push_str(if indented { with } else { "" });
+        out.push_str(line);
+    }
+    out
 }
 
 /// Replaces `&`, `<`, `>` and quotes with entities, as Jinja2 does.
