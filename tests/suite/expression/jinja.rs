@@ -367,6 +367,28 @@ fn places_are_the_authors() {
     assert!(parse.offset >= 4, "{parse:?}");
 }
 
+#[test]
+fn chains_have_the_stated_length() {
+    let chain =
+        |first: &str, next: &str, count: usize| format!("{{{{ {first}{} }}}}", next.repeat(count));
+    for next in [" + 0", " - 0", " * 1", " // 1", " or 1", " and 1", " | abs"] {
+        gives(&chain("1", next, 299), "1");
+        fails(&chain("1", next, 301), "more than 300 operators");
+    }
+    gives(&chain("1", " - 1 + 1", 70), "1");
+    gives(
+        &chain("1", " ~ ',' ~ state.n", 99).replace("~ state.n }", "}"),
+        &format!("\"1{}\"", ",2".repeat(98) + ","),
+    );
+    gives(&chain("1", " if false else 1", 149), "1");
+    let nested = |count: usize| format!("{{{{ {}1{} }}}}", "[".repeat(count), "]".repeat(count));
+    assert!(eval(&nested(70)).is_ok());
+    fails(&nested(80), "nest deeper than about 70 levels");
+    let text = chain("1", " + 1", 301);
+    let error = Template::parse(&text, Syntax::Jinja).unwrap_err();
+    assert!(error.hint.unwrap().contains("join(',')"));
+}
+
 /// The budget bounds each template: it ends in an error immediately.
 #[test]
 fn hostile_templates_end() {

@@ -10,6 +10,26 @@ const MAX_CHAIN: usize = 300;
 const MAX_BRANCHES: usize = 100;
 pub(super) const TOO_COMPLEX: &str = "the template is too complex";
 
+/// What the parser of minijinja reports if brackets or blocks nest too deep. Each level counts twice for its limit of
+/// 150.
+const PARSER_LIMIT: &str = "template exceeds maximum recursion limits";
+
+/// Returns the message for an error of the parser about a limit.
+pub(super) fn parser_limit(error: &Error) -> Option<String> {
+    (error.detail()? == PARSER_LIMIT)
+        .then(|| String::from("brackets, lists and blocks nest deeper than about 70 levels"))
+}
+
+/// Returns how to split an expression that exceeds a limit.
+pub(super) fn hint(error: &Error) -> Option<String> {
+    let detail = error.detail()?;
+    let is_limit =
+        detail == PARSER_LIMIT || detail == TOO_COMPLEX || detail.contains(" has more than ");
+    is_limit.then(|| {
+        String::from("join a list (`[a, b, c] | join(',')`), or name parts with `{% set x = … %}`")
+    })
+}
+
 /// Checks the complexity of a template, before the parser runs.
 /// The parser, the compiler and the destruction of a tree recurse as deep as operators are chained, and the parser
 /// does not limit all of these. So this function counts the operators since the last comma in every open bracket.
@@ -61,9 +81,16 @@ pub(super) fn check(source: &str, in_expression: bool, syntax: SyntaxConfig) -> 
             *top += operators;
             total += operators;
         }
-        if total > MAX_CHAIN || branches > MAX_BRANCHES {
-            return Err(Error::new(ErrorKind::SyntaxError, TOO_COMPLEX));
-        }
+        let message = match () {
+            () if total > MAX_CHAIN => {
+                format!("an expression has more than {MAX_CHAIN} operators, dots and brackets")
+            }
+            () if branches > MAX_BRANCHES => {
+                format!("a template has more than {MAX_BRANCHES} branches `elif`")
+            }
+            () => continue,
+        };
+        return Err(Error::new(ErrorKind::SyntaxError, message));
     }
     Ok(())
 }

@@ -337,10 +337,11 @@ fn parse_error(error: &Error, text: &str, offset: usize) -> ParseError {
         _ => (offset, text.len() - offset),
     };
     let hint = engine::comment_hint(error)
+        .or_else(|| complexity::hint(error))
         .or_else(|| engine::parse_hint(text))
         .or_else(|| operator_hint(text, start).map(str::to_owned));
     ParseError {
-        message: engine::plain(error),
+        message: complexity::parser_limit(error).unwrap_or_else(|| engine::plain(error)),
         offset: start,
         length: length.max(1),
         hint,

@@ -3,15 +3,19 @@
 //! not as Python does, become calls of functions of this crate. Positions in the rewritten text are mapped to positions
 //! in the author's text.
 
+mod operations;
 mod statements;
+mod texts;
+
+use operations::Brackets;
 
 use super::complexity::{TOO_COMPLEX, check};
 use super::names::{self, UnknownName, literal_text};
 use super::object;
-use minijinja::machinery::ast::{self, BinOpKind, CallArg, CompareOpKind, Expr};
+use minijinja::machinery::ast::{self, CallArg, Expr};
 use minijinja::machinery::{parse, parse_expr};
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Value, ValueKind};
+use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind};
 use std::fmt::Write;
 use std::ops::Range;
@@ -234,6 +238,12 @@ impl Writer {
     }
 
     fn expr(&mut self, expr: &Expr<'_>) {
+        self.write(expr, Brackets::Own);
+    }
+
+    /// Writes an expression. Brackets are left out where possible, because the parser of minijinja limits their
+    /// nesting, but not the length of a chain.
+    fn write(&mut self, expr: &Expr<'_>, brackets: Brackets) {
         // A chained comparison writes operands twice. So the text could grow without a limit.
         if self.out.len() > self.limit {
             self.trouble = Some(TOO_COMPLEX);
@@ -255,7 +265,7 @@ impl Writer {
             Expr::Slice(slice) if slice.step.is_some() => {
                 self.slices += 1;
                 self.push("(");
-                self.wrapped(&slice.expr);
+                self.filtered(&slice.expr);
                 self.slices -= 1;
                 self.push("|__slice");
                 for (part, before) in [&slice.start, &slice.stop, &slice.step]
@@ -296,23 +306,28 @@ impl Writer {
                 self.wrapped(&unary.expr);
                 self.push(")");
             }
-            Expr::BinOp(binary) => self.binary(binary.op, &binary.left, &binary.right),
+            Expr::BinOp(binary) => {
+                self.operation(binary.op, &binary.left, &binary.right, brackets);
+            }
             Expr::Compare(compare) => self.compare(compare),
             Expr::IfExpr(choice) => {
-                self.push("(");
+                self.open(brackets);
                 self.wrapped(&choice.true_expr);
                 self.push(" if ");
                 self.wrapped(&choice.test_expr);
                 if let Some(otherwise) = &choice.false_expr {
                     self.push(" else ");
-                    self.wrapped(otherwise);
+                    match otherwise {
+                        Expr::IfExpr(_) => self.write(otherwise, Brackets::None),
+                        _ => self.wrapped(otherwise),
+                    }
                 }
-                self.push(")");
+                self.close(brackets);
             }
             Expr::Filter(filter) => {
                 if !self.defaulted(filter) {
                     if let Some(inner) = &filter.expr {
-                        self.wrapped(inner);
+                        self.filtered(inner);
                         self.push("|__count|");
                     }
                     self.push(filter.name);
@@ -386,11 +401,21 @@ impl Writer {
     /// Writes an expression, in brackets if the text around it could change how it is parsed.
     fn wrapped(&mut self, expr: &Expr<'_>) {
         let whole = match expr {
-            Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) | Expr::Call(_) | Expr::List(_) => {
-                true
-            }
+            Expr::Var(_)
+            | Expr::GetAttr(_)
+            | Expr::GetItem(_)
+            | Expr::Call(_)
+            | Expr::List(_)
+            // These write brackets themselves.
+            | Expr::UnaryOp(_)
+            | Expr::BinOp(_)
+            | Expr::Compare(_)
+            | Expr::IfExpr(_)
+            | Expr::Test(_)
+            | Expr::Tuple(_) => true,
+            Expr::Slice(slice) => slice.step.is_some(),
             Expr::Const(constant) => constant.value.kind() != ValueKind::Number,
-            _ => false,
+            Expr::Filter(_) | Expr::Map(_) => false,
         };
         if !whole {
             self.push("(");
@@ -399,98 +424,6 @@ impl Writer {
         if !whole {
             self.push(")");
         }
-    }
-
-    /// Writes `(left|name(right, 'left', 'right'))`. The two quoted texts are the operands' names for errors.
-    fn operation(&mut self, name: &str, left: &Expr<'_>, right: &Expr<'_>) {
-        self.push("(");
-        self.wrapped(left);
-        self.push("|");
-        self.push(name);
-        self.push("(");
-        self.expr(right);
-        for side in [left, right] {
-            self.push(", ");
-            let name = path(side).unwrap_or_default();
-            self.string(&name);
-        }
-        self.push("))");
-    }
-
-    fn plain_operation(&mut self, op: &str, left: &Expr<'_>, right: &Expr<'_>) {
-        self.push("(");
-        self.wrapped(left);
-        self.push(op);
-        self.wrapped(right);
-        self.push(")");
-    }
-
-    fn binary(&mut self, op: BinOpKind, left: &Expr<'_>, right: &Expr<'_>) {
-        match op {
-            BinOpKind::Eq => self.equality("__eq", " == ", left, right),
-            BinOpKind::Ne => self.equality("__ne", " != ", left, right),
-            BinOpKind::Lt => self.operation("__lt", left, right),
-            BinOpKind::Lte => self.operation("__le", left, right),
-            BinOpKind::Gt => self.operation("__gt", left, right),
-            BinOpKind::Gte => self.operation("__ge", left, right),
-            BinOpKind::In => self.operation("__in", left, right),
-            BinOpKind::Add => self.operation("__add", left, right),
-            BinOpKind::Mul => self.operation("__mul", left, right),
-            BinOpKind::Rem => self.operation("__mod", left, right),
-            BinOpKind::Concat => self.operation("__cat", left, right),
-            BinOpKind::ScAnd => self.plain_operation(" and ", left, right),
-            BinOpKind::ScOr => self.plain_operation(" or ", left, right),
-            BinOpKind::Sub => self.plain_operation(" - ", left, right),
-            BinOpKind::Div => self.plain_operation(" / ", left, right),
-            BinOpKind::FloorDiv => self.plain_operation(" // ", left, right),
-            BinOpKind::Pow => self.plain_operation(" ** ", left, right),
-        }
-    }
-
-    /// Writes an equality.
-    /// If one operand is a constant scalar, the comparison is cheap, and minijinja's operator is used.
-    fn equality(&mut self, name: &str, op: &str, left: &Expr<'_>, right: &Expr<'_>) {
-        let scalar = |expr: &Expr<'_>| match expr {
-            Expr::Const(constant) => matches!(
-                constant.value.kind(),
-                ValueKind::None | ValueKind::Bool | ValueKind::Number | ValueKind::String
-            ),
-            _ => false,
-        };
-        if scalar(left) || scalar(right) {
-            self.plain_operation(op, left, right);
-        } else {
-            self.operation(name, left, right);
-        }
-    }
-
-    /// Writes `a < b < c` as `a < b and b < c`.
-    /// Both mean the same, because evaluating an operand has no effects.
-    fn compare(&mut self, compare: &ast::Compare<'_>) {
-        let mut left = &compare.expr;
-        self.push("(");
-        for (index, step) in compare.ops.iter().enumerate() {
-            if index > 0 {
-                self.push(" and ");
-            }
-            let right = &step.expr;
-            match step.op {
-                CompareOpKind::Eq => self.equality("__eq", " == ", left, right),
-                CompareOpKind::Ne => self.equality("__ne", " != ", left, right),
-                CompareOpKind::Lt => self.operation("__lt", left, right),
-                CompareOpKind::Lte => self.operation("__le", left, right),
-                CompareOpKind::Gt => self.operation("__gt", left, right),
-                CompareOpKind::Gte => self.operation("__ge", left, right),
-                CompareOpKind::In => self.operation("__in", left, right),
-                CompareOpKind::NotIn => {
-                    self.push("(not ");
-                    self.operation("__in", left, right);
-                    self.push(")");
-                }
-            }
-            left = right;
-        }
-        self.push(")");
     }
 
     /// Writes `env.X | default(…)` as a call of a method. Returns false for any other filter.
@@ -557,57 +490,5 @@ impl Writer {
             }
         }
         self.push(")");
-    }
-
-    fn constant(&mut self, value: &Value) {
-        match value.kind() {
-            ValueKind::String => self.string(value.as_str().unwrap_or_default()),
-            ValueKind::Number if !value.is_integer() => {
-                let float = f64::try_from(value.clone()).unwrap_or(f64::NAN);
-                let text = format!("{float}");
-                let whole = !text.contains('.');
-                self.push(&text);
-                self.push(if whole { ".0" } else { "" });
-            }
-            ValueKind::Undefined | ValueKind::None => self.push("none"),
-            ValueKind::Bool => self.push(if value.is_true() { "true" } else { "false" }),
-            ValueKind::Number => {
-                let _ = write!(self.out, "{value}");
-            }
-            // The parser does not make any other constants.
-            _ => self.trouble = Some(TOO_COMPLEX),
-        }
-    }
-
-    fn string(&mut self, text: &str) {
-        self.out.push('\'');
-        for letter in text.chars() {
-            match letter {
-                '\'' => self.push("\\'"),
-                '\\' => self.push("\\\\"),
-                '\n' => self.push("\\n"),
-                '\r' => self.push("\\r"),
-                '\t' => self.push("\\t"),
-                // Braces in a text must not be read as tags.
-                '{' | '}' | '%' | '#' | '\0'..='\u{1f}' => {
-                    let _ = write!(self.out, "\\u{:04x}", u32::from(letter));
-                }
-                other => self.out.push(other),
-            }
-        }
-        self.out.push('\'');
-    }
-}
-
-/// Returns the path `a.b[0]` as the author wrote it, for errors.
-fn path(expr: &Expr<'_>) -> Option<String> {
-    match expr {
-        Expr::Var(var) => Some(var.id.to_owned()),
-        Expr::GetAttr(attribute) => Some(format!("{}.{}", path(&attribute.expr)?, attribute.name)),
-        Expr::GetItem(item) => match &item.subscript_expr {
-            Expr::Const(key) => Some(format!("{}[{:?}]", path(&item.expr)?, key.value)),
-            _ => None,
-        },
-        _ => None,
     }
 }
