@@ -148,7 +148,8 @@ fn literal_name<'e>(subscript: &'e Expr<'_>) -> Option<&'e str> {
     (letters.next().is_some_and(starts_name) && letters.all(continues_name)).then_some(name)
 }
 
-struct Writer {
+struct Writer<'s> {
+    source: &'s str,
     out: String,
     position_map: Vec<(Range<usize>, Range<usize>)>,
     limit: usize,
@@ -169,9 +170,10 @@ struct Writer {
     environment: Environment,
 }
 
-impl Writer {
-    fn new(source: &str) -> Self {
+impl<'s> Writer<'s> {
+    fn new(source: &'s str) -> Self {
         Self {
+            source,
             out: String::with_capacity(source.len() * 2),
             position_map: Vec::new(),
             limit: source.len().saturating_mul(GROWTH).saturating_add(1024),
@@ -261,7 +263,10 @@ impl Writer {
                 }
                 self.push(var.id);
             }
-            Expr::Const(constant) => self.constant(&constant.value),
+            Expr::Const(constant) => match self.python_text(expr) {
+                Some(text) => self.string(&text),
+                None => self.constant(&constant.value),
+            },
             Expr::Slice(slice) if slice.step.is_some() => {
                 self.slices += 1;
                 self.push("(");

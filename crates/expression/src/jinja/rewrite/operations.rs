@@ -63,7 +63,7 @@ fn continues(operator: &str, left: &ast::BinOp<'_>) -> bool {
     }
 }
 
-impl Writer {
+impl Writer<'_> {
     /// Writes the value of a filter. A chain of filters needs no brackets.
     pub(super) fn filtered(&mut self, expr: &Expr<'_>) {
         match expr {

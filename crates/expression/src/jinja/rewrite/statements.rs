@@ -11,7 +11,7 @@ fn work_of(start: u32, end: u32) -> u32 {
 /// Length in bytes above which the work of writing a text between tags is counted, if the text is in a loop.
 const LONG_RAW: usize = 32;
 
-impl Writer {
+impl Writer<'_> {
     fn tag(&mut self, name: &str) {
         self.push("{% ");
         self.push(name);
