@@ -2,8 +2,11 @@
 //! It uses the Model Context Protocol over standard input and output. This process sends requests to the owner of the
 //! store, or becomes the owner. A server offers the same protocol at `/mcp`.
 
+mod http;
 mod lines;
+mod message;
 mod resources;
+mod stdio;
 mod task_requests;
 mod tasks;
 mod tools;
@@ -18,30 +21,26 @@ use super::oneliner;
 use super::output::Screen;
 use super::session::{Session, Setup};
 use super::signals::Signals;
-use axum::Router;
-use axum::extract;
 use axum::http::request::Parts;
-use axum::http::{Method, StatusCode};
-use axum::middleware::{Next, from_fn};
-use axum::response::IntoResponse;
-use axum::routing::get_service;
+pub use http::routes;
 use lines::ToolWorkflow;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
-    CreateTaskResult, CustomRequest, CustomResult, GetTaskParams, GetTaskResult, Implementation,
-    JsonObject, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-    ServerCapabilities, ServerConfig, UpdateTaskParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams,
+    CompleteRequestParams, CompleteResult, ContentBlock, CreateTaskResult, CustomRequest,
+    CustomResult, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
+    Implementation, JsonObject, ListPromptsResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig,
+    SubscribeRequestParams, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer, ServiceExt};
-use rmcp::transport::common::http_header::HEADER_SESSION_ID;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
-use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, ServerHandler};
 use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
+use stdio::Stdio;
 use tasks::InputAnswer;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -71,10 +70,6 @@ const WAIT_WITH_PROGRESS: Duration = Duration::from_secs(600);
 
 /// The longest wait that an agent can request.
 const MAX_WAIT: Duration = Duration::from_secs(3600);
-
-/// Maximum number of sessions on a server. A session exists for an hour after its client has disappeared.
-const MAX_SESSIONS: usize = 1_000;
-const TOO_MANY: &str = "the server has as many sessions of agents as it may have: try again later";
 
 /// Time between two progress reports.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
@@ -110,7 +105,7 @@ pub async fn mcp(global: &Global, screen: Screen, args: &McpArgs) -> Result<Exit
         lost: Arc::clone(&lost),
     });
     let served = async {
-        match agent.serve(rmcp::transport::io::stdio()).await {
+        match agent.serve(Stdio::new()).await {
             // If an agent disconnects before its first message, this is not a failure of the command.
             Err(error) => screen.warn(&format!("no agent: {error}")),
             Ok(service) => {
@@ -171,6 +166,13 @@ impl ServerHandler for Agent {
         ServerConfig::new(capabilities.build())
             .with_server_info(Implementation::new("windlass", env!("CARGO_PKG_VERSION")))
             .with_instructions(INSTRUCTIONS)
+    }
+
+    /// Returns all versions except the only one that requires batches.
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        let known = ProtocolVersion::KNOWN_VERSIONS.iter();
+        let known = known.filter(|version| **version != ProtocolVersion::V_2025_03_26);
+        known.cloned().collect()
     }
 
     async fn list_tools(
@@ -540,44 +542,6 @@ async fn ask_owner(setup: &Setup, lost: &Notify, request: &Request) -> Result<Js
 
 fn read<T: DeserializeOwned>(answer: Json) -> Result<T, ClientError> {
     serde_json::from_value(answer).map_err(|error| ClientError::Foreign(error.to_string()))
-}
-
-/// Returns the routes for the protocol over HTTP, at `/mcp` of a server.
-pub fn routes(api: InnerApi) -> Router {
-    // This check is disabled, because the guard of the server already checks host names and origins.
-    let config = StreamableHttpServerConfig::default().disable_allowed_hosts();
-    let agent = Agent(Api::Inner(api.clone()));
-    let mut sessions = LocalSessionManager::default();
-    // A call may wait for [`MAX_WAIT`] without a message, so a session must exist longer than that.
-    sessions.session_config.keep_alive = Some(MAX_WAIT + Duration::from_secs(60));
-    let sessions = Arc::new(sessions);
-    let counted = Arc::clone(&sessions);
-    let service = StreamableHttpService::new(move || Ok(agent.clone()), sessions, config);
-    let check = from_fn(move |request: extract::Request, next: Next| {
-        let (counted, api) = (Arc::clone(&counted), api.clone());
-        async move {
-            let begins = !request.headers().contains_key(HEADER_SESSION_ID);
-            if begins && counted.sessions.read().await.len() >= MAX_SESSIONS {
-                return (StatusCode::SERVICE_UNAVAILABLE, TOO_MANY).into_response();
-            }
-            let method = request.method().clone();
-            let mut response = next.run(request).await;
-            match method {
-                Method::GET => api.until_stop(response),
-                // Clients would interpret a 202 as a session that has not ended.
-                Method::DELETE if response.status() == StatusCode::ACCEPTED => {
-                    *response.status_mut() = StatusCode::NO_CONTENT;
-                    response
-                }
-                _ => response,
-            }
-        }
-    });
-    // A GET request opens the stream with the notifications of a session.
-    let methods = get_service(service.clone())
-        .post_service(service.clone())
-        .delete_service(service);
-    Router::new().route("/mcp", methods.layer(check))
 }
 
 fn text(error: ClientError) -> String {

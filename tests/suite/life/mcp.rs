@@ -446,6 +446,18 @@ async fn a_server_speaks_to_agents_with_the_rights_of_their_tokens() {
     let refused = start().ask(reqwest::Method::POST, "/mcp").send().await;
     assert_eq!(refused.unwrap().status(), 401);
     let mut agent = HttpAgent::new(start(), "looks-token").await;
+    let old = json!({
+        "protocolVersion": "2025-03-26", "capabilities": {},
+        "clientInfo": { "name": "a test", "version": "1" },
+    });
+    let answer = agent.ask("initialize", &old).await;
+    let version = answer["result"]["protocolVersion"].as_str().unwrap();
+    assert_ne!(version, "2025-03-26", "this version requires batches");
+    let unreadable = agent.send(&json!([])).await;
+    assert_eq!(unreadable.status(), 400);
+    let answer = unreadable.text().await.unwrap();
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    assert_eq!(answer["error"]["code"], -32600, "{answer}");
     let response = agent.ask("tools/call", &call).await;
     assert_eq!(response["result"]["isError"], true, "{response}");
     let text = response["result"]["content"][0]["text"].as_str().unwrap();
@@ -1049,6 +1061,50 @@ fn what_is_no_message_ends_nothing() {
     let mut agent = Agent::new(&folder, &[]);
     agent.say(&json!("nothing"));
     writeln!(agent.input.as_mut().unwrap(), "{{ this is not valid JSON").unwrap();
+    for _ in 0..2 {
+        let answer = agent.read();
+        assert!(answer["error"]["code"].is_i64(), "{answer}");
+    }
+    let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    let long = format!("\"{}\"", "x".repeat(17 << 20));
+    for (context, code, expected) in [
+        (r#""cut \ud83d""#, -32600, "half of a character"),
+        ("1e999", -32600, "1e999"),
+        (
+            "123456789012345678901234567890",
+            -32600,
+            "does not fit 64 bits",
+        ),
+        ("18446744073709551615", -32600, "does not fit 64 bits"),
+        (&deep, -32600, "recursion limit"),
+        (&long, -32600, "larger than 16 MiB"),
+        ("1}", -32700, "trailing"),
+        ("1\n", -32700, "EOF"),
+    ] {
+        let arguments = format!(r#"{{"expression":"1","context":{{"inputs":{{"a":{context}}}}}}}"#);
+        let params = format!(r#"{{"name":"evaluate","arguments":{arguments}}}"#);
+        let request =
+            format!(r#"{{"jsonrpc":"2.0","id":34,"method":"tools/call","params":{params}}}"#);
+        let shown: String = context.chars().take(40).collect();
+        let line = request.split('\n').next().unwrap();
+        writeln!(agent.input.as_mut().unwrap(), "{line}").unwrap();
+        let answer = agent.read();
+        assert_eq!(answer["id"], 34, "{shown}: {answer}");
+        assert_eq!(answer["error"]["code"], code, "{shown}: {answer}");
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.contains(expected), "{shown}: {message}");
+    }
+    let input = agent.input.as_mut().unwrap();
+    input.write_all(b"{\"id\":\"\xff\"}\n").unwrap();
+    assert_eq!(agent.read()["error"]["code"], -32600);
+    // A notification is never answered.
+    agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/nix", "params": 1 }));
+    for method in ["prompts/list", "nix"] {
+        agent.say(&json!({ "jsonrpc": "2.0", "id": 35, "method": method, "params": {} }));
+        let answer = agent.read();
+        let expected = format!("unknown method `{method}`");
+        assert_eq!(answer["error"]["message"], expected, "{answer}");
+    }
     let (failed, message) = agent.call("get_run", json!({ "run": 7 }));
     assert!(
         failed && message.contains("`run` has to be a text"),
