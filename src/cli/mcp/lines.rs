@@ -195,6 +195,8 @@ fn property(arg: &Arg) -> String {
 fn described_argument(arg: &Arg, command: &Command) -> Json {
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
     let help = with_arguments(&help, command);
+    // The standard output of this process belongs to the protocol.
+    let help = help.replace("; `-` is standard output", ". An absolute path");
     let defaults: Vec<_> = arg
         .get_default_values()
         .iter()

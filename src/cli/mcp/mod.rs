@@ -230,6 +230,55 @@ impl ServerHandler for Agent {
         }
     }
 
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(unknown_method("prompts/list"))
+    }
+
+    async fn get_prompt(
+        &self,
+        _: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        Err(unknown_method("prompts/get"))
+    }
+
+    async fn complete(
+        &self,
+        _: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(unknown_method("completion/complete"))
+    }
+
+    #[allow(deprecated)] // Clients still send it.
+    async fn set_level(
+        &self,
+        _: rmcp::model::SetLevelRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        Err(unknown_method("logging/setLevel"))
+    }
+
+    async fn subscribe(
+        &self,
+        _: SubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        Err(unknown_method("resources/subscribe"))
+    }
+
+    async fn unsubscribe(
+        &self,
+        _: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        Err(unknown_method("resources/unsubscribe"))
+    }
+
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -319,7 +368,13 @@ fn takes_tasks(context: &RequestContext<RoleServer>) -> bool {
 }
 
 fn invalid(why: String) -> ErrorData {
-    ErrorData::invalid_params(why, None)
+    ErrorData::invalid_params(cut(why), None)
+}
+
+/// Returns the error for a method that this server does not have.
+fn unknown_method(method: &str) -> ErrorData {
+    let message = cut(format!("unknown method `{method}`"));
+    ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, message, None)
 }
 
 fn refused(error: ClientError) -> ErrorData {

@@ -7,6 +7,9 @@ use windlass_engine::{Dialect, json_schema};
 /// The beginning of the address of every resource.
 const SCHEME: &str = "windlass://";
 
+const PAGE_TYPE: &str = "text/markdown";
+const SCHEMA_TYPE: &str = "application/schema+json";
+
 /// A page of the documentation.
 pub struct Page {
     /// The last part of the page's address.
@@ -93,7 +96,7 @@ pub fn list() -> Vec<Resource> {
     let pages = PAGES.iter().map(|page| {
         Resource::new(format!("{SCHEME}docs/{}", page.name), page.name)
             .with_description(page.about)
-            .with_mime_type("text/markdown")
+            .with_mime_type(PAGE_TYPE)
             .with_size(page.text.len() as u64)
     });
     let schemas = SCHEMAS.iter().map(|format| {
@@ -103,17 +106,17 @@ pub fn list() -> Vec<Resource> {
             format!("{format}.schema.json"),
         )
         .with_description(format!("The JSON Schema of the format {format}"))
-        .with_mime_type("application/schema+json")
+        .with_mime_type(SCHEMA_TYPE)
     });
     pages.chain(schemas).collect()
 }
 
 /// Reads the resource with this address.
 pub fn read(address: &str) -> Option<ResourceContents> {
-    let text = match address.strip_prefix(SCHEME)?.split_once('/')? {
-        ("docs", name) => PAGES.iter().find(|page| page.name == name)?.text,
-        ("schema", name) => json_schema(Dialect::parse(name)?)?,
+    let (text, media_type) = match address.strip_prefix(SCHEME)?.split_once('/')? {
+        ("docs", name) => (PAGES.iter().find(|page| page.name == name)?.text, PAGE_TYPE),
+        ("schema", name) => (json_schema(Dialect::parse(name)?)?, SCHEMA_TYPE),
         _ => return None,
     };
-    Some(ResourceContents::text(text, address))
+    Some(ResourceContents::text(text, address).with_mime_type(media_type))
 }

@@ -1,7 +1,7 @@
 //! Requests and notifications about tasks for which the MCP library has no methods.
 //! They are `tasks/list` and `tasks/result` of the protocol version 2025-11-25, and `notifications/tasks`.
 
-use super::{Agent, PROGRESS_INTERVAL, invalid, read, refused, tasks, tools};
+use super::{Agent, PROGRESS_INTERVAL, invalid, read, refused, tasks, tools, unknown_method};
 use axum::http::request::Parts;
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -53,14 +53,7 @@ pub async fn answer(
         method if READ_BY_LIBRARY.contains(&method) => Err(invalid(format!(
             "the parameters of `{method}` are not valid"
         ))),
-        method => {
-            let code = rmcp::model::ErrorCode::METHOD_NOT_FOUND;
-            Err(ErrorData::new(
-                code,
-                format!("unknown method `{method}`"),
-                None,
-            ))
-        }
+        method => Err(unknown_method(method)),
     }
 }
 

@@ -654,6 +654,7 @@ fn an_agent_reads_references_and_schemas() {
     let tools = agent.ask("tools/list", &json!({})).to_string();
     let flag = tools.find(" --").and_then(|at| tools.get(at..at + 60));
     assert_eq!(flag, None, "a flag that an agent does not have");
+    assert!(!tools.contains("standard output"), "{tools}");
     let listed = agent.ask("resources/list", &json!({}));
     let listed = listed["resources"].as_array().unwrap();
     assert_eq!(listed.len(), 21, "{listed:?}");
@@ -665,6 +666,8 @@ fn an_agent_reads_references_and_schemas() {
             true => assert!(text.contains("json-schema.org"), "{about}: {text}"),
             false => assert!(text.starts_with("# "), "{about}: {text}"),
         }
+        let media_type = &response["contents"][0]["mimeType"];
+        assert_eq!(*media_type, resource["mimeType"], "{about}");
     }
     agent.leave();
 }
