@@ -155,7 +155,16 @@ pub async fn simulate(
     let environment =
         state::simulated_start(&play.store, workflow, given, &labels.unwrap_or_default())?;
     play.events.push_back(Event::Started { input, environment });
+    let known = workflow.program().signals();
     for (name, payload) in &given.signals {
+        if !known.contains(name) {
+            let unknown = ScheduleError::NoSignal {
+                run: workflow.program().name.clone(),
+                name: name.clone(),
+                known: known.into_iter().collect(),
+            };
+            return Err(unknown.into());
+        }
         let signal = Signal::new(name.clone(), payload.clone());
         if let Some(form) = workflow.program().form(name) {
             let accepted = form.accept(payload);

@@ -696,6 +696,9 @@ outputs: \"@body('ask')\"
     let (failed, message) = agent.call("test_workflow", misspelt);
     assert!(!failed && message.contains("stopped"), "{message}");
     assert!(message.contains("did you mean `ask`?"), "{message}");
+    let nowhere = json!({ "text": text, "stubs": stubs, "at": "aks" });
+    let (failed, message) = agent.call("test_workflow", nowhere);
+    assert!(failed && message.contains("has no `aks`"), "{message}");
     let wrong = text.replace("doUntil", "doUntill");
     let (failed, message) = agent.call("test_workflow", json!({ "text": wrong }));
     assert!(failed && message.contains("doUntill"), "{message}");
@@ -716,6 +719,12 @@ outputs: \"@outputs('note').statusCode\"
         "{message}"
     );
     assert!(message.contains("output 500"), "{message}");
+    let misspelt = json!({ "text": asks, "signals": { "aks": { "choice": "no" } } });
+    let (failed, message) = agent.call("test_workflow", misspelt);
+    assert!(
+        failed && message.contains("did you mean `ask`?"),
+        "{message}"
+    );
     // The end of a long result is not cut.
     let long = text
         .replace("count: 10", "count: 2000")

@@ -462,6 +462,11 @@ cases:
     folder.file("twice.test.yaml", cases);
     let ran = folder.run(&["test", "twice.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
+    let unknown = "cases: [{ signals: { goo: 1 }, expect: { status: Stopped } }]\n";
+    folder.file("twice.test.yaml", unknown);
+    let ran = folder.run(&["test", "twice.yaml"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.out.contains("did you mean `go`?"), "{ran:?}");
 }
 
 #[test]
