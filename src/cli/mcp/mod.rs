@@ -198,7 +198,9 @@ impl ServerHandler for Agent {
         };
         Ok(match answer {
             Answer::Text(text) => CallToolResult::success(vec![ContentBlock::text(text)]).into(),
-            Answer::Failed(text) => CallToolResult::error(vec![ContentBlock::text(text)]).into(),
+            Answer::Failed(text) => {
+                CallToolResult::error(vec![ContentBlock::text(cut(text))]).into()
+            }
             Answer::Result(report) => tasks::tool_result(&report).into(),
             Answer::Started(report) if takes_tasks(&context) => {
                 task_requests::notify(self, &report.run, &context);
@@ -224,7 +226,7 @@ impl ServerHandler for Agent {
         match resources::read(&request.uri) {
             Some(found) => Ok(ReadResourceResult::new(vec![found]).into()),
             None => {
-                let message = format!("no resource `{}`", request.uri);
+                let message = cut(format!("no resource `{}`", request.uri));
                 Err(ErrorData::resource_not_found(message, None))
             }
         }

@@ -795,6 +795,9 @@ actions:
     );
     let (failed, message) = agent.call("evaluate", json!({ "expression": "@ad(1, 2)" }));
     assert!(failed && message.contains("ad"), "{message}");
+    let long = format!("{{{{ nope_{} }}}}", "x".repeat(300_000));
+    let (failed, message) = agent.call("evaluate", json!({ "expression": long }));
+    assert!(failed && message.len() < 70_000, "{}", message.len());
     agent.leave();
 }
 
