@@ -518,11 +518,13 @@ impl Agent {
             let left = time.saturating_sub(begun.elapsed());
             let step = left.min(PROGRESS_INTERVAL);
             let started = Instant::now();
-            self.ask(tools::result(run, step.as_secs()), context)
-                .await?;
+            // The API accepts whole seconds.
+            let seconds = step.as_millis().div_ceil(1000);
+            let seconds = u64::try_from(seconds).unwrap_or(u64::MAX);
+            self.ask(tools::result(run, seconds), context).await?;
             let report = self.status(run, context).await?;
             let is_early = started.elapsed() + Duration::from_millis(500) < step;
-            if report.status.is_final() || begun.elapsed() + Duration::from_secs(1) > time {
+            if report.status.is_final() || begun.elapsed() + Duration::from_millis(500) > time {
                 return Ok(report);
             }
             match &self.0 {
