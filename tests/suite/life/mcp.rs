@@ -953,6 +953,27 @@ fn an_agent_starts_watches_and_signals_loops() {
     let listed = agent.get("list_runs", json!({ "label": "by=agent" }));
     assert_eq!(listed["runs"][0]["run"], "five", "{listed}");
 
+    let nested = "actions: { outer: { type: foreach, foreach: [1, 2], actions: \
+                  { inner: { type: foreach, foreach: [1], actions: { a: { type: compose, inputs: 1 } } } } } }";
+    agent.get("start_run", json!({ "text": nested, "id": "nested" }));
+    agent.get("wait_for_run", json!({ "run": "nested" }));
+    for (path, is_there) in [
+        ("outer#1/inner", true),
+        ("inner", false),
+        ("outer/inner", false),
+        ("outer#2/inner", false),
+    ] {
+        let arguments = json!({ "run": "nested", "loop": path });
+        let (failed, message) = agent.call("list_iterations", arguments);
+        assert_eq!(failed, !is_there, "{path}: {message}");
+        assert!(message.contains("outer#0/inner") || is_there, "{message}");
+    }
+    // The whole time is waited.
+    let brief = "actions: { w: { type: wait, inputs: PT0.3S } }";
+    agent.get("start_run", json!({ "text": brief, "id": "brief" }));
+    let ended = agent.get("wait_for_run", json!({ "run": "brief", "seconds": 1 }));
+    assert_eq!(ended["status"], "Succeeded", "{ended}");
+
     agent.get("start_run", json!({ "text": ASK, "id": "asking" }));
     agent.get(
         "signal_run",

@@ -28,7 +28,7 @@ use std::fmt;
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_expression::Value;
-use windlass_machine::program::{Program, ScopeKind};
+use windlass_machine::program::{Program, Scope, ScopeKind};
 use windlass_machine::{IterationRow, active_foreaches};
 use windlass_model::model::{OWN_KEYS, path_part};
 use windlass_store::{EndedIteration, LoopIterations, RowLocation, RunHeader};
@@ -76,13 +76,20 @@ impl LoopView {
         let source = inspector.source(header.program).ok();
         let program = source.and_then(|source| inspector.program(header.program, &source).ok());
         let name = last_name(path);
-        let action = program.as_deref().and_then(|program| {
+        let scope = program.as_deref().and_then(|program| {
             let scopes = program.scopes.iter().filter(|scope| is_loop(&scope.kind));
-            let scope = scopes.rev().find(|scope| *scope.name == *name)?;
-            program.action(scope.action?)
+            { scopes }.rfind(|scope| *scope.name == *name)
         });
-        if of.state.is_none() && of.last().is_none() && action.is_none() {
-            return Err(unknown_loop(inspector, &header, path, program.as_deref()));
+        let action = program.as_deref().zip(scope);
+        let action = action.and_then(|(program, scope)| program.action(scope.action?));
+        if of.state.is_none() && of.last().is_none() {
+            let places = program.as_deref().zip(scope.filter(|_| action.is_some()));
+            let is_place = places.is_some_and(|(program, scope)| {
+                Self::is_place(inspector, run, program, scope, path)
+            });
+            if !is_place {
+                return Err(unknown_loop(inspector, &header, path, program.as_deref()));
+            }
         }
         let state = of.state.as_ref();
         let title = state.map_or(action.and_then(|action| action.title.clone()), |state| {
@@ -108,6 +115,31 @@ impl LoopView {
             view.load_fork(inspector)?;
         }
         Ok(view)
+    }
+
+    /// Returns true if a loop that has not begun may begin at this path: the path has an existing iteration of each
+    /// enclosing loop.
+    fn is_place(
+        inspector: &Inspector,
+        run: &str,
+        program: &Program,
+        scope: &Scope,
+        path: &str,
+    ) -> bool {
+        let around = enclosing_loop(program, scope);
+        let outer = path.rsplit_once('/').map(|(outer, _)| outer);
+        let (Some(around), Some(outer)) = (around, outer) else {
+            return around.is_none() && outer.is_none();
+        };
+        let Some((outer, iteration)) = split(outer) else {
+            return false;
+        };
+        last_name(outer) == path_part(&around.name)
+            && Self::load(inspector, run, outer).is_ok_and(|outer| {
+                let mut lanes = outer.lanes.iter();
+                let is_next = iteration == outer.count && !outer.header.status.is_final();
+                iteration < outer.count || is_next || lanes.any(|(item, _)| *item == iteration)
+            })
     }
 
     /// Reads the number of items of a running foreach, and its items in flight, from the run's state.
@@ -168,6 +200,21 @@ fn is_loop(kind: &ScopeKind) -> bool {
     matches!(kind, ScopeKind::Loop(..) | ScopeKind::ForEach { .. })
 }
 
+fn enclosing_loop<'p>(program: &'p Program, scope: &Scope) -> Option<&'p Scope> {
+    let around = std::iter::successors(scope.parent, |id| program.scope(*id)?.parent);
+    let mut around = around.filter_map(|id| program.scope(id));
+    around.find(|scope| is_loop(&scope.kind))
+}
+
+/// Returns the path that a loop has in the first iterations of the enclosing loops.
+fn first_path(program: &Program, scope: &Scope) -> String {
+    let name = path_part(&scope.name);
+    match enclosing_loop(program, scope) {
+        Some(around) => format!("{}#0/{name}", first_path(program, around)),
+        None => name.into_owned(),
+    }
+}
+
 /// Returns whether an action is not in a loop or foreach.
 fn is_outside(program: &Program, action: &str) -> bool {
     let id = program.find_action(action);
@@ -191,13 +238,11 @@ fn unknown_loop(
     let begun = inspector.loops(&header.id).unwrap_or_default();
     let mut known: Vec<String> = begun.into_iter().map(|row| row.path).collect();
     known.truncate(16);
-    let scopes = program.map(|program| program.scopes.iter()).into_iter();
-    for scope in scopes.flatten().filter(|scope| is_loop(&scope.kind)) {
-        if !known
-            .iter()
-            .any(|path| last_name(path) == path_part(&scope.name))
-        {
-            known.push(scope.name.to_string());
+    let scopes = program.map(|program| program.scopes.iter().map(move |scope| (program, scope)));
+    for (program, scope) in scopes.into_iter().flatten() {
+        let is_known = |path: &String| last_name(path) == path_part(&scope.name);
+        if is_loop(&scope.kind) && !known.iter().any(is_known) {
+            known.push(first_path(program, scope));
         }
     }
     EngineError::NoLoop {
