@@ -238,6 +238,10 @@ async fn an_answer_that_is_none_is_a_fault() {
             "the model refused: I will not.",
         ),
         (
+            r#"{"choices": [{"finish_reason": "content_filter", "message": {"content": ""}}]}"#,
+            "the answer of the model was removed by a content filter",
+        ),
+        (
             r#"{"error": {"message": "out of luck"}}"#,
             "the model's server failed: out of luck",
         ),
@@ -259,10 +263,12 @@ async fn an_answer_that_is_none_is_a_fault() {
     }
     let parts = r#"{"choices": [{"message": {"content": [{"type": "text", "text": "a"}, {"text": "b"}]}}]}"#;
     let tools = r#"{"choices": [{"message": {"content": null, "tool_calls": [{"id": "1"}]}}]}"#;
+    let cut = r#"{"choices": [{"finish_reason": "length", "message": {"content": "{\"a\": "}}]}"#;
     let json_type = [("content-type", "application/json")];
     let model = Model::default()
         .then(200, &json_type, parts)
-        .then(200, &json_type, tools);
+        .then(200, &json_type, tools)
+        .then(200, &json_type, cut);
     let url = model.serve().await;
     let given = ask(&url, json!({ "prompt": "Hi" })).await.unwrap();
     assert_eq!(given, json!({ "content": "ab", "usage": {} }));
@@ -270,6 +276,11 @@ async fn an_answer_that_is_none_is_a_fault() {
     assert_eq!(
         given,
         json!({ "content": "", "usage": {}, "tool_calls": [{ "id": "1" }] })
+    );
+    let given = ask(&url, json!({ "prompt": "Hi" })).await.unwrap();
+    assert_eq!(
+        given,
+        json!({ "content": "{\"a\": ", "usage": {}, "finish_reason": "length" })
     );
 }
 

@@ -10,6 +10,9 @@ use windlass_value::{one_line, shortened};
 /// Number of characters of an answer that a message quotes.
 const EXCERPT: usize = 200;
 
+/// Why an answer ended, if a content filter removed a part of it.
+const FILTERED: &str = "content_filter";
+
 pub(super) fn question(provider: Provider, settings: &Settings) -> Value {
     let mut body = Object::new();
     body.insert("model".into(), Value::text(&settings.model));
@@ -57,7 +60,7 @@ fn ollama_format(format: &Value) -> Value {
     schema.cloned().unwrap_or_else(|| Value::text("json"))
 }
 
-/// Returns the output for an answer: `{content, usage}`.
+/// Returns the output for an answer: `{content, usage, finish_reason}`.
 pub(super) fn answer(provider: Provider, body: &Value) -> Result<Value, Fault> {
     // If the answer is text, parse it: some servers declare their JSON as text.
     let parsed = body
@@ -75,27 +78,37 @@ pub(super) fn answer(provider: Provider, body: &Value) -> Result<Value, Fault> {
             body,
         ));
     }
-    let (message, usage) = match provider {
+    let (message, usage, ended) = match provider {
         Provider::OpenAi | Provider::Azure => {
             let choices = body.get("choices").and_then(Value::as_array);
             let first = choices.and_then(|choices| choices.first());
             let message = first.and_then(|choice| choice.get("message"));
-            (message, body.get("usage").cloned())
+            let ended = first.and_then(|choice| choice.get("finish_reason"));
+            (message, body.get("usage").cloned(), ended)
         }
-        Provider::Ollama => (body.get("message"), Some(ollama_usage(body))),
+        Provider::Ollama => (
+            body.get("message"),
+            Some(ollama_usage(body)),
+            body.get("done_reason"),
+        ),
     };
+    let ended = ended.filter(|ended| ended.as_str().is_some());
+    if ended.and_then(Value::as_str) == Some(FILTERED) {
+        let message = String::from("the answer of the model was removed by a content filter");
+        return Err(malformed(message, body));
+    }
     let message = message
         .ok_or_else(|| malformed(format!("the model gave no answer: {}", excerpt(body)), body))?;
     let usage = usage.filter(|usage| usage.as_object().is_some());
     let usage = usage.unwrap_or_else(|| Value::object(Object::new()));
     if let Some(text) = content(message.get("content")) {
-        return Ok(with_tools(completion_value(&text, usage), message));
+        return Ok(completed(&text, usage, message, ended));
     }
     if message
         .get("tool_calls")
         .is_some_and(|calls| !calls.is_null())
     {
-        return Ok(with_tools(completion_value("", usage), message));
+        return Ok(completed("", usage, message, ended));
     }
     let refusal = message.get("refusal").and_then(Value::as_str);
     Err(malformed(
@@ -107,19 +120,19 @@ pub(super) fn answer(provider: Provider, body: &Value) -> Result<Value, Fault> {
     ))
 }
 
-pub(super) fn completion_value(content: &str, usage: Value) -> Value {
-    Value::from_pairs([("content", Value::text(content)), ("usage", usage)])
-}
-
-fn with_tools(given: Value, message: &Value) -> Value {
-    match (message.get("tool_calls"), given.as_object()) {
-        (Some(calls @ Value::Array(items)), Some(map)) if !items.is_empty() => {
-            let mut map = map.clone();
-            map.insert("tool_calls".into(), calls.clone());
-            Value::object(map)
-        }
-        _ => given,
-    }
+fn completed(content: &str, usage: Value, message: &Value, ended: Option<&Value>) -> Value {
+    let calls = message.get("tool_calls");
+    let calls = calls.filter(|calls| calls.as_array().is_some_and(|calls| !calls.is_empty()));
+    let members = [
+        ("content", Some(Value::text(content))),
+        ("usage", Some(usage)),
+        ("finish_reason", ended.cloned()),
+        ("tool_calls", calls.cloned()),
+    ];
+    let given = members
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    Value::from_pairs(given)
 }
 
 /// Returns the content of a message: its text, or the joined texts of its parts.
