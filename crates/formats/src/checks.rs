@@ -178,6 +178,21 @@ pub(super) fn authentication(reader: &mut Reader<'_>, node: &Node) {
     fields.finish(reader);
 }
 
+/// The keys of a question to a model that have its text.
+pub(super) const QUESTION_KEYS: [&str; 2] = ["prompt", "messages"];
+
+/// Reports a question to a model that has both a `prompt` and `messages`.
+pub(super) fn single_question(reader: &mut Reader<'_>, entries: &[&Entry]) {
+    let mut given = entries.iter().filter(|entry| {
+        QUESTION_KEYS.contains(&&*entry.key) && !matches!(entry.value.kind, Kind::Null)
+    });
+    if let (Some(first), Some(second)) = (given.next(), given.next()) {
+        let what = format!("`{}` and `{}` exclude each other", first.key, second.key);
+        let hint = "put the prompt into `messages`: { role: user, content: \"…\" }";
+        reader.error("conflict", second.key_span, what, hint);
+    }
+}
+
 /// Reports an input of a question to a model that would make every question fail.
 pub(super) fn model_input(reader: &mut Reader<'_>, entry: &Entry) {
     let node = &entry.value;

@@ -316,6 +316,7 @@ fn messages(from: Inputs<'_>) -> Result<Vec<Value>, Fault> {
         .map(|text| message("system", text.to_owned()));
     let mut all: Vec<Value> = system.into_iter().collect();
     match (from.get("messages"), from.get("prompt")) {
+        (Some(_), Some(_)) => return Err(invalid("`prompt` and `messages` exclude each other")),
         (Some(Value::Array(given)), _) if !given.is_empty() => {
             for (index, one) in given.iter().enumerate() {
                 let has_role = one.get("role").is_some_and(|role| role.as_str().is_some());

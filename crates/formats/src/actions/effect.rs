@@ -63,12 +63,12 @@ impl<F: Format> ActionReader<'_, F> {
         let timeout = act.fields.non_null(self, "timeout");
         let timeout = timeout.and_then(|entry| Some(self.duration(entry)?.template));
         let mut inputs = self.inputs(act, hint);
-        let mut asks = false;
+        let mut questions = Vec::new();
         for key in MODEL.iter().map(|key| key.name) {
             let Some(entry) = inputs.pass(act, self, key) else {
                 continue;
             };
-            asks |= matches!(key, "prompt" | "messages");
+            questions.extend(checks::QUESTION_KEYS.contains(&key).then_some(entry));
             checks::model_input(self, entry);
         }
         // Only under `inputs`: a `timeout` next to the type is the timeout of the action.
@@ -80,7 +80,8 @@ impl<F: Format> ActionReader<'_, F> {
             act.fields.has_misspelling_of(key)
                 || fields.is_some_and(|fields| fields.has_misspelling_of(key))
         };
-        if !asks && !is_misspelled("prompt") && !is_misspelled("messages") {
+        checks::single_question(self, &questions);
+        if questions.is_empty() && !is_misspelled("prompt") && !is_misspelled("messages") {
             self.missing_input(act, "prompt", "give `prompt` or `messages`");
         }
         let rate = inputs.get(act, self, RATE);

@@ -177,7 +177,10 @@ impl<'n> Tea<'_, 'n> {
         self.needs(name, entry, &with);
         match name {
             "shell" => self.check_command(&with),
-            "llm.call" | "ai" => self.check_provider(&with),
+            "llm.call" | "ai" => {
+                self.check_provider(&with);
+                checks::single_question(self, &with);
+            }
             _ => {}
         }
         let invocation = if name == "llm.call" {
@@ -422,7 +425,11 @@ impl<'n> Tea<'_, 'n> {
         match name {
             // An evaluation with a schema does not call a model, so it has no defaults for models.
             "llm.call" | "reflection.evaluate" if name == "llm.call" || schema.is_none() => {
-                let own = self.llm.iter().filter(|(key, _)| !has(key));
+                // The question of the action replaces the default one, also in the other form.
+                let asks = checks::QUESTION_KEYS.iter().any(|key| has(key));
+                let replaced = |key: &str| asks && checks::QUESTION_KEYS.contains(&key);
+                let own = self.llm.iter();
+                let own = own.filter(|(key, _)| !has(key) && !replaced(key));
                 inputs.extend(own.map(|(key, value)| (text(key), value.clone())));
             }
             "validate.extraction" => {
