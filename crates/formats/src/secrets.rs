@@ -63,7 +63,14 @@ impl Check<'_> {
             }
             StepKind::Assign(assign) => {
                 self.assignments(&assign.assignments);
-                self.maybe(assign.output.as_ref(), span);
+                let assigned = assign.assignments.iter();
+                let assigned: Vec<_> = assigned.flat_map(|one| one.value.references()).collect();
+                // What an assignment reads is reported once.
+                let output = assign.output.as_ref().filter(|output| {
+                    let mut reads = output.references().into_iter();
+                    !reads.all(|read| assigned.contains(&read))
+                });
+                self.maybe(output, span);
             }
             StepKind::Wait(Wait::For(template) | Wait::Until(template)) => {
                 self.check_stored(template, span, "a wait");
@@ -161,7 +168,11 @@ impl Check<'_> {
 
     fn assignments(&mut self, assignments: &[Assignment]) {
         for assignment in assignments {
-            let what = format!("the variable `{}`", assignment.variable);
+            // An assignment of many variables has no name.
+            let what = match &*assignment.variable {
+                "" => String::from("an assignment"),
+                name => format!("the variable `{name}`"),
+            };
             self.check_stored(&assignment.value, assignment.span, &what);
         }
     }

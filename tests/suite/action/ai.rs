@@ -261,6 +261,10 @@ async fn an_answer_that_is_none_is_a_fault() {
             fault.message
         );
     }
+    let model = Model::default().then(529, &[], "");
+    let url = model.serve().await;
+    let fault = ask(&url, json!({ "prompt": "Hi" })).await.unwrap_err();
+    assert!(fault.message.ends_with("answered 529"), "{fault:?}");
     let parts = r#"{"choices": [{"message": {"content": [{"type": "text", "text": "a"}, {"text": "b"}]}}]}"#;
     let tools = r#"{"choices": [{"message": {"content": null, "tool_calls": [{"id": "1"}]}}]}"#;
     let cut = r#"{"choices": [{"finish_reason": "length", "message": {"content": "{\"a\": "}}]}"#;

@@ -169,7 +169,15 @@ async fn a_body_beyond_the_limit_is_refused() {
         .await
         .unwrap_err();
     assert_eq!(gist(&fault), refused);
-    assert!(fault.message.contains("larger than 16 MiB"), "{fault:?}");
+    assert!(
+        fault.message.contains("larger than 16 MiB: `saveTo`"),
+        "{fault:?}"
+    );
+    let server = support::serve_once(announced).await;
+    let question = json!({ "base_url": server.url, "prompt": "Hi", "model": "m" });
+    let fault = soon(attempt("ai", question)).await.unwrap_err();
+    assert_eq!(gist(&fault), refused);
+    assert!(fault.message.ends_with("larger than 16 MiB"), "{fault:?}");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 use super::event_parser::{Event, EventParser, MAX_EVENT, TooLarge};
 use super::fault::{connection_fault, shown};
 use super::previous::{URI, previous_value, with_member};
-use super::reply::{Answer, Reply, url_text};
+use super::reply::{Answer, Reply, status_text, url_text};
 use super::stall::StallWatch;
 use super::streams::Streams;
 use super::{HttpCall, allowed, request};
@@ -58,8 +58,9 @@ impl Answer for Arrival {
             return Ok(Self::Stream(Box::new(response)));
         }
         let message = format!(
-            "{method} {} answered {status} with {}: `{EVENTS}` needs 200 with {EVENT_STREAM}, or 204",
+            "{method} {} answered {} with {}: `{EVENTS}` needs 200 with {EVENT_STREAM}, or 204",
             shown(response.url()),
+            status_text(status),
             content_type.map_or("no content type".to_owned(), |kind| format!("`{kind}`")),
         );
         Err(Fault::new(fault_kind::EXPECT, message))

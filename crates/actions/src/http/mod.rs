@@ -156,7 +156,7 @@ impl HttpCall<'_> {
     async fn outcome(mut self, request: &Request) -> Result<Value, Fault> {
         let (mut call, at_home) = request::first(request)?;
         let method = call.method().clone();
-        let explain = |fault| operation::explain_404(fault, &request.inputs);
+        let explain = |fault| operation::explain_404(reply::explain_size(fault), &request.inputs);
         if !at_home {
             let reply = self.client.call(call).await.map_err(explain)?;
             return output(reply, request, &method);

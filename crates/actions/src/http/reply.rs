@@ -56,7 +56,11 @@ impl Answer for Reply {
                 Some(fault) => Err(fault),
             };
         }
-        let mut message = format!("{method} {} answered {status}", shown(&reply.url));
+        let mut message = format!(
+            "{method} {} answered {}",
+            shown(&reply.url),
+            status_text(status)
+        );
         if let Some(words) = excerpt(&reply.body) {
             message = format!("{message}: {words}");
         }
@@ -167,13 +171,28 @@ fn text_of<'h>(headers: &'h HeaderMap) -> impl Fn(&str) -> Option<&'h str> {
     |name| headers.get(name)?.to_str().ok()
 }
 
+const TOO_LARGE: &str = "is larger than 16 MiB";
+
+/// Adds to the fault about a large body how an `http` action can read it.
+pub(super) fn explain_size(mut fault: Fault) -> Fault {
+    if fault.message.ends_with(TOO_LARGE) {
+        fault.message.push_str(": `saveTo` writes it to a file");
+    }
+    fault
+}
+
+/// Returns a status as a message shows it: with its name, if it has one.
+pub(super) fn status_text(status: StatusCode) -> String {
+    match status.canonical_reason() {
+        Some(name) => format!("{} {name}", status.as_u16()),
+        None => status.as_u16().to_string(),
+    }
+}
+
 async fn read_body(mut response: Response) -> Result<Vec<u8>, Fault> {
     let url = response.url().clone();
     let too_large = || {
-        let message = format!(
-            "the body of {} is larger than 16 MiB: `saveTo` writes it to a file",
-            shown(&url)
-        );
+        let message = format!("the body of {} {TOO_LARGE}", shown(&url));
         Fault::new(fault_kind::TOO_LARGE, message)
     };
     let announced = response.content_length().unwrap_or(0);
