@@ -22,8 +22,8 @@ pub struct Shown {
 }
 
 /// Prints a report.
-/// With `watch`, prints it again after each change, until it cannot change any more, a Unix signal arrives, or nobody
-/// reads it.
+/// With `watch`, prints it again after each change, until it cannot change any more, a Unix signal arrives, or its
+/// reader is gone.
 pub async fn show(
     screen: Screen,
     format: Format,

@@ -502,8 +502,12 @@ fn remainder(
             return Err(zero());
         }
         let rest = left % right;
-        let wrong_sign = rest != 0.0 && (rest < 0.0) != (right < 0.0);
-        return Ok(Value::from(if wrong_sign { rest + right } else { rest }));
+        return Ok(Value::from(match rest == 0.0 {
+            // Python gives the sign of the divisor to zero, too.
+            true => 0.0_f64.copysign(right),
+            false if (rest < 0.0) != (right < 0.0) => rest + right,
+            false => rest,
+        }));
     }
     Err(impossible("%", &a, &b, x, y))
 }
