@@ -65,6 +65,8 @@ pub struct View {
     /// Flags such as ` --handlers FILE`, as far as the user set them. They are a part of the commands that are
     /// suggested to the user.
     needs: String,
+    /// Whether workers on Temporal execute the runs.
+    has_workers: bool,
     screen: Screen,
     /// The format of results.
     format: Format,
@@ -89,6 +91,7 @@ impl View {
         Self {
             target: target_flag(global),
             needs: handler_flags(handlers),
+            has_workers: global.engine.is_some(),
             screen,
             format: output.output,
             events: events.events.is_some(),
@@ -288,8 +291,16 @@ impl Following<'_> {
             FeedItem::Notice(Notice::Stuck { store, message }) => {
                 let exit = if store { Exit::Store } else { Exit::Invalid };
                 self.ended(run, exit);
-                let resume = self.resume(run);
-                let hint = format!("the run continues from the state in the store: {resume}");
+                let hint = match self.view.has_workers {
+                    true => format!(
+                        "the run continues on a worker that has what it needs: {}",
+                        self.command("status", run)
+                    ),
+                    false => {
+                        let resume = self.resume(run);
+                        format!("the run continues from the state in the store: {resume}")
+                    }
+                };
                 self.progress.clear();
                 self.view.screen.fail(&message, Some(&hint));
                 Ok(())

@@ -234,6 +234,49 @@ fn a_command_without_a_worker_says_so() {
     );
 }
 
+const NEEDS_A_SECRET: &str = r#"
+name: needs a secret
+actions:
+  all:
+    type: scope
+    timeout: 4s
+    actions: { use: { type: shell, run: 'echo "$T" >> "$PLACE/traces"', env: { T: "${secret:TOKEN}" } } }
+"#;
+
+/// The reason is reported, the run accepts commands, its deadline passes, and a worker with the secret continues it.
+#[test]
+fn a_run_whose_worker_lacks_a_secret_says_so() {
+    let mut place = Server::shared().place("lacks");
+    let worker = place.worker(&[]);
+    let until_passed = format!("{}-passed", place.id);
+    place.start_as(&until_passed, NEEDS_A_SECRET, &[]);
+    let text = NEEDS_A_SECRET.replace("4s", "1h");
+    let file = place.file("workflow.yaml", &text);
+    let stuck = place.ask(&["run", &file, "--id", &place.id]);
+    let printed = printed_by(&stuck);
+    assert_eq!(stuck.status.code(), Some(3), "{printed}");
+    assert!(printed.contains("needs the secret `TOKEN`"), "{printed}");
+    assert!(printed.contains("windlass status"), "{printed}");
+    let report = place.report(&["status", &place.id]);
+    let reason = report["labels"]["windlass.parked"].as_str().unwrap();
+    assert!(reason.contains("`TOKEN`"), "{report}");
+    assert_eq!(place.report(&["pause", &place.id])["status"], "Paused");
+    assert_eq!(place.report(&["cancel", &place.id])["status"], "Cancelled");
+    let report = place.report(&["status", &place.id]);
+    assert_eq!(report["labels"]["windlass.parked"], Value::Null, "{report}");
+    super::server::until("the deadline passes", || {
+        place.report(&["status", &until_passed])["status"] == "TimedOut"
+    });
+
+    let mended = format!("{}-mended", place.id);
+    place.start_as(&mended, &text, &[]);
+    place.settings = vec![("WINDLASS_SECRET_TOKEN", String::from("t0ken"))];
+    worker.kill();
+    let _worker = place.worker(&[]);
+    place.await_traces(1);
+    assert_eq!(place.traces(), ["t0ken"]);
+}
+
 #[test]
 fn an_engine_that_is_not_there_is_named() {
     let done = super::server::windlass(&["list", "--engine", "temporal://127.0.0.1:1/x?queue=q"]);

@@ -124,7 +124,28 @@ fn who_lacks_the_key_says_so_and_loses_nothing() {
         });
         assert!(place.traces().is_empty());
     }
+    // A command with the key learns what the only worker lacks.
+    place.settings.clear();
+    let worker = place.worker(&[]);
     place.settings = keyed;
+    let file = place.file("workflow.yaml", WORKFLOW);
+    let unloadable = format!("{}-unloadable", place.id);
+    for args in [
+        &["run", &file, "--id", &unloadable][..],
+        &["pause", &unloadable],
+    ] {
+        let stuck = place.ask(args);
+        let printed = printed_by(&stuck);
+        assert_eq!(stuck.status.code(), Some(3), "{printed}");
+        assert!(printed.contains("--state-key"), "{printed}");
+    }
+    assert_eq!(
+        place.report(&["cancel", &unloadable])["status"],
+        "Cancelled"
+    );
+    let report = place.report(&["status", &unloadable]);
+    assert_eq!(report["status"], "Cancelled", "{report}");
+    drop(worker);
     let _worker = place.worker(&[]);
     place.await_status("Succeeded");
     assert_eq!(place.traces(), [TOKEN]);

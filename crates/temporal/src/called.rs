@@ -158,7 +158,7 @@ impl Call {
             ..
         } = &*self.shared;
         loop {
-            let info = connection.describe(child).await?;
+            let info = connection.describe(child).await?.info;
             let execution = info.execution.unwrap_or_default().run_id;
             let last = connection.close(child, &execution).await?;
             if let Some(Attributes::WorkflowExecutionContinuedAsNewEventAttributes(_)) =

@@ -2,6 +2,7 @@
 
 use super::connection::{Connection, execution_id, single_payload};
 use super::inspect::{Folds, TemporalReader, blocking};
+use super::stuck::Stuck;
 use super::target::Target;
 use super::wire::{self, Command, MAX_PAYLOAD, RunStart, StartState, Wire};
 use super::{COMMAND, TemporalError, WORKFLOW};
@@ -153,7 +154,9 @@ impl Temporal {
             let why = "this event is not delivered to runs on Temporal";
             return Err(EngineError::Elsewhere(why.to_owned()));
         };
-        self.refuse(run, &command).await?;
+        if let Some(stuck) = self.check(run, &command).await? {
+            return self.stop_unloadable(run, &command, stuck).await;
+        }
         let payload = self.wire.payload(&command)?;
         if payload.data.len() > MAX_PAYLOAD {
             return Err(EngineError::Input(format!(
@@ -181,19 +184,42 @@ impl Temporal {
             ..Default::default()
         };
         let (connection, name) = (self.connection.clone(), Name::from(run));
-        let delivery = self.on_own(async move { deliver(&connection, &name, request).await });
+        let delivery = self.on_own(async move {
+            let delivered = tokio::time::timeout(PATIENCE, deliver(&connection, &name, request));
+            delivered.await.unwrap_or_else(|_| Err(no_worker()))
+        });
         match delivery.await {
-            Err(error) if error.is_unknown() => {
-                // Temporal does not know the run as running: it ended meanwhile.
-                self.refuse(run, &command).await?;
-                Err(error.into())
-            }
+            // The run may have ended meanwhile, or its workflow tasks may have begun to fail.
+            Err(error @ TemporalError::Refused(_)) => match self.check(run, &command).await? {
+                Some(stuck) => self.stop_unloadable(run, &command, stuck).await,
+                None => Err(error.into()),
+            },
             other => Ok(other?),
         }
     }
 
-    /// Checks whether a command is refused: because the run has ended, or because nothing waits for the signal.
-    async fn refuse(&self, run: &str, command: &Command) -> Result<(), EngineError> {
+    /// Cancels a run that no worker can load. Temporal ends it without any further step of the run. Other commands are
+    /// refused.
+    async fn stop_unloadable(
+        &self,
+        run: &str,
+        command: &Command,
+        stuck: Stuck,
+    ) -> Result<RunStatus, EngineError> {
+        let name = Name::from(run);
+        let reason = stuck.reason;
+        if *command != Command::Cancel {
+            return Err(ScheduleError::Unloadable { run: name, reason }.into());
+        }
+        let connection = self.connection.clone();
+        let terminating = async move { connection.terminate(&name, &reason).await };
+        self.on_own(terminating).await?;
+        Ok(RunStatus::Cancelled)
+    }
+
+    /// Checks whether a command is refused: because the run has ended, or because nothing waits for the signal. If no
+    /// worker can load the run, returns why.
+    async fn check(&self, run: &str, command: &Command) -> Result<Option<Stuck>, EngineError> {
         let folds = Arc::clone(&self.folds);
         let (name, command) = (run.to_owned(), command.clone());
         let checked = self
@@ -240,12 +266,6 @@ async fn deliver(
     run: &Name,
     request: service::UpdateWorkflowExecutionRequest,
 ) -> Result<RunStatus, TemporalError> {
-    let no_worker = || {
-        TemporalError::Worker(format!(
-            "no worker took it within {} seconds: start `windlass worker` for this queue",
-            PATIENCE.as_secs()
-        ))
-    };
     let mut tries = 0;
     loop {
         tries += 1;
@@ -275,6 +295,13 @@ async fn deliver(
             None => Err(no_worker()),
         };
     }
+}
+
+fn no_worker() -> TemporalError {
+    TemporalError::Worker(format!(
+        "no worker took it within {} seconds: start `windlass worker` for this queue",
+        PATIENCE.as_secs()
+    ))
 }
 
 fn uuid() -> String {

@@ -37,6 +37,13 @@ pub struct Page {
     pub next: Option<Vec<u8>>,
 }
 
+/// Temporal's description of an execution.
+pub struct Description {
+    pub info: WorkflowExecutionInfo,
+    /// The rest of the description: the tasks that have not ended.
+    pub tasks: service::DescribeWorkflowExecutionResponse,
+}
+
 impl Connection {
     pub async fn open(target: Target) -> Result<Self, TemporalError> {
         let unreachable = |why: String| TemporalError::Unreachable {
@@ -179,15 +186,20 @@ impl Connection {
     }
 
     /// Returns Temporal's description of the last execution of a run.
-    pub async fn describe(&self, run: &str) -> Result<WorkflowExecutionInfo, TemporalError> {
+    pub async fn describe(&self, run: &str) -> Result<Description, TemporalError> {
         let request = service::DescribeWorkflowExecutionRequest {
             namespace: self.namespace(),
             execution: Some(execution_id(run, "")),
         };
         let mut service = self.service();
         let answer = service.describe_workflow_execution(request.into_request());
-        let info = answer.await?.into_inner().workflow_execution_info;
-        info.ok_or_else(|| TemporalError::Payload(String::from("a description has nothing in it")))
+        let mut whole = answer.await?.into_inner();
+        let info = whole.workflow_execution_info.take();
+        let nothing = || TemporalError::Payload(String::from("a description has nothing in it"));
+        Ok(Description {
+            info: info.ok_or_else(nothing)?,
+            tasks: whole,
+        })
     }
 
     /// Returns the last execution of every run.
@@ -335,6 +347,21 @@ impl Connection {
         let mut service = self.service();
         let cancelled = service.request_cancel_workflow_execution(request.into_request());
         cancelled.await?;
+        Ok(())
+    }
+
+    /// Ends a run at once: no worker receives a further task of it.
+    pub async fn terminate(&self, run: &str, reason: &str) -> Result<(), TemporalError> {
+        let request = service::TerminateWorkflowExecutionRequest {
+            namespace: self.namespace(),
+            workflow_execution: Some(execution_id(run, "")),
+            identity: self.inner.identity().to_owned(),
+            reason: reason.to_owned(),
+            ..Default::default()
+        };
+        let mut service = self.service();
+        let terminated = service.terminate_workflow_execution(request.into_request());
+        terminated.await?;
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use super::called::Call;
 use super::connection::execution_id;
 use super::fold;
 use super::run_execution::YIELD;
+use super::stuck;
 use super::wire::{self, ActivityInput, ActivityResult, MAX_PAYLOAD};
 use super::worker::{Shared, time};
 use std::collections::HashMap;
@@ -16,7 +17,6 @@ use temporalio_common::protos::coresdk::activity_task::activity_task::Variant;
 use temporalio_common::protos::coresdk::activity_task::{ActivityTask, Start};
 use temporalio_common::protos::coresdk::{ActivityHeartbeat, ActivityTaskCompletion};
 use temporalio_common::protos::temporal::api::common::v1::Payload;
-use temporalio_common::protos::temporal::api::failure::v1::Failure;
 use temporalio_sdk_core::PollError;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -168,7 +168,7 @@ async fn carry_out(
             // This worker lacks something that the effect needs. Temporal tries the activity again, possibly with
             // another worker.
             tracing::error!(%error, "an effect cannot be carried out here");
-            ActivityExecutionResult::fail(Failure::application_failure(error.to_string(), false))
+            ActivityExecutionResult::fail(stuck::effect_failure(&error, start.attempt))
         }
     };
     (result, None)

@@ -2,6 +2,7 @@
 //! machine, exactly as a worker does. This needs no worker, and never changes the run.
 
 use super::run_execution::{Input, RunExecution, Task};
+use super::stuck;
 use super::wire::{self, Command, RunStart, StartState, Wire};
 use super::worker::{lost, time};
 use super::{COMMAND, TemporalError};
@@ -69,6 +70,8 @@ struct Tasks {
     /// The last task that was completed. It is returned only after its accepted updates were read, which follow it in
     /// the history.
     completed: Option<Task>,
+    /// Why the last task failed, if its worker lacks something.
+    failed: Option<String>,
 }
 
 impl Tasks {
@@ -92,10 +95,13 @@ impl Tasks {
                     inputs: Vec::new(),
                 });
             }
-            A::WorkflowTaskFailedEventAttributes(_) | A::WorkflowTaskTimedOutEventAttributes(_) => {
-                self.started = None
+            A::WorkflowTaskFailedEventAttributes(failed) => {
+                self.started = None;
+                self.failed = stuck::reason(failed.failure.as_ref()).map(str::to_owned);
             }
+            A::WorkflowTaskTimedOutEventAttributes(_) => self.started = None,
             A::WorkflowTaskCompletedEventAttributes(_) => {
+                self.failed = None;
                 let task = self.started.take().map(|task| Task {
                     inputs: std::mem::take(&mut self.pending),
                     ..task
@@ -309,6 +315,11 @@ impl FoldState {
             seen: 0,
         });
         Ok(())
+    }
+
+    /// Returns why the last workflow task failed, if its worker lacks something.
+    pub fn failed_task(&self) -> Option<&str> {
+        self.execution.as_ref()?.tasks.failed.as_deref()
     }
 
     fn is_stored(&self) -> bool {

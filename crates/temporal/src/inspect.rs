@@ -2,22 +2,29 @@
 //! [`crate::fold`]), and the answer is read from this store. No worker is needed.
 
 use super::TemporalError;
-use super::connection::Connection;
+use super::connection::{Connection, Description};
 use super::fold::FoldState;
+use super::stuck::{self, Stuck};
 use super::wire::{Command, Wire};
 use futures_util::{StreamExt, stream};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use temporalio_common::protos::temporal::api::enums::v1::WorkflowExecutionStatus;
 use temporalio_common::protos::temporal::api::history::v1::HistoryEvent as Event;
 use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex as AsyncMutex;
-use windlass_engine::scheduler::{Loader, Queued, ScheduleError, Watcher, Watchers, check_signal};
+use windlass_engine::scheduler::{
+    Loader, Queued, ScheduleError, Update, Watcher, Watchers, check_signal,
+};
 use windlass_engine::{EngineError, Extent, PruneFilter, RunReader, StoreReader, chosen_to_prune};
 use windlass_machine::program::ProgramHash;
 use windlass_model::model::Name;
-use windlass_store::{MemoryStore, ProgramSource, RunHeader, RunTable, Store, StoreError, Wake};
+use windlass_store::{
+    MemoryStore, Placement, ProgramSource, QUARANTINE_LABEL, RunHeader, RunTable, Store,
+    StoreError, Wake,
+};
 use windlass_value::time::Timestamp;
 
 type ReadResult<T> = Result<T, EngineError>;
@@ -27,6 +34,12 @@ const ALL_EXECUTIONS: usize = usize::MAX;
 
 /// Number of histories that are read concurrently.
 const AT_A_TIME: usize = 8;
+
+/// Time until a follower checks first whether its run is stuck. It grows with each check, up to [`MAX_CHECK_INTERVAL`].
+const FIRST_CHECK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Maximum time between two checks whether a run is stuck.
+const MAX_CHECK_INTERVAL: Duration = Duration::from_secs(8);
 
 /// Folds the histories of runs into a store in memory.
 pub struct Folds {
@@ -54,6 +67,8 @@ struct FoldedRun {
     has_all_executions: bool,
     /// Whether a background task folds new events of the run as they arrive.
     followed: bool,
+    /// Why no worker continued the run when Temporal last described it.
+    stuck: Option<Stuck>,
 }
 
 /// Runs a future on the runtime of `tasks`, and blocks until it has ended.
@@ -101,6 +116,7 @@ impl Folds {
                 executions: 0,
                 has_all_executions: false,
                 followed: false,
+                stuck: None,
             }))
         });
         Arc::clone(one)
@@ -119,8 +135,9 @@ impl Folds {
         let known = self.known(run);
         let mut known = known.lock().await;
         match self.connection.describe(run).await {
-            Ok(info) => {
-                self.catch_up(&mut known, run, &info, executions).await?;
+            Ok(description) => {
+                self.catch_up_to(&mut known, run, &description, executions)
+                    .await?;
                 Ok(known.has_all_executions)
             }
             Err(error) => {
@@ -130,6 +147,38 @@ impl Folds {
                 Err(error)
             }
         }
+    }
+
+    /// Folds the new events of a run, and notes whether it is stuck.
+    async fn catch_up_to(
+        &self,
+        known: &mut FoldedRun,
+        run: &Name,
+        description: &Description,
+        executions: usize,
+    ) -> Result<(), TemporalError> {
+        self.catch_up(known, run, &description.info, executions)
+            .await?;
+        self.note_stuck(known, run, description)
+    }
+
+    /// Notes whether a run is stuck. A run that is stuck has the label of a parked run, with the reason.
+    fn note_stuck(
+        &self,
+        known: &mut FoldedRun,
+        run: &Name,
+        description: &Description,
+    ) -> Result<(), TemporalError> {
+        known.stuck = stuck::find(description, known.folded.failed_task());
+        let reason = known.stuck.as_ref().map(|stuck| stuck.reason.as_str());
+        let noted = || {
+            let header = self.store.header(run)?;
+            if header.labels.get(QUARANTINE_LABEL).map(String::as_str) == reason {
+                return Ok(());
+            }
+            self.store.set_quarantine(run, Placement::Idle, reason)
+        };
+        noted().map_err(|error: StoreError| TemporalError::Worker(error.to_string()))
     }
 
     async fn catch_up(
@@ -272,7 +321,7 @@ impl Folds {
         let refreshed = match is_open {
             false => self.catch_up(&mut known, &run, &info, 1).await,
             true => match self.connection.describe(&run).await {
-                Ok(info) => self.catch_up(&mut known, &run, &info, 1).await,
+                Ok(description) => self.catch_up_to(&mut known, &run, &description, 1).await,
                 Err(error) => Err(error),
             },
         };
@@ -306,7 +355,18 @@ impl Folds {
         if !std::mem::replace(&mut locked.followed, true) {
             let (folds, run) = (Arc::clone(&self), run.clone());
             self.tasks.spawn(async move {
-                let followed = folds.follow_on(&run).await;
+                let stuck = |stuck: Stuck| ScheduleError::Unloadable {
+                    run: run.clone(),
+                    reason: stuck.reason,
+                };
+                let broken = |error: TemporalError| ScheduleError::Broken {
+                    run: run.clone(),
+                    reason: error.to_string(),
+                };
+                let followed = tokio::select! {
+                    followed = folds.follow_on(&run) => followed.map_err(broken),
+                    reason = folds.until_stuck(&run) => Err(stuck(reason)),
+                };
                 let known = folds.known(&run);
                 known.lock().await.followed = false;
                 let mut watchers = folds
@@ -314,18 +374,32 @@ impl Folds {
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner);
                 if let Err(error) = followed {
-                    let reason = error.to_string();
-                    watchers.notify(&run, || {
-                        windlass_engine::scheduler::Update::Stuck(ScheduleError::Broken {
-                            run: run.clone(),
-                            reason,
-                        })
-                    });
+                    watchers.notify(&run, || Update::Stuck(error));
                 }
                 watchers.close(&run);
             });
         }
         Ok(header)
+    }
+
+    /// Waits until no worker continues a run.
+    async fn until_stuck(&self, run: &Name) -> Stuck {
+        let mut interval = FIRST_CHECK_INTERVAL;
+        loop {
+            tokio::time::sleep(interval).await;
+            interval = (interval * 5 / 4).min(MAX_CHECK_INTERVAL);
+            // An error is ignored: `follow_on` reports it.
+            let Ok(description) = self.connection.describe(run).await else {
+                continue;
+            };
+            let known = self.known(run);
+            let mut known = known.lock().await;
+            if self.note_stuck(&mut known, run, &description).is_ok()
+                && let Some(stuck) = &known.stuck
+            {
+                return stuck.clone();
+            }
+        }
     }
 
     /// Folds the events of a run as they arrive, until it has ended or has no watcher any more.
@@ -350,8 +424,8 @@ impl Folds {
                 }
                 if known.folded.provisional {
                     self.reset(&mut known, run);
-                    let info = self.connection.describe(run).await?;
-                    self.catch_up(&mut known, run, &info, 1).await?;
+                    let description = self.connection.describe(run).await?;
+                    self.catch_up_to(&mut known, run, &description, 1).await?;
                 } else {
                     let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
                     known.folded.read_events(
@@ -383,8 +457,9 @@ impl Folds {
         }
     }
 
-    /// Checks whether a command is refused: because the run has ended, or because nothing waits for the signal.
-    pub async fn check(&self, run: &str, command: &Command) -> ReadResult<()> {
+    /// Checks whether a command is refused: because the run has ended, or because nothing waits for the signal. If no
+    /// worker can load the run, returns why.
+    pub async fn check(&self, run: &str, command: &Command) -> ReadResult<Option<Stuck>> {
         let name = Name::from(run);
         self.refresh(&name, 1)
             .await
@@ -396,15 +471,17 @@ impl Folds {
                 status: header.status,
             }));
         }
+        let stuck = self.known(&name).lock().await.stuck.clone();
+        let stuck = stuck.filter(|stuck| stuck.is_unloadable);
         let windlass_machine::Event::Signalled(signal) = command.clone().event() else {
-            return Ok(());
+            return Ok(stuck);
         };
         let source = self.store.program(header.program)?;
         let loaded = self.loader.load_to_end(header.program, &source);
         let loaded = loaded.map_err(|why| EngineError::from(TemporalError::Unloadable(why)))?;
         let stored = self.store.load(run)?;
         check_signal(&name, &loaded.program, &stored.state, &signal)?;
-        Ok(())
+        Ok(stuck)
     }
 
     /// Returns the runs that a filter selects.

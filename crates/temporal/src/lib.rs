@@ -28,6 +28,7 @@ mod effect;
 mod fold;
 mod inspect;
 mod run_execution;
+mod stuck;
 mod target;
 mod wire;
 mod worker;

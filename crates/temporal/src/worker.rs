@@ -4,6 +4,7 @@
 use super::connection::Connection;
 use super::effect::Effects;
 use super::run_execution::{Input, Order, RunExecution, Task};
+use super::stuck;
 use super::wire::{self, Command, RunStart, Wire};
 use super::{COMMAND, EFFECT, TemporalError, WORKFLOW};
 use std::collections::{BTreeMap, HashMap};
@@ -125,6 +126,25 @@ impl Shared {
             programs.clear();
         }
         programs.insert(hash, loaded.clone());
+        Ok(loaded)
+    }
+
+    /// Returns a compiled program, also if this worker lacks something that its actions need: a run needs them only for
+    /// its effects, and its deadlines and commands must work without them. Such a program is not cached, so that each
+    /// effect reports what is missing.
+    fn load_to_host(
+        &self,
+        run: &Name,
+        hash: ProgramHash,
+        source: &ProgramSource,
+    ) -> Result<Loaded, TemporalError> {
+        let error = match self.load(hash, source) {
+            Ok(loaded) => return Ok(loaded),
+            Err(error) => error,
+        };
+        let loaded = self.loader.load_to_end(hash, source);
+        let loaded = loaded.map_err(TemporalError::Unloadable)?;
+        tracing::warn!(%run, %error, "no effect of this run starts on this worker");
         Ok(loaded)
     }
 
@@ -282,8 +302,7 @@ impl Shared {
             Ok(orders) => WorkflowActivationCompletion::from_cmds(execution, orders),
             Err(error) => {
                 tracing::error!(execution, %error, "a workflow task failed, and is tried again");
-                let failure = Failure::application_failure(error.to_string(), false);
-                WorkflowActivationCompletion::fail(execution, failure, None)
+                WorkflowActivationCompletion::fail(execution, stuck::failure(&error), None)
             }
         }
     }
@@ -380,8 +399,8 @@ impl Shared {
         let first = begin.arguments.first();
         let bytes = first.map_or(&[][..], |payload| payload.data.as_slice());
         let run_start: RunStart = self.wire.read(bytes)?;
-        let loaded = self.load(run_start.program, &run_start.source)?;
         let id = Name::from(begin.workflow_id.as_str());
+        let loaded = self.load_to_host(&id, run_start.program, &run_start.source)?;
         Ok(HostedRun {
             run: RunExecution::new(&id, self.wire.clone(), loaded.program, run_start),
             activities: BTreeMap::new(),
