@@ -26,8 +26,6 @@ impl Command {
             Self::Dump(args) => args.run.as_mut(),
             #[cfg(feature = "mcp")]
             Self::Mcp(_) => None,
-            #[cfg(feature = "temporal")]
-            Self::Worker(_) => None,
             Self::Run(_)
             | Self::Poll(_)
             | Self::Try(_)
@@ -35,6 +33,7 @@ impl Command {
             | Self::Operation(_)
             | Self::Events(_)
             | Self::Serve(_)
+            | Self::Worker(_)
             | Self::Ui(_)
             | Self::List(_)
             | Self::Doctor(_)

@@ -49,12 +49,11 @@ mod test;
 mod ui;
 mod validate;
 mod watch;
-#[cfg(feature = "temporal")]
+#[cfg_attr(not(feature = "temporal"), path = "worker_off.rs")]
 mod worker;
 mod workflow;
 
 use args::{Arguments, Command};
-use clap::FromArgMatches;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use exit::{Exit, Failure};
@@ -77,18 +76,20 @@ pub fn main() -> ExitCode {
         Ok(true) => return Exit::Succeeded.into(),
         Err(error) => return refuse(error),
     }
-    let parsed = args::command().try_get_matches();
-    let parsed = parsed.and_then(|matches| Arguments::from_arg_matches(&matches));
-    let mut arguments = match parsed {
+    let mut arguments = match args::parse() {
         Ok(arguments) => arguments,
         Err(error) => return refuse(error),
     };
-    // An environment variable that is empty counts as not set.
-    arguments.global.server = arguments.global.server.filter(|url| !url.is_empty());
     let format = arguments.command.log_format();
     let screen = Screen::new(arguments.global.color, arguments.global.verbose).with_log(format);
     format::begin(arguments.global.local, arguments.global.utc);
-    arguments.global.engine = remote_engine::given(&arguments.global, &arguments.command);
+    match remote_engine::given(&arguments.global, &arguments.command) {
+        Ok(engine) => arguments.global.engine = engine,
+        Err(failure) => {
+            render(&failure, screen);
+            return failure.exit().into();
+        }
+    }
     let serves = arguments.command.serves();
     log::begin(screen, serves, format);
     log::without_the_database(screen);
@@ -176,7 +177,6 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
             raise_fd_limit();
             on_threads(serve::serve(global, screen, args))
         }
-        #[cfg(feature = "temporal")]
         Command::Worker(args) => on_threads(worker::worker(global, screen, args)),
         Command::Resume(args) => on_threads(resume::resume(global, screen, args)),
         #[cfg(feature = "mcp")]

@@ -2,25 +2,20 @@
 //! The commands use an engine in this process. It sends requests about the runs to Temporal.
 
 use super::args::{Command, Global};
+use super::exit::Failure;
 use std::path::Path;
 use windlass_engine::{Engine, EngineBuilder, EngineError, StateKey};
 use windlass_temporal::{Target, Wire, connect};
 
 /// Returns the address in `--engine`.
-/// Returns `None` if it is empty, or if the command does not use an engine.
-pub fn given(global: &Global, command: &Command) -> Option<String> {
-    let is_for_runs = !matches!(
-        command,
-        Command::Backup(_)
-            | Command::Restore(_)
-            | Command::Doctor(_)
-            | Command::Workflow(_)
-            | Command::Schedule(_)
-            | Command::State(_)
-            | Command::Ui(_)
-    );
-    let at = global.engine.clone().filter(|at| !at.is_empty());
-    at.filter(|_| is_for_runs)
+/// Returns `None` if the command does not use an engine.
+#[allow(
+    clippy::unnecessary_wraps,
+    reason = "the same signature as in a build without the feature"
+)]
+pub fn given(global: &Global, command: &Command) -> Result<Option<String>, Failure> {
+    let at = global.engine.clone();
+    Ok(at.filter(|_| command.is_for_runs()))
 }
 
 /// Returns an engine for the runs on Temporal at an address.

@@ -1,12 +1,24 @@
 //! Replaces `remote_engine` in a build without the feature `temporal`.
-//! The flag `--engine` does not exist, and an engine from elsewhere is an error.
+//! The flag `--engine` is hidden, and an engine from elsewhere is an error.
 
 use super::args::{Command, Global};
+use super::exit::Failure;
 use std::path::Path;
 use windlass_engine::{Engine, EngineBuilder, EngineError, StateKey};
 
-pub fn given(_: &Global, _: &Command) -> Option<String> {
-    None
+const MISSING: &str = "this build of Windlass has no runs on Temporal: feature `temporal` (cargo install … --features \
+                       temporal)";
+
+/// Returns the failure of a command that needs the feature.
+pub fn missing() -> Failure {
+    Failure::Usage(String::from(MISSING))
+}
+
+pub fn given(global: &Global, command: &Command) -> Result<Option<String>, Failure> {
+    match global.engine.is_some() && command.is_for_runs() {
+        true => Err(missing()),
+        false => Ok(None),
+    }
 }
 
 pub fn engine(
@@ -15,7 +27,5 @@ pub fn engine(
     _: Option<StateKey>,
     _: Option<&Path>,
 ) -> Result<Engine, EngineError> {
-    Err(EngineError::Elsewhere(String::from(
-        "this build only has its own engine: build it with the feature `temporal`",
-    )))
+    Err(EngineError::Elsewhere(String::from(MISSING)))
 }

@@ -28,6 +28,8 @@ pub(super) fn grouped(command: Command) -> Command {
     let styles = command.get_styles();
     let (header, literal) = (*styles.get_header(), *styles.get_literal());
     let about = |name: &str| match command.find_subcommand(name) {
+        // In a build without a feature, the command of the feature is missing or hidden.
+        Some(found) if found.is_hide_set() => None,
         Some(found) => found.get_about().map(ToString::to_string),
         None => (name == HELP.0).then(|| HELP.1.to_owned()),
     };
@@ -36,7 +38,6 @@ pub(super) fn grouped(command: Command) -> Command {
     let mut list = String::new();
     for (heading, names) in GROUPS {
         let _ = writeln!(list, "{header}{heading}:{header:#}");
-        // In a build without a feature, the command of the feature is missing.
         for (name, about) in names
             .split(' ')
             .filter_map(|name| Some((name, about(name)?)))
@@ -73,10 +74,11 @@ mod tests {
             let shown = shown.unwrap_err().to_string();
             for (heading, names) in GROUPS {
                 assert!(shown.contains(&format!("\n{heading}:\n")), "{shown}");
-                for name in names
-                    .split(' ')
-                    .filter(|name| command().find_subcommand(name).is_some())
-                {
+                for name in names.split(' ').filter(|name| {
+                    let shown = command();
+                    let found = shown.find_subcommand(name);
+                    found.is_some_and(|one| !one.is_hide_set())
+                }) {
                     let lines = shown
                         .lines()
                         .filter(|line| line.starts_with(&format!("  {name} ")));

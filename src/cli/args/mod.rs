@@ -12,7 +12,7 @@ mod store;
 mod test;
 mod times;
 mod variables;
-#[cfg(feature = "temporal")]
+#[cfg_attr(not(feature = "temporal"), path = "worker_off.rs")]
 mod worker;
 mod workflows;
 
@@ -26,14 +26,15 @@ pub use state::*;
 pub use store::*;
 pub use test::*;
 pub use times::*;
-#[cfg(feature = "temporal")]
 pub use worker::*;
 pub use workflows::*;
 
 use super::output::{Colour, Format};
 use super::policy::EnvArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::path::PathBuf;
 use windlass_engine::{HostRate, StoreKind};
 
@@ -45,6 +46,25 @@ pub struct Arguments {
     pub global: Global,
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// Parses the command line. A variable of the environment that is empty counts as not set, but an empty `--server` or
+/// `--engine` is an error: otherwise `--server "$UNSET"` would use the local store.
+pub fn parse() -> Result<Arguments, clap::Error> {
+    let mut command = command();
+    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    let mut arguments = Arguments::from_arg_matches(&matches)?;
+    let Global { server, engine, .. } = &mut arguments.global;
+    for (name, value) in [("server", server), ("engine", engine)] {
+        if value.take_if(|value| value.is_empty()).is_none() {
+            continue;
+        }
+        if matches.value_source(name) == Some(ValueSource::CommandLine) {
+            let message = format!("--{name} has no value: name a URL");
+            return Err(command.error(ErrorKind::InvalidValue, message));
+        }
+    }
+    Ok(arguments)
 }
 
 /// Returns the command line with all of its commands.
@@ -71,11 +91,7 @@ pub struct Global {
     #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "URL")]
     pub server: Option<String>,
     /// Temporal service to use instead of a local store: temporal://HOST:PORT/NAMESPACE?queue=NAME
-    #[cfg(feature = "temporal")]
-    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "URL")]
-    pub engine: Option<String>,
-    #[cfg(not(feature = "temporal"))]
-    #[arg(skip)]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "URL", hide = cfg!(not(feature = "temporal")))]
     pub engine: Option<String>,
     /// File with the token (of `serve`: lines of `NAME ROLE TOKEN`, or one token); WINDLASS_TOKEN
     /// contains the token itself
@@ -143,7 +159,7 @@ pub enum Command {
     /// Serve the HTTP API and execute all unfinished runs of the store
     Serve(ServeArgs),
     /// Execute runs on Temporal until stopped
-    #[cfg(feature = "temporal")]
+    #[command(hide = cfg!(not(feature = "temporal")))]
     Worker(WorkerArgs),
     /// Print the console's address and open it in a browser
     Ui(UiArgs),
@@ -221,12 +237,32 @@ impl Command {
 
     /// Returns whether the command runs until it is stopped.
     pub fn serves(&self) -> bool {
-        match self {
-            Self::Serve(_) => true,
-            #[cfg(feature = "temporal")]
-            Self::Worker(_) => true,
-            _ => false,
-        }
+        matches!(self, Self::Serve(_) | Self::Worker(_))
+    }
+
+    /// Returns whether the command is about runs, which may be on Temporal.
+    pub fn is_for_runs(&self) -> bool {
+        !matches!(
+            self,
+            Self::Backup(_)
+                | Self::Restore(_)
+                | Self::Migrate(_)
+                | Self::Doctor(_)
+                | Self::Audit(_)
+                | Self::Workflow(_)
+                | Self::Schedule(_)
+                | Self::State(_)
+                | Self::Ui(_)
+                | Self::Validate(_)
+                | Self::Test(_)
+                | Self::Compile(_)
+                | Self::Eval(_)
+                | Self::Schema(_)
+                | Self::Lsp(_)
+                | Self::Bench(_)
+                | Self::Completions(_)
+                | Self::Man(_)
+        )
     }
 }
 

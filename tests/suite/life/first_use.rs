@@ -663,6 +663,41 @@ fn a_variable_that_is_set_to_nothing_says_nothing() {
     Printed::new(&output.unwrap()).left(0, &[]);
 }
 
+/// An engine that is named is never replaced by the local store.
+#[test]
+fn an_engine_is_used_or_refused() {
+    let folder = Folder::new();
+    let file = folder.file("w.yaml", THIRTY);
+    let file = file.to_str().unwrap();
+    folder
+        .run(&["run", file, "--engine", ""])
+        .left(2, &["--engine has no value"]);
+    folder
+        .run(&["run", file, "--server", ""])
+        .left(2, &["--server has no value"]);
+    let (code, says) = match cfg!(feature = "temporal") {
+        true => (8, "127.0.0.1:1"),
+        false => (2, "feature `temporal`"),
+    };
+    let url = "temporal://127.0.0.1:1/default";
+    for command in [&["run", file][..], &["list"], &["worker"]] {
+        let flag = [command, &["--engine", url]].concat();
+        folder.run(&flag).left(code, &[says]);
+        let mut by_variable = Command::new(env!("CARGO_BIN_EXE_windlass"));
+        by_variable.args(command).current_dir(folder.0.path());
+        let output = by_variable.env("WINDLASS_ENGINE", url).output();
+        Printed::new(&output.unwrap()).left(code, &[says]);
+    }
+    assert!(!folder.0.path().join("state").exists());
+    // A command that uses no runs does not need the engine.
+    let mut validate = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    let output = validate
+        .args(["validate", file])
+        .env("WINDLASS_ENGINE", url)
+        .output();
+    Printed::new(&output.unwrap()).left(0, &[]);
+}
+
 #[test]
 fn a_wait_without_measure_is_one_that_everybody_can_read() {
     let folder = Folder::new();
