@@ -18,8 +18,10 @@ pub const RETRY_TIME: Duration = Duration::from_secs(5);
 /// The time between two attempts.
 pub const RETRY_EVERY: Duration = Duration::from_millis(20);
 
-/// What a command says when a server does not answer, and it waits.
-pub const RECONNECTING: &str = "the server does not answer: reconnecting";
+/// Returns what a command says when a server or Temporal does not answer, and it waits.
+pub fn reconnecting(name: &str) -> String {
+    format!("{name} does not answer: reconnecting")
+}
 
 /// How long a command that follows a run waits for a server that does not answer.
 const OUTAGE_TIME: Duration = Duration::from_secs(120);
@@ -38,7 +40,7 @@ impl Outage {
         match answer {
             Err(Failure::Client(error)) if error.is_outage() => {
                 if self.0.is_none() {
-                    screen.say(RECONNECTING);
+                    screen.say(reconnecting("the server"));
                 }
                 let since = *self.0.get_or_insert_with(Instant::now);
                 match since.elapsed() < OUTAGE_TIME {

@@ -2,7 +2,7 @@
 //! Progress and errors are written to standard error, events and results to standard output. A Unix signal stops the
 //! process, not a run.
 
-use super::access::RECONNECTING;
+use super::access::reconnecting;
 use super::args::{EventArgs, Global, HandlerArgs, Output, OwnerArgs};
 use super::exit::{Exit, Failure};
 use super::format;
@@ -65,8 +65,8 @@ pub struct View {
     /// Flags such as ` --handlers FILE`, as far as the user set them. They are a part of the commands that are
     /// suggested to the user.
     needs: String,
-    /// Whether workers on Temporal execute the runs.
-    has_workers: bool,
+    /// Whether the runs are on Temporal.
+    on_temporal: bool,
     screen: Screen,
     /// The format of results.
     format: Format,
@@ -91,7 +91,7 @@ impl View {
         Self {
             target: target_flag(global),
             needs: handler_flags(handlers),
-            has_workers: global.engine.is_some(),
+            on_temporal: global.engine.is_some(),
             screen,
             format: output.output,
             events: events.events.is_some(),
@@ -291,7 +291,7 @@ impl Following<'_> {
             FeedItem::Notice(Notice::Stuck { store, message }) => {
                 let exit = if store { Exit::Store } else { Exit::Invalid };
                 self.ended(run, exit);
-                let hint = match self.view.has_workers {
+                let hint = match self.view.on_temporal {
                     true => format!(
                         "the run continues on a worker that has what it needs: {}",
                         self.command("status", run)
@@ -407,12 +407,17 @@ impl Following<'_> {
             return Ok(());
         };
         unfinished.lost += 1;
-        let remote = session.is_remote();
+        let on_temporal = self.view.on_temporal;
+        let remote = on_temporal || session.is_remote();
+        let name = match on_temporal {
+            true => "Temporal",
+            false => "the server",
+        };
         if remote && unfinished.lost == REPORT_AFTER_LOSSES {
-            self.view.screen.say(RECONNECTING);
+            self.view.screen.say(reconnecting(name));
         }
         if remote && unfinished.lost > MAX_LOST_REMOTE {
-            let message = format!("the server is still unavailable; run {run} continues on it");
+            let message = format!("{name} is still unavailable; run {run} continues on it");
             return Err(Failure::Taken(message));
         }
         if !remote && unfinished.lost > MAX_LOST {

@@ -23,8 +23,8 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use windlass_engine::report::{AwaitedRun, ListFilter, StatusFilter, StatusReport, list, status};
 use windlass_engine::{
-    CONCURRENCY_LABEL, Engine, EngineError, ErrorCode, LoadOptions, Notice, Run, RunStatus,
-    StoreKind, Workflow, now,
+    CONCURRENCY_LABEL, Engine, EngineError, ErrorCode, Follower, LoadOptions, Notice, Run,
+    RunStatus, StoreKind, Workflow, now,
 };
 use windlass_server::ControlSocket;
 use windlass_server::client::{Client, ClientError};
@@ -475,22 +475,33 @@ impl Session {
                     let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
                     started.remove(run)
                 };
-                let mut follower = match started() {
-                    Some(run) => engine.follow_from_start(run, events),
-                    None => engine.follow(run, events).await?,
+                let follower = match started() {
+                    Some(run) => Ok(engine.follow_from_start(run, events)),
+                    None => engine.follow(run, events).await,
+                };
+                let mut follower = match follower {
+                    Err(EngineError::Outage(_)) => None,
+                    other => Some(other?),
                 };
                 if matches!(wanted, FollowMode::End) {
-                    follower = follower.without_steps();
+                    follower = follower.map(Follower::without_steps);
                 }
+                let (run, on_temporal) = (run.to_owned(), self.setup.engine.is_some());
                 tokio::spawn(async move {
-                    let run = follower.id().to_owned();
                     loop {
-                        let item = match follower.next().await {
+                        let next = match &mut follower {
+                            Some(follower) => follower.next().await,
+                            None => Ok(None),
+                        };
+                        let item = match next {
                             Ok(Some(notice)) => FeedItem::Notice(notice),
-                            Ok(None) => FeedItem::Lost,
+                            Ok(None) | Err(EngineError::Outage(_)) => FeedItem::Lost,
                             Err(error) => FeedItem::Failed(error.into()),
                         };
                         let last = !matches!(item, FeedItem::Notice(_));
+                        if on_temporal && matches!(item, FeedItem::Lost) {
+                            tokio::time::sleep(RECONNECT_DELAY).await;
+                        }
                         if feed.send((run.clone(), item)).await.is_err() || last {
                             return;
                         }

@@ -1,7 +1,7 @@
 //! Workers and the server are killed at various moments. No effect is lost, and each kill repeats at most one, under
 //! its key.
 
-use super::server::{Place, Server, counting};
+use super::server::{Place, Server, counting, printed_by};
 use nix::sys::signal::Signal;
 use std::thread::sleep;
 use std::time::Duration;
@@ -84,17 +84,35 @@ fn a_killed_server_resumes() {
     let worker = place.worker(&TUNED);
     place.start(&counting(8, "0.1", "PT0.1S"), &[]);
     place.await_traces(2);
-    server.kill();
-    sleep(Duration::from_millis(500));
-    server.revive();
-    place.await_traces(5);
-    // Both are killed at the same time.
-    server.kill();
-    worker.kill();
-    server.revive();
-    let _worker = place.worker(&TUNED);
-    place.await_status("Succeeded");
+    let followed = std::thread::scope(|scope| {
+        let following = scope.spawn(|| place.ask(&["resume", &place.id, "--events", "jsonl"]));
+        place.await_traces(4);
+        server.kill();
+        // A client that follows the run says that it reconnects.
+        sleep(Duration::from_secs(2));
+        server.revive();
+        place.await_traces(6);
+        // Both are killed at the same time.
+        server.kill();
+        worker.kill();
+        server.revive();
+        let _worker = place.worker(&TUNED);
+        place.await_status("Succeeded");
+        following.join().unwrap()
+    });
     checked(&place, 8, 2);
+    let printed = printed_by(&followed);
+    assert!(followed.status.success(), "{printed}");
+    assert!(printed.contains("Temporal does not answer"), "{printed}");
+    let out = String::from_utf8(followed.stdout).unwrap();
+    let mut started: Vec<&str> = out
+        .lines()
+        .filter(|line| line.contains("ActionStarted"))
+        .collect();
+    let all = started.len();
+    started.sort_unstable();
+    started.dedup();
+    assert_eq!(started.len(), all, "{printed}");
 }
 
 #[test]

@@ -196,6 +196,9 @@ pub enum EngineError {
     /// An error of the other backend that has the runs.
     #[error("{0}")]
     Elsewhere(String),
+    /// The other backend that has the runs does not answer. The same request may succeed later.
+    #[error("{0}")]
+    Outage(String),
     /// The configuration for sending spans is invalid.
     #[error("spans cannot be sent: {0}")]
     Otlp(String),
@@ -253,7 +256,9 @@ impl EngineError {
             Self::BackupRunning(_) => ErrorCode::BackupRunning,
             Self::Destination { .. } => ErrorCode::Store,
             Self::Otlp(_) => ErrorCode::BadRequest,
-            Self::Elsewhere(_) | Self::NoWebhookSecret(_) => ErrorCode::Unavailable,
+            Self::Elsewhere(_) | Self::Outage(_) | Self::NoWebhookSecret(_) => {
+                ErrorCode::Unavailable
+            }
             Self::Thread(_) | Self::NoRuntime => ErrorCode::Internal,
         }
     }

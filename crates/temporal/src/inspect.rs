@@ -364,7 +364,11 @@ impl Folds {
                     reason: error.to_string(),
                 };
                 let followed = tokio::select! {
-                    followed = folds.follow_on(&run) => followed.map_err(broken),
+                    followed = folds.follow_on(&run) => match followed {
+                        // Closes the watchers. Their owners may follow the run again when Temporal answers.
+                        Err(TemporalError::Outage(_)) => Ok(()),
+                        other => other.map_err(broken),
+                    },
                     reason = folds.until_stuck(&run) => Err(stuck(reason)),
                 };
                 let known = folds.known(&run);

@@ -67,6 +67,9 @@ pub enum TemporalError {
     /// Temporal refused a request.
     #[error("Temporal refused: {}", .0.message())]
     Refused(Box<Status>),
+    /// Temporal did not answer a request, or is still starting.
+    #[error("Temporal {}: {}", how_it_failed(.0), .0.message())]
+    Outage(Box<Status>),
     /// A payload (the encoded data of an event) cannot be written or read.
     #[error("a payload cannot be used: {0}")]
     Payload(String),
@@ -89,13 +92,40 @@ pub enum TemporalError {
 
 impl From<Status> for TemporalError {
     fn from(status: Status) -> Self {
-        Self::Refused(Box::new(status))
+        match is_outage(&status) {
+            true => Self::Outage(Box::new(status)),
+            false => Self::Refused(Box::new(status)),
+        }
+    }
+}
+
+fn how_it_failed(outage: &Status) -> &'static str {
+    match outage.code() {
+        Code::NotFound => "refused",
+        _ => "does not answer",
+    }
+}
+
+/// Returns whether a request may succeed later.
+fn is_outage(status: &Status) -> bool {
+    match status.code() {
+        Code::Unavailable => true,
+        // The connection was closed during the request.
+        Code::Unknown => status.message() == "transport error",
+        // A server that starts does not know its namespaces yet.
+        Code::NotFound => status.message().starts_with("Namespace "),
+        _ => false,
     }
 }
 
 impl From<TemporalError> for EngineError {
     fn from(error: TemporalError) -> Self {
-        Self::Elsewhere(error.to_string())
+        match error {
+            TemporalError::Unreachable { .. } | TemporalError::Outage(_) => {
+                Self::Outage(error.to_string())
+            }
+            other => Self::Elsewhere(other.to_string()),
+        }
     }
 }
 

@@ -42,9 +42,11 @@ impl TemporalError {
     fn is_of_worker(&self) -> bool {
         match self {
             Self::Payload(_) | Self::Sealed(_) | Self::Unloadable(_) | Self::Bug(_) => true,
-            Self::Target(_) | Self::Unreachable { .. } | Self::Refused(_) | Self::Worker(_) => {
-                false
-            }
+            Self::Target(_)
+            | Self::Unreachable { .. }
+            | Self::Refused(_)
+            | Self::Outage(_)
+            | Self::Worker(_) => false,
         }
     }
 }
