@@ -150,6 +150,12 @@ impl<'a> LoopHandler<'_, 'a> {
             if !first {
                 iterations.record_feedback(this)?;
             }
+        } else if checks_condition
+            && let Ok(ConditionResult::Stop) = evaluate_condition(self.read(), this)
+        {
+            // The condition decides nothing any more. But a loop that has reached its goal is not reported as ended by
+            // a limit.
+            self.iterations().note_condition(this, !this.spec.negated)?;
         }
         if let Some(pages) = &this.spec.pages
             && let Some(next) = self.end_at_repeated_page(this, pages, iteration)?

@@ -335,6 +335,18 @@ fn a_limit_that_is_not_a_failure_is_still_reported() {
     let file = folder.file("d.yaml", THIRTY);
     let done = folder.run(&["run", file.to_str().unwrap()]);
     assert_eq!(done.left(0, &[]).err, "");
+    // A loop of TEA always ends at its count. That is reported only if its condition is still true then.
+    for (count, warns) in [(2, true), (3, false)] {
+        let body = "[{ name: add, run: \"return { n = state.n + 1 }\", language: lua }]";
+        let text = format!(
+            "initial_state: {{ n: 0 }}\nnodes: [{{ name: more, type: while_loop, condition: \"state.n < 3\", \
+             max_iterations: {count}, body: {body} }}]\n"
+        );
+        let file = folder.file("t.yaml", text);
+        let done = folder.run(&["run", file.to_str().unwrap()]).left(0, &[]);
+        let what = "loop `more` ended at its count limit";
+        assert_eq!(done.err.contains(what), warns, "{}", done.err);
+    }
 }
 
 /// A run that waits, in another process, after its first step.

@@ -40,6 +40,10 @@ impl LimitReached {
             else {
                 continue;
             };
+            // A `while_loop` of TEA ends at its count even if its last iteration made its condition false.
+            if &*state.kind == "while_loop" && state.last_condition == Some(false) {
+                continue;
+            }
             let place = place(&state.path);
             let one = found
                 .entry((place.clone(), limit.as_str()))

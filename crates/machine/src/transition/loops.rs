@@ -84,13 +84,18 @@ impl<'a> IterationHandler<'_, 'a> {
         self.0.emit(change)
     }
 
-    pub fn record_condition(&mut self, this: LoopRef<'a>, value: bool) -> MachineResult {
+    /// Stores the result of a check in the state of the loop, without an event.
+    pub fn note_condition(&mut self, this: LoopRef<'a>, value: bool) -> MachineResult {
         let LoopRef { cursor, depth, .. } = this;
         self.0.emit(Change::ConditionSeen {
             cursor,
             depth,
             value,
-        })?;
+        })
+    }
+
+    pub fn record_condition(&mut self, this: LoopRef<'a>, value: bool) -> MachineResult {
+        self.note_condition(this, value)?;
         if this.spec.test != Test::Before {
             // The condition is checked after an iteration, so its result belongs to the row and the event of the
             // iteration that has just ended.
