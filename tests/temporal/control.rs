@@ -286,6 +286,14 @@ fn an_engine_that_is_not_there_is_named() {
         "{}",
         printed_by(&done)
     );
+    let url = Server::shared().url("q").replace("/default", "/nowhere");
+    let done = super::server::windlass(&["worker", "--engine", &url]);
+    let printed = printed_by(&done);
+    assert_eq!(done.status.code(), Some(8), "{printed}");
+    assert!(
+        printed.ends_with("Namespace nowhere is not found.\n"),
+        "{printed}"
+    );
     let done = super::server::windlass(&["list", "--engine", "http://127.0.0.1"]);
     assert!(
         printed_by(&done).contains("temporal://"),

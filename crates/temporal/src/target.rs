@@ -89,6 +89,10 @@ impl Target {
                     let text = String::from_utf8_lossy(&read(file)?).trim().to_owned();
                     target.api_key = Some(text);
                 }
+                (flag @ ("tls" | "search"), value) => {
+                    let why = format!("`{flag}` has to be true or false, not `{value}`");
+                    return Err(wrong(&why));
+                }
                 (other, _) => {
                     let known = "queue, search, tls, ca, cert, key, server_name and api_key_file \
                                  are known";
@@ -143,6 +147,10 @@ mod tests {
             ("temporal://here?queue=", "queue"),
             ("temporal://here?cert=/dev/null", "together"),
             ("temporal://here?quene=a", "quene"),
+            (
+                "temporal://here?tls=yes",
+                "`tls` has to be true or false, not `yes`",
+            ),
             ("temporal://here?ca=/nowhere", "/nowhere"),
         ] {
             let told = Target::parse(text).unwrap_err().to_string();

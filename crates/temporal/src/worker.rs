@@ -28,7 +28,8 @@ use temporalio_common::worker::{
     VersioningBehavior, WorkerDeploymentOptions, WorkerDeploymentVersion, WorkerTaskTypes,
 };
 use temporalio_sdk_core::{
-    CoreRuntime, PollError, RuntimeOptions, WorkerConfig, WorkerVersioningStrategy, init_worker,
+    CoreRuntime, PollError, RuntimeOptions, WorkerConfig, WorkerValidationError,
+    WorkerVersioningStrategy, init_worker,
 };
 use tokio::task::JoinSet;
 use windlass_engine::scheduler::{Loaded, Loader};
@@ -223,9 +224,11 @@ impl Worker {
             .map_err(failed)?;
         let core = init_worker(&runtime, config, connection.inner.clone())
             .map_err(|error| TemporalError::Worker(error.to_string()))?;
-        core.validate()
-            .await
-            .map_err(|error| TemporalError::Worker(error.to_string()))?;
+        core.validate().await.map_err(|error| match error {
+            WorkerValidationError::NamespaceDescribeError { source, .. } => {
+                TemporalError::from(source)
+            }
+        })?;
         let shared = Shared {
             connection,
             wire,
