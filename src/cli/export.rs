@@ -91,7 +91,7 @@ fn html(report: &ExportReport) -> String {
          <h1>{title}</h1>\n",
         styles.join(" ")
     );
-    let why = status::text(status, "", false);
+    let why = status::text(status, "", false, false);
     let _ = writeln!(out, "<pre>{}</pre>", text(why.trim_end()));
     if let Some(svg) = drawn {
         let _ = writeln!(out, "<h2>Workflow</h2>\n<figure>{svg}</figure>");

@@ -564,13 +564,15 @@ impl Following<'_> {
         items: &mut mpsc::Receiver<(String, FeedItem)>,
         signals: &mut Signals,
     ) -> Result<(), Failure> {
-        if session.is_joined() {
+        let on_temporal = self.view.on_temporal;
+        if on_temporal || session.is_joined() {
             let left: Vec<String> = self.unfinished.keys().cloned().collect();
             for run in left {
                 self.ended(&run, Exit::Unfinished);
-                let place = match session.is_remote() {
-                    true => "on the server",
-                    false => "in the process that owns the store",
+                let place = match (on_temporal, session.is_remote()) {
+                    (true, _) => "on Temporal",
+                    (false, true) => "on the server",
+                    (false, false) => "in the process that owns the store",
                 };
                 let look = self.command("status", &run);
                 self.progress
@@ -608,12 +610,14 @@ impl Following<'_> {
     }
 }
 
-/// Returns ` --state DIR` or ` --server URL`, quoted for a shell. Returns an empty text for the default store.
+/// Returns ` --state DIR`, ` --server URL` or ` --engine URL`, quoted for a shell. Returns an empty text for the default
+/// store.
 pub fn target_flag(global: &Global) -> String {
-    match &global.server {
-        Some(url) => flag("--server", url),
-        None if global.state.as_os_str() == "state" => String::new(),
-        None => flag("--state", &global.state.display().to_string()),
+    match (&global.server, &global.engine) {
+        (Some(url), _) => flag("--server", url),
+        (None, Some(url)) => flag("--engine", url),
+        _ if global.state.as_os_str() == "state" => String::new(),
+        _ => flag("--state", &global.state.display().to_string()),
     }
 }
 

@@ -41,7 +41,8 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
             global,
             async |client| client.list(&filter).await,
             |store| {
-                alone.set(true);
+                // No worker has polled for tasks of runs on Temporal.
+                alone.set(global.engine.is_none() || !store.executes(""));
                 list(store, &filter)
             },
         );
@@ -61,10 +62,16 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
         let left = report.unfinished;
         if alone.get() && left > 0 && !args.watch.watch {
             let place = target_flag(global);
-            screen.say(format!(
-                "no server is running, so no run moves: `windlass resume{place}` resumes the \
-                 unfinished runs, {left} here"
-            ));
+            screen.say(match global.engine {
+                Some(_) => format!(
+                    "no worker is running, so none of the {left} unfinished runs moves: start `windlass \
+                     worker{place}`"
+                ),
+                None => format!(
+                    "no server is running, so no run moves: `windlass resume{place}` resumes the \
+                     unfinished runs, {left} here"
+                ),
+            });
         }
         Ok(Shown {
             text: match format {

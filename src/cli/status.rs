@@ -25,6 +25,9 @@ const VALUE: usize = 100;
 /// If a timer is late by at least this, the delay is shown.
 const LATE: Duration = Duration::from_millis(500);
 
+/// The same for a run on Temporal, whose timers fire up to a second late.
+const LATE_ON_TEMPORAL: Duration = Duration::from_secs(3);
+
 /// If an action has more branches than this, or a foreach more loops, only the first one is shown.
 const MAX_ALIKE: usize = 3;
 
@@ -43,7 +46,7 @@ pub async fn run(global: &Global, screen: Screen, args: &StatusArgs) -> Result<E
         };
         Ok(Shown {
             text: match format {
-                Format::Table => text(&report, &place, screen.colour),
+                Format::Table => text(&report, &place, screen.colour, global.engine.is_some()),
                 format => output::text(format, &report),
             },
             key: output::text(Format::Json, &key),
@@ -75,7 +78,8 @@ pub async fn report(global: &Global, run: &str) -> Result<StatusReport, Failure>
     .await
 }
 
-pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
+/// Returns the screen about a run. `place` is the flag that selects the store, the server or the engine.
+pub fn text(report: &StatusReport, place: &str, colour: bool, on_temporal: bool) -> TerminalText {
     let now = report.at;
     let mut out = TerminalText::from(format!("run       {}   ", report.run));
     let word = status_word(report.status, report.failed_actions);
@@ -107,19 +111,26 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
         let _ = writeln!(out, "parked    {reason}");
     }
     if is_left(report) {
-        let resume = format!("`windlass resume{place} {}`", report.run);
-        let _ = writeln!(
-            out,
-            "stopped   no process executes it; {resume} continues it"
-        );
+        let what = match on_temporal {
+            true => format!("no worker is running: start `windlass worker{place}`"),
+            false => format!(
+                "no process executes it; `windlass resume{place} {}` continues it",
+                report.run
+            ),
+        };
+        let _ = writeln!(out, "stopped   {what}");
     }
     if let Some(outage) = &report.outage {
         let _ = writeln!(out, "stopped   no run continues: {outage}");
     }
-    if let Some(behind) = behind(report) {
+    let (late, executor) = match on_temporal {
+        true => (LATE_ON_TEMPORAL, "worker"),
+        false => (LATE, "process"),
+    };
+    if let Some(behind) = behind(report).filter(|behind| *behind >= late) {
         let _ = writeln!(
             out,
-            "behind    by {}: the process that executes it is overloaded",
+            "behind    by {}: the {executor} that executes it is overloaded",
             format::duration(behind)
         );
     }
@@ -524,14 +535,14 @@ fn name(doing: &CurrentActivity) -> String {
 }
 
 /// Returns how late the run is.
-/// Returns `None` if it is late by less than [`LATE`], or if something else explains the delay.
+/// Returns `None` if nothing is due, or if something else explains the delay.
 fn behind(report: &StatusReport) -> Option<Duration> {
     let is_active = report.owned
         && report.outage.is_none()
         && report.status.is_progressing()
         && parked(report).is_none();
     let due = report.next_due_at.filter(|_| is_active)?;
-    Some(report.at.since(due)).filter(|late| *late >= LATE)
+    Some(report.at.since(due))
 }
 
 fn tint(status: RunStatus) -> &'static str {
@@ -550,7 +561,11 @@ mod tests {
 
     #[test]
     fn a_run_that_comes_late_says_so() {
-        let shown = |due: &str, owned: bool| text(&report(due, owned), "", false).to_string();
+        let shown =
+            |due: &str, owned: bool| text(&report(due, owned), "", false, false).to_string();
+        let on_temporal = |due: &str| text(&report(due, true), "", false, true).to_string();
+        assert!(!on_temporal("2026-11-23T12:00:08.6Z").contains("behind"));
+        assert!(on_temporal("2026-11-23T12:00:01Z").contains("behind    by 9s: the worker"));
         let late = shown("2026-11-23T12:00:08.6Z", true);
         assert!(late.contains("behind    by 1"), "{late}");
         assert!(!shown("2026-11-23T12:00:09.9Z", true).contains("behind"));
@@ -560,6 +575,7 @@ mod tests {
         let mut parked = report("2026-11-23T12:00:01Z", true);
         let label = (String::from("windlass.parked"), String::from("no secret"));
         parked.labels.extend([label]);
-        assert!(!text(&parked, "", false).to_string().contains("behind"));
+        let shown = text(&parked, "", false, false);
+        assert!(!shown.to_string().contains("behind"));
     }
 }

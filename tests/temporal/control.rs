@@ -1,6 +1,6 @@
 //! Commands to runs, and what is reported if they arrive too late or if there is no worker.
 
-use super::server::{Server, counting, printed_by};
+use super::server::{Server, counting, printed_by, program};
 use serde_json::Value;
 
 #[test]
@@ -74,8 +74,27 @@ outputs:
 fn a_signal_ends_a_run_and_is_answered() {
     let place = Server::shared().place("signal");
     let _worker = place.worker(&[]);
-    place.start(SIGNALLED, &[]);
-    place.await_status("Waiting");
+    let file = place.file("workflow.yaml", SIGNALLED);
+    let following = std::process::Command::new(program())
+        .args(["run", &file, "--id", &place.id, "--engine", &place.url])
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    super::server::until("the run waits", || {
+        let done = place.ask(&["status", &place.id]);
+        printed_by(&done).contains("waiting")
+    });
+    // A client that is stopped leaves the run to the worker.
+    let client = nix::unistd::Pid::from_raw(i32::try_from(following.id()).unwrap());
+    nix::sys::signal::kill(client, nix::sys::signal::Signal::SIGTERM).unwrap();
+    let stopped = following.wait_with_output().unwrap();
+    let printed = printed_by(&stopped);
+    assert_eq!(stopped.status.code(), Some(7), "{printed}");
+    let status = format!("windlass status --engine '{}' {}", place.url, place.id);
+    let says = format!("continues on Temporal: {status}");
+    assert!(printed.contains(&says), "{printed}");
+    let listed = printed_by(&place.ask(&["list"]));
+    assert!(!listed.contains("moves"), "{listed}");
     let wrong = place.ask(&["signal", &place.id, "approvd"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(
@@ -232,6 +251,13 @@ fn a_command_without_a_worker_says_so() {
         "{}",
         printed_by(&without_worker)
     );
+    for args in [&["list"][..], &["status", &place.id]] {
+        let printed = printed_by(&place.ask(args));
+        assert!(
+            printed.contains("start `windlass worker --engine"),
+            "{printed}"
+        );
+    }
 }
 
 const NEEDS_A_SECRET: &str = r#"
