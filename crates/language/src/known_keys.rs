@@ -131,9 +131,11 @@ fn is_in(exceptions: &[(Dialect, &str, &str)], format: &str, key: &str) -> bool 
     lists.any(|(_, _, keys)| keys.split(' ').any(|one| one == key))
 }
 
-/// Calls `found` for each map in a value: with the whole value, in which the map has the probe as its first key, with
-/// the map, and with the name of the map.
-fn each_map(value: &Value, name: &str, found: &mut dyn FnMut(Value, &Map<String, Value>, &str)) {
+/// Receives a whole value in which one map has the probe as its first key, that map without the probe, and its name.
+type Receive<'r> = dyn FnMut(Value, &Map<String, Value>, &str) + 'r;
+
+/// Calls `found` for each map in a value.
+fn each_map(value: &Value, name: &str, found: &mut Receive<'_>) {
     match value {
         Value::Object(members) => {
             let mut probed = Map::from_iter([(PROBE.to_owned(), Value::from(1))]);

@@ -52,7 +52,7 @@ fn a_url_is_read_as_the_rfc_says() {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            stream.read(&mut [0; 1]).unwrap();
+            stream.read_exact(&mut [0; 1]).unwrap();
             write!(stream, "HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
         }
     });
