@@ -4,7 +4,7 @@
 
 use super::plain_text::between;
 use super::reader::{Reader, name_of};
-use super::vocabulary::{Map, RequiredSets, loom};
+use super::vocabulary::{Map, RequiredSets, authentication};
 use windlass_expression::{Reference, Syntax, Template};
 use windlass_model::model::{MODEL_PROVIDERS, MODEL_RETRIES};
 use windlass_source::source::{Entry, Kind, Node};
@@ -153,7 +153,7 @@ pub(super) fn authentication(reader: &mut Reader<'_>, node: &Node) {
              under `tls`";
         return reader.warning("not-supported", kind.value.span, what, hint);
     }
-    let known = loom::AUTHENTICATION_TYPES.iter();
+    let known = authentication::TYPES.iter();
     let known: Vec<(&str, &Map)> = known.map(|case| (case.is, &case.then)).collect();
     let Some(map) = reader.choice(kind, &known, |word| {
         format!("`{word}` is not a valid type of authentication")

@@ -1,9 +1,10 @@
 //! The vocabulary of Loom: docs/reference/loom.md and docs/reference/actions.md.
 
+use super::authentication;
 use super::model::{MODEL_TIMEOUT, MODEL};
 use super::schema::{self, document, merge};
 use super::{
-    CLOSED, Case, Definition, FLAG, Key, LIST, MAP, Map, OBJECT, OPEN, RequiredSets, TEXT, Type, UnknownKeys, key, required,
+    CLOSED, Definition, FLAG, Key, LIST, MAP, Map, OBJECT, OPEN, RequiredSets, TEXT, Type, UnknownKeys, key, required,
 };
 use serde_json::{Value as Json, json};
 
@@ -122,64 +123,6 @@ const RETRY_POLICY: Key = key("retryPolicy", RETRY, "");
 // Requests.
 
 pub(super) const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
-
-const AUTHENTICATION: Type = Type::Map(&Map {
-    keys: &[&[required("type", Type::AnyCaseOrExpression(&["Basic", "Bearer", "Raw", "OAuth2", "ActiveDirectoryOAuth", "AwsSigV4"]), "")]],
-    cases: AUTHENTICATION_TYPES,
-    ..OPEN
-});
-
-/// Makes the keys of a type of authentication.
-const fn authentication(is: &'static str, keys: &'static [&'static [Key]]) -> Case {
-    Case { key: "type", is, then: Map { keys, ..OPEN } }
-}
-
-const fn text(name: &'static str) -> Key {
-    key(name, TEXT, "")
-}
-
-/// The types of `authentication`, each with its keys. `Bearer` needs one of them.
-pub(crate) const AUTHENTICATION_TYPES: &[Case] = &[
-    authentication("Basic", &[&[required("username", TEXT, ""), required("password", TEXT, "")]]),
-    Case {
-        key: "type",
-        is: "Bearer",
-        then: Map { keys: &[&[text("token"), text("value")]], required_sets: RequiredSets::Any(&[&["token"], &["value"]]), ..OPEN },
-    },
-    authentication("Raw", &[&[required("value", TEXT, "the whole header Authorization")]]),
-    authentication(
-        "OAuth2",
-        &[&[
-            required("tokenUrl", TEXT, ""),
-            required("clientId", TEXT, ""),
-            required("clientSecret", TEXT, ""),
-            text("scope"),
-            text("audience"),
-            text("resource"),
-            key("clientAuthentication", Type::Words(&["header", "body"]), "where the client's id and secret are sent; default header"),
-        ]],
-    ),
-    authentication(
-        "ActiveDirectoryOAuth",
-        &[&[
-            required("tenant", TEXT, ""),
-            required("audience", TEXT, ""),
-            required("clientId", TEXT, ""),
-            required("secret", TEXT, ""),
-            key("authority", TEXT, "another server"),
-        ]],
-    ),
-    authentication(
-        "AwsSigV4",
-        &[&[
-            required("accessKeyId", TEXT, ""),
-            required("secretAccessKey", TEXT, ""),
-            required("region", TEXT, ""),
-            required("service", TEXT, ""),
-            text("sessionToken"),
-        ]],
-    ),
-];
 
 pub(super) const REQUEST: &[Key] = &[
     key("method", Type::AnyCaseOrExpression(METHODS), "default GET; of an operation POST")
@@ -740,7 +683,7 @@ const DURATION_PATTERN: &str =
 pub(super) const STATUSES: &[&str] = &["Succeeded", "Failed", "Skipped", "TimedOut", "Cancelled"];
 
 pub(super) const DEFINITIONS: &[Definition] = &[
-    Definition { name: "authentication", value: AUTHENTICATION },
+    Definition { name: "authentication", value: authentication::TYPE },
     Definition {
         name: "alert",
         value: Type::About(

@@ -5,6 +5,8 @@
 //! The tables of keys in docs/reference are made from these data, too.
 
 #[rustfmt::skip]
+pub(crate) mod authentication;
+#[rustfmt::skip]
 pub(crate) mod azure;
 #[cfg(feature = "canvas")]
 #[rustfmt::skip]
