@@ -11,16 +11,13 @@ use windlass_value::inexact_json;
 
 pub type Message = RxJsonRpcMessage<RoleServer>;
 
-/// Reads a message. Returns `None` if the message needs no answer: an empty line, or a notification that is not known.
+/// Reads a message. Returns `None` if the message is a notification that is not known, which needs no answer.
 ///
 /// # Errors
 /// The answer to a message that cannot be read. It has the id of the request if the id can be found.
 pub fn read(text: &[u8]) -> Result<Option<Message>, Box<JsonRpcError>> {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     let text = text.trim_ascii();
-    if text.is_empty() {
-        return Ok(None);
-    }
     let why = match (inexact_json(text), serde_json::from_slice(text)) {
         (Some(why), _) => why,
         (None, Ok(message)) => return Ok(Some(message)),

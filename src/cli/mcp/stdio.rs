@@ -74,6 +74,9 @@ impl Transport<RoleServer> for Stdio {
                 return None;
             }
             let line = std::mem::take(&mut self.line);
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
             let read = match std::mem::take(&mut self.is_too_long) {
                 true => Err(message::too_long(&line, MAX_LINE)),
                 false => message::read(&line),

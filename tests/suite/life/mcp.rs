@@ -402,6 +402,10 @@ impl HttpAgent {
     }
 
     async fn send(&self, message: &Value) -> reqwest::Response {
+        self.send_text(message.to_string()).await
+    }
+
+    async fn send_text(&self, message: String) -> reqwest::Response {
         let mut request = self
             .server
             .ask(reqwest::Method::POST, "/mcp")
@@ -411,7 +415,7 @@ impl HttpAgent {
         if let Some(session) = &self.session {
             request = request.header("mcp-session-id", session);
         }
-        request.body(message.to_string()).send().await.unwrap()
+        request.body(message).send().await.unwrap()
     }
 
     /// Sends a request; returns its answer, which is the last event.
@@ -454,11 +458,13 @@ async fn a_server_speaks_to_agents_with_the_rights_of_their_tokens() {
     // The requested version requires batches, and such clients have only the version before it.
     let version = &answer["result"]["protocolVersion"];
     assert_eq!(version, "2024-11-05", "{answer}");
-    let unreadable = agent.send(&json!([])).await;
-    assert_eq!(unreadable.status(), 400);
-    let answer = unreadable.text().await.unwrap();
-    let answer: Value = serde_json::from_str(&answer).unwrap();
-    assert_eq!(answer["error"]["code"], -32600, "{answer}");
+    for (unreadable, code) in [("[]", -32600), ("", -32700), (" \n", -32700)] {
+        let unreadable = agent.send_text(unreadable.to_owned()).await;
+        assert_eq!(unreadable.status(), 400);
+        let answer = unreadable.text().await.unwrap();
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!(answer["error"]["code"], code, "{answer}");
+    }
     let response = agent.ask("tools/call", &call).await;
     assert_eq!(response["result"]["isError"], true, "{response}");
     let text = response["result"]["content"][0]["text"].as_str().unwrap();
