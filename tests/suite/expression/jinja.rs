@@ -127,6 +127,48 @@ fn filters_and_methods() {
     fails("{{ {'a': 1e308 * 10} | tojson }}", "infinity");
 }
 
+/// minijinja would panic for these.
+#[test]
+fn what_cannot_be_computed_is_an_error() {
+    gives(
+        "{{ [6 is divisibleby(3), 7 is divisibleby(3)] }}",
+        "[true, false]",
+    );
+    gives(
+        "{{ [1.5 is divisibleby(0.5), 'a' is divisibleby(2)] }}",
+        "[true, false]",
+    );
+    for divisor in ["0", "0.0", "false"] {
+        fails(
+            &format!("{{{{ 1 is divisibleby({divisor}) }}}}"),
+            "division by zero",
+        );
+        fails(
+            &format!("{{{{ [1] | select('divisibleby', {divisor}) }}}}"),
+            "division by zero",
+        );
+    }
+    for formatted in [
+        "'{:.65536}'.format(1.5)",
+        "'{{{:,.65535e}'.format(1.5)",
+        "'%.65536g' % 1.5",
+        "'%(a)+.65536E' % {'a': 1.5}",
+        "'%.*e' % (70000, 1.5)",
+        "'%.65536f' | format(1)",
+    ] {
+        fails(&format!("{{{{ {formatted} }}}}"), "at most 65534 digits");
+    }
+    gives(
+        "{{ '{{}} .70000 {:.1f}% .70000'.format(1.5) }}",
+        r#""{} .70000 1.5% .70000""#,
+    );
+    gives(
+        "{{ '%% .70000 %.1f, .70000' % 1.5 }}",
+        r#""% .70000 1.5, .70000""#,
+    );
+    gives("{{ ('%.65534e' % 1.5) | length }}", "65540");
+}
+
 #[test]
 fn the_first_of_equal_values_is_the_largest() {
     gives("{{ ['a', 'A'] | max }}", r#""a""#);

@@ -412,7 +412,7 @@ fn bounded(name: &str, args: &[Value], kwargs: &Kwargs) -> Result<Value, Error> 
     let most = match name {
         "replace" => replaced(Some(&value), first, args.get(1)),
         "join" => joined(Some(&value), text_length(first))?,
-        "format" => formatted(value.as_str().unwrap_or_default(), &args),
+        "format" => formatted(value.as_str().unwrap_or_default(), '%', &args)?,
         "indent" => {
             let lines = value.as_str().map_or(0, |text| text.split('\n').count());
             let width = number(first).max(text_length(first)).max(4);
@@ -493,8 +493,9 @@ fn joined(items: Option<&Value>, delimiter: usize) -> Result<usize, Error> {
 }
 
 /// Returns the maximum size of a formatted text.
-/// Each directive may write the largest number in the pattern (as a width) and all arguments.
-fn formatted(pattern: &str, args: &[Value]) -> usize {
+/// Each directive may write the largest number in the pattern (as a width) and all arguments. `mark` begins a directive.
+fn formatted(pattern: &str, mark: char, args: &[Value]) -> Result<usize, Error> {
+    text::check_precision(pattern, mark)?;
     let mut widest = 0_usize;
     let mut number = 0_usize;
     for byte in pattern.bytes() {
@@ -515,9 +516,8 @@ fn formatted(pattern: &str, args: &[Value]) -> usize {
         .map(|value| text_length(Some(value)).max(size(value).saturating_mul(32)))
         .max();
     let each = widest.saturating_add(longest.unwrap_or(0));
-    pattern
-        .len()
-        .saturating_add(directives.saturating_mul(each))
+    let most = directives.saturating_mul(each);
+    Ok(pattern.len().saturating_add(most))
 }
 
 fn method(
@@ -542,7 +542,7 @@ fn method(
     let most = match (value.kind(), name) {
         (ValueKind::String, "replace") => replaced(Some(value), args.first(), args.get(1)),
         (ValueKind::String, "join") => joined(args.first(), text_length(Some(value)))?,
-        (ValueKind::String, "format") => formatted(value.as_str().unwrap_or_default(), args),
+        (ValueKind::String, "format") => formatted(value.as_str().unwrap_or_default(), '{', args)?,
         (ValueKind::String, "split" | "splitlines") => text_length(Some(value)).saturating_mul(8),
         (ValueKind::String, _) => text::grows_to(value.as_str().unwrap_or_default(), name, args),
         _ => 0,

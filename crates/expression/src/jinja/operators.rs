@@ -94,6 +94,10 @@ pub(super) fn register(engine: &mut Environment<'static>) {
         }
     }
     engine.add_test("in", |item: Value, all: Value| contains(&item, &all));
+    engine.add_test("divisibleby", |value: Value, by: Value| {
+        let rest = rest(&value, &by).transpose()?;
+        Ok::<_, Error>(rest.is_some_and(|rest| !rest.is_true()))
+    });
 }
 
 /// Implements `value[start:stop:step]`.
@@ -491,23 +495,28 @@ fn remainder(
         }
         return state.apply_filter("format", &arguments);
     }
+    rest(&a, &b).unwrap_or_else(|| Err(impossible("%", &a, &b, x, y)))
+}
+
+/// Returns the remainder of a division. Returns `None` if one of the values is not a number.
+fn rest(a: &Value, b: &Value) -> Option<Result<Value, Error>> {
     let zero = || invalid("the remainder of a division by zero".into());
-    if let (Some(left), Some(right)) = (int(&a), int(&b)) {
-        let rest = left.checked_rem(right).ok_or_else(zero)?;
+    if let (Some(left), Some(right)) = (int(a), int(b)) {
+        let Some(rest) = left.checked_rem(right) else {
+            return Some(Err(zero()));
+        };
         let wrong_sign = rest != 0 && (rest < 0) != (right < 0);
-        return whole(Some(if wrong_sign { rest + right } else { rest }));
+        return Some(whole(Some(if wrong_sign { rest + right } else { rest })));
     }
-    if let (Some(left), Some(right)) = (float(&a), float(&b)) {
-        if right == 0.0 {
-            return Err(zero());
-        }
-        let rest = left % right;
-        return Ok(Value::from(match rest == 0.0 {
-            // Python gives the sign of the divisor to zero, too.
-            true => 0.0_f64.copysign(right),
-            false if (rest < 0.0) != (right < 0.0) => rest + right,
-            false => rest,
-        }));
+    let (left, right) = (float(a)?, float(b)?);
+    if right == 0.0 {
+        return Some(Err(zero()));
     }
-    Err(impossible("%", &a, &b, x, y))
+    let rest = left % right;
+    Some(Ok(Value::from(match rest == 0.0 {
+        // Python gives the sign of the divisor to zero, too.
+        true => 0.0_f64.copysign(right),
+        false if (rest < 0.0) != (right < 0.0) => rest + right,
+        false => rest,
+    })))
 }

@@ -294,6 +294,44 @@ pub(super) fn with_widths(pattern: &str, args: &mut Vec<Value>) -> Option<String
     Some(out)
 }
 
+/// Maximum number of digits after the point. minijinja would panic for more.
+const MAX_PRECISION: usize = 65_534;
+
+/// Checks the precision of the directives in a pattern. They begin with `mark`, which is `%` or `{`.
+pub(super) fn check_precision(pattern: &str, mark: char) -> Result<(), Error> {
+    let literal = format!("{mark}{mark}");
+    let pieces = pattern
+        .split(&literal)
+        .flat_map(|part| part.split(mark).skip(1));
+    for piece in pieces {
+        let directive = match mark {
+            '{' => piece.split('}').next().unwrap_or_default(),
+            _ => {
+                let (_, directive) = piece.split_once(')').unwrap_or_default();
+                let directive = if piece.starts_with('(') {
+                    directive
+                } else {
+                    piece
+                };
+                let rest = directive.trim_start_matches(|letter: char| {
+                    letter.is_ascii_digit() || "#-+ .".contains(letter)
+                });
+                directive.strip_suffix(rest).unwrap_or_default()
+            }
+        };
+        let (_, precision) = directive.rsplit_once('.').unwrap_or_default();
+        let precision = precision.trim_end_matches(char::is_alphabetic);
+        if precision
+            .parse()
+            .is_ok_and(|digits: usize| digits > MAX_PRECISION)
+        {
+            let message = format!("a text has at most {MAX_PRECISION} digits after the point");
+            return Err(invalid(message));
+        }
+    }
+    Ok(())
+}
+
 /// Implements `indent` of Jinja2.
 pub(super) fn indent(text: &str, with: &str, first: bool, blank: bool) -> String {
     let mut out = String::with_capacity(text.len());
