@@ -170,6 +170,42 @@ fn what_cannot_be_computed_is_an_error() {
 }
 
 #[test]
+fn a_mapped_filter_has_its_named_arguments() {
+    for (mapped, json) in [
+        ("['5', 'n/a'] | map('int', default=-1)", "[5, -1]"),
+        ("['1.5', 'n/a'] | map('float', default=-1.5)", "[1.5, -1.5]"),
+        ("[1.234] | map('round', precision=2)", "[1.23]"),
+        ("['aa'] | map('replace', 'a', 'b', count=1)", r#"["ba"]"#),
+        ("['aa'] | map('replace', old='a', new='b')", r#"["bb"]"#),
+        (
+            "['', 'a'] | map('default', 'x', boolean=true)",
+            r#"["x", "a"]"#,
+        ),
+        ("[[1, 3, 2]] | map('sort', reverse=true)", "[[3, 2, 1]]"),
+        ("['-a-'] | map('trim', chars='-')", r#"["a"]"#),
+        ("[['a', 'b']] | map('join', d='-')", r#"["a-b"]"#),
+        ("['a'] | map('indent', width=1, first=true)", r#"[" a"]"#),
+        ("['a'] | map('center', width=3)", r#"[" a "]"#),
+        ("[[{'a': 1}, {'a': 2}]] | map('sum', attribute='a')", "[3]"),
+        ("[[{'a': 1}]] | map('map', attribute='a')", "[[1]]"),
+        ("[{'a': 1}, {}] | map(attribute='a', default=0)", "[1, 0]"),
+        ("[{'a': 1}] | map(**{'attribute': 'a'})", "[1]"),
+        ("['a'] | map('upper')", r#"["A"]"#),
+    ] {
+        gives(&format!("{{{{ {mapped} | list }}}}"), json);
+    }
+    fails(
+        "{{ ['a'] | map('upper', x=1) | list }}",
+        "too many arguments",
+    );
+    fails(
+        "{{ nothing | map('int', default=1) | list }}",
+        "`nothing` is not defined",
+    );
+    fails("{{ [1] | map(1) | list }}", "name of a filter");
+}
+
+#[test]
 fn the_first_of_equal_values_is_the_largest() {
     gives("{{ ['a', 'A'] | max }}", r#""a""#);
     gives("{{ ['A', 'a'] | max }}", r#""A""#);

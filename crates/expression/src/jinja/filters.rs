@@ -93,6 +93,7 @@ pub(super) fn register(engine: &mut Environment<'static>) {
             ordering(name, &args, &kwargs)
         });
     }
+    engine.add_filter("map", map);
     engine.add_function("cycler", |values: Rest<Value>| {
         minijinja_contrib::globals::cycler(values.0)
     });
@@ -121,6 +122,34 @@ fn call(name: &str, args: Vec<Value>, kwargs: &Kwargs) -> Result<Value, Error> {
         all.push(Value::from(named));
     }
     BUILTIN.empty_state().apply_filter(name, &all)
+}
+
+/// Implements `map`. minijinja would not pass named arguments to the filter.
+fn map(
+    state: &mut State<'_, '_>,
+    value: Value,
+    args: Rest<Value>,
+    kwargs: Kwargs,
+) -> Result<Value, Error> {
+    let Some((name, args)) = args.split_first() else {
+        return call("map", vec![value], &kwargs);
+    };
+    let Some(name) = name.as_str() else {
+        let message = "`map` needs the name of a filter";
+        return Err(Error::new(ErrorKind::InvalidOperation, message));
+    };
+    let mut given = args.to_vec();
+    if kwargs.args().next().is_some() {
+        given.push(Value::from(kwargs));
+    }
+    let items = required_argument(Some(&value))?.try_iter()?.checked();
+    let mapped = items.map(|item| {
+        let all: Vec<Value> = std::iter::once(item?)
+            .chain(given.iter().cloned())
+            .collect();
+        state.apply_filter(name, &all)
+    });
+    mapped.collect::<Result<Vec<_>, _>>().map(Value::from)
 }
 
 /// Implements `sort`, `max` and `min`.
