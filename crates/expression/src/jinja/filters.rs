@@ -99,6 +99,13 @@ pub(super) fn register(engine: &mut Environment<'static>) {
     });
     engine.add_function("range", |state: &mut State<'_, '_>, args: Rest<Value>| {
         let _ = state;
+        // minijinja's calculation of the length would overflow.
+        let is_large = |number: i64| number.unsigned_abs() > 1 << 60;
+        let numbers = args.iter().flat_map(|arg| i64::try_from(arg.clone()));
+        if numbers.into_iter().any(is_large) {
+            let message = "`range` needs numbers of at most 60 bits";
+            return Err(Error::new(ErrorKind::InvalidOperation, message));
+        }
         let range = BUILTIN
             .empty_state()
             .lookup("range")
@@ -443,7 +450,7 @@ fn bounded(name: &str, args: &[Value], kwargs: &Kwargs) -> Result<Value, Error> 
         "join" => joined(Some(&value), text_length(first))?,
         "format" => formatted(value.as_str().unwrap_or_default(), '%', &args)?,
         "indent" => {
-            let lines = value.as_str().map_or(0, |text| text.split('\n').count());
+            let lines = value.as_str().map_or(1, |text| text.split('\n').count());
             let width = number(first).max(text_length(first)).max(4);
             text_length(Some(&value)).saturating_add(width.saturating_mul(lines))
         }

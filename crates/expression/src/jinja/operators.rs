@@ -472,7 +472,8 @@ fn multiply(a: Value, b: Value, x: &str, y: &str) -> Result<Value, Error> {
     elements(repeated, &mut once)?;
     let length = once.len().saturating_mul(times);
     session::bytes(length.saturating_mul(size_of::<Value>()))?;
-    Ok(Value::from(vec![once; times].concat()))
+    let repeated = once.iter().cycle().take(length);
+    Ok(Value::from(repeated.cloned().collect::<Vec<_>>()))
 }
 
 /// Implements `%`. For numbers, the remainder has the sign of the divisor. A text on the left is formatted as in
