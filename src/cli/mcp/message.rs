@@ -25,20 +25,20 @@ pub fn read(text: &[u8]) -> Result<Option<Message>, Box<JsonRpcError>> {
     };
     let head = Head::of(text);
     match serde_json::from_slice::<IgnoredAny>(text) {
-        Err(_) => Err(refusal(head.id, ErrorCode::PARSE_ERROR, &why)),
+        Err(_) => Err(refusal(head.request_id(), ErrorCode::PARSE_ERROR, &why)),
         Ok(_) if head.id.is_none() && head.has_method => Ok(None),
         Ok(_) if text.starts_with(b"[") => {
             let why = "it has to be one object, because batches are not supported";
             Err(refusal(None, ErrorCode::INVALID_REQUEST, why))
         }
-        Ok(_) => Err(refusal(head.id, ErrorCode::INVALID_REQUEST, &why)),
+        Ok(_) => Err(refusal(head.request_id(), ErrorCode::INVALID_REQUEST, &why)),
     }
 }
 
 /// Returns the answer to a message of which only the beginning was read, because the message is too long.
 pub fn too_long(beginning: &[u8], limit: usize) -> Box<JsonRpcError> {
     let why = format!("it is larger than {} MiB", limit >> 20);
-    let id = Head::of(beginning).id;
+    let id = Head::of(beginning).request_id();
     refusal(id, ErrorCode::INVALID_REQUEST, &why)
 }
 
@@ -52,14 +52,25 @@ fn refusal(id: Option<RequestId>, code: ErrorCode, why: &str) -> Box<JsonRpcErro
 struct Head {
     id: Option<RequestId>,
     has_method: bool,
+    /// Whether it has a member that only the answer to a request of this server has.
+    is_answer: bool,
+    /// Whether all members were read.
+    is_whole: bool,
 }
 
 impl Head {
     fn of(text: &[u8]) -> Self {
         let mut head = Self::default();
-        // The error is ignored: the members before it were read.
-        let _ = serde_json::Deserializer::from_slice(text).deserialize_map(&mut head);
+        // After an error, the members before it were read.
+        let read = serde_json::Deserializer::from_slice(text).deserialize_map(&mut head);
+        head.is_whole = read.is_ok();
         head
+    }
+
+    /// Returns the id if the message may be a request. The id of an answer is one that this server chose.
+    fn request_id(self) -> Option<RequestId> {
+        let may_have_method = self.has_method || !self.is_whole && !self.is_answer;
+        self.id.filter(|_| may_have_method)
     }
 }
 
@@ -78,7 +89,8 @@ impl<'de> Visitor<'de> for &mut Head {
                     self.has_method = true;
                     map.next_value::<IgnoredAny>()?;
                 }
-                _ => {
+                other => {
+                    self.is_answer |= matches!(other, "result" | "error");
                     map.next_value::<IgnoredAny>()?;
                 }
             }

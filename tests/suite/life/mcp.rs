@@ -1140,6 +1140,20 @@ fn what_is_no_message_ends_nothing() {
     let input = agent.input.as_mut().unwrap();
     input.write_all(b"{\"id\":\"\xff\"}\n").unwrap();
     assert_eq!(agent.read()["error"]["code"], -32600);
+    // The id of an answer is not one that the client waits for.
+    for answer in [
+        r#""result":{"x":"\ud83d"}"#,
+        r#""error":{"code":1e999}"#,
+        r#""result":1]"#,
+    ] {
+        let input = agent.input.as_mut().unwrap();
+        writeln!(input, r#"{{"jsonrpc":"2.0","id":5,{answer}}}"#).unwrap();
+        let answer = agent.read();
+        assert!(
+            answer["error"]["code"].is_i64() && answer["id"].is_null(),
+            "{answer}"
+        );
+    }
     // A notification is never answered.
     agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/nix", "params": 1 }));
     for method in ["prompts/list", "nix"] {
