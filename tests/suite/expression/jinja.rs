@@ -216,6 +216,37 @@ fn a_mapped_filter_has_its_named_arguments() {
 }
 
 #[test]
+fn wrong_arguments_are_named() {
+    for (wrong, part) in [
+        ("'a' | center(5, 'x')", "too many arguments"),
+        ("[1] | sort(1, 2, 3, 4)", "too many arguments"),
+        ("[1] | max(1, 2, 3)", "too many arguments"),
+        ("'a' | indent(1, 2, 3, 4)", "too many arguments"),
+        ("'a' | truncate(1, 2, 3, 4, 5)", "too many arguments"),
+        ("'a'.title(1)", "too many arguments"),
+        ("'a'.zfill(1, 2)", "too many arguments"),
+        ("'a'.index('a', 1)", "too many arguments"),
+        ("'%*d' % ('a', 1)", "`*` in a format needs an integer"),
+        (
+            "'a' | replace('a', nwe='c')",
+            "`replace` has no argument `nwe`",
+        ),
+        (
+            "'a'.replace('a', nwe='c')",
+            "`replace` has no argument `nwe`",
+        ),
+        ("[1] | sort(nwe=1)", "`sort` has no argument `nwe`"),
+        ("'a' | center(nwe=1)", "`center` has no argument `nwe`"),
+    ] {
+        fails(&format!("{{{{ {wrong} }}}}"), part);
+    }
+    gives(
+        "{{ [{'a': 1}, {}] | groupby('a', default=0) | length }}",
+        "2",
+    );
+}
+
+#[test]
 fn the_first_of_equal_values_is_the_largest() {
     gives("{{ ['a', 'A'] | max }}", r#""a""#);
     gives("{{ ['A', 'a'] | max }}", r#""A""#);

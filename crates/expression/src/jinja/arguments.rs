@@ -35,6 +35,9 @@ const BY_NAME: &[(&str, &[&str])] = &[
     ("unique", &["case_sensitive", "attribute"]),
 ];
 
+/// The parameters of filters that minijinja and Jinja2 accept by name, and that are not in the other tables.
+const ONLY_BY_NAME: &[(&str, &[&str])] = &[("groupby", &["default", "case_sensitive"])];
+
 /// The filters whose only difference from Jinja2 is the form of their arguments.
 pub(super) const ONLY_FORM: [&str; 8] = [
     "attr",
@@ -65,7 +68,14 @@ pub(super) fn arrange(
     let mut args = args.to_vec();
     let mut named: Vec<(&str, Value)> = Vec::new();
     let by_position = parameters(BY_POSITION, name).unwrap_or_default();
+    let tables = [BY_POSITION, BY_NAME, ONLY_BY_NAME];
+    let known = tables.map(|table| parameters(table, name).unwrap_or_default());
+    let known = known.concat();
     for key in kwargs.args() {
+        if !known.is_empty() && !known.contains(&key) {
+            let message = format!("`{name}` has no argument `{key}`");
+            return Err(Error::new(ErrorKind::InvalidOperation, message));
+        }
         let value = kwargs.peek::<Value>(key)?;
         match by_position.iter().position(|parameter| *parameter == key) {
             None => named.push((key, value)),
@@ -83,6 +93,9 @@ pub(super) fn arrange(
         }
     }
     if let Some(by_name) = parameters(BY_NAME, name) {
+        if args.len() > by_name.len() {
+            return Err(Error::from(ErrorKind::TooManyArguments));
+        }
         for (parameter, value) in by_name
             .iter()
             .zip(args.drain(..by_name.len().min(args.len())))

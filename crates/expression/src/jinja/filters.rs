@@ -366,6 +366,9 @@ fn text_length(value: Option<&Value>) -> usize {
 /// Implements `truncate`. The arguments are positional or named: length, killwords, end, leeway.
 fn truncate(args: Rest<Value>, kwargs: Kwargs) -> Result<String, Error> {
     let text = python::str(required_argument(args.first())?)?;
+    if args.len() > 5 {
+        return Err(Error::from(ErrorKind::TooManyArguments));
+    }
     let argument = |index: usize, name: &str| match args.get(index) {
         Some(value) => Ok(Some(value.clone())),
         None => kwargs.get::<Option<Value>>(name),
@@ -439,9 +442,10 @@ fn bounded(name: &str, args: &[Value], kwargs: &Kwargs) -> Result<Value, Error> 
     let mut value = value.clone();
     if let ("format", Some(pattern)) = (name, value.as_str())
         && pattern.contains('*')
-        && let Some(pattern) = text::with_widths(pattern, &mut args)
     {
-        value = Value::from(pattern);
+        let message = "`*` in a format needs an integer before its value";
+        let error = || Error::new(ErrorKind::InvalidOperation, message);
+        value = Value::from(text::with_widths(pattern, &mut args).ok_or_else(error)?);
     }
     let first = args.first().filter(|given| !given.is_undefined());
     let number = |given: Option<&Value>| given.and_then(Value::as_usize).unwrap_or(0);
@@ -471,14 +475,14 @@ fn bounded(name: &str, args: &[Value], kwargs: &Kwargs) -> Result<Value, Error> 
                 return Ok(Value::from(text.replacen(old, new, count)));
             }
         }
-        ("center", _) if args.len() < 2 => {
-            kwargs.assert_all_used()?;
+        ("center", [_, _, ..]) => return Err(Error::from(ErrorKind::TooManyArguments)),
+        ("center", _) => {
             let text = python::str(required_argument(Some(&value))?)?;
             let width = first.map(|width| usize::try_from(width.clone()));
             return center(&text, width.transpose()?.unwrap_or(80));
         }
-        ("indent", [] | [_] | [_, _] | [_, _, _]) => {
-            kwargs.assert_all_used()?;
+        ("indent", [_, _, _, _, ..]) => return Err(Error::from(ErrorKind::TooManyArguments)),
+        ("indent", _) => {
             let text = python::str(required_argument(Some(&value))?)?;
             let with = match first {
                 Some(width) => match width.as_str() {

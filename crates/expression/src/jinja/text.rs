@@ -37,6 +37,16 @@ pub(super) fn grows_to(text: &str, name: &str, args: &[Value]) -> usize {
 
 /// Calls a method of text, or returns `None` if the method is not defined here.
 pub(super) fn method(text: &str, name: &str, args: &[Value]) -> Option<Result<Value, Error>> {
+    let most = match name {
+        "swapcase" | "casefold" | "title" | "istitle" => 0,
+        "removeprefix" | "removesuffix" | "partition" | "rpartition" => 1,
+        "index" | "rindex" | "zfill" | "expandtabs" => 1,
+        "rsplit" | "ljust" | "rjust" | "center" => 2,
+        _ => return None,
+    };
+    if args.len() > most {
+        return Some(Err(Error::from(ErrorKind::TooManyArguments)));
+    }
     Some(match name {
         "swapcase" => Ok(Value::from(
             text.chars().flat_map(swapped).collect::<String>(),
