@@ -306,6 +306,39 @@ fn slices_read_what_they_slice() {
         "{% for n in variables.list[1:] %}{{ [n][0:1] }}{% endfor %}",
         r#""[1][2]""#,
     );
+    fails("{{ nothing[1:] }}", "`nothing` is not defined");
+    fails("{{ nothing[::2] }}", "`nothing` is not defined");
+    let list = "{% set l = [1, 2, 3] %}";
+    gives(
+        &format!("{list}{{% macro m(x=l[:1]) %}}{{{{ l[1:] ~ x }}}}{{% endmacro %}}{{{{ m() }}}}"),
+        r#""[2, 3][1]""#,
+    );
+    for block in ["filter replace('a', l)", "set y | replace('a', l)"] {
+        let end = block.split(' ').next().unwrap();
+        let text = format!(
+            "{{% set l = 'x' %}}{{% macro m() %}}{{% {block} %}}banana{{% end{end} %}}{{{{ y }}}}{{% endmacro %}}{{{{ m() }}}}"
+        );
+        let text = match end {
+            "filter" => text.replace("{{ y }}", ""),
+            _ => text,
+        };
+        gives(&text, r#""bxnxnx""#);
+    }
+}
+
+/// In Jinja2 a slice of a list is a list.
+#[test]
+fn slices_are_lists() {
+    gives(
+        "{{ [[1, 2, 3][1:] is sequence, [1, 2, 3][1:] < [2, 4], [1, 2, 3][::2] >= [1, 2]] }}",
+        "[true, true, true]",
+    );
+    gives("{{ [1, 2, 3][1:].index(3) }}", "1");
+    gives(
+        "{{ ((1, 2, 3)[1:] ~ 'abc'[1:][1:], -[1, 2][1:][0]) }}",
+        r#"["(2, 3)c", -2]"#,
+    );
+    gives("{{ range(5)[1:3] + [1][:0] }}", "[1, 2]");
 }
 
 #[test]

@@ -97,7 +97,7 @@ impl Jinja {
         };
         let mut rewritten = rewritten.map_err(|mistake| parse_mistake(mistake, text, start))?;
         let compiled = std::mem::take(&mut rewritten.text);
-        let (body, mut names) = if single.is_some() {
+        let (body, names) = if single.is_some() {
             let engine: &'static Environment<'static> = &ENGINE;
             let expression = engine.compile_expression_owned(compiled).map_err(fail)?;
             let names = match &rewritten.dotted {
@@ -126,7 +126,6 @@ impl Jinja {
             };
             (Body::Text(engine), names)
         };
-        names.extend(std::mem::take(&mut rewritten.sliced));
         // Only the analysis needs these, and a compiled template stays in memory.
         rewritten.dotted = None;
         let literals = std::mem::take(&mut rewritten.literals);

@@ -101,7 +101,8 @@ pub(super) fn register(engine: &mut Environment<'static>) {
 }
 
 /// Implements `value[start:stop:step]`.
-/// minijinja's own implementation fails on an empty value if the step is negative.
+/// minijinja's own implementation fails on an empty value if the step is negative, and returns a lazy sequence, which is
+/// no list. And minijinja does not find the names that a slice reads.
 fn slice(
     value: &Value,
     start: Option<i64>,
@@ -114,7 +115,8 @@ fn slice(
     }
     session::work(size(value))?;
     match value.kind() {
-        ValueKind::Undefined | ValueKind::None => Ok(Value::from(Vec::<Value>::new())),
+        ValueKind::Undefined => Err(Error::from(ErrorKind::UndefinedError)),
+        ValueKind::None => Ok(Value::from(Vec::<Value>::new())),
         ValueKind::String => {
             let letters: Vec<char> = value.as_str().unwrap_or_default().chars().collect();
             let taken = places(start, stop, step, letters.len());

@@ -29,8 +29,6 @@ pub(super) struct RewrittenTemplate {
     pub text: String,
     /// For each expression and statement: its range in the rewritten text, and its range in the author's text.
     position_map: Vec<(Range<usize>, Range<usize>)>,
-    /// The names that are read in slices. They are collected here because minijinja does not list them.
-    pub sliced: Vec<String>,
     /// The text with `.__kN` for each subscript that is a literal but not a name, such as `['a b']`. The engine lists
     /// only members behind a dot. `None` if there is no such subscript.
     pub dotted: Option<String>,
@@ -161,9 +159,6 @@ struct Writer<'s> {
     assigned: Vec<String>,
     /// The first unknown name.
     unknown: Option<UnknownName>,
-    /// Number of enclosing slices.
-    slices: usize,
-    sliced: Vec<String>,
     /// The subscripts that are literals but not names: their ranges in `out`, and the literals.
     literals: Vec<(Range<usize>, String)>,
     methods: Vec<(String, String)>,
@@ -181,8 +176,6 @@ impl<'s> Writer<'s> {
             trouble: None,
             assigned: Vec::new(),
             unknown: None,
-            slices: 0,
-            sliced: Vec::new(),
             literals: Vec::new(),
             methods: Vec::new(),
             environment: Environment::default(),
@@ -204,7 +197,6 @@ impl<'s> Writer<'s> {
             methods: self.methods,
             text: self.out,
             position_map: self.position_map,
-            sliced: self.sliced,
             without_default: self.environment.without_default.clone(),
             // If a template assigns a value to `env`, `env` may mean that value or the environment. So any variable
             // may be read.
@@ -257,21 +249,14 @@ impl<'s> Writer<'s> {
         self.environment.see(expr);
         let start = self.out.len();
         match expr {
-            Expr::Var(var) => {
-                if self.slices > 0 {
-                    self.sliced.push(var.id.to_owned());
-                }
-                self.push(var.id);
-            }
+            Expr::Var(var) => self.push(var.id),
             Expr::Const(constant) => match self.python_text(expr) {
                 Some(text) => self.string(&text),
                 None => self.constant(&constant.value),
             },
-            Expr::Slice(slice) if slice.step.is_some() => {
-                self.slices += 1;
-                self.push("(");
+            Expr::Slice(slice) => {
+                self.open(brackets);
                 self.filtered(&slice.expr);
-                self.slices -= 1;
                 self.push("|__slice");
                 for (part, before) in [&slice.start, &slice.stop, &slice.step]
                     .into_iter()
@@ -283,25 +268,8 @@ impl<'s> Writer<'s> {
                         None => self.push("none"),
                     }
                 }
-                self.push("))");
-            }
-            Expr::Slice(slice) => {
-                self.slices += 1;
-                self.wrapped(&slice.expr);
-                self.slices -= 1;
-                self.push("[");
-                for (index, part) in [&slice.start, &slice.stop, &slice.step]
-                    .into_iter()
-                    .enumerate()
-                {
-                    if index > 0 {
-                        self.push(":");
-                    }
-                    if let Some(part) = part {
-                        self.expr(part);
-                    }
-                }
-                self.push("]");
+                self.push(")");
+                self.close(brackets);
             }
             Expr::UnaryOp(unary) => {
                 self.push(match unary.op {
@@ -417,8 +385,8 @@ impl<'s> Writer<'s> {
             | Expr::Compare(_)
             | Expr::IfExpr(_)
             | Expr::Test(_)
+            | Expr::Slice(_)
             | Expr::Tuple(_) => true,
-            Expr::Slice(slice) => slice.step.is_some(),
             Expr::Const(constant) => constant.value.kind() != ValueKind::Number,
             Expr::Filter(_) | Expr::Map(_) => false,
         };

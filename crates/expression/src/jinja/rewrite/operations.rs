@@ -68,6 +68,7 @@ impl Writer<'_> {
     pub(super) fn filtered(&mut self, expr: &Expr<'_>) {
         match expr {
             Expr::Filter(_) => self.expr(expr),
+            Expr::Slice(_) => self.write(expr, Brackets::None),
             Expr::BinOp(binary)
                 if matches!(
                     form(binary.op, &binary.left, &binary.right),

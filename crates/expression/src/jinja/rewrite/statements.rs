@@ -1,7 +1,7 @@
 //! Rewrites the statements of a template: the tags and the text between them.
 
 use super::Writer;
-use minijinja::machinery::ast::{self, Expr, Stmt};
+use minijinja::machinery::ast::{self, CallArg, Expr, Stmt};
 
 /// Returns about the work, in units, of the statements in a range of the text.
 fn work_of(start: u32, end: u32) -> u32 {
@@ -74,6 +74,9 @@ impl Writer<'_> {
                 self.push("|__keep %}");
             }
             Stmt::SetBlock(set) => {
+                if let Some(filter) = &set.filter {
+                    self.arguments_of_filters(filter);
+                }
                 self.tag("set");
                 self.target(&set.target);
                 if let Some(filter) = &set.filter {
@@ -92,6 +95,7 @@ impl Writer<'_> {
                 self.end("endautoescape");
             }
             Stmt::FilterBlock(filter) => {
+                self.arguments_of_filters(&filter.filter);
                 self.tag("filter");
                 self.expr(&filter.filter);
                 self.push(" %}");
@@ -115,6 +119,26 @@ impl Writer<'_> {
                 self.call(&action.call);
                 self.push(" %}");
             }
+        }
+    }
+
+    /// Writes the arguments of the filters of a block without evaluating them, because minijinja finds the names that a
+    /// macro reads only in expressions.
+    fn arguments_of_filters(&mut self, filters: &Expr<'_>) {
+        let Expr::Filter(filter) = filters else {
+            return;
+        };
+        if let Some(inner) = &filter.expr {
+            self.arguments_of_filters(inner);
+        }
+        for argument in &filter.args {
+            let (CallArg::Pos(value)
+            | CallArg::Kwarg(_, value)
+            | CallArg::PosSplat(value)
+            | CallArg::KwargSplat(value)) = argument;
+            self.push("{{ '' if true else ");
+            self.wrapped(value);
+            self.push(" }}");
         }
     }
 
