@@ -239,7 +239,13 @@ async fn an_answer_that_is_none_is_a_fault() {
         ),
         (
             r#"{"choices": [{"finish_reason": "content_filter", "message": {"content": ""}}]}"#,
-            "the answer of the model was removed by a content filter",
+            "the answer of the model was removed by a content filter: {\"choices\":",
+        ),
+        (
+            r#"{"choices": [{"finish_reason": "content_filter", "message": {"content": "To make"},
+                "content_filter_results": {"hate": {"filtered": true, "severity": "high"}}}]}"#,
+            "the answer of the model was removed by a content filter: \
+             {\"hate\":{\"filtered\":true,\"severity\":\"high\"}}; its text: To make",
         ),
         (
             r#"{"error": {"message": "out of luck"}}"#,

@@ -94,8 +94,7 @@ pub(super) fn answer(provider: Provider, body: &Value) -> Result<Value, Fault> {
     };
     let ended = ended.filter(|ended| ended.as_str().is_some());
     if ended.and_then(Value::as_str) == Some(FILTERED) {
-        let message = String::from("the answer of the model was removed by a content filter");
-        return Err(malformed(message, body));
+        return Err(malformed(filtered(body), body));
     }
     let message = message
         .ok_or_else(|| malformed(format!("the model gave no answer: {}", excerpt(body)), body))?;
@@ -118,6 +117,18 @@ pub(super) fn answer(provider: Provider, body: &Value) -> Result<Value, Fault> {
         },
         body,
     ))
+}
+
+/// Returns the message for an answer that a content filter removed, with the results of the filter and the remaining text.
+fn filtered(body: &Value) -> String {
+    let choices = body.get("choices").and_then(Value::as_array);
+    let choice = choices.and_then(|choices| choices.first());
+    let results = choice.and_then(|choice| choice.get("content_filter_results"));
+    let details = excerpt(results.unwrap_or(body));
+    let text = choice.and_then(|choice| content(choice.get("message")?.get("content")));
+    let text = text.filter(|text| !text.trim().is_empty());
+    let rest = text.map_or_else(String::new, |text| format!("; its text: {}", short(&text)));
+    format!("the answer of the model was removed by a content filter: {details}{rest}")
 }
 
 fn completed(content: &str, usage: Value, message: &Value, ended: Option<&Value>) -> Value {
